@@ -1,0 +1,79 @@
+/** Numeric columns as little-endian bytes: the form in which they are hashed, stored and exchanged. */
+import { type Digest, digestBytes } from "./digest.ts";
+import { RollbookError } from "./errors.ts";
+
+export type DType = "u8" | "u32" | "i32" | "f32" | "f64";
+
+export interface ColumnOf {
+  u8: Uint8Array;
+  u32: Uint32Array;
+  i32: Int32Array;
+  f32: Float32Array;
+  f64: Float64Array;
+}
+export type Column = ColumnOf[DType];
+
+export const ITEM_BYTES: Readonly<Record<DType, number>> = { u8: 1, u32: 4, i32: 4, f32: 4, f64: 8 };
+
+const CONSTRUCTORS = {
+  u8: Uint8Array,
+  u32: Uint32Array,
+  i32: Int32Array,
+  f32: Float32Array,
+  f64: Float64Array,
+} as const;
+
+if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) {
+  throw new RollbookError("big-endian", {}, "this machine is big-endian; columns are stored little-endian.");
+}
+
+/** The tag under which a column of this type is hashed. */
+export function columnTag(dtype: DType): string {
+  return `rollbook.column.${dtype}`;
+}
+
+export function dtypeOf(column: Column): DType {
+  if (column instanceof Uint8Array) return "u8";
+  if (column instanceof Uint32Array) return "u32";
+  if (column instanceof Int32Array) return "i32";
+  return column instanceof Float32Array ? "f32" : "f64";
+}
+
+export function emptyColumn<T extends DType>(dtype: T, length: number): ColumnOf[T] {
+  return new CONSTRUCTORS[dtype](length) as ColumnOf[T];
+}
+
+/** The bytes behind a column, shared, not copied. */
+export function bytesOf(column: Column): Uint8Array {
+  return new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
+}
+
+/** A column over `bytes`: shared where alignment allows, else copied. */
+export function columnFrom<T extends DType>(dtype: T, bytes: Uint8Array): ColumnOf[T] {
+  const size = ITEM_BYTES[dtype];
+  if (bytes.byteLength % size !== 0) {
+    throw new RollbookError(
+      "bad-column",
+      { dtype, bytes: bytes.byteLength },
+      `${bytes.byteLength} bytes are not a whole number of ${dtype} values.`,
+    );
+  }
+  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  return new CONSTRUCTORS[dtype](
+    aligned.buffer as ArrayBuffer,
+    aligned.byteOffset,
+    aligned.byteLength / size,
+  ) as ColumnOf[T];
+}
+
+export function digestColumn(column: Column): Digest {
+  return digestBytes(columnTag(dtypeOf(column)), bytesOf(column));
+}
+
+/** Index of the first value that is not finite, or -1. */
+export function firstNonFinite(column: Float32Array | Float64Array): number {
+  // x - x is 0 for finite x and NaN otherwise: the sum stays 0 unless one value is bad.
+  let sum = 0;
+  for (let i = 0; i < column.length; i++) sum += column[i]! - column[i]!;
+  return sum === 0 ? -1 : column.findIndex((value) => !Number.isFinite(value));
+}

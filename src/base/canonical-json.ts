@@ -1,0 +1,121 @@
+/** RFC 8785 canonical JSON: one value, one text.
+ *  In: plain JSON values. Out: the canonical text. Refuses what JSON cannot carry exactly. */
+import { RollbookError } from "./errors.ts";
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** Deeper input is refused: no honest record comes near it, and recursion must stay inside the stack. */
+export const MAX_DEPTH = 128;
+
+/** Properties whose value is `undefined` are absent, as in JSON.stringify; every other foreign value is refused. */
+export function canonicalize(value: unknown): string {
+  return write(value, [], 0);
+}
+
+/** True if `text`, which parses to `value`, is byte for byte the canonical form of that value.
+ *  JSON.parse keeps key order, so sorted keys and an equal re-serialisation are enough in all common cases. */
+export function isCanonical(text: string, value: unknown): boolean {
+  // Lone surrogates hide in escapes, and integer-like keys are reordered by the engine: those take the slow way.
+  if (!text.includes("\\ud") && keysAscend(value, 0)) return JSON.stringify(value) === text;
+  try {
+    return canonicalize(value) === text;
+  } catch {
+    return false;
+  }
+}
+
+function write(value: unknown, path: (string | number)[], depth: number): string {
+  switch (typeof value) {
+    case "string":
+      return writeString(value, path);
+    case "number":
+      if (!Number.isFinite(value))
+        throw unsupported("non-finite-number", value, path, "is not a finite number");
+      return value === 0 ? "0" : String(value);
+    case "boolean":
+      return value ? "true" : "false";
+    case "object":
+      break;
+    default:
+      throw unsupported("not-json", value, path, `is a ${typeof value}, which JSON cannot carry`);
+  }
+  if (value === null) return "null";
+  if (depth >= MAX_DEPTH)
+    throw unsupported("too-deep", MAX_DEPTH, path, `is nested more than ${MAX_DEPTH} levels deep`);
+  return Array.isArray(value) ? writeArray(value, path, depth) : writeObject(value, path, depth);
+}
+
+function writeString(value: string, path: (string | number)[]): string {
+  if (!value.isWellFormed())
+    throw unsupported("lone-surrogate", value, path, "holds a lone surrogate and has no UTF-8 form");
+  return JSON.stringify(value);
+}
+
+function writeArray(items: readonly unknown[], path: (string | number)[], depth: number): string {
+  let out = "[";
+  for (let i = 0; i < items.length; i++) {
+    path.push(i);
+    if (i > 0) out += ",";
+    out += write(items[i], path, depth + 1);
+    path.pop();
+  }
+  return `${out}]`;
+}
+
+function writeObject(object: object, path: (string | number)[], depth: number): string {
+  const prototype = Object.getPrototypeOf(object);
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw unsupported(
+      "not-json",
+      object.constructor?.name,
+      path,
+      `is a ${object.constructor?.name ?? "foreign object"}, not a plain object`,
+    );
+  }
+  let out = "{";
+  // RFC 8785 sorts keys by UTF-16 code units, which is what the default sort does.
+  for (const key of Object.keys(object).sort()) {
+    const value = (object as Record<string, unknown>)[key];
+    if (value === undefined) continue;
+    path.push(key);
+    if (out.length > 1) out += ",";
+    out += `${writeString(key, path)}:${write(value, path, depth + 1)}`;
+    path.pop();
+  }
+  return `${out}}`;
+}
+
+function keysAscend(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  if (depth >= MAX_DEPTH) return false;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object" && !keysAscend(item, depth + 1)) return false;
+    return true;
+  }
+  let previous = "";
+  let first = true;
+  for (const key in value) {
+    if (!first && key <= previous) return false;
+    const code = key.charCodeAt(0);
+    if (code >= 48 && code <= 57) return false;
+    previous = key;
+    first = false;
+    const child = (value as Record<string, unknown>)[key];
+    if (typeof child === "object" && !keysAscend(child, depth + 1)) return false;
+  }
+  return true;
+}
+
+function unsupported(
+  code: string,
+  value: unknown,
+  path: readonly (string | number)[],
+  what: string,
+): RollbookError {
+  const at = `$${path.map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`)).join("")}`;
+  return new RollbookError(
+    code,
+    { path: at, value: String(value) },
+    `${at} ${what}. Fix the value before sealing it.`,
+  );
+}

@@ -1,0 +1,34 @@
+/** Domain-separated SHA-256: the same bytes under two tags have two digests, so a record of one kind
+ *  can never pass for another. digest = SHA-256(tag, 0x00, bytes), written `sha256:<hex>`. */
+import { createHash, hash } from "node:crypto";
+import { canonicalize } from "./canonical-json.ts";
+
+export type Digest = string & { readonly __brand: "Digest" };
+
+const PATTERN = /^sha256:[0-9a-f]{64}$/;
+
+export function isDigest(text: unknown): text is Digest {
+  return typeof text === "string" && PATTERN.test(text);
+}
+
+export function digestBytes(tag: string, bytes: Uint8Array): Digest {
+  return `sha256:${createHash("sha256").update(`${tag}\0`).update(bytes).digest("hex")}` as Digest;
+}
+
+/** The digest of the canonical JSON of `value`. */
+export function digestJson(tag: string, value: unknown): Digest {
+  return `sha256:${hash("sha256", `${tag}\0${canonicalize(value)}`, "hex")}` as Digest;
+}
+
+/** For callers that hold tag, zero and bytes in one piece already, as pack files do. */
+export function digestTagged(tagged: Uint8Array): Digest {
+  return `sha256:${hash("sha256", tagged, "hex")}` as Digest;
+}
+
+export function digestToBytes(digest: Digest): Uint8Array {
+  return Buffer.from(digest.slice(7), "hex");
+}
+
+export function digestFromBytes(bytes: Uint8Array): Digest {
+  return `sha256:${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}` as Digest;
+}

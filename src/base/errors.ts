@@ -1,0 +1,31 @@
+/** The one error class: a code for programs, fields for logs, a message that says what happened and what to do. */
+export class RollbookError<Code extends string = string> extends Error {
+  override readonly name = "RollbookError";
+  readonly code: Code;
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: Code,
+    fields: Readonly<Record<string, unknown>>,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.code = code;
+    this.fields = Object.freeze({ ...fields });
+  }
+
+  /** The machine form, used by `--json` and by receipts. */
+  toJSON(): { code: Code; message: string; fields: Readonly<Record<string, unknown>> } {
+    return { code: this.code, message: this.message, fields: this.fields };
+  }
+}
+
+export function isRollbookError(error: unknown, code?: string): error is RollbookError {
+  return error instanceof RollbookError && (code === undefined || error.code === code);
+}
+
+/** The text of anything thrown, for messages that wrap a foreign error (which also travels as `cause`). */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,46 @@
+/** Identifiers: what people and machines may call a record. They end up in file names, digests of other
+ *  systems, and terminals, so separators, control characters and invisible edges are refused. */
+import { RollbookError } from "./errors.ts";
+
+export type Id = string & { readonly __brand: "Id" };
+
+export const MAX_ID_BYTES = 256;
+
+/** What is wrong with `text` as an id, or undefined. */
+export function idFault(text: string): string | undefined {
+  if (text.length === 0) return "is empty";
+  if (!text.isWellFormed()) return "holds a lone surrogate";
+  if (Buffer.byteLength(text) > MAX_ID_BYTES) return `is longer than ${MAX_ID_BYTES} bytes`;
+  if (/[@|/\\]/.test(text)) return "holds one of @ | / \\";
+  if (/[\p{Cc}\p{Zl}\p{Zp}\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u.test(text))
+    return "holds a control or invisible character";
+  if (text !== text.trim()) return "begins or ends with a space";
+  if (text === "." || text === ".." || text.startsWith("..")) return "looks like a path";
+  return undefined;
+}
+
+export function parseId(text: string, field = "id"): Id {
+  const fault = idFault(text);
+  if (fault === undefined) return text as Id;
+  throw new RollbookError(
+    "bad-id",
+    { field, value: text },
+    `${field} ${JSON.stringify(text.slice(0, 80))} ${fault}. Use letters, digits and - _ . : +`,
+  );
+}
+
+/** Order by UTF-8 bytes, which is code point order; UTF-16 order differs beyond the basic plane. */
+export function compareUtf8(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return rank(x) - rank(y);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates (code points past U+FFFF) sort after every other code unit. */
+function rank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
+}

@@ -1,0 +1,173 @@
+/** A strict JSON reader for text from outside: refuses duplicate keys, deep nesting, lone surrogates and
+ *  numbers that overflow, and says where. JSON.parse keeps the last duplicate silently; a record must not. */
+import { type Json, MAX_DEPTH } from "./canonical-json.ts";
+import { RollbookError } from "./errors.ts";
+
+export function parseJson(text: string, where = "input"): Json {
+  const reader = new Reader(text, where);
+  const value = reader.value(0);
+  reader.end();
+  return value;
+}
+
+/** The UTF-8 of `bytes`, refusing invalid sequences instead of replacing them. */
+export function decodeUtf8(bytes: Uint8Array, where = "input"): string {
+  try {
+    return decoder.decode(bytes);
+  } catch (cause) {
+    throw new RollbookError("bad-json", { where }, `${where}: not valid UTF-8. Save the file as UTF-8.`, {
+      cause,
+    });
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const SPACE = /[ \t\n\r]*/y;
+
+class Reader {
+  #at = 0;
+  readonly #text: string;
+  readonly #where: string;
+
+  constructor(text: string, where: string) {
+    this.#text = text;
+    this.#where = where;
+  }
+
+  value(depth: number): Json {
+    if (depth > MAX_DEPTH) throw this.#fault("too-deep", `nested more than ${MAX_DEPTH} levels deep`);
+    this.#space();
+    switch (this.#text[this.#at]) {
+      case "{":
+        return this.#object(depth);
+      case "[":
+        return this.#array(depth);
+      case '"':
+        return this.#string();
+      case "t":
+        return this.#word("true", true);
+      case "f":
+        return this.#word("false", false);
+      case "n":
+        return this.#word("null", null);
+      default:
+        return this.#number();
+    }
+  }
+
+  end(): void {
+    this.#space();
+    if (this.#at < this.#text.length) throw this.#fault("bad-json", "unexpected text after the value");
+  }
+
+  #object(depth: number): Json {
+    const object: Record<string, Json> = {};
+    this.#at++;
+    this.#space();
+    if (this.#take("}")) return object;
+    for (;;) {
+      this.#space();
+      if (this.#text[this.#at] !== '"') throw this.#fault("bad-json", "expected a quoted key");
+      const start = this.#at;
+      const key = this.#string();
+      if (Object.hasOwn(object, key)) {
+        this.#at = start;
+        throw this.#fault("duplicate-key", `the key ${JSON.stringify(key)} stands twice in one object`, {
+          key,
+        });
+      }
+      this.#space();
+      if (!this.#take(":")) throw this.#fault("bad-json", "expected ':'");
+      const value = this.value(depth + 1);
+      // A plain assignment to __proto__ would change the prototype instead of adding a key.
+      if (key === "__proto__")
+        Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+      else object[key] = value;
+      this.#space();
+      if (this.#take("}")) return object;
+      if (!this.#take(",")) throw this.#fault("bad-json", "expected ',' or '}'");
+    }
+  }
+
+  #array(depth: number): Json {
+    const items: Json[] = [];
+    this.#at++;
+    this.#space();
+    if (this.#take("]")) return items;
+    for (;;) {
+      items.push(this.value(depth + 1));
+      this.#space();
+      if (this.#take("]")) return items;
+      if (!this.#take(",")) throw this.#fault("bad-json", "expected ',' or ']'");
+    }
+  }
+
+  #string(): string {
+    const start = this.#at;
+    let end = start + 1;
+    for (;;) {
+      end = this.#text.indexOf('"', end);
+      if (end < 0) throw this.#fault("bad-json", "this string never ends");
+      let slashes = 0;
+      while (this.#text[end - 1 - slashes] === "\\") slashes++;
+      if (slashes % 2 === 0) break;
+      end++;
+    }
+    let value: string;
+    try {
+      value = JSON.parse(this.#text.slice(start, end + 1)) as string;
+    } catch (cause) {
+      throw this.#fault("bad-json", "bad string: unescaped control character or unknown escape", {}, cause);
+    }
+    if (!value.isWellFormed()) throw this.#fault("lone-surrogate", "this string holds a lone surrogate");
+    this.#at = end + 1;
+    return value;
+  }
+
+  #number(): number {
+    NUMBER.lastIndex = this.#at;
+    const match = NUMBER.exec(this.#text);
+    if (match === null)
+      throw this.#fault(
+        "bad-json",
+        this.#at >= this.#text.length ? "the text ends here" : "expected a JSON value",
+      );
+    const value = Number(match[0]);
+    if (!Number.isFinite(value))
+      throw this.#fault("non-finite-number", `${match[0].slice(0, 40)} overflows a double`);
+    this.#at = NUMBER.lastIndex;
+    return value;
+  }
+
+  #word<T extends Json>(word: string, value: T): T {
+    if (!this.#text.startsWith(word, this.#at)) throw this.#fault("bad-json", "expected a JSON value");
+    this.#at += word.length;
+    return value;
+  }
+
+  #take(character: string): boolean {
+    if (this.#text[this.#at] !== character) return false;
+    this.#at++;
+    return true;
+  }
+
+  #space(): void {
+    SPACE.lastIndex = this.#at;
+    SPACE.exec(this.#text);
+    this.#at = SPACE.lastIndex;
+  }
+
+  #fault(code: string, what: string, fields: Record<string, unknown> = {}, cause?: unknown): RollbookError {
+    const before = this.#text.slice(0, this.#at);
+    const line = before.split("\n").length;
+    const column = this.#at - before.lastIndexOf("\n");
+    const at = `${this.#where}:${line}:${column}`;
+    return new RollbookError(
+      code,
+      { where: this.#where, line, column, ...fields },
+      `${at}: ${what}. Fix the JSON and try again.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,125 @@
+/** Seeded, splittable, counter-based randomness: Threefry-2x32 with 20 rounds (Salmon et al., SC 2011).
+ *  Only 32-bit adds, rotations and xors, so the stream is the same on every engine and machine. */
+import { hash } from "node:crypto";
+import { RollbookError } from "./errors.ts";
+
+export interface Rng {
+  /** An integer in [0, 2^32). */
+  u32(): number;
+  /** A double in [0, 1) with 53 random bits. */
+  float(): number;
+  /** An integer in [0, bound), without modulo bias. */
+  below(bound: number): number;
+  /** Permutes in place (Fisher–Yates) and returns the same array. */
+  shuffle<T>(items: T[]): T[];
+  /** A child whose stream depends on this seed and `key` alone, however much was drawn from the parent. */
+  split(key: string | number): Rng;
+  /** An unsigned 64-bit seed, for handing to something that seeds itself. */
+  u64(): bigint;
+}
+
+export function rngFrom(seed: bigint | number): Rng {
+  const wide = BigInt(seed);
+  if (wide < 0n || wide >= 1n << 64n) {
+    throw new RollbookError(
+      "bad-seed",
+      { seed: String(seed) },
+      `seed ${seed} is outside 0 … 2^64−1. Choose an unsigned 64-bit seed.`,
+    );
+  }
+  return new Threefry(Number(wide & 0xffffffffn), Number(wide >> 32n));
+}
+
+/** One block: key and counter of two 32-bit words each. Exported for the published known-answer vectors. */
+export function threefry2x32(
+  key: readonly [number, number],
+  counter: readonly [number, number],
+): [number, number] {
+  const k = [key[0] | 0, key[1] | 0, (0x1bd11bda ^ key[0] ^ key[1]) | 0] as const;
+  let x = (counter[0] + k[0]) | 0;
+  let y = (counter[1] + k[1]) | 0;
+  for (let round = 0; round < 20; round++) {
+    const r = ROTATIONS[round & 7]!;
+    x = (x + y) | 0;
+    y = ((y << r) | (y >>> (32 - r))) ^ x;
+    if ((round & 3) === 3) {
+      const injection = (round + 1) >> 2;
+      x = (x + k[(injection % 3) as 0 | 1 | 2]) | 0;
+      y = (y + k[((injection + 1) % 3) as 0 | 1 | 2] + injection) | 0;
+    }
+  }
+  return [x >>> 0, y >>> 0];
+}
+
+const ROTATIONS = [13, 15, 26, 6, 17, 29, 16, 24] as const;
+/** Splits use counters with the top bit set; draws never do. The two can therefore never coincide. */
+const SPLIT_BIT = 0x80000000;
+
+class Threefry implements Rng {
+  readonly #key: readonly [number, number];
+  #block = 0;
+  #spare = -1;
+
+  constructor(low: number, high: number) {
+    this.#key = [low, high];
+  }
+
+  u32(): number {
+    if (this.#spare >= 0) {
+      const word = this.#spare;
+      this.#spare = -1;
+      return word;
+    }
+    const [first, second] = threefry2x32(this.#key, [this.#block >>> 0, Math.floor(this.#block / 2 ** 32)]);
+    this.#block++;
+    this.#spare = second;
+    return first;
+  }
+
+  u64(): bigint {
+    const low = this.u32();
+    return (BigInt(this.u32()) << 32n) | BigInt(low);
+  }
+
+  float(): number {
+    const high = this.u32() >>> 5;
+    return (high * 2 ** 26 + (this.u32() >>> 6)) / 2 ** 53;
+  }
+
+  below(bound: number): number {
+    if (!Number.isInteger(bound) || bound < 1 || bound > 2 ** 32) {
+      throw new RollbookError("bad-bound", { bound }, `bound ${bound} is not an integer in 1 … 2^32.`);
+    }
+    // Draws in the last, incomplete run of `bound` values would favour the small ones: draw again.
+    const limit = 2 ** 32 - (2 ** 32 % bound);
+    let word = this.u32();
+    while (word >= limit) word = this.u32();
+    return word % bound;
+  }
+
+  shuffle<T>(items: T[]): T[] {
+    for (let i = items.length - 1; i > 0; i--) {
+      const j = this.below(i + 1);
+      const held = items[i]!;
+      items[i] = items[j]!;
+      items[j] = held;
+    }
+    return items;
+  }
+
+  split(key: string | number): Rng {
+    if (typeof key === "number") {
+      if (!Number.isSafeInteger(key) || key < 0)
+        throw new RollbookError("bad-split", { key }, `split key ${key} is not a whole number ≥ 0.`);
+      const [low, high] = threefry2x32(this.#key, [key >>> 0, (Math.floor(key / 2 ** 32) | SPLIT_BIT) >>> 0]);
+      return new Threefry(low, high);
+    }
+    // Names enter through a second level, so that no name meets a number.
+    const word = hash("sha256", key, "buffer");
+    const [low, high] = threefry2x32(this.#key, [
+      word.readUInt32LE(0),
+      (word.readUInt32LE(4) | SPLIT_BIT | 0x40000000) >>> 0,
+    ]);
+    return new Threefry(low, high);
+  }
+}
