@@ -1,0 +1,49 @@
+/** Draws from the usual laws. Exact arithmetic and an Rng argument: one seed, one sequence, on every engine. */
+import { exp, log } from "./exact-math.ts";
+import type { Rng } from "./rng.ts";
+
+/** A standard normal, by Marsaglia's polar method. The pair's second half is dropped: no hidden state. */
+export function drawNormal(rng: Rng): number {
+  for (;;) {
+    const u = 2 * rng.float() - 1;
+    const v = 2 * rng.float() - 1;
+    const s = u * u + v * v;
+    if (s > 0 && s < 1) return u * Math.sqrt((-2 * log(s)) / s);
+  }
+}
+
+/** Gamma(shape, 1), by Marsaglia and Tsang (2000); shapes below 1 are boosted by a power of a uniform. */
+export function drawGamma(shape: number, rng: Rng): number {
+  if (shape < 1) return drawGamma(shape + 1, rng) * exp(log(1 - rng.float()) / shape);
+  const d = shape - 1 / 3;
+  const c = 1 / Math.sqrt(9 * d);
+  for (;;) {
+    const x = drawNormal(rng);
+    const root = 1 + c * x;
+    if (root <= 0) continue;
+    const v = root * root * root;
+    if (log(1 - rng.float()) < 0.5 * x * x + d - d * v + d * log(v)) return d * v;
+  }
+}
+
+export function drawBeta(alpha: number, beta: number, rng: Rng): number {
+  const a = drawGamma(alpha, rng);
+  return a / (a + drawGamma(beta, rng));
+}
+
+/** An index drawn with the probabilities `weights[from … from+count)`, which need not sum to 1. */
+export function drawIndex(weights: Float64Array, rng: Rng, from = 0, count = weights.length - from): number {
+  let total = 0;
+  for (let i = from; i < from + count; i++) total += weights[i]!;
+  let left = rng.float() * total;
+  let last = 0;
+  for (let i = 0; i < count; i++) {
+    const weight = weights[from + i]!;
+    if (weight <= 0) continue;
+    last = i;
+    left -= weight;
+    if (left < 0) return i;
+  }
+  // Rounding can leave a trace of mass behind: it belongs to the last possible index.
+  return last;
+}
