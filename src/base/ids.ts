@@ -6,8 +6,12 @@ export type Id = string & { readonly __brand: "Id" };
 
 export const MAX_ID_BYTES = 256;
 
+/** Almost every id: decided without the careful checks below. */
+const PLAIN = /^[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,127}$/;
+
 /** What is wrong with `text` as an id, or undefined. */
 export function idFault(text: string): string | undefined {
+  if (PLAIN.test(text)) return undefined;
   if (text.length === 0) return "is empty";
   if (!text.isWellFormed()) return "holds a lone surrogate";
   if (Buffer.byteLength(text) > MAX_ID_BYTES) return `is longer than ${MAX_ID_BYTES} bytes`;

@@ -1,0 +1,128 @@
+/** Ed25519 signatures over sealed records. One signature covers many subjects, because verifying one costs as
+ *  much as hashing 200 KB: a group commit signs once. Further signers (validators) add attestations of their own. */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
+import { z } from "zod";
+import { canonicalize } from "../base/canonical-json.ts";
+import type { Digest } from "../base/digest.ts";
+import { reasonOf } from "../base/errors.ts";
+import { digest } from "./fields.ts";
+import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
+import { refuse } from "./refusal.ts";
+
+/** `ed25519:` and the base64url of the 32 key bytes: short enough to be its own name. */
+export type PublicKey = `ed25519:${string}`;
+
+export const publicKey = z
+  .string()
+  .regex(/^ed25519:[A-Za-z0-9_-]{43}$/, "is not a public key of the form ed25519:<43 base64url characters>")
+  .transform((text) => text as PublicKey);
+
+export const Attestation = defineRecord({
+  kind: "rollbook.attestation.v1",
+  summary: "A signature by one key over a list of record digests.",
+  shape: {
+    signer: publicKey,
+    subjects: z.array(digest).min(1).max(4096),
+    signature: z.string().regex(/^[A-Za-z0-9_-]{86}$/),
+  },
+  references: (attestation) =>
+    attestation.subjects.map((subject, i) => ({ digest: subject, kind: "", field: `subjects[${i}]` })),
+  check(attestation) {
+    for (let i = 1; i < attestation.subjects.length; i++) {
+      if (attestation.subjects[i - 1]! >= attestation.subjects[i]!) {
+        throw refuse("bad-record", { field: "subjects" }, "subjects are not sorted and unique.");
+      }
+    }
+  },
+});
+export type Attestation = RecordOf<typeof Attestation>;
+
+/** A private key that can only sign; the key itself never leaves this closure. */
+export interface Signer {
+  readonly publicKey: PublicKey;
+  attest(subjects: readonly Digest[]): Sealed<Attestation>;
+}
+
+export function signerFromPem(pem: string): Signer {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch (cause) {
+    throw refuse(
+      "bad-signature",
+      {},
+      `not a readable private key: ${reasonOf(cause)}. Make one with \`rollbook keys new\`.`,
+      { cause },
+    );
+  }
+  if (key.asymmetricKeyType !== "ed25519") {
+    throw refuse(
+      "bad-signature",
+      { type: key.asymmetricKeyType },
+      `the key is ${key.asymmetricKeyType}, not Ed25519. Make one with \`rollbook keys new\`.`,
+    );
+  }
+  const name = nameKey(createPublicKey(key));
+  return {
+    publicKey: name,
+    attest(subjects) {
+      const sorted = [...new Set(subjects)].sort();
+      const signature = sign(null, message(name, sorted), key).toString("base64url");
+      return seal(Attestation, { signer: name, subjects: sorted, signature });
+    },
+  };
+}
+
+export function newKeyPem(): string {
+  return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+}
+
+/** Throws a refusal unless the signature is good. Says nothing about trust in the signer. */
+export function checkAttestation(attestation: Attestation): void {
+  const raw = Buffer.from(attestation.signer.slice("ed25519:".length), "base64url");
+  const key = createPublicKey({
+    key: { kty: "OKP", crv: "Ed25519", x: raw.toString("base64url") },
+    format: "jwk",
+  });
+  const good = verify(
+    null,
+    message(attestation.signer, attestation.subjects),
+    key,
+    Buffer.from(attestation.signature, "base64url"),
+  );
+  if (!good) {
+    throw refuse(
+      "bad-signature",
+      { signer: attestation.signer },
+      `the signature by ${attestation.signer} does not fit its ${attestation.subjects.length} subjects.`,
+    );
+  }
+}
+
+/** Distinct keys per subject: ten signatures by one signer are one signer. */
+export function signersOf(attestations: Iterable<Attestation>): Map<Digest, Set<PublicKey>> {
+  const signers = new Map<Digest, Set<PublicKey>>();
+  for (const { signer, subjects } of attestations) {
+    for (const subject of subjects) {
+      const known = signers.get(subject);
+      if (known) known.add(signer);
+      else signers.set(subject, new Set([signer]));
+    }
+  }
+  return signers;
+}
+
+function message(signer: PublicKey, subjects: readonly Digest[]): Buffer {
+  return Buffer.from(`${Attestation.kind}\0${canonicalize({ signer, subjects })}`);
+}
+
+function nameKey(key: KeyObject): PublicKey {
+  return `ed25519:${key.export({ format: "jwk" }).x}` as PublicKey;
+}

@@ -1,0 +1,44 @@
+/** Where a rollout happens: the key `ref@version`, and the package behind it. */
+import { z } from "zod";
+import { idFault } from "../base/ids.ts";
+import { count, digest, id, json, text } from "./fields.ts";
+import { defineRecord, type RecordOf } from "./record.ts";
+
+export type EnvironmentKey = `${string}@${string}` & { readonly __brand: "EnvironmentKey" };
+
+export const environmentKey = z
+  .string()
+  .superRefine((key, context) => {
+    const [ref = "", version = "", ...rest] = key.split("@");
+    const fault = rest.length > 0 ? "has more than one @" : (idFault(ref) ?? idFault(version));
+    if (fault !== undefined)
+      context.addIssue({
+        code: "custom",
+        message: `is not of the form ref@version: a part ${fault}`,
+        params: { refusal: "bad-id" },
+      });
+  })
+  .transform((key) => key as EnvironmentKey)
+  .describe("ref@version");
+
+export const EnvironmentPackage = defineRecord({
+  kind: "rollbook.environment-package.v1",
+  summary: "Everything an environment consists of, under the key ref@version; the digest covers it all.",
+  shape: {
+    key: environmentKey,
+    execution: z.strictObject({
+      entrypoint: text(),
+      args: z.array(text()).max(1024),
+      sandboxProfile: z.optional(id),
+      maxTurns: count,
+      timeBudgetMs: count,
+    }),
+    files: z.array(z.strictObject({ path: text(1024), digest })).max(100_000),
+    tools: z.array(json).max(1024),
+    datasets: z.array(z.strictObject({ name: id, digest })).max(1024),
+    rubrics: z.array(z.strictObject({ name: id, digest })).max(1024),
+    difficulty: z.optional(text(64)),
+    benchmarkProfiles: z.array(json).max(1024),
+  },
+});
+export type EnvironmentPackage = RecordOf<typeof EnvironmentPackage>;

@@ -1,0 +1,70 @@
+export { Assignment, checkBinding, sampleSeed } from "./assignment.ts";
+export {
+  Attestation,
+  checkAttestation,
+  newKeyPem,
+  type PublicKey,
+  type Signer,
+  signerFromPem,
+  signersOf,
+} from "./attestation.ts";
+export { Call, digestCallLog, sealMessage } from "./call.ts";
+export { type Ending, type FailureOwner, outsideBaseline } from "./ending.ts";
+export { type EnvironmentKey, EnvironmentPackage } from "./environment.ts";
+export { Feedback } from "./feedback.ts";
+export type { ColumnRef, Reference } from "./fields.ts";
+export { type ExclusionReason, type LedgerEntry, LedgerPage, LossLedger, type Tally } from "./ledger.ts";
+export { PolicyRevisionLineage, sealLineage } from "./lineage.ts";
+export { Manifest, sealManifest } from "./manifest.ts";
+export {
+  advanceRevision,
+  type CheckpointRef,
+  PolicyRevision,
+  type RevisionKey,
+  revisionDrift,
+} from "./policy-revision.ts";
+export { commitTo, type Proof } from "./proof.ts";
+export { Receipt, type ReceiptOutcome } from "./receipt.ts";
+export {
+  decodeWire,
+  encodeWire,
+  openRecord,
+  type RecordOf,
+  type RecordType,
+  type Sealed,
+  seal,
+} from "./record.ts";
+export { RECORD_TYPES, recordType } from "./records.ts";
+export { isRefusal, REFUSALS, type RefusalCode } from "./refusal.ts";
+export { checkProofs, RolloutContent, RolloutEnvelope, rolloutIdFor } from "./rollout.ts";
+export {
+  parseRolloutDraft,
+  RolloutDraft,
+  type SealedBlob,
+  type SealedRollout,
+  sealRollout,
+} from "./rollout-draft.ts";
+export { inlineRollout, type ReadBlob, readTokenColumns } from "./rollout-exchange.ts";
+export type {
+  Candidate,
+  Level,
+  LogprobKind,
+  Step,
+  StepStream,
+  Stream,
+  TokenColumns,
+  TokenStream,
+} from "./stream.ts";
+export { Task } from "./task.ts";
+export {
+  type AdvantageMethod,
+  BatchGroups,
+  type BatchOptions,
+  BatchProofs,
+  type BatchRow,
+  BatchShard,
+  requireLogprobKind,
+  type Selection,
+  TrainerBatch,
+} from "./trainer-batch.ts";
+export { type Disposition, Release, Verdict } from "./verdict.ts";

@@ -1,0 +1,85 @@
+/** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
+import { z } from "zod";
+import { count, digest, text } from "./fields.ts";
+import { defineRecord, type RecordOf } from "./record.ts";
+import { refuse } from "./refusal.ts";
+
+export const exclusionReason = z.enum([
+  "other-family",
+  "other-level",
+  "other-logprob-kind",
+  "failed-task",
+  "failed-provider",
+  "failed-sandbox",
+  "failed-infrastructure",
+  "cancelled",
+  "task-quarantined",
+  "no-verdict",
+  "unobserved",
+  "quarantined",
+  "replay-required",
+  "rejected",
+  "zero-weight",
+  "unlabelled",
+  "no-propensity",
+  "no-group",
+  "too-long",
+]);
+export type ExclusionReason = z.output<typeof exclusionReason>;
+
+const tally = z.strictObject({ artifacts: count, streams: count, samples: count, tokens: count });
+export type Tally = z.output<typeof tally>;
+export const TALLIED = [
+  "artifacts",
+  "streams",
+  "samples",
+  "tokens",
+] as const satisfies readonly (keyof Tally)[];
+
+/** `stream` null: the whole artifact, every stream of it. */
+export const ledgerEntry = z.strictObject({
+  content: digest,
+  stream: z.nullable(count),
+  reason: exclusionReason,
+  samples: count,
+  tokens: count,
+  detail: z.optional(text()),
+});
+export type LedgerEntry = z.output<typeof ledgerEntry>;
+
+export const LedgerPage = defineRecord({
+  kind: "rollbook.ledger-page.v1",
+  summary: "A page of exclusions, sorted by rollout and stream.",
+  shape: { entries: z.array(ledgerEntry).min(1).max(100_000) },
+});
+
+export const LossLedger = defineRecord({
+  kind: "rollbook.loss-ledger.v1",
+  summary: "Everything that did not reach a batch, by reason; the counts add up exactly.",
+  shape: {
+    manifest: digest,
+    considered: tally,
+    batched: tally,
+    excluded: tally,
+    reasons: z.array(z.strictObject({ reason: exclusionReason, ...tally.shape })).max(64),
+    pages: z.array(digest).max(100_000),
+  },
+  references: (ledger) =>
+    ledger.pages.map((page, i) => ({ digest: page, kind: LedgerPage.kind, field: `pages[${i}]` })),
+  check(ledger) {
+    for (const name of TALLIED) {
+      const byReason = ledger.reasons.reduce((sum, each) => sum + each[name], 0);
+      if (
+        ledger.batched[name] + ledger.excluded[name] !== ledger.considered[name] ||
+        byReason !== ledger.excluded[name]
+      ) {
+        throw refuse(
+          "bad-record",
+          { field: name },
+          `the ledger does not add up for ${name}: ${ledger.batched[name]} batched + ${ledger.excluded[name]} excluded (${byReason} by reason), ${ledger.considered[name]} considered.`,
+        );
+      }
+    }
+  },
+});
+export type LossLedger = RecordOf<typeof LossLedger>;

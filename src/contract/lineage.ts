@@ -1,0 +1,79 @@
+/** Which revisions a batch's samples came from, and which one it is meant to improve. */
+import { z } from "zod";
+import { compareUtf8 } from "../base/ids.ts";
+import { digest, id, u64 } from "./fields.ts";
+import { type PolicyRevision, revisionDrift, revisionKey } from "./policy-revision.ts";
+import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
+import { refuse } from "./refusal.ts";
+
+const member = z.strictObject({ ...revisionKey.shape, record: digest, number: z.optional(u64) });
+
+export const PolicyRevisionLineage = defineRecord({
+  kind: "rollbook.policy-revision-lineage.v1",
+  summary:
+    "The target revision of a batch and the unique source revisions behind its samples, with their drift.",
+  shape: {
+    family: id,
+    target: member,
+    sources: z
+      .array(z.strictObject({ ...member.shape, drift: z.nullable(u64) }))
+      .min(1)
+      .max(100_000),
+  },
+  references: (lineage) =>
+    [lineage.target, ...lineage.sources].map((each) => ({
+      digest: each.record,
+      kind: "rollbook.policy-revision.v1",
+      field: `revision ${each.id}`,
+    })),
+});
+export type PolicyRevisionLineage = RecordOf<typeof PolicyRevisionLineage>;
+
+/** Sources may repeat and come in any order; they leave unique and sorted by the UTF-8 bytes of their ids. */
+export function sealLineage(
+  target: Sealed<PolicyRevision>,
+  sources: Iterable<Sealed<PolicyRevision>>,
+): Sealed<PolicyRevisionLineage> {
+  const unique = new Map<string, Sealed<PolicyRevision>>();
+  for (const source of [target, ...sources]) {
+    const { family, id: name, digest: weights } = source.record;
+    if (family !== target.record.family) {
+      throw refuse(
+        "policy-family-mismatch",
+        { expected: target.record.family, actual: family, revision: name },
+        `revision ${name} is of family ${family}, the batch targets ${target.record.family}. Batch each family by itself.`,
+      );
+    }
+    const known = unique.get(name);
+    if (known !== undefined && known.record.digest !== weights) {
+      throw refuse(
+        "revision-conflict",
+        { revision: name, digests: [known.record.digest, weights] },
+        `revision ${name} appears with two digests, ${known.record.digest} and ${weights}. New weights need a new revision id.`,
+      );
+    }
+    // Two records may describe one revision (produced twice); the smaller digest stands for both, whatever came first.
+    if (known === undefined || source.digest < known.digest) unique.set(name, source);
+  }
+  const isSource = new Set([...sources].map((source) => source.record.id));
+  const rows = [...unique.values()]
+    .filter((source) => isSource.has(source.record.id))
+    .sort((a, b) => compareUtf8(a.record.id, b.record.id));
+  return seal(PolicyRevisionLineage, {
+    family: target.record.family,
+    target: memberOf(target),
+    sources: rows.map((source) => ({
+      ...memberOf(source),
+      drift: revisionDrift(target.record, source.record) ?? null,
+    })),
+  });
+}
+
+function memberOf({ record, digest: recordDigest }: Sealed<PolicyRevision>) {
+  return {
+    id: record.id,
+    digest: record.digest,
+    record: recordDigest,
+    ...(record.number === undefined ? {} : { number: record.number }),
+  };
+}

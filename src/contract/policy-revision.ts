@@ -1,0 +1,97 @@
+/** A policy at one point of its life: who it is, what its weights hash to, where it came from. */
+import { z } from "zod";
+import type { Digest } from "../base/digest.ts";
+import type { Id } from "../base/ids.ts";
+import { count, digest, id, text, timeMs, u64 } from "./fields.ts";
+import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
+import { refuse } from "./refusal.ts";
+
+/** Where the weights are. The cluster fields are absent for a checkpoint written by one process. */
+export const checkpointRef = z.strictObject({
+  family: id,
+  streamId: id,
+  manifestDigest: digest,
+  objectDigest: digest,
+  startedAtMs: timeMs,
+  ref: z.optional(text()),
+  step: z.optional(u64),
+  durableAtMs: z.optional(timeMs),
+  writerNodeId: z.optional(id),
+  membershipEpoch: z.optional(u64),
+  clusterStateDigest: z.optional(digest),
+  topologyDigest: z.optional(digest),
+});
+export type CheckpointRef = z.output<typeof checkpointRef>;
+
+/** How a sample names the policy that made it: "the same revision" means the same digest, never the same name. */
+export const revisionKey = z.strictObject({ id, digest });
+export type RevisionKey = { id: Id; digest: Digest };
+
+export const PolicyRevision = defineRecord({
+  kind: "rollbook.policy-revision.v1",
+  summary:
+    "One revision of a policy family: digest of its weights, parent, checkpoint, what it was trained on.",
+  shape: {
+    family: id,
+    id,
+    number: z.optional(u64),
+    digest,
+    parent: z.optional(revisionKey),
+    checkpoint: z.optional(checkpointRef),
+    training: z.optional(
+      z.strictObject({
+        batches: z.array(digest).max(10_000),
+        configDigest: z.optional(digest),
+        seed: u64,
+        steps: z.optional(count),
+      }),
+    ),
+    producedAtMs: timeMs,
+  },
+  references: (revision) => [
+    ...(revision.checkpoint
+      ? [
+          {
+            digest: revision.checkpoint.objectDigest,
+            kind: "",
+            field: "checkpoint.objectDigest",
+            external: true,
+          },
+        ]
+      : []),
+    ...(revision.training?.batches ?? []).map((batch, i) => ({
+      digest: batch,
+      kind: "rollbook.trainer-batch.v1",
+      field: `training.batches[${i}]`,
+    })),
+  ],
+});
+export type PolicyRevision = RecordOf<typeof PolicyRevision>;
+
+/** How many revisions `source` is behind `target`; undefined where that is unknowable. */
+export function revisionDrift(target: PolicyRevision, source: PolicyRevision): bigint | undefined {
+  if (target.family !== source.family || target.number === undefined || source.number === undefined)
+    return undefined;
+  return target.number >= source.number ? target.number - source.number : undefined;
+}
+
+/** The next revision after `parent`: numbered one up, bound to its parent's digest and to what trained it. */
+export function advanceRevision(
+  parent: PolicyRevision,
+  next: Pick<PolicyRevision, "id" | "digest" | "checkpoint" | "training" | "producedAtMs">,
+): Sealed<PolicyRevision> {
+  if (next.id === parent.id) {
+    throw refuse(
+      "revision-conflict",
+      { id: next.id },
+      `revision ${next.id} cannot be its own parent. Give the new revision a new id.`,
+    );
+  }
+  const number = parent.number === undefined ? undefined : parent.number + 1n;
+  return seal(PolicyRevision, {
+    ...next,
+    family: parent.family,
+    ...(number === undefined ? {} : { number }),
+    parent: { id: parent.id, digest: parent.digest },
+  });
+}

@@ -1,0 +1,161 @@
+/** The rollout artifact in two records. Content is what happened and is the same whoever ran it; the envelope
+ *  is who ran it, when, and what proves it. Batches, replay and training bind content only. */
+import { z } from "zod";
+import { type Digest, digestJson } from "../base/digest.ts";
+import { digestCallLog } from "./call.ts";
+import { ending } from "./ending.ts";
+import { environmentKey } from "./environment.ts";
+import { count, dataSource, digest, finite, id, json, timeMs, u64 } from "./fields.ts";
+import { commitTo, proof } from "./proof.ts";
+import { defineRecord, type RecordOf } from "./record.ts";
+import { refuse } from "./refusal.ts";
+import { checkStream, stream, streamReferences } from "./stream.ts";
+
+export const RolloutContent = defineRecord({
+  kind: "rollbook.rollout-content.v1",
+  summary: "What happened in one rollout: task, seed, calls, streams of choices, scores, ending.",
+  shape: {
+    rolloutId: id,
+    environment: environmentKey,
+    environmentDigest: z.optional(digest),
+    task: z.strictObject({ id, digest: z.optional(digest) }),
+    assignment: z.optional(z.strictObject({ digest, sample: count })),
+    group: z.optional(id),
+    seed: u64,
+    dataSource,
+    /** Temperature, top-p and whatever else shaped the draw, as sent. */
+    sampling: z.record(z.string(), json),
+    calls: z.array(digest).max(100_000),
+    streams: z.array(stream).min(1).max(1024),
+    scores: z
+      .array(z.strictObject({ name: id, value: finite, weight: finite, scorer: z.optional(digest) }))
+      .max(1024),
+    ending,
+    finalState: z.optional(digest),
+  },
+  references: (content) => [
+    ...(content.environmentDigest
+      ? [
+          {
+            digest: content.environmentDigest,
+            kind: "rollbook.environment-package.v1",
+            field: "environmentDigest",
+          },
+        ]
+      : []),
+    ...(content.task.digest
+      ? [{ digest: content.task.digest, kind: "rollbook.task.v1", field: "task.digest" }]
+      : []),
+    ...(content.assignment
+      ? [{ digest: content.assignment.digest, kind: "rollbook.assignment.v1", field: "assignment.digest" }]
+      : []),
+    ...content.calls.map((call, i) => ({ digest: call, kind: "rollbook.call.v1", field: `calls[${i}]` })),
+    ...content.streams.flatMap((item, i) => streamReferences(item, `streams[${i}]`)),
+  ],
+  check(content) {
+    content.streams.forEach((item, i) => {
+      checkStream(item, `streams[${i}]`);
+    });
+    checkRevisions(content.streams);
+    checkCallIndexes(content);
+  },
+});
+export type RolloutContent = RecordOf<typeof RolloutContent>;
+
+export const RolloutEnvelope = defineRecord({
+  kind: "rollbook.rollout-envelope.v1",
+  summary: "Who ran a rollout, when, on which attempt, and the proofs; binds the content by digest.",
+  shape: {
+    content: digest,
+    worker: id,
+    attempt: count,
+    claim: z.optional(id),
+    startedAtMs: timeMs,
+    endedAtMs: timeMs,
+    callTimes: z.optional(
+      z
+        .array(z.strictObject({ startedAtMs: timeMs, firstByteMs: z.optional(finite), durationMs: finite }))
+        .max(100_000),
+    ),
+    proofs: z.array(proof).max(10_000),
+  },
+  references: (envelope) => [
+    { digest: envelope.content, kind: RolloutContent.kind, field: "content" },
+    ...envelope.proofs.flatMap((each, i) =>
+      each.kind === "execution" || each.kind === "validator-bundle"
+        ? [{ digest: each.digest, kind: "", field: `proofs[${i}]`, external: true }]
+        : [],
+    ),
+  ],
+  check(envelope) {
+    const seen = new Set<Digest>();
+    for (const each of envelope.proofs) {
+      if (seen.has(each.digest))
+        throw refuse(
+          "duplicate-proof",
+          { digest: each.digest },
+          `the proof ${each.digest} stands twice in one envelope. Keep one.`,
+        );
+      seen.add(each.digest);
+    }
+    if (envelope.endedAtMs < envelope.startedAtMs)
+      throw refuse("bad-record", { field: "endedAtMs" }, "endedAtMs is before startedAtMs.");
+  },
+});
+export type RolloutEnvelope = RecordOf<typeof RolloutEnvelope>;
+
+/** Checks the proofs of an envelope that follow from the content alone. */
+export function checkProofs(envelope: RolloutEnvelope, content: RolloutContent): void {
+  for (const each of envelope.proofs) {
+    const expected =
+      each.kind === "call-log"
+        ? digestCallLog(content.calls)
+        : each.kind === "commitment"
+          ? commitTo(envelope.content, each.nonce)
+          : each.digest;
+    if (expected !== each.digest) {
+      throw refuse(
+        "digest-mismatch",
+        { proof: each.kind, expected, actual: each.digest },
+        `the ${each.kind} proof says ${each.digest}, the content gives ${expected}.`,
+      );
+    }
+  }
+}
+
+/** One id with two digests inside one rollout means that somebody swapped weights under a name. */
+function checkRevisions(streams: RolloutContent["streams"]): void {
+  for (const item of streams) {
+    const digests = new Map<string, Digest>();
+    for (const { revision } of item.level === "token" ? item.segments : item.steps) {
+      const known = digests.get(revision.id) ?? revision.digest;
+      if (known !== revision.digest) {
+        throw refuse(
+          "revision-conflict",
+          { revision: revision.id, digests: [known, revision.digest] },
+          `revision ${revision.id} of ${item.family} appears with two digests, ${known} and ${revision.digest}. New weights need a new revision id.`,
+        );
+      }
+      digests.set(revision.id, known);
+    }
+  }
+}
+
+function checkCallIndexes(content: Pick<RolloutContent, "streams" | "calls">): void {
+  for (const [s, item] of content.streams.entries()) {
+    for (const part of item.level === "token" ? item.segments : item.steps) {
+      if (part.call !== undefined && part.call >= content.calls.length) {
+        throw refuse(
+          "bad-record",
+          { field: `streams[${s}]`, call: part.call },
+          `streams[${s}] names call ${part.call}, the rollout has ${content.calls.length}.`,
+        );
+      }
+    }
+  }
+}
+
+/** A rollout id that depends on the assignment and the sample only: re-running gives the same id. */
+export function rolloutIdFor(assignment: Digest, sample: number): string {
+  return `r-${digestJson("rollbook.rollout-id.v1", [assignment, sample]).slice(7, 31)}`;
+}
