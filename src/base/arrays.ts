@@ -58,7 +58,8 @@ export function columnFrom<T extends DType>(dtype: T, bytes: Uint8Array): Column
       `${bytes.byteLength} bytes are not a whole number of ${dtype} values.`,
     );
   }
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  // Not bytes.slice(): on a Buffer that is a view, as unaligned as before.
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   return new CONSTRUCTORS[dtype](
     aligned.buffer as ArrayBuffer,
     aligned.byteOffset,

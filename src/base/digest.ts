@@ -2,6 +2,7 @@
  *  can never pass for another. digest = SHA-256(tag, 0x00, bytes), written `sha256:<hex>`. */
 import { createHash, hash } from "node:crypto";
 import { canonicalize } from "./canonical-json.ts";
+import { RollbookError } from "./errors.ts";
 
 export type Digest = string & { readonly __brand: "Digest" };
 
@@ -30,5 +31,12 @@ export function digestToBytes(digest: Digest): Uint8Array {
 }
 
 export function digestFromBytes(bytes: Uint8Array): Digest {
+  if (bytes.byteLength !== 32) {
+    throw new RollbookError(
+      "bad-digest",
+      { bytes: bytes.byteLength },
+      `a SHA-256 digest has 32 bytes, not ${bytes.byteLength}. The file it was read from is cut short.`,
+    );
+  }
   return `sha256:${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}` as Digest;
 }

@@ -15,9 +15,13 @@ export class RollbookError<Code extends string = string> extends Error {
     this.fields = Object.freeze({ ...fields });
   }
 
-  /** The machine form, used by `--json` and by receipts. */
+  /** The machine form, used by `--json` and by receipts. A bigint leaves as a decimal string, as in every record. */
   toJSON(): { code: Code; message: string; fields: Readonly<Record<string, unknown>> } {
-    return { code: this.code, message: this.message, fields: this.fields };
+    const fields = Object.entries(this.fields).map(([name, value]) => [
+      name,
+      typeof value === "bigint" ? String(value) : value,
+    ]);
+    return { code: this.code, message: this.message, fields: Object.fromEntries(fields) };
   }
 }
 

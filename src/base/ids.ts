@@ -16,7 +16,7 @@ export function idFault(text: string): string | undefined {
   if (!text.isWellFormed()) return "holds a lone surrogate";
   if (Buffer.byteLength(text) > MAX_ID_BYTES) return `is longer than ${MAX_ID_BYTES} bytes`;
   if (/[@|/\\]/.test(text)) return "holds one of @ | / \\";
-  if (/[\p{Cc}\p{Zl}\p{Zp}\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u.test(text))
+  if (/[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(text))
     return "holds a control or invisible character";
   if (text !== text.trim()) return "begins or ends with a space";
   if (text === "." || text === ".." || text.startsWith("..")) return "looks like a path";

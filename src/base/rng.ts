@@ -19,12 +19,13 @@ export interface Rng {
 }
 
 export function rngFrom(seed: bigint | number): Rng {
-  const wide = BigInt(seed);
+  // A number past 2^53 has lost digits already, and a fraction has no seed.
+  const wide = typeof seed === "bigint" ? seed : Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
   if (wide < 0n || wide >= 1n << 64n) {
     throw new RollbookError(
       "bad-seed",
       { seed: String(seed) },
-      `seed ${seed} is outside 0 … 2^64−1. Choose an unsigned 64-bit seed.`,
+      `seed ${seed} is not a whole number in 0 … 2^64−1 (past 2^53 only as a bigint). Choose another seed.`,
     );
   }
   return new Threefry(Number(wide & 0xffffffffn), Number(wide >> 32n));
