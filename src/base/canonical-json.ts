@@ -45,7 +45,11 @@ function write(value: unknown, path: (string | number)[], depth: number): string
   return Array.isArray(value) ? writeArray(value, path, depth) : writeObject(value, path, depth);
 }
 
+/** What JSON escapes, and surrogates, which may be lone. Most strings hold none, and then quotes are enough. */
+const SPECIAL = /["\\\u0000-\u001f\ud800-\udfff]/;
+
 function writeString(value: string, path: (string | number)[]): string {
+  if (!SPECIAL.test(value)) return `"${value}"`;
   if (!value.isWellFormed())
     throw unsupported("lone-surrogate", value, path, "holds a lone surrogate and has no UTF-8 form");
   return JSON.stringify(value);

@@ -23,7 +23,8 @@ export function decodeUtf8(bytes: Uint8Array, where = "input"): string {
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const SPACE = /[ \t\n\r]*/y;
+/** A string without escapes, control characters or surrogates: what stands between the quotes is its value. */
+const PLAIN_STRING = /"[^"\\\u0000-\u001f\ud800-\udfff]*"/y;
 
 class Reader {
   #at = 0;
@@ -36,12 +37,13 @@ class Reader {
   }
 
   value(depth: number): Json {
-    if (depth > MAX_DEPTH) throw this.#fault("too-deep", `nested more than ${MAX_DEPTH} levels deep`);
     this.#space();
     switch (this.#text[this.#at]) {
       case "{":
+        this.#limit(depth);
         return this.#object(depth);
       case "[":
+        this.#limit(depth);
         return this.#array(depth);
       case '"':
         return this.#string();
@@ -59,6 +61,11 @@ class Reader {
   end(): void {
     this.#space();
     if (this.#at < this.#text.length) throw this.#fault("bad-json", "unexpected text after the value");
+  }
+
+  /** The same limit as canonicalize: what can be read can be sealed. */
+  #limit(depth: number): void {
+    if (depth >= MAX_DEPTH) throw this.#fault("too-deep", `nested more than ${MAX_DEPTH} levels deep`);
   }
 
   #object(depth: number): Json {
@@ -105,6 +112,14 @@ class Reader {
 
   #string(): string {
     const start = this.#at;
+    PLAIN_STRING.lastIndex = start;
+    if (!PLAIN_STRING.test(this.#text)) return this.#escapedString();
+    this.#at = PLAIN_STRING.lastIndex;
+    return this.#text.slice(start + 1, this.#at - 1);
+  }
+
+  #escapedString(): string {
+    const start = this.#at;
     let end = start + 1;
     for (;;) {
       end = this.#text.indexOf('"', end);
@@ -126,16 +141,17 @@ class Reader {
   }
 
   #number(): number {
-    NUMBER.lastIndex = this.#at;
-    const match = NUMBER.exec(this.#text);
-    if (match === null)
+    const start = this.#at;
+    NUMBER.lastIndex = start;
+    if (!NUMBER.test(this.#text))
       throw this.#fault(
         "bad-json",
-        this.#at >= this.#text.length ? "the text ends here" : "expected a JSON value",
+        start >= this.#text.length ? "the text ends here" : "expected a JSON value",
       );
-    const value = Number(match[0]);
+    const digits = this.#text.slice(start, NUMBER.lastIndex);
+    const value = Number(digits);
     if (!Number.isFinite(value))
-      throw this.#fault("non-finite-number", `${match[0].slice(0, 40)} overflows a double`);
+      throw this.#fault("non-finite-number", `${digits.slice(0, 40)} overflows a double`);
     this.#at = NUMBER.lastIndex;
     return value;
   }
@@ -153,9 +169,11 @@ class Reader {
   }
 
   #space(): void {
-    SPACE.lastIndex = this.#at;
-    SPACE.exec(this.#text);
-    this.#at = SPACE.lastIndex;
+    for (;;) {
+      const unit = this.#text.charCodeAt(this.#at);
+      if (unit !== 32 && unit !== 10 && unit !== 13 && unit !== 9) return;
+      this.#at++;
+    }
   }
 
   #fault(code: string, what: string, fields: Record<string, unknown> = {}, cause?: unknown): RollbookError {
