@@ -1,0 +1,60 @@
+/** Set-up for a fresh machine, called by `npm test` and `npm run demo`.
+ *  In: `test` or `demo`, and the requirements in scripts/setup/*.mjs, each exporting { name, packages, check() }:
+ *  the suite it serves, its Debian packages, and whether this machine has what it needs.
+ *  Out: as root on Debian, the missing packages installed; elsewhere, which suites are skipped and how to enable
+ *  them. Exit 1 if something is missing where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1).
+ *  ROLLBOOK_NO_SETUP=1 forbids installing. The demo needs nothing. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { planSetUp } from "./setup-plan.mjs";
+
+const FOLDER = new URL("./setup/", import.meta.url);
+const say = (line) => process.stderr.write(`${line}\n`);
+
+const job = process.argv[2];
+if (job === "test") process.exitCode = await setUpTests();
+else if (job !== "demo") {
+  say("usage: node scripts/setup.mjs <test|demo>");
+  process.exitCode = 2;
+}
+
+async function setUpTests() {
+  const requirements = await loadRequirements();
+  const machine = {
+    isDebian: existsSync("/etc/debian_version"),
+    isRoot: process.getuid?.() === 0,
+    mayInstall: process.env.ROLLBOOK_NO_SETUP !== "1",
+    requireAll: process.env.CI === "true" || process.env.ROLLBOOK_REQUIRE_ALL === "1",
+  };
+  let plan = planSetUp(await missingOf(requirements), machine);
+  plan.lines.forEach(say);
+  if (plan.install.length > 0) {
+    aptInstall(plan.install);
+    plan = planSetUp(await missingOf(requirements), { ...machine, mayInstall: false });
+    plan.lines.forEach(say);
+  }
+  return plan.exitCode;
+}
+
+async function loadRequirements() {
+  const files = readdirSync(FOLDER).filter((file) => file.endsWith(".mjs"));
+  return Promise.all(files.sort().map((file) => import(new URL(file, FOLDER).href)));
+}
+
+async function missingOf(requirements) {
+  const ready = await Promise.all(requirements.map((requirement) => requirement.check()));
+  return requirements.filter((_, i) => !ready[i]);
+}
+
+/** Tries the package lists as they are; a fresh image has none, and then they are fetched first. */
+function aptInstall(packages) {
+  const apt = (...args) =>
+    spawnSync("apt-get", args, {
+      stdio: ["ignore", "ignore", "inherit"],
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    }).status === 0;
+  const install = () => apt("install", "-y", "-qq", "--no-install-recommends", ...packages);
+  if (install()) return;
+  say("Fetching the package lists: apt-get update");
+  if (!apt("update", "-qq") || !install()) say("apt-get failed; its messages stand above.");
+}

@@ -1,0 +1,30 @@
+/** Suites that need more than npm installs: they run where the requirement holds and are skipped, by name, where
+ *  it does not; where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1) they fail instead.
+ *  In: a requirement module of scripts/setup/. Does not install anything: `npm test` has done that before. */
+import { describe, it } from "vitest";
+
+export interface Requirement {
+  readonly name: string;
+  readonly packages: readonly string[];
+  check(): boolean | Promise<boolean>;
+}
+
+export const nothingMayBeSkipped = process.env.CI === "true" || process.env.ROLLBOOK_REQUIRE_ALL === "1";
+
+export async function describeNeeding(
+  requirement: Requirement,
+  title: string,
+  body: () => void,
+): Promise<void> {
+  if (await requirement.check()) {
+    describe(title, body);
+  } else if (nothingMayBeSkipped) {
+    describe(title, () => {
+      it(`has what it needs: ${requirement.name}`, () => {
+        throw new Error(`missing: ${requirement.name}. Install ${requirement.packages.join(", ")}.`);
+      });
+    });
+  } else {
+    describe.skip(`${title} (needs ${requirement.name}: ${requirement.packages.join(", ")})`, body);
+  }
+}
