@@ -1,5 +1,5 @@
 /** A vitest reporter that ends the run with one plain line, `N passed, N failed`, for people and scripts.
- *  A file that could not be loaded and an error outside tests count as failures. Where nothing may be skipped, so
+ *  A file or suite that could not be collected and an error outside tests count as failures. Where nothing may be skipped, so
  *  do skipped tests, by name. */
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
@@ -7,7 +7,8 @@ export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const count = (state: string): number => tests.filter((test) => test.result().state === state).length;
-    const broken = modules.filter((module) => module.errors().length > 0).length;
+    const groups = modules.flatMap((module) => [module, ...module.children.allSuites()]);
+    const broken = groups.filter((group) => group.errors().length > 0).length;
     const forbidden = skipsAreFailures() ? tests.filter((test) => test.result().state === "skipped") : [];
     for (const test of forbidden)
       console.log(`skipped, and nothing may be: ${test.module.moduleId}: ${test.fullName}`);

@@ -1,0 +1,31 @@
+/** What the two runners share: the list of programs, and how a failure ends.
+ *  Exit codes as in the command line: 0 done, 1 failed, 2 wrong usage. */
+import { isRollbookError, reasonOf } from "../../src/base/errors.ts";
+import type { Programs } from "./programs.ts";
+
+const WRONG_USAGE = ["unknown-name", "bad-scale", "bad-seed"];
+
+/** Runs `main` and turns what it throws into a message and an exit code. */
+export async function command(main: () => Promise<number>): Promise<void> {
+  try {
+    process.exitCode = await main();
+  } catch (error) {
+    const usage = isRollbookError(error) ? WRONG_USAGE.includes(error.code) : isParseArgsError(error);
+    // A foreign error is a defect, and its stack says where.
+    const brief = usage || isRollbookError(error) || !(error instanceof Error);
+    process.stderr.write(`${brief ? reasonOf(error) : error.stack}\n`);
+    process.exitCode = usage ? 2 : 1;
+  }
+}
+
+export async function list(programs: Programs<{ summary: string }>, json: boolean): Promise<void> {
+  const rows = await Promise.all(
+    programs.names.map(async (name) => ({ name, summary: (await programs.load(name)).summary })),
+  );
+  if (json) console.log(JSON.stringify(rows));
+  else for (const { name, summary } of rows) console.log(`${name.padEnd(14)} ${summary}`);
+}
+
+function isParseArgsError(error: unknown): boolean {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+}

@@ -1,0 +1,57 @@
+import { spawnSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import { benches, campaigns, nearest } from "../bench/support/programs.ts";
+
+for (const name of campaigns.names) {
+  it(`the campaign ${name} at a twentieth runs trials and none fails`, async () => {
+    const campaign = await campaigns.load(name);
+    const { passed, failed } = await campaign.run({ scale: 1 / 20, seed: 1n });
+    expect(failed).toBe(0);
+    expect(passed).toBeGreaterThan(0);
+  }, 120_000);
+}
+
+describe("the runners", () => {
+  const run = (file: string, ...args: string[]) =>
+    spawnSync(process.execPath, ["--import", "tsx", `bench/${file}.ts`, ...args], { encoding: "utf8" });
+
+  it("load every benchmark, each with a summary", async () => {
+    for (const name of benches.names) expect((await benches.load(name)).summary, name).not.toBe("");
+    for (const name of campaigns.names) expect((await campaigns.load(name)).summary, name).not.toBe("");
+  });
+
+  it("list what there is when no name is given", () => {
+    const { status, stdout } = run("bench", "--json");
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout).map(({ name }: { name: string }) => name)).toEqual(benches.names);
+  });
+
+  it("answer an unknown name with the nearest, as wrong usage", () => {
+    const { status, stderr } = run("bench", "bsae");
+    expect(status).toBe(2);
+    expect(stderr).toContain("no bench is called bsae. Did you mean base?");
+  });
+
+  it.each([
+    [["--skale", "1"], "--skale"],
+    [["any", "--scale", "0"], "--scale 0 is not"],
+    [["any", "--scale", "x"], "--scale x is not"],
+    [["any", "--seed=-1"], "--seed -1 is not"],
+    [["any", "--seed", "18446744073709551616"], "is not a whole number"],
+    [["no-such-campaign"], "no campaign is called no-such-campaign"],
+  ])("refuse %j as wrong usage", (args, message) => {
+    const { status, stderr } = run("campaign", ...args);
+    expect(status).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe("nearest", () => {
+  it.each([
+    ["tampr", ["tamper", "crash", "base"], "tamper"],
+    ["contract", ["contracts", "store"], "contracts"],
+    ["x", [], undefined],
+  ])("to %s among %j is %s", (name, names, expected) => {
+    expect(nearest(name, names)).toBe(expected);
+  });
+});
