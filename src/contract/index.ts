@@ -44,7 +44,7 @@ export {
   type SealedRollout,
   sealRollout,
 } from "./rollout-draft.ts";
-export { inlineRollout, type ReadBlob, readTokenColumns } from "./rollout-exchange.ts";
+export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout-exchange.ts";
 export type {
   Candidate,
   Level,

@@ -1,7 +1,8 @@
 /** The way back: a stored artifact as the inline JSON that `parseRolloutDraft` reads. */
-import { columnFrom } from "../base/arrays.ts";
+import { type ColumnOf, columnFrom, type DType } from "../base/arrays.ts";
 import type { Digest } from "../base/digest.ts";
 import { Call, openMessage } from "./call.ts";
+import type { ColumnRef } from "./fields.ts";
 import { encodeWire, openRecord } from "./record.ts";
 import { refuse } from "./refusal.ts";
 import {
@@ -51,18 +52,25 @@ export async function inlineRollout(
 export async function readTokenColumns(read: ReadBlob, item: TokenStream): Promise<TokenColumns> {
   const columns: Record<string, unknown> = {};
   for (const [name, column] of Object.entries(item.columns)) {
-    if (column === undefined) continue;
-    const values = columnFrom(column.dtype, await need(read, column.digest, `column ${name}`));
-    if (values.length !== column.length) {
-      throw refuse(
-        "length-mismatch",
-        { column: name, expected: column.length, actual: values.length },
-        `column ${name} (${column.digest}) has ${values.length} values, the stream says ${column.length}.`,
-      );
-    }
-    columns[name] = values;
+    if (column !== undefined) columns[name] = await readColumn(read, column, name);
   }
   return columns as unknown as TokenColumns;
+}
+
+export async function readColumn<T extends DType>(
+  read: ReadBlob,
+  column: ColumnRef<T>,
+  name: string,
+): Promise<ColumnOf[T]> {
+  const values = columnFrom(column.dtype, await need(read, column.digest, `column ${name}`));
+  if (values.length !== column.length) {
+    throw refuse(
+      "length-mismatch",
+      { column: name, expected: column.length, actual: values.length },
+      `column ${name} (${column.digest}) has ${values.length} values, the stream says ${column.length}.`,
+    );
+  }
+  return values;
 }
 
 async function inlineStream(read: ReadBlob, item: Stream): Promise<unknown> {

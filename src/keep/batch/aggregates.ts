@@ -1,0 +1,48 @@
+/** Sums and means of a batch as it is written: in all, by source revision, by group. Plain f64 sums in row order. */
+import type { Id } from "../../base/ids.ts";
+import type { RecordOf } from "../../contract/record.ts";
+import type { BatchGroups } from "../../contract/trainer-batch.ts";
+import type { Baseline } from "./advantage.ts";
+
+export class Sums {
+  rows = 0;
+  samples = 0;
+  rewardSum = 0;
+  advantageSum = 0;
+
+  add(part: { rows: number; samples: number; rewardSum: number; advantageSum: number }): void {
+    this.rows += part.rows;
+    this.samples += part.samples;
+    this.rewardSum += part.rewardSum;
+    this.advantageSum += part.advantageSum;
+  }
+
+  /** Reward per row, advantage per sample. */
+  aggregate() {
+    const { rows, samples, rewardSum, advantageSum } = this;
+    return {
+      rows,
+      samples,
+      rewardSum,
+      rewardMean: ratio(rewardSum, rows),
+      advantageSum,
+      advantageMean: ratio(advantageSum, samples),
+    };
+  }
+}
+
+export function groupTable(
+  groups: ReadonlyMap<Id, Sums>,
+  baselines: ReadonlyMap<Id, Baseline>,
+): RecordOf<typeof BatchGroups>["groups"] {
+  return [...groups]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([group, sums]) => {
+      const { rollouts, mean, spread } = baselines.get(group)!;
+      return { group, rollouts, baseline: mean, spread, ...sums.aggregate() };
+    });
+}
+
+function ratio(sum: number, count: number): number {
+  return count === 0 ? 0 : sum / count;
+}

@@ -1,0 +1,235 @@
+/** Cuts a trainer batch from a sealed manifest.
+ *  In: manifest, target revision, selection, options, seed. Out: the batch record, everything else through `write`.
+ *  Pure: same input, same bytes, whatever order artifacts arrived in. Does not touch files or clocks. */
+import type { Digest } from "../../base/digest.ts";
+import type { Id } from "../../base/ids.ts";
+import { rngFrom } from "../../base/rng.ts";
+import { PolicyRevisionLineage, sealLineage } from "../../contract/lineage.ts";
+import { Manifest } from "../../contract/manifest.ts";
+import { PolicyRevision } from "../../contract/policy-revision.ts";
+import { type Sealed, seal } from "../../contract/record.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { RolloutContent } from "../../contract/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { BatchGroups, type BatchOptions, BatchProofs, TrainerBatch } from "../../contract/trainer-batch.ts";
+import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
+import { groupTable, Sums } from "./aggregates.ts";
+import { stepRow, tokenRow } from "./rows.ts";
+import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
+import { readRecord, readSealed } from "./sources.ts";
+import { type Survey, type SurveyRequest, type SurveyRow, surveyManifest } from "./survey.ts";
+import { LedgerTally } from "./tally.ts";
+
+export interface AssembleRequest {
+  read: ReadBlob;
+  write: WriteBlob;
+  /** Digests of records that `read` can find. */
+  manifest: Digest;
+  target: Digest;
+  selection: SurveyRequest["selection"];
+  options?: Partial<BatchOptions>;
+  seed: bigint;
+  /** Called after every row of the second pass. */
+  onProgress?: (done: number, total: number) => void;
+}
+
+const DEFAULTS: BatchOptions = { advantage: "mean-std", requireVerdict: false, shardTokens: 1 << 20 };
+
+export async function assembleBatch(request: AssembleRequest): Promise<Sealed<TrainerBatch>> {
+  const { read, write } = request;
+  const options: BatchOptions = { ...DEFAULTS, ...request.options };
+  const manifest = await readRecord(read, Manifest, request.manifest);
+  const target = await readSealed(read, PolicyRevision, request.target);
+  const { family } = target.record;
+  if (request.selection.family !== undefined && request.selection.family !== family) {
+    throw refuse(
+      "policy-family-mismatch",
+      { expected: request.selection.family, actual: family },
+      `the batch selects family ${request.selection.family}, its target ${target.record.id} is of ${family}. Choose a target of the selected family.`,
+    );
+  }
+  const ledger = new LedgerTally();
+  const survey = await surveyManifest(
+    { read, manifest, target, selection: request.selection, options },
+    ledger,
+  );
+  if (survey.rows.length === 0) {
+    throw refuse(
+      "empty-batch",
+      { manifest: request.manifest, considered: manifest.artifacts.length },
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}`,
+    );
+  }
+  const written = await writeRows(request, survey, options);
+  const lineage = sealLineage(target, survey.sources);
+  const groups = seal(BatchGroups, { groups: groupTable(written.groups, written.baselines) });
+  const proofs = seal(BatchProofs, {
+    proofs: [...survey.proofs.values()].sort((a, b) => (a.digest < b.digest ? -1 : 1)),
+  });
+  for (const record of [lineage, groups, proofs]) write(record);
+  const batch = seal(TrainerBatch, {
+    manifest: request.manifest,
+    target: { id: target.record.id, digest: target.record.digest },
+    selection: {
+      family,
+      level: request.selection.level,
+      ...(survey.logprobKind === undefined ? {} : { logprobKind: survey.logprobKind }),
+    },
+    seed: request.seed,
+    options,
+    lineage: lineage.digest,
+    totals: written.totals.aggregate(),
+    bySource: survey.sources.map(({ record }, i) => ({
+      revision: { id: record.id, digest: record.digest },
+      ...written.bySource[i]!.aggregate(),
+    })),
+    groups: groups.digest,
+    groupCount: groups.record.groups.length,
+    proofs: proofs.digest,
+    proofCount: proofs.record.proofs.length,
+    ledger: ledger.seal(request.manifest, write).digest,
+    tokens: request.selection.level === "token" ? survey.rows.reduce((sum, row) => sum + row.length, 0) : 0,
+    shards: written.shards,
+  });
+  write(batch);
+  return batch;
+}
+
+/** The same batch, computed again without writing: equal digests prove that it follows from its manifest. */
+export async function reassemble(read: ReadBlob, batch: TrainerBatch): Promise<Sealed<TrainerBatch>> {
+  const { manifest, selection, options, seed } = batch;
+  const lineage = await readRecord(read, PolicyRevisionLineage, batch.lineage);
+  return assembleBatch({
+    read,
+    write: () => {},
+    manifest,
+    target: lineage.target.record,
+    selection,
+    options,
+    seed,
+  });
+}
+
+interface Written {
+  shards: ShardWriter["shards"];
+  totals: Sums;
+  bySource: Sums[];
+  groups: Map<Id, Sums>;
+  baselines: Map<Id, Baseline>;
+}
+
+async function writeRows(request: AssembleRequest, survey: Survey, options: BatchOptions): Promise<Written> {
+  const { read, write, selection, seed } = request;
+  const { baselines, ownRewards } = measureGroups(survey.rows);
+  const sourceIndex = new Map(survey.sources.map(({ record }, i) => [record.id, i]));
+  const out: Written = {
+    shards: [],
+    totals: new Sums(),
+    bySource: survey.sources.map(() => new Sums()),
+    groups: new Map(),
+    baselines,
+  };
+  const writer = new ShardWriter({ level: selection.level, shardTokens: options.shardTokens, write });
+  const order = rngFrom(seed)
+    .split("rows")
+    .shuffle([...survey.rows]);
+  for (const [done, row] of order.entries()) {
+    const content = await readRecord(read, RolloutContent, row.content);
+    const stream = content.streams[row.stream]!;
+    const by = { method: options.advantage, advantage: rowAdvantage(row, options, ownRewards, baselines) };
+    const columns =
+      stream.level === "token" ? await tokenRow(read, row, stream, by) : stepRow(row, stream, by, writer);
+    const segments = row.revisions.map((part): [number, number, number] => [
+      part.start,
+      part.end,
+      sourceIndex.get(part.revision.id)!,
+    ]);
+    addSums(out, row, segments, columns);
+    const { content: digest, stream: index, rolloutId, group, weightBps, length, samples, reward } = row;
+    writer.add(
+      {
+        content: digest,
+        stream: index,
+        rolloutId,
+        ...(group === undefined ? {} : { group }),
+        weightBps,
+        length,
+        samples,
+        reward,
+        segments,
+      },
+      columns,
+    );
+    request.onProgress?.(done + 1, order.length);
+  }
+  writer.close();
+  out.shards = writer.shards;
+  return out;
+}
+
+/** Baselines over rollouts: a rollout split into several rows counts once, with the mean of their rewards. */
+function measureGroups(rows: readonly SurveyRow[]): {
+  baselines: Map<Id, Baseline>;
+  ownRewards: Map<Digest, number>;
+} {
+  const perRollout = new Map<Digest, { group: Id | undefined; sum: number; rows: number }>();
+  for (const row of rows) {
+    const known = perRollout.get(row.content) ?? { group: row.group, sum: 0, rows: 0 };
+    perRollout.set(row.content, { group: known.group, sum: known.sum + row.reward, rows: known.rows + 1 });
+  }
+  const ownRewards = new Map([...perRollout].map(([content, each]) => [content, each.sum / each.rows]));
+  const members = new Map<Id, number[]>();
+  for (const [content, { group }] of perRollout) {
+    if (group === undefined) continue;
+    const rewards = members.get(group) ?? [];
+    rewards.push(ownRewards.get(content)!);
+    members.set(group, rewards);
+  }
+  return {
+    ownRewards,
+    baselines: new Map([...members].map(([group, rewards]) => [group, baselineOf(rewards)])),
+  };
+}
+
+function rowAdvantage(
+  row: SurveyRow,
+  options: BatchOptions,
+  ownRewards: Map<Digest, number>,
+  baselines: Map<Id, Baseline>,
+): number {
+  if (options.advantage === "claimed" || options.advantage === "none") return 0;
+  return advantageOf(options.advantage, row.reward, ownRewards.get(row.content)!, baselines.get(row.group!)!);
+}
+
+function addSums(
+  out: Written,
+  row: SurveyRow,
+  segments: readonly [number, number, number][],
+  columns: TokenRowColumns | StepRowColumns,
+): void {
+  const { rewards, advantages } = columns;
+  const mask = "mask" in columns ? columns.mask : undefined;
+  const counted = new Set<number>();
+  const whole = { rows: 1, samples: 0, rewardSum: 0, advantageSum: 0 };
+  for (const [s, [start, , source]] of segments.entries()) {
+    // What lies between two segments (tool output, say) belongs to the one before it; what precedes all, to the first.
+    const from = s === 0 ? 0 : start;
+    const to = segments[s + 1]?.[0] ?? row.length;
+    const part = { rows: counted.has(source) ? 0 : 1, samples: 0, rewardSum: 0, advantageSum: 0 };
+    counted.add(source);
+    for (let i = from; i < to; i++) {
+      part.samples += mask === undefined ? 1 : mask[i]!;
+      part.rewardSum += rewards[i]!;
+      part.advantageSum += advantages[i]!;
+    }
+    out.bySource[source]!.add(part);
+    whole.samples += part.samples;
+    whole.rewardSum += part.rewardSum;
+    whole.advantageSum += part.advantageSum;
+  }
+  out.totals.add(whole);
+  if (row.group === undefined) return;
+  const sums = out.groups.get(row.group) ?? new Sums();
+  sums.add(whole);
+  out.groups.set(row.group, sums);
+}

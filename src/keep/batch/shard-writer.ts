@@ -1,0 +1,144 @@
+/** Second pass of assembly: copies the numbers of selected rows into shards. Holds one shard in memory at a time. */
+import {
+  bytesOf,
+  type Column,
+  type ColumnOf,
+  columnTag,
+  type DType,
+  digestColumn,
+  dtypeOf,
+  emptyColumn,
+} from "../../base/arrays.ts";
+import type { Digest } from "../../base/digest.ts";
+import type { ColumnRef } from "../../contract/fields.ts";
+import { type Sealed, seal } from "../../contract/record.ts";
+import { type BatchRow, BatchShard } from "../../contract/trainer-batch.ts";
+
+/** Stores a blob under its digest; assembly does not care where. */
+export type WriteBlob = (blob: { kind: string; digest: Digest; bytes: Uint8Array }) => void;
+
+const TOKEN_TYPES = {
+  ids: "u32",
+  logprobs: "f32",
+  mask: "u8",
+  turns: "u32",
+  rewards: "f32",
+  advantages: "f32",
+} as const;
+const STEP_TYPES = {
+  chosen: "u32",
+  probability: "f64",
+  rewards: "f64",
+  advantages: "f64",
+  candidateCounts: "u32",
+  candidateIds: "u32",
+  candidateProbability: "f64",
+  candidateSelectable: "u8",
+} as const;
+
+export type TokenRowColumns = { [K in keyof typeof TOKEN_TYPES]: ColumnOf[(typeof TOKEN_TYPES)[K]] };
+export type StepRowColumns = { [K in keyof typeof STEP_TYPES]: ArrayLike<number> };
+
+export interface ShardSummary {
+  digest: Digest;
+  rows: number;
+  samples: number;
+}
+
+export class ShardWriter {
+  readonly shards: ShardSummary[] = [];
+  readonly #write: WriteBlob;
+  readonly #limit: number;
+  readonly #columns: Record<string, Growing>;
+  readonly #level: "token" | "step";
+  #rows: BatchRow[] = [];
+  #candidates = new Map<string, number>();
+
+  constructor(options: { level: "token" | "step"; shardTokens: number; write: WriteBlob }) {
+    this.#level = options.level;
+    this.#limit = options.shardTokens;
+    this.#write = options.write;
+    const types: Record<string, DType> = options.level === "token" ? TOKEN_TYPES : STEP_TYPES;
+    this.#columns = Object.fromEntries(
+      Object.entries(types).map(([name, dtype]) => [name, new Growing(dtype)]),
+    );
+  }
+
+  /** Where the next row begins within its shard. */
+  get position(): number {
+    const last = this.#rows.at(-1);
+    return last === undefined ? 0 : last.start + last.length;
+  }
+
+  /** The number of a candidate name within the current shard. */
+  candidateNumber(name: string): number {
+    const known = this.#candidates.get(name) ?? this.#candidates.size;
+    this.#candidates.set(name, known);
+    return known;
+  }
+
+  add(row: Omit<BatchRow, "start">, columns: TokenRowColumns | StepRowColumns): void {
+    this.#rows.push({ ...row, start: this.position });
+    for (const [name, values] of Object.entries(columns)) this.#columns[name]!.append(values);
+    if (this.position >= this.#limit) this.close();
+  }
+
+  close(): void {
+    if (this.#rows.length === 0) return;
+    const columns: Record<string, ColumnRef> = {};
+    for (const [name, growing] of Object.entries(this.#columns)) columns[name] = this.#store(growing.take());
+    const data =
+      this.#level === "token"
+        ? { level: this.#level, columns }
+        : { level: this.#level, columns, candidates: [...this.#candidates.keys()] };
+    const shard: Sealed<BatchShard> = seal(BatchShard, {
+      rows: this.#rows,
+      data: data as unknown as BatchShard["data"],
+    });
+    this.#write(shard);
+    this.shards.push({
+      digest: shard.digest,
+      rows: this.#rows.length,
+      samples: this.#rows.reduce((sum, row) => sum + row.samples, 0),
+    });
+    this.#rows = [];
+    this.#candidates = new Map();
+  }
+
+  #store(column: Column): ColumnRef {
+    const dtype = dtypeOf(column);
+    const digest = digestColumn(column);
+    this.#write({ kind: columnTag(dtype), digest, bytes: bytesOf(column) });
+    return { digest, dtype, length: column.length };
+  }
+}
+
+/** A typed array that doubles. */
+class Growing {
+  readonly #dtype: DType;
+  #values: Column;
+  #length = 0;
+
+  constructor(dtype: DType) {
+    this.#dtype = dtype;
+    this.#values = emptyColumn(dtype, 1024);
+  }
+
+  append(values: ArrayLike<number>): void {
+    const needed = this.#length + values.length;
+    if (needed > this.#values.length) {
+      const wider = emptyColumn(this.#dtype, Math.max(needed, this.#values.length * 2));
+      wider.set(this.#values.subarray(0, this.#length) as ArrayLike<number>);
+      this.#values = wider;
+    }
+    this.#values.set(values, this.#length);
+    this.#length = needed;
+  }
+
+  /** What was appended, as a copy of its own; starts over. */
+  take(): Column {
+    const taken = this.#values.slice(0, this.#length) as Column;
+    this.#length = 0;
+    return taken;
+  }
+}

@@ -1,0 +1,54 @@
+/** Typed reads for assembly: every record arrives checked, every absence is named. Holds no state but small caches. */
+import type { Digest } from "../../base/digest.ts";
+import { Assignment, checkBinding } from "../../contract/assignment.ts";
+import { openRecord, type RecordOf, type RecordType, type Sealed } from "../../contract/record.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { RolloutContent } from "../../contract/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+
+export async function readRecord<T extends RecordType>(
+  read: ReadBlob,
+  type: T,
+  digest: Digest,
+): Promise<RecordOf<T>> {
+  const blob = await read(digest);
+  if (blob === undefined) {
+    throw refuse(
+      "missing-blob",
+      { digest, kind: type.kind },
+      `${type.kind} ${digest} is not in the book. Restore it or leave out what refers to it.`,
+    );
+  }
+  if (blob.kind !== type.kind) {
+    throw refuse(
+      "unknown-schema",
+      { digest, expected: type.kind, actual: blob.kind },
+      `${digest} is a ${blob.kind}, expected a ${type.kind}.`,
+    );
+  }
+  return openRecord(type, blob.bytes, digest);
+}
+
+export async function readSealed<T extends RecordType>(
+  read: ReadBlob,
+  type: T,
+  digest: Digest,
+): Promise<Sealed<RecordOf<T>>> {
+  const record = await readRecord(read, type, digest);
+  return { kind: type.kind, digest, bytes: new Uint8Array(0), record };
+}
+
+/** Contents, each checked against its assignment. Assignments are few and shared by a group, so they are kept. */
+export function contentReader(read: ReadBlob): (digest: Digest) => Promise<RolloutContent> {
+  const assignments = new Map<Digest, Assignment>();
+  return async (digest) => {
+    const content = await readRecord(read, RolloutContent, digest);
+    if (content.assignment !== undefined) {
+      const key = content.assignment.digest;
+      const assignment = assignments.get(key) ?? (await readRecord(read, Assignment, key));
+      assignments.set(key, assignment);
+      checkBinding(content, assignment, key);
+    }
+    return content;
+  };
+}
