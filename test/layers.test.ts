@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { importCycles, importsOf, layerFaults, PACKAGES, readSources } from "./support/imports.ts";
+
+const sources = readSources("src");
+
+describe("the layers of src/", () => {
+  it("are imported downwards only, with the packages each may use", () => {
+    expect(sources.size).toBeGreaterThan(5);
+    expect(layerFaults(sources)).toEqual([]);
+  });
+
+  it("hold no import cycle", () => {
+    expect(importCycles(sources)).toEqual([]);
+  });
+
+  it("name only packages that package.json installs for users", () => {
+    const { dependencies, optionalDependencies = {} } = JSON.parse(readFileSync("package.json", "utf8"));
+    const installed = Object.keys({ ...dependencies, ...optionalDependencies });
+    expect(installed).toEqual(expect.arrayContaining([...new Set(Object.values(PACKAGES).flat())]));
+  });
+});
+
+describe("the check of the layers", () => {
+  const faults = (path: string, source: string) => layerFaults(new Map([[path, source]]));
+
+  it("sees every form of import and no comment", () => {
+    const source = `
+      import a from "./a.ts";
+      import type { B } from "./b.ts";
+      import {
+        c,
+      } from "./c.ts";
+      import "./d.ts";
+      export * from "./e.ts";
+      export { type F, f } from './f.ts';
+      const g = await import("./g.ts");
+      // import x from "./x.ts";
+      /** import y from "./y.ts"; */
+      export const from = "z";
+    `;
+    expect(importsOf(source)).toEqual("abcdefg".split("").map((letter) => `./${letter}.ts`));
+  });
+
+  it.each([
+    ["base/a.ts", 'import { z } from "../contract/b.ts";', "base may not import contract"],
+    ["keep/batch/a.ts", 'export { z } from "../../learn/b.ts";', "keep may not import learn"],
+    ["cli/a.ts", 'import { z } from "../../bench/b.ts";', "leaves src/"],
+    ["base/a.ts", 'import { z } from "zod";', "not among the packages of base"],
+    ["contract/a.ts", 'import { z } from "zod-extra";', "not among the packages of contract"],
+    ["base/a.ts", 'import { readFileSync } from "node:fs";', "base is pure"],
+    ["utils/a.ts", "", "not one of the layers"],
+  ])("refuses in %s: %s", (path, source, fault) => {
+    expect(faults(path, source)).toEqual([expect.stringContaining(fault)]);
+  });
+
+  it.each([
+    ["contract/a.ts", 'import { z } from "zod/v4";'],
+    ["contract/a.ts", 'import { z } from "../base/b.ts"; import { y } from "./c.ts";'],
+    ["store/a.ts", 'import { readFileSync } from "node:fs";'],
+  ])("accepts in %s: %s", (path, source) => {
+    expect(faults(path, source)).toEqual([]);
+  });
+
+  it("finds a cycle of any length", () => {
+    const ring = new Map([
+      ["base/a.ts", 'import "./b.ts";'],
+      ["base/b.ts", 'import "./c.ts";'],
+      ["base/c.ts", 'import "./a.ts";'],
+      ["base/d.ts", 'import "./a.ts";'],
+    ]);
+    expect(importCycles(ring)).toEqual(["base/a.ts → base/b.ts → base/c.ts → base/a.ts"]);
+  });
+});
