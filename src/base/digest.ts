@@ -6,10 +6,10 @@ import { RollbookError } from "./errors.ts";
 
 export type Digest = string & { readonly __brand: "Digest" };
 
-const PATTERN = /^sha256:[0-9a-f]{64}$/;
+export const DIGEST_PATTERN = /^sha256:[0-9a-f]{64}$/;
 
 export function isDigest(text: unknown): text is Digest {
-  return typeof text === "string" && PATTERN.test(text);
+  return typeof text === "string" && DIGEST_PATTERN.test(text);
 }
 
 export function digestBytes(tag: string, bytes: Uint8Array): Digest {

@@ -4,10 +4,21 @@ import { type Json, MAX_DEPTH } from "./canonical-json.ts";
 import { RollbookError } from "./errors.ts";
 
 export function parseJson(text: string, where = "input"): Json {
-  const reader = new Reader(text, where);
-  const value = reader.value(0);
-  reader.end();
-  return value;
+  return new Reader(text, where, false).whole() as Json;
+}
+
+export type WideJson =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | readonly WideJson[]
+  | { readonly [key: string]: WideJson };
+
+/** As parseJson, for formats that write 64-bit integers as JSON numbers: those beyond ±2^53 arrive as bigints. */
+export function parseWideJson(text: string, where = "input"): WideJson {
+  return new Reader(text, where, true).whole();
 }
 
 /** The UTF-8 of `bytes`, refusing invalid sequences instead of replacing them. */
@@ -30,13 +41,22 @@ class Reader {
   #at = 0;
   readonly #text: string;
   readonly #where: string;
+  readonly #wide: boolean;
 
-  constructor(text: string, where: string) {
+  constructor(text: string, where: string, wide: boolean) {
     this.#text = text;
     this.#where = where;
+    this.#wide = wide;
   }
 
-  value(depth: number): Json {
+  whole(): WideJson {
+    const value = this.#value(0);
+    this.#space();
+    if (this.#at < this.#text.length) throw this.#fault("bad-json", "unexpected text after the value");
+    return value;
+  }
+
+  #value(depth: number): WideJson {
     this.#space();
     switch (this.#text[this.#at]) {
       case "{":
@@ -58,18 +78,13 @@ class Reader {
     }
   }
 
-  end(): void {
-    this.#space();
-    if (this.#at < this.#text.length) throw this.#fault("bad-json", "unexpected text after the value");
-  }
-
   /** The same limit as canonicalize: what can be read can be sealed. */
   #limit(depth: number): void {
     if (depth >= MAX_DEPTH) throw this.#fault("too-deep", `nested more than ${MAX_DEPTH} levels deep`);
   }
 
-  #object(depth: number): Json {
-    const object: Record<string, Json> = {};
+  #object(depth: number): WideJson {
+    const object: Record<string, WideJson> = {};
     this.#at++;
     this.#space();
     if (this.#take("}")) return object;
@@ -86,7 +101,7 @@ class Reader {
       }
       this.#space();
       if (!this.#take(":")) throw this.#fault("bad-json", "expected ':'");
-      const value = this.value(depth + 1);
+      const value = this.#value(depth + 1);
       // A plain assignment to __proto__ would change the prototype instead of adding a key.
       if (key === "__proto__")
         Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
@@ -97,13 +112,13 @@ class Reader {
     }
   }
 
-  #array(depth: number): Json {
-    const items: Json[] = [];
+  #array(depth: number): WideJson {
+    const items: WideJson[] = [];
     this.#at++;
     this.#space();
     if (this.#take("]")) return items;
     for (;;) {
-      items.push(this.value(depth + 1));
+      items.push(this.#value(depth + 1));
       this.#space();
       if (this.#take("]")) return items;
       if (!this.#take(",")) throw this.#fault("bad-json", "expected ',' or ']'");
@@ -140,7 +155,7 @@ class Reader {
     return value;
   }
 
-  #number(): number {
+  #number(): number | bigint {
     const start = this.#at;
     NUMBER.lastIndex = start;
     if (!NUMBER.test(this.#text))
@@ -153,10 +168,12 @@ class Reader {
     if (!Number.isFinite(value))
       throw this.#fault("non-finite-number", `${digits.slice(0, 40)} overflows a double`);
     this.#at = NUMBER.lastIndex;
+    // 20 digits hold every u64; more would only cost time to be refused later.
+    if (this.#wide && !Number.isSafeInteger(value) && /^-?\d{16,20}$/.test(digits)) return BigInt(digits);
     return value;
   }
 
-  #word<T extends Json>(word: string, value: T): T {
+  #word<T extends boolean | null>(word: string, value: T): T {
     if (!this.#text.startsWith(word, this.#at)) throw this.#fault("bad-json", "expected a JSON value");
     this.#at += word.length;
     return value;

@@ -8,18 +8,23 @@ export type EnvironmentKey = `${string}@${string}` & { readonly __brand: "Enviro
 
 export const environmentKey = z
   .string()
-  .superRefine((key, context) => {
-    const [ref = "", version = "", ...rest] = key.split("@");
-    const fault = rest.length > 0 ? "has more than one @" : (idFault(ref) ?? idFault(version));
-    if (fault !== undefined)
-      context.addIssue({
-        code: "custom",
-        message: `is not of the form ref@version: a part ${fault}`,
-        params: { refusal: "bad-id" },
-      });
+  .refine((key) => keyFault(key) === undefined, {
+    error: (issue) => `is not of the form ref@version: ${keyFault(issue.input as string)}`,
+    params: { refusal: "bad-id" },
   })
-  .transform((key) => key as EnvironmentKey)
-  .describe("ref@version");
+  .meta({
+    description: "ref@version, both of them ids",
+    pattern: "^[^@|/\\\\]+@[^@|/\\\\]+$",
+  }) as unknown as z.ZodType<EnvironmentKey, string>;
+
+function keyFault(key: string): string | undefined {
+  const at = key.indexOf("@");
+  if (at < 0) return "there is no @";
+  const ref = idFault(key.slice(0, at));
+  if (ref !== undefined) return `the ref ${ref}`;
+  const version = idFault(key.slice(at + 1));
+  return version === undefined ? undefined : `the version ${version}`;
+}
 
 export const EnvironmentPackage = defineRecord({
   kind: "rollbook.environment-package.v1",

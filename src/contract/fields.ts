@@ -2,24 +2,28 @@
  *  u64 is a bigint inside and a decimal string outside, because JSON numbers end at 2^53. */
 import { z } from "zod";
 import { columnTag, type DType } from "../base/arrays.ts";
-import { type Digest, isDigest } from "../base/digest.ts";
+import { DIGEST_PATTERN, type Digest, isDigest } from "../base/digest.ts";
 import { type Id, idFault, MAX_ID_BYTES } from "../base/ids.ts";
+
+/** A brand is a promise about a string that has passed; it costs nothing at run time. */
+type Branded<T extends string> = z.ZodType<T, string>;
 
 export const id = z
   .string()
-  .min(1)
-  .superRefine((text, context) => {
-    const fault = idFault(text);
-    if (fault !== undefined)
-      context.addIssue({ code: "custom", message: `${fault}`, params: { refusal: "bad-id" } });
+  .refine((text) => idFault(text) === undefined, {
+    error: (issue) => idFault(issue.input as string) ?? "is not an id",
+    params: { refusal: "bad-id" },
   })
-  .transform((text) => text as Id)
-  .describe(`An identifier: 1 to ${MAX_ID_BYTES} bytes, no control characters, none of @ | / \\`);
+  .meta({
+    description: `An identifier: 1 to ${MAX_ID_BYTES} bytes of UTF-8, no control characters, none of @ | / \\`,
+    minLength: 1,
+    maxLength: MAX_ID_BYTES,
+    pattern: "^(?!\\.\\.)[^@|/\\\\\\u0000-\\u001f\\u007f-\\u009f]+$",
+  }) as unknown as Branded<Id>;
 
 export const digest = z
   .string()
-  .regex(/^sha256:[0-9a-f]{64}$/, "is not a digest of the form sha256:<64 hex digits>")
-  .transform((text) => text as Digest);
+  .regex(DIGEST_PATTERN, "is not a digest of the form sha256:<64 hex digits>") as unknown as Branded<Digest>;
 
 export const u64 = z.codec(
   z.string().regex(/^(0|[1-9][0-9]{0,19})$/, "is not a decimal u64 string"),
@@ -44,6 +48,10 @@ export const timeMs = count;
 export const dataSource = z.enum(["real", "synthetic"]);
 
 export const json: z.ZodType<unknown> = z.json();
+
+/** Where a converted record came from, and what only its old format can say, so that the way back is exact. */
+export const origin = z.strictObject({ format: id, fields: z.record(z.string(), json) });
+export type Origin = z.output<typeof origin>;
 
 /** A numeric column kept beside the record: it enters the record by its own digest. */
 export const columnRef = <T extends DType>(dtype: T) =>

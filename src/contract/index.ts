@@ -24,6 +24,23 @@ export {
   revisionDrift,
 } from "./policy-revision.ts";
 export { commitTo, type Proof } from "./proof.ts";
+export {
+  assemblePsionicBatch,
+  checkPsionicArtifact,
+  checkPsionicBatch,
+  fromPsionicArtifact,
+  fromPsionicRevision,
+  makePsionicArtifact,
+  type PsionicArtifact,
+  type PsionicBatch,
+  type PsionicRevision,
+  parsePsionicArtifact,
+  parsePsionicBatch,
+  parsePsionicRevision,
+  toPsionicArtifact,
+  toPsionicRevision,
+  writePsionicJson,
+} from "./psionic/index.ts";
 export { Receipt, type ReceiptOutcome } from "./receipt.ts";
 export {
   decodeWire,

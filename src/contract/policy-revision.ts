@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Digest } from "../base/digest.ts";
 import type { Id } from "../base/ids.ts";
-import { count, digest, id, text, timeMs, u64 } from "./fields.ts";
+import { count, digest, id, origin, text, timeMs, u64 } from "./fields.ts";
 import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
 import { refuse } from "./refusal.ts";
 
@@ -47,6 +47,7 @@ export const PolicyRevision = defineRecord({
       }),
     ),
     producedAtMs: timeMs,
+    origin: z.optional(origin),
   },
   references: (revision) => [
     ...(revision.checkpoint

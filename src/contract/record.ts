@@ -143,7 +143,12 @@ function requireKind(kind: string, value: unknown, where: string): void {
   );
 }
 
-function refuseIssues(issues: readonly z.core.$ZodIssue[], value: unknown, where: string): RollbookError {
+/** The refusal for what a schema found wrong with `value`: the first issue, by code, place and field. */
+export function refuseIssues(
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  where: string,
+): RollbookError {
   const issue = deepest(issues);
   const field = `$${issue.path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("")}`;
   const params = (issue as { params?: { refusal?: RefusalCode } }).params;

@@ -5,7 +5,7 @@ import { type Digest, digestJson } from "../base/digest.ts";
 import { digestCallLog } from "./call.ts";
 import { ending } from "./ending.ts";
 import { environmentKey } from "./environment.ts";
-import { count, dataSource, digest, finite, id, json, timeMs, u64 } from "./fields.ts";
+import { count, dataSource, digest, finite, id, json, origin, timeMs, u64 } from "./fields.ts";
 import { commitTo, proof } from "./proof.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
@@ -78,6 +78,7 @@ export const RolloutEnvelope = defineRecord({
         .max(100_000),
     ),
     proofs: z.array(proof).max(10_000),
+    origin: z.optional(origin),
   },
   references: (envelope) => [
     { digest: envelope.content, kind: RolloutContent.kind, field: "content" },
