@@ -1,0 +1,107 @@
+/** Where bytes live: content-addressed blobs of a kind.
+ *  In: (kind, bytes). Out: digest = SHA-256(kind, 0x00, bytes), and the same bytes back, checked.
+ *  Knows no domain: what a kind means, and what refers to what, is the caller's business. */
+import { type Digest, RollbookError } from "../base/index.ts";
+
+export interface BlobStore {
+  /** Stages a blob: `get` of this store sees it at once, a later resolved `flush` makes it durable.
+   *  Put what is referred to before what refers to it: a crash keeps a prefix of the puts. */
+  put(kind: string, bytes: Uint8Array): Digest;
+  /** Resolves when everything put before the call survives a crash. Concurrent callers share one fsync. */
+  flush(): Promise<void>;
+  /** The blob, its length and digest checked; undefined if the store has none. */
+  get(digest: Digest): Promise<Blob | undefined>;
+  has(digest: Digest): Promise<boolean>;
+  /** Every stored entry in storage order, checked; damage is an item, not an error. A blob stored twice
+   *  comes twice. `bytes` may be a view into a reused block: it holds until the next step, copy to keep. */
+  scan(): AsyncIterable<ScanItem>;
+  /** Makes everything durable and releases what is held. */
+  close(): Promise<void>;
+}
+
+export interface Blob {
+  readonly kind: string;
+  /** Begins 8-byte aligned in its ArrayBuffer, so a typed array can lie over it without a copy. */
+  readonly bytes: Uint8Array;
+}
+
+/** Where the bytes of a blob stand: a file, relative to the book, and the range of the payload in it. */
+export interface Location {
+  readonly file: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export type ScanItem =
+  | {
+      readonly type: "blob";
+      readonly digest: Digest;
+      readonly kind: string;
+      readonly bytes: Uint8Array;
+      readonly location: Location;
+    }
+  /** A blob in a file of its own, checked in pieces; `get` it where its bytes are wanted. */
+  | { readonly type: "large"; readonly digest: Digest; readonly kind: string; readonly location: Location }
+  | { readonly type: "damage"; readonly finding: Finding };
+
+export type FindingCode =
+  | "bad-book"
+  | "bad-header"
+  | "bad-padding"
+  | "bad-kind"
+  | "digest-mismatch"
+  | "truncated"
+  | "bad-pack-header"
+  | "bad-footer"
+  | "missing-footer"
+  | "bad-large-entry"
+  | "missing-large"
+  | "unexpected-file";
+
+/** Damage, named: which bytes of which file, and what is wrong with them. */
+export interface Finding {
+  readonly code: FindingCode;
+  readonly file: string;
+  readonly offset: number;
+  readonly length: number;
+  readonly message: string;
+  readonly expected?: string;
+  readonly actual?: string;
+}
+
+export const MAX_KIND_BYTES = 128;
+/** Kinds the pack format itself uses; no caller may put them. */
+export const RESERVED_PREFIX = "rollbook.pack-";
+
+const KIND = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
+const known = new Set<string>();
+
+export function isKind(kind: string): boolean {
+  if (known.has(kind)) return true;
+  if (kind.length > MAX_KIND_BYTES || !KIND.test(kind)) return false;
+  if (known.size < 1000) known.add(kind);
+  return true;
+}
+
+/** Refuses what cannot be a kind: it ends up in digests and in file names. */
+export function checkKind(kind: string): void {
+  if (isKind(kind) && !kind.startsWith(RESERVED_PREFIX)) return;
+  throw new RollbookError(
+    "bad-kind",
+    { kind },
+    `${JSON.stringify(kind.slice(0, 80))} is not a kind. Use at most ${MAX_KIND_BYTES} of a-z 0-9 . _ -, not beginning with ${RESERVED_PREFIX}`,
+  );
+}
+
+/** The error form of a finding, for reads that cannot go on. */
+export function damageError(finding: Finding): RollbookError {
+  return new RollbookError(
+    finding.code,
+    { ...finding },
+    `${finding.file} at ${finding.offset}: ${finding.message}. Restore the file from a copy, or run verify to list all damage.`,
+  );
+}
+
+export function closedError(): RollbookError {
+  return new RollbookError("store-closed", {}, "this store is closed. Open it again to use it.");
+}

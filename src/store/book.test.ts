@@ -1,0 +1,60 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../base/index.ts";
+import { describeBlobStore } from "./blob-store.contract.ts";
+import { openBook } from "./book.ts";
+
+let scratch = "";
+let made = 0;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), "rollbook-book-"));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const fresh = () => join(scratch, String(made++));
+const clock = systemClock;
+
+describeBlobStore("a book directory", async () => {
+  const root = fresh();
+  return { open: () => openBook(root, { clock }), persistent: true };
+});
+
+// Small limits, so that the property meets large files and rolled-over packs.
+describeBlobStore("a book directory with tiny packs", async () => {
+  const root = fresh();
+  return { open: () => openBook(root, { clock, packBytes: 8192, largeBytes: 2000 }), persistent: true };
+});
+
+describe("a book directory", () => {
+  it("holds only book.json and empty directories after a session that put nothing", async () => {
+    const root = fresh();
+    await (await openBook(root, { clock })).close();
+    expect(readdirSync(root).sort()).toEqual(["book.json", "large", "locks", "packs", "tmp"]);
+    expect(readdirSync(join(root, "packs"))).toEqual([]);
+    expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
+  });
+
+  it("sees what another open book writes, as soon as it is flushed", async () => {
+    const root = fresh();
+    const [writer, reader] = [await openBook(root, { clock }), await openBook(root, { clock, mode: "read" })];
+    for (let i = 0; i < 20; i++) {
+      const digest = writer.put("test.kind", Uint8Array.of(i));
+      await writer.flush();
+      expect(await reader.get(digest)).toEqual({ kind: "test.kind", bytes: Uint8Array.of(i) });
+    }
+    await writer.close();
+    await reader.close();
+  });
+
+  it("refuses to write a book opened to read, and a directory that is no book", async () => {
+    const root = fresh();
+    await expect(openBook(root, { clock, mode: "read" })).rejects.toMatchObject({ code: "no-book" });
+    await (await openBook(root, { clock })).close();
+    const reader = await openBook(root, { clock, mode: "read" });
+    expect(() => reader.put("a", new Uint8Array(1))).toThrowError(
+      expect.objectContaining({ code: "read-only" }),
+    );
+    await reader.close();
+  });
+});

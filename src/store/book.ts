@@ -1,0 +1,236 @@
+/** The book: a directory that keeps blobs in append-only packs (docs/store.md describes every byte).
+ *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at once; each
+ *  writer fills packs of its own. Does not know what the blobs mean. */
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
+import { BlobIndex, type Place } from "./blob-index.ts";
+import {
+  type Blob,
+  type BlobStore,
+  checkKind,
+  closedError,
+  damageError,
+  type ScanItem,
+} from "./blob-store.ts";
+import { isMissing, writeAtomically } from "./files.ts";
+import { largePath, readLarge } from "./large-files.ts";
+import { withLock } from "./locks.ts";
+import { PackFiles } from "./pack-files.ts";
+import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
+import type { HeaderVisit } from "./pack-headers.ts";
+import { type BookPaths, bookPaths, type PackName } from "./pack-names.ts";
+import { bookFault, encodeBook, parseLargeEntry } from "./pack-records.ts";
+import { type Recovery, recoverBook } from "./recover.ts";
+import { listPacks, scanBook } from "./scan-book.ts";
+import { Session } from "./session.ts";
+
+export interface BookOptions {
+  readonly clock: Clock;
+  /** "write" (default) creates the book if there is none and recovers what dead writers left. */
+  readonly mode?: "write" | "read";
+  /** A pack is sealed and a new one begun when it reaches this size. */
+  readonly packBytes?: number;
+  /** Blobs of this size and more get files of their own; at most 4 MiB. */
+  readonly largeBytes?: number;
+}
+
+export interface Book extends BlobStore {
+  readonly root: string;
+  /** What opening this book found of writers that died. */
+  readonly recovered: readonly Recovery[];
+}
+
+export const PACK_BYTES = 1024 ** 3;
+
+export async function openBook(root: string, options: BookOptions): Promise<Book> {
+  const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES } = options;
+  const paths = bookPaths(root);
+  if (mode === "write") await createBook(paths, clock);
+  checkBook(paths);
+  if (mode === "read") return new FsBook(paths, { recovered: [] });
+  const recovered = await recoverBook(paths);
+  const limits = { packBytes, largeBytes: Math.min(largeBytes, LARGE_BYTES) };
+  return new FsBook(paths, { recovered, session: await Session.begin(paths, { clock, ...limits }) });
+}
+
+async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
+  for (const directory of [paths.packs, paths.large, paths.tmp, paths.locks])
+    mkdirSync(directory, { recursive: true });
+  if (existsSync(paths.bookJson)) return;
+  await withLock(paths.bookLock, () => {
+    if (existsSync(paths.bookJson)) return;
+    writeAtomically(paths.bookJson, encodeBook(clock.nowMs()), `${paths.tmp}/book.json`);
+  });
+}
+
+function checkBook(paths: BookPaths): void {
+  let fault: string | undefined;
+  try {
+    fault = bookFault(readFileSync(paths.bookJson));
+  } catch (cause) {
+    if (!isMissing(cause)) throw cause;
+    const { root } = paths;
+    throw new RollbookError(
+      "no-book",
+      { root },
+      `${root} is not a book. Create one, or name another directory.`,
+      {
+        cause,
+      },
+    );
+  }
+  if (fault === undefined) return;
+  const at = { file: "book.json", offset: 0, length: 0 };
+  throw damageError({ code: "bad-book", ...at, message: `${paths.bookJson}: ${fault}` });
+}
+
+/** How far a pack of another session is indexed. */
+interface KnownPack {
+  readonly id: string;
+  readonly number: number;
+  end: number;
+  sealed: boolean;
+}
+
+class FsBook implements Book {
+  readonly root: string;
+  readonly recovered: readonly Recovery[];
+  readonly #paths: BookPaths;
+  readonly #session: Session | undefined;
+  readonly #files: PackFiles;
+  readonly #index = new BlobIndex();
+  #packs: KnownPack[] = [];
+  #closed = false;
+
+  constructor(
+    paths: BookPaths,
+    { recovered, session }: { recovered: readonly Recovery[]; session?: Session },
+  ) {
+    this.root = paths.root;
+    this.recovered = recovered;
+    this.#paths = paths;
+    this.#session = session;
+    this.#files = new PackFiles(paths);
+  }
+
+  put(kind: string, bytes: Uint8Array): Digest {
+    checkKind(kind);
+    return this.#writer().put(kind, bytes);
+  }
+
+  async flush(): Promise<void> {
+    await this.#writer().flush();
+  }
+
+  async get(digest: Digest): Promise<Blob | undefined> {
+    this.#refuseIfClosed();
+    const own = this.#session?.placed.get(digest);
+    if (own !== undefined) {
+      this.#session!.drain();
+      return this.#read(this.#session!.packId(own.file), own, digest);
+    }
+    const place = this.#index.get(digest);
+    const blob = place === undefined ? undefined : await this.#readIndexed(place, digest);
+    if (blob !== undefined) return blob;
+    // Another process may have written it, or gc moved it, since the index was last brought up to date.
+    this.#refresh();
+    const found = this.#index.get(digest);
+    return found === undefined ? undefined : this.#readIndexed(found, digest);
+  }
+
+  async has(digest: Digest): Promise<boolean> {
+    this.#refuseIfClosed();
+    if (this.#session?.placed.has(digest) === true) return true;
+    const place = this.#index.get(digest);
+    if (place !== undefined && this.#files.isThere(this.#packs[place.file]!.id)) return true;
+    this.#refresh();
+    return this.#index.has(digest);
+  }
+
+  scan(): AsyncIterable<ScanItem> {
+    this.#refuseIfClosed();
+    this.#session?.drain();
+    return scanBook(this.#paths);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#files.close();
+    await this.#session?.close();
+  }
+
+  #readIndexed(place: Place, digest: Digest): Promise<Blob | undefined> {
+    return this.#read(this.#packs[place.file]!.id, place, digest);
+  }
+
+  /** Undefined if the pack or its large file is gone; damage is thrown. */
+  async #read(pack: string, place: Place, digest: Digest): Promise<Blob | undefined> {
+    const entry = this.#files.read(pack, place, place.large ? undefined : digest);
+    if (entry === undefined || !place.large) return entry;
+    const large = parseLargeEntry(entry.bytes)!;
+    try {
+      const bytes = await readLarge(this.#paths, pack, large);
+      if (bytes instanceof Uint8Array) return { kind: large.kind, bytes };
+      throw damageError(bytes);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      if (!existsSync(this.#paths.sealedPack(pack)) && !existsSync(this.#paths.openPack(pack)))
+        return undefined;
+      const at = { file: largePath(pack, large), offset: 0, length: large.bytes, expected: digest };
+      throw damageError({ code: "missing-large", ...at, message: `the file of ${digest} is missing` });
+    }
+  }
+
+  /** Indexes what other sessions have added; starts over if gc has removed a pack. */
+  #refresh(): void {
+    const listed = listPacks(this.#paths).filter((pack) => pack.session !== this.#session?.name);
+    const here = new Set(listed.map((pack) => pack.id));
+    if (this.#packs.some((pack) => !here.has(pack.id))) {
+      this.#index.clear();
+      this.#files.close();
+      this.#packs = [];
+    }
+    const known = new Map(this.#packs.map((pack) => [pack.id, pack]));
+    for (const name of listed) this.#indexPack(name, known.get(name.id));
+  }
+
+  #indexPack(name: PackName, known: KnownPack | undefined): void {
+    if (known?.sealed === true) return;
+    const pack = known ?? { id: name.id, number: this.#packs.length, end: 0, sealed: false };
+    if (known === undefined) this.#packs.push(pack);
+    // Gone between listing and opening: the next refresh starts over.
+    pack.end = this.#files.walk(pack.id, pack.end, (entry) => this.#indexEntry(pack, entry)) ?? pack.end;
+    pack.sealed = name.sealed;
+  }
+
+  #indexEntry(pack: KnownPack, entry: HeaderVisit): void {
+    if (entry.kind === PACK_HEADER_KIND || entry.kind === PACK_FOOTER_KIND) return;
+    const large = entry.kind === PACK_LARGE_KIND;
+    const digest = large ? this.#largeDigest(pack.id, entry) : entry.digest;
+    if (digest === undefined) return;
+    this.#index.set(digest, { file: pack.number, offset: entry.offset, bytes: entry.bytes, large });
+  }
+
+  /** The digest a stand-in names; undefined if it is damaged, which is for `scan` to tell. */
+  #largeDigest(pack: string, entry: HeaderVisit): Digest | undefined {
+    try {
+      const standIn = this.#files.read(pack, entry, entry.digest);
+      return standIn === undefined ? undefined : parseLargeEntry(standIn.bytes)?.digest;
+    } catch (error) {
+      if (isRollbookError(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #writer(): Session {
+    this.#refuseIfClosed();
+    if (this.#session !== undefined) return this.#session;
+    const { root } = this;
+    throw new RollbookError("read-only", { root }, `${root} was opened to read. Open it to write.`);
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed) throw closedError();
+  }
+}

@@ -1,0 +1,47 @@
+/** Durable file operations: a change counts once its bytes and its directory entry are on disk. */
+import { closeSync, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** Makes renames, creations and removals in a directory durable. */
+export function syncDirectory(path: string): void {
+  // Windows cannot open directories, and its renames are durable on their own.
+  if (process.platform === "win32") return;
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Writes all of `bytes`; a single write may stop short. */
+export function writeFully(fd: number, bytes: Uint8Array, position: number): void {
+  let written = 0;
+  while (written < bytes.length)
+    written += writeSync(fd, bytes, written, bytes.length - written, position + written);
+}
+
+/** Replaces `path` in one step: temp, fsync, rename, fsync of the directory. */
+export function writeAtomically(path: string, bytes: Uint8Array, temp: string): void {
+  const fd = openSync(temp, "w");
+  try {
+    writeFileSync(fd, bytes);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(temp, path);
+  syncDirectory(dirname(path));
+}
+
+export function unlinkIfThere(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
+}

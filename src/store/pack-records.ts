@@ -1,0 +1,107 @@
+/** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
+ *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
+import { createHash, type Hash } from "node:crypto";
+import { digestToBytes } from "../base/digest.ts";
+import {
+  canonicalize,
+  type Digest,
+  decodeUtf8,
+  digestJson,
+  isDigest,
+  isRollbookError,
+  parseJson,
+} from "../base/index.ts";
+import { isKind } from "./blob-store.ts";
+
+export interface PackHeader {
+  readonly pack: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+export interface PackFooter {
+  /** How many entries stand before the footer, the pack header among them. */
+  readonly entries: number;
+  /** SHA-256("rollbook.pack-chain.v1", 0x00, digest, digest, …) over those entries in order. */
+  readonly chain: Digest;
+}
+
+export interface LargeEntry {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly bytes: number;
+}
+
+export function jsonBytes(value: object): Buffer {
+  return Buffer.from(canonicalize(value));
+}
+
+export function parsePackHeader(bytes: Uint8Array): PackHeader | undefined {
+  const value = parseObject(bytes);
+  return value !== undefined && typeof value.pack === "string" ? (value as unknown as PackHeader) : undefined;
+}
+
+export function parseFooter(bytes: Uint8Array): PackFooter | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined || !Number.isSafeInteger(value.entries) || !isDigest(value.chain)) return undefined;
+  return { entries: value.entries as number, chain: value.chain };
+}
+
+export function parseLargeEntry(bytes: Uint8Array): LargeEntry | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined || !Number.isSafeInteger(value.bytes) || !isDigest(value.digest)) return undefined;
+  if (typeof value.kind !== "string" || !isKind(value.kind)) return undefined;
+  return { digest: value.digest, kind: value.kind, bytes: value.bytes as number };
+}
+
+/** The running digest over the entries of a pack. */
+export class PackChain {
+  readonly #hash: Hash = createHash("sha256").update("rollbook.pack-chain.v1\0");
+  #entries = 0;
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  add(digest: Digest): void {
+    this.#hash.update(digestToBytes(digest));
+    this.#entries++;
+  }
+
+  footer(): PackFooter {
+    return { entries: this.#entries, chain: `sha256:${this.#hash.copy().digest("hex")}` as Digest };
+  }
+}
+
+export interface BookRecord {
+  readonly schema: "rollbook.book.v1";
+  readonly createdAt: string;
+  readonly digest: Digest;
+}
+
+export function encodeBook(createdAtMs: number): Buffer {
+  const book = { schema: "rollbook.book.v1", createdAt: new Date(createdAtMs).toISOString() };
+  return jsonBytes({ ...book, digest: digestJson("rollbook.book.v1", book) });
+}
+
+/** What is wrong with the bytes of book.json, or undefined. */
+export function bookFault(bytes: Uint8Array): string | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined) return "it is not JSON";
+  const { digest, ...book } = value;
+  if (book.schema !== "rollbook.book.v1") return `its schema is ${JSON.stringify(book.schema)}`;
+  if (digest !== digestJson("rollbook.book.v1", book)) return "its digest does not fit its content";
+  return jsonBytes(value).equals(bytes) ? undefined : "it is not in canonical form";
+}
+
+function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value = parseJson(decodeUtf8(bytes));
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : undefined;
+  } catch (error) {
+    if (isRollbookError(error)) return undefined;
+    throw error;
+  }
+}

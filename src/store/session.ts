@@ -1,0 +1,193 @@
+/** One writer's stay in a book: it holds its lock, fills its own packs, and remembers what it put.
+ *  In: blobs. Out: packs. Nobody else touches the packs of a session while its lock is held; therefore it may
+ *  skip blobs it has already put, and only those. Group commit: an fsync begins when the last one ends. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
+import { BlobIndex, type Place } from "./blob-index.ts";
+import { unlinkIfThere } from "./files.ts";
+import { writeLarge } from "./large-files.ts";
+import { type Lock, tryLock, withLock } from "./locks.ts";
+import { PACK_LARGE_KIND } from "./pack-format.ts";
+import { type BookPaths, packId, sessionName } from "./pack-names.ts";
+import { jsonBytes } from "./pack-records.ts";
+import { PackWriter } from "./pack-writer.ts";
+
+export interface SessionOptions {
+  readonly clock: Clock;
+  readonly packBytes: number;
+  readonly largeBytes: number;
+}
+
+export class Session {
+  readonly name: string;
+  /** Where each blob of this session is; `file` is the number of the pack. */
+  readonly placed = new BlobIndex();
+  readonly #paths: BookPaths;
+  readonly #lock: Lock;
+  readonly #origin: object;
+  readonly #options: SessionOptions;
+  #pack: PackWriter | undefined;
+  #packs = 0;
+  #dirty = false;
+  #failure: unknown;
+  #current: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+
+  private constructor(
+    paths: BookPaths,
+    { name, lock }: { name: string; lock: Lock },
+    options: SessionOptions,
+  ) {
+    this.name = name;
+    this.#paths = paths;
+    this.#lock = lock;
+    this.#options = options;
+    this.#origin = { ...origin(), startedAt: new Date(options.clock.nowMs()).toISOString() };
+  }
+
+  static begin(paths: BookPaths, options: SessionOptions): Promise<Session> {
+    // Lock files come and go under the book's lock only, so that nobody removes one that is being taken.
+    return withLock(paths.bookLock, () => new Session(paths, takeName(paths, options.clock), options));
+  }
+
+  put(kind: string, bytes: Uint8Array): Digest {
+    this.#refuseIfFailed();
+    try {
+      if (bytes.length >= this.#options.largeBytes) return this.#putLarge(kind, bytes);
+      const pack = this.#packWithRoom();
+      const { digest, place } = pack.append({ kind, payload: bytes }, (known) => this.placed.has(known));
+      if (place !== undefined) this.#place(digest, { file: this.#packs, ...place, large: false });
+      return digest;
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+
+  /** Hands staged bytes to the operating system, so that reads of the files see them. */
+  drain(): void {
+    this.#refuseIfFailed();
+    this.#pack?.drain();
+  }
+
+  flush(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failed());
+    // A commit under way covers what was put before it began, not what came since.
+    if (!this.#dirty) return this.#current ?? Promise.resolve();
+    if (this.#current === undefined) return this.#commit();
+    this.#next ??= this.#current.then(() => this.#commit());
+    return this.#next;
+  }
+
+  /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. */
+  async close(): Promise<void> {
+    try {
+      if (this.#failure === undefined) {
+        await this.flush();
+        this.#pack?.seal();
+      } else this.#pack?.abandon();
+    } finally {
+      await withLock(this.#paths.bookLock, () => {
+        this.#lock.release();
+        if (this.#failure === undefined) unlinkIfThere(this.#paths.sessionLock(this.name));
+      });
+    }
+  }
+
+  packId(number: number): string {
+    return packId(this.name, number);
+  }
+
+  #putLarge(kind: string, bytes: Uint8Array): Digest {
+    const digest = digestBytes(kind, bytes);
+    if (this.placed.has(digest)) return digest;
+    const pack = this.#packWithRoom();
+    const entry = { digest, kind, bytes: bytes.length };
+    // The file is durable before its stand-in exists: no crash leaves a stand-in for nothing.
+    writeLarge(this.#paths, pack.id, { entry, bytes });
+    const { place } = pack.append({ kind: PACK_LARGE_KIND, payload: jsonBytes(entry) });
+    this.#place(digest, { file: this.#packs, ...place!, large: true });
+    return digest;
+  }
+
+  #place(digest: Digest, place: Place): void {
+    this.placed.set(digest, place);
+    this.#dirty = true;
+  }
+
+  #packWithRoom(): PackWriter {
+    if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) {
+      this.#pack.seal();
+      this.#pack = undefined;
+    }
+    if (this.#pack === undefined) {
+      this.#packs++;
+      this.#pack = new PackWriter(this.#paths, { ...this.#origin, pack: this.packId(this.#packs) } as never);
+    }
+    return this.#pack;
+  }
+
+  #commit(): Promise<void> {
+    this.#next = undefined;
+    this.#dirty = false;
+    const commit = this.#syncPack().then(
+      () => {
+        if (this.#current === commit) this.#current = undefined;
+      },
+      (error) => {
+        // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
+        this.#failure = error;
+        this.#current = undefined;
+        throw error;
+      },
+    );
+    this.#current = commit;
+    return commit;
+  }
+
+  async #syncPack(): Promise<void> {
+    this.#pack?.drain();
+    await this.#pack?.sync();
+  }
+
+  #refuseIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failed();
+  }
+
+  #failed(): RollbookError {
+    return new RollbookError(
+      "session-failed",
+      { session: this.name },
+      "an earlier write of this session failed. Close the book, repair the disk, open it again.",
+      { cause: this.#failure },
+    );
+  }
+}
+
+/** A free name, with its lock taken. */
+function takeName(paths: BookPaths, clock: Clock): { name: string; lock: Lock } {
+  const startedAtMs = clock.nowMs();
+  const packs = readdirSync(paths.packs);
+  for (let attempt = 0; ; attempt++) {
+    const name = sessionName(startedAtMs, digestJson("rollbook.session.v1", { ...origin(), attempt }));
+    const path = paths.sessionLock(name);
+    if (existsSync(path) || packs.some((file) => file.startsWith(name))) continue;
+    const lock = tryLock(path);
+    if (lock !== undefined) return { name, lock };
+  }
+}
+
+/** Which process this is: for people who look into a pack, and to keep session names apart. */
+function origin(): { host: string; pid: number; processStartTicks?: number; bootId?: string } {
+  const base = { host: hostname(), pid: process.pid };
+  try {
+    const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
+    // The command in field 2 may hold spaces: count from its closing bracket. Field 22 is the start time.
+    const processStartTicks = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+    const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+    return { ...base, processStartTicks, bootId };
+  } catch {
+    return base; // No /proc: not Linux.
+  }
+}
