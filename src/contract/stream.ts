@@ -202,15 +202,7 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
       `${field}: the mask marks ${samples} samples, the stream claims ${item.samples}.`,
     );
   }
-  let inside = 0;
-  for (const part of item.segments) for (let i = part.start; i < part.end; i++) inside += mask[i]!;
-  if (inside !== samples) {
-    throw refuse(
-      "bad-mask",
-      { field, outside: samples - inside },
-      `${field}: ${samples - inside} sampled tokens lie in no segment, so no revision made them.`,
-    );
-  }
+  checkCoverage(item, mask, field);
   for (const name of ["logprobs", "rewards", "advantages"] as const) {
     const at = columns[name] === undefined ? -1 : firstNonFinite(columns[name]);
     if (at >= 0)
@@ -220,4 +212,17 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
         `${field}.${name}[${at}] is not finite. Drop the rollout or mend its numbers.`,
       );
   }
+}
+
+/** Every sampled token lies in a segment: no sample without a revision that made it. */
+export function checkCoverage(item: TokenStream, mask: Uint8Array, field: string): void {
+  let inside = 0;
+  for (const part of item.segments) for (let i = part.start; i < part.end; i++) inside += mask[i] ?? 0;
+  if (inside === item.samples) return;
+  const outside = item.samples - inside;
+  throw refuse(
+    "bad-mask",
+    { field, outside },
+    `${field}: ${outside} sampled tokens lie in no segment, so no revision made them.`,
+  );
 }

@@ -1,0 +1,101 @@
+/** What verification remembers of every blob: kind, size, and for columns whether their numbers are sound.
+ *  Flat arrays behind one Map, because a book has many blobs. */
+import { columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
+import type { Digest } from "../../base/digest.ts";
+
+const DTYPES = new Map<string, DType>(
+  (Object.keys(ITEM_BYTES) as DType[]).map((dtype) => [columnTag(dtype), dtype]),
+);
+
+export interface BlobFact {
+  kind: string;
+  /** Values of a column, bytes of anything else. */
+  length: number;
+  finite: boolean;
+  /** Number of ones in a u8 column of 0 and 1; -1 if it holds anything else. */
+  ones: number;
+}
+
+export class BlobFacts {
+  readonly #slots = new Map<Digest, number>();
+  readonly #kinds: string[] = [];
+  readonly #kindNumbers = new Map<string, number>();
+  #kind = new Uint16Array(1024);
+  #length = new Float64Array(1024);
+  #ones = new Int32Array(1024);
+  #finite = new Uint8Array(1024);
+
+  get size(): number {
+    return this.#slots.size;
+  }
+
+  has(digest: Digest): boolean {
+    return this.#slots.has(digest);
+  }
+
+  get(digest: Digest): BlobFact | undefined {
+    const slot = this.#slots.get(digest);
+    if (slot === undefined) return undefined;
+    return {
+      kind: this.#kinds[this.#kind[slot]!]!,
+      length: this.#length[slot]!,
+      finite: this.#finite[slot] === 1,
+      ones: this.#ones[slot]!,
+    };
+  }
+
+  /** False if the blob is known already. */
+  note(digest: Digest, kind: string, bytes: Uint8Array | undefined, byteLength: number): boolean {
+    if (this.#slots.has(digest)) return false;
+    const slot = this.#slots.size;
+    this.#slots.set(digest, slot);
+    if (slot >= this.#kind.length) this.#grow();
+    this.#kind[slot] = this.#kindNumber(kind);
+    const dtype = DTYPES.get(kind);
+    this.#length[slot] = dtype === undefined ? byteLength : byteLength / ITEM_BYTES[dtype];
+    this.#finite[slot] = 1;
+    if (bytes === undefined || byteLength % (dtype === undefined ? 1 : ITEM_BYTES[dtype]) !== 0) return true;
+    if (dtype === "f32" || dtype === "f64")
+      this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
+    if (dtype === "u8") this.#ones[slot] = countOnes(bytes);
+    return true;
+  }
+
+  countByKind(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (let slot = 0; slot < this.#slots.size; slot++) {
+      const kind = this.#kinds[this.#kind[slot]!]!;
+      counts[kind] = (counts[kind] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  #kindNumber(kind: string): number {
+    const known = this.#kindNumbers.get(kind);
+    if (known !== undefined) return known;
+    this.#kindNumbers.set(kind, this.#kinds.length);
+    return this.#kinds.push(kind) - 1;
+  }
+
+  #grow(): void {
+    const wider = <T extends Uint16Array | Float64Array | Int32Array | Uint8Array>(from: T): T => {
+      const to = new (from.constructor as new (length: number) => T)(from.length * 2);
+      to.set(from);
+      return to;
+    };
+    this.#kind = wider(this.#kind);
+    this.#length = wider(this.#length);
+    this.#ones = wider(this.#ones);
+    this.#finite = wider(this.#finite);
+  }
+}
+
+function countOnes(bytes: Uint8Array): number {
+  let ones = 0;
+  let any = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    any |= bytes[i]!;
+    ones += bytes[i]!;
+  }
+  return any > 1 ? -1 : ones;
+}

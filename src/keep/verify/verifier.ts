@@ -1,0 +1,342 @@
+/** Checks blobs one after the other, in any order, and what they say of each other.
+ *  In: blobs whose digest the store has recomputed. Out: a report. Keeps facts, not bytes. */
+import { columnTag } from "../../base/arrays.ts";
+import type { Digest } from "../../base/digest.ts";
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { type Assignment, Assignment as AssignmentType, checkBinding } from "../../contract/assignment.ts";
+import {
+  type Attestation,
+  Attestation as AttestationType,
+  checkAttestation,
+  type PublicKey,
+} from "../../contract/attestation.ts";
+import { digestCallLog, MESSAGE_KIND } from "../../contract/call.ts";
+import type { Reference } from "../../contract/fields.ts";
+import { type PolicyRevision, PolicyRevision as PolicyRevisionType } from "../../contract/policy-revision.ts";
+import { commitTo } from "../../contract/proof.ts";
+import { openRecord, parseCanonical } from "../../contract/record.ts";
+import { recordType } from "../../contract/records.ts";
+import {
+  type RolloutContent,
+  RolloutContent as RolloutContentType,
+  type RolloutEnvelope,
+  RolloutEnvelope as RolloutEnvelopeType,
+} from "../../contract/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { checkCoverage, type Stream, type TokenStream } from "../../contract/stream.ts";
+import { BlobFacts } from "./blob-facts.ts";
+import type { Problem, VerifyReport } from "./report.ts";
+
+const MASK_KIND = columnTag("u8");
+const RECENT_MASKS = 32;
+
+export interface SeenBlob {
+  digest: Digest;
+  kind: string;
+  /** Undefined for a large blob that was hashed in pieces. */
+  bytes: Uint8Array | undefined;
+  byteLength: number;
+  where: string;
+}
+
+/** Something that waits for a blob that has not been seen yet. */
+interface Waiting {
+  reference: Reference;
+  from: Named;
+}
+
+interface Named {
+  record: string;
+  kind: string;
+  digest: Digest;
+  where: string;
+}
+
+export class Verifier {
+  readonly problems: Problem[] = [];
+  readonly #facts = new BlobFacts();
+  readonly #trusted: ReadonlySet<string>;
+  readonly #whole: boolean;
+  readonly #waiting: Waiting[] = [];
+  /** Checks that can only be made once every record has been seen. */
+  readonly #last: (() => void)[] = [];
+  readonly #callLogs = new Map<Digest, Digest>();
+  readonly #assignments = new Map<Digest, Assignment>();
+  readonly #envelopes = new Set<Digest>();
+  readonly #signers = new Map<PublicKey, Digest[]>();
+  readonly #revisions = new Map<string, Digest>();
+  readonly #namedRevisions = new Map<string, { digest: Digest; from: Named }>();
+  /** The last few masks: a stream that comes soon after its mask is checked without reading it again. */
+  readonly #recentMasks = new Map<Digest, Uint8Array>();
+  readonly #maskless: { stream: TokenStream; field: string; named: Named }[] = [];
+  #bytes = 0;
+  #external = 0;
+
+  /** `whole`: every blob of the book will be seen, so what an attestation names and nobody has is missing. */
+  constructor(options: { trustedKeys: Iterable<string>; whole: boolean }) {
+    this.#trusted = new Set(options.trustedKeys);
+    this.#whole = options.whole;
+  }
+
+  accept(blob: SeenBlob): void {
+    this.#bytes += blob.byteLength;
+    if (!this.#facts.note(blob.digest, blob.kind, blob.bytes, blob.byteLength)) return;
+    const named: Named = { record: blob.digest, kind: blob.kind, digest: blob.digest, where: blob.where };
+    if (blob.bytes === undefined) return;
+    if (blob.kind === MASK_KIND) this.#keepMask(blob.digest, blob.bytes);
+    this.#guard(named, () => this.#acceptRecord(blob.kind, blob.bytes!, named));
+  }
+
+  /** Damage that never became a blob. */
+  report(problem: Problem): void {
+    this.problems.push(problem);
+  }
+
+  async finish(read: ReadBlob): Promise<VerifyReport> {
+    for (const { reference, from } of this.#waiting) this.#resolve(reference, from, true);
+    for (const check of this.#last) check();
+    for (const { stream, field, named } of this.#maskless) {
+      const mask = await read(stream.columns.mask.digest);
+      if (mask !== undefined) this.#guard(named, () => checkCoverage(stream, mask.bytes, field));
+    }
+    const unrecorded = this.#checkRevisions();
+    return {
+      ok: this.problems.length === 0,
+      problems: this.problems,
+      counts: this.#facts.countByKind(),
+      blobs: this.#facts.size,
+      bytes: this.#bytes,
+      external: this.#external,
+      unrecordedRevisions: unrecorded,
+      trust: this.#trustReport(),
+    };
+  }
+
+  #acceptRecord(kind: string, bytes: Uint8Array, named: Named): void {
+    if (kind === MESSAGE_KIND) {
+      parseCanonical(bytes, named.digest);
+      return;
+    }
+    const type = recordType(kind);
+    if (type === undefined) return;
+    const record = openRecord(type, bytes, named.digest);
+    named.record = nameOf(record, kind, named.digest);
+    for (const reference of type.references(record)) this.#resolve(reference, named, false);
+    this.#acceptKnown(kind, record, named);
+  }
+
+  #acceptKnown(kind: string, record: unknown, named: Named): void {
+    if (kind === RolloutContentType.kind) this.#acceptContent(record as RolloutContent, named);
+    else if (kind === RolloutEnvelopeType.kind) this.#acceptEnvelope(record as RolloutEnvelope, named);
+    else if (kind === AttestationType.kind) this.#acceptAttestation(record as Attestation);
+    else if (kind === AssignmentType.kind) this.#assignments.set(named.digest, record as Assignment);
+    else if (kind === PolicyRevisionType.kind) this.#acceptRevision(record as PolicyRevision, named);
+  }
+
+  #acceptContent(content: RolloutContent, named: Named): void {
+    if (content.calls.length > 0) this.#callLogs.set(named.digest, digestCallLog(content.calls));
+    for (const [i, stream] of content.streams.entries()) {
+      this.#nameRevisions(stream, named);
+      if (stream.level === "token") this.#acceptTokens(stream, `streams[${i}]`, named);
+    }
+    const assignment = content.assignment?.digest;
+    if (assignment !== undefined) {
+      this.#whenSeen([assignment], named, () => {
+        const record = this.#assignments.get(assignment);
+        if (record !== undefined) checkBinding(content, record, assignment);
+      });
+    }
+  }
+
+  #acceptTokens(stream: TokenStream, field: string, named: Named): void {
+    const needs = Object.values(stream.columns).map((column) => column?.digest);
+    this.#whenSeen(needs, named, () => this.#checkColumns(stream, field));
+    const covered =
+      stream.segments.length === 1 && stream.segments[0]!.end - stream.segments[0]!.start === stream.length;
+    if (covered) return;
+    const mask = this.#recentMasks.get(stream.columns.mask.digest);
+    if (mask === undefined) this.#maskless.push({ stream, field, named });
+    else checkCoverage(stream, mask, field);
+  }
+
+  #keepMask(digest: Digest, bytes: Uint8Array): void {
+    this.#recentMasks.set(digest, bytes.slice());
+    if (this.#recentMasks.size > RECENT_MASKS)
+      this.#recentMasks.delete(this.#recentMasks.keys().next().value!);
+  }
+
+  #acceptEnvelope(envelope: RolloutEnvelope, named: Named): void {
+    this.#envelopes.add(named.digest);
+    for (const each of envelope.proofs) {
+      if (each.kind === "commitment" && each.digest !== commitTo(envelope.content, each.nonce)) {
+        throw new RollbookError(
+          "digest-mismatch",
+          {},
+          `the commitment ${each.digest} does not fit content and nonce`,
+        );
+      }
+      if (each.kind !== "call-log") continue;
+      this.#whenSeen([envelope.content], named, () => {
+        const actual = this.#callLogs.get(envelope.content) ?? digestCallLog([]);
+        if (actual !== each.digest)
+          throw new RollbookError(
+            "digest-mismatch",
+            {},
+            `the call-log proof says ${each.digest}, the content gives ${actual}`,
+          );
+      });
+    }
+  }
+
+  #acceptAttestation(attestation: Attestation): void {
+    checkAttestation(attestation);
+    const subjects = this.#signers.get(attestation.signer) ?? [];
+    for (const subject of attestation.subjects) subjects.push(subject);
+    this.#signers.set(attestation.signer, subjects);
+  }
+
+  #acceptRevision(revision: PolicyRevision, named: Named): void {
+    const key = `${revision.family} ${revision.id}`;
+    const known = this.#revisions.get(key) ?? revision.digest;
+    if (known !== revision.digest) throw conflict(revision.id, known, revision.digest);
+    this.#revisions.set(key, known);
+    if (revision.parent !== undefined)
+      this.#nameRevision(`${revision.family} ${revision.parent.id}`, revision.parent.digest, named);
+  }
+
+  #checkColumns(stream: TokenStream, field: string): void {
+    for (const [name, column] of Object.entries(stream.columns)) {
+      const fact = column === undefined ? undefined : this.#facts.get(column.digest);
+      if (column === undefined || fact === undefined) continue;
+      if (fact.length !== column.length)
+        throw new RollbookError(
+          "length-mismatch",
+          {},
+          `${field}.${name} has ${fact.length} values, the record says ${column.length}`,
+        );
+      if (!fact.finite)
+        throw new RollbookError(
+          "non-finite-number",
+          {},
+          `${field}.${name} holds a number that is not finite`,
+        );
+      if (name === "mask" && fact.ones !== stream.samples) {
+        throw new RollbookError(
+          "bad-mask",
+          {},
+          fact.ones < 0
+            ? `${field}.mask holds values other than 0 and 1`
+            : `${field}.mask marks ${fact.ones} samples, the record says ${stream.samples}`,
+        );
+      }
+    }
+  }
+
+  #nameRevisions(stream: Stream, named: Named): void {
+    for (const { revision } of stream.level === "token" ? stream.segments : stream.steps) {
+      this.#nameRevision(`${stream.family} ${revision.id}`, revision.digest, named);
+    }
+  }
+
+  #nameRevision(key: string, digest: Digest, from: Named): void {
+    const known = this.#namedRevisions.get(key);
+    if (known === undefined) this.#namedRevisions.set(key, { digest, from });
+    else if (known.digest !== digest) throw conflict(key, known.digest, digest);
+  }
+
+  #checkRevisions(): string[] {
+    const unrecorded: string[] = [];
+    for (const [key, { digest, from }] of this.#namedRevisions) {
+      const recorded = this.#revisions.get(key);
+      if (recorded === undefined) unrecorded.push(key);
+      else if (recorded !== digest) this.#problem(from, conflict(key, recorded, digest));
+    }
+    return unrecorded.sort();
+  }
+
+  #resolve(reference: Reference, from: Named, final: boolean): void {
+    const fact = this.#facts.get(reference.digest);
+    if (fact === undefined) {
+      if (!final) this.#waiting.push({ reference, from });
+      else if (reference.external === true) this.#external++;
+      else if (!this.#whole && from.kind === AttestationType.kind) return;
+      else {
+        const what = reference.kind === "" ? "a record" : reference.kind;
+        this.#problem(
+          from,
+          new RollbookError(
+            "missing-blob",
+            {},
+            `${reference.field} refers to ${what} ${reference.digest}, which is not there`,
+          ),
+        );
+      }
+      return;
+    }
+    if (reference.kind === "" || fact.kind === reference.kind) return;
+    this.#problem(
+      from,
+      new RollbookError(
+        "unknown-schema",
+        {},
+        `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${fact.kind}`,
+      ),
+    );
+  }
+
+  /** Runs a check now if all it needs has been seen, at the end otherwise. */
+  #whenSeen(needs: readonly (Digest | undefined)[], named: Named, check: () => void): void {
+    if (needs.every((digest) => digest === undefined || this.#facts.has(digest))) check();
+    else this.#last.push(() => this.#guard(named, check));
+  }
+
+  #guard(named: Named, check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      this.#problem(named, error);
+    }
+  }
+
+  #problem(from: Named, error: unknown): void {
+    const code = error instanceof RollbookError ? error.code : "unexpected";
+    this.problems.push({
+      code,
+      record: from.record,
+      kind: from.kind,
+      digest: from.digest,
+      where: from.where,
+      message: reasonOf(error),
+    });
+  }
+
+  #trustReport(): VerifyReport["trust"] {
+    const signed = new Set<Digest>();
+    const trusted = new Set<Digest>();
+    const signers = [...this.#signers].map(([key, subjects]) => {
+      const mine = new Set(subjects.filter((subject) => this.#envelopes.has(subject)));
+      for (const subject of mine) {
+        signed.add(subject);
+        if (this.#trusted.has(key)) trusted.add(subject);
+      }
+      return { key, artifacts: mine.size, trusted: this.#trusted.has(key) };
+    });
+    signers.sort((a, b) => (a.key < b.key ? -1 : 1));
+    return { artifacts: this.#envelopes.size, signed: signed.size, trusted: trusted.size, signers };
+  }
+}
+
+function conflict(revision: string, known: Digest, found: Digest): RollbookError {
+  return new RollbookError(
+    "revision-conflict",
+    {},
+    `revision ${revision} appears with two digests, ${known} and ${found}`,
+  );
+}
+
+/** What people call a record: its own id where it has one. */
+function nameOf(record: unknown, kind: string, digest: Digest): string {
+  const { rolloutId, id } = record as { rolloutId?: string; id?: string };
+  const short = kind.replace(/^rollbook\.|\.v\d+$/g, "");
+  return `${short} ${rolloutId ?? id ?? digest.slice(7, 19)}`;
+}

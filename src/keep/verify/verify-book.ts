@@ -1,0 +1,138 @@
+/** Verifies a whole book in one sequential pass, or one record with everything it rests on. */
+import type { Digest } from "../../base/digest.ts";
+import { reasonOf } from "../../base/errors.ts";
+import { Attestation } from "../../contract/attestation.ts";
+import { openRecord } from "../../contract/record.ts";
+import { recordType } from "../../contract/records.ts";
+import { TrainerBatch } from "../../contract/trainer-batch.ts";
+import type { BlobStore } from "../../store/blob-store.ts";
+import { reassemble } from "../batch/assemble.ts";
+import type { VerifyReport } from "./report.ts";
+import { Verifier } from "./verifier.ts";
+
+export interface VerifyOptions {
+  trustedKeys?: Iterable<string>;
+  /** Also assemble every batch again from its manifest and compare (on by default). */
+  reassembleBatches?: boolean;
+  onProgress?: (bytes: number) => void;
+}
+
+/** Every blob of the book. */
+export async function verifyBook(
+  store: Pick<BlobStore, "scan" | "get">,
+  options: VerifyOptions = {},
+): Promise<VerifyReport> {
+  const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: true });
+  const batches: Digest[] = [];
+  let bytes = 0;
+  for await (const item of store.scan()) {
+    if (item.type === "damage") {
+      const { finding } = item;
+      verifier.report({
+        code: finding.code,
+        record: `${finding.file} at ${finding.offset}`,
+        where: `${finding.file} at ${finding.offset}`,
+        message: finding.message,
+      });
+      continue;
+    }
+    const { digest, kind, location } = item;
+    verifier.accept({
+      digest,
+      kind,
+      bytes: item.type === "blob" ? item.bytes : undefined,
+      byteLength: location.length,
+      where: `${location.file} at ${location.offset}`,
+    });
+    if (kind === TrainerBatch.kind) batches.push(digest);
+    bytes += location.length;
+    options.onProgress?.(bytes);
+  }
+  if (options.reassembleBatches !== false)
+    for (const digest of batches) await checkBatch(store, digest, verifier);
+  return verifier.finish((digest) => store.get(digest));
+}
+
+/** One record and everything reachable from it. `attestationsOf` finds signatures, which point the other way. */
+export async function verifyRecord(
+  store: Pick<BlobStore, "get">,
+  root: Digest,
+  options: VerifyOptions & { attestationsOf?: (subject: Digest) => Iterable<Digest> } = {},
+): Promise<VerifyReport> {
+  const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: false });
+  const seen = new Set<Digest>([root]);
+  const ahead: Digest[] = [root];
+  for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
+    const found = await readChecked(store, digest, verifier);
+    if (found === undefined) continue;
+    for (const next of [...found, ...(options.attestationsOf?.(digest) ?? [])]) {
+      if (!seen.has(next)) ahead.push(next);
+      seen.add(next);
+    }
+  }
+  return verifier.finish((digest) => store.get(digest));
+}
+
+/** Hands a blob to the verifier and says where it leads. */
+async function readChecked(
+  store: Pick<BlobStore, "get">,
+  digest: Digest,
+  verifier: Verifier,
+): Promise<Digest[] | undefined> {
+  let blob: Awaited<ReturnType<BlobStore["get"]>>;
+  try {
+    blob = await store.get(digest);
+  } catch (error) {
+    verifier.report({
+      code: "digest-mismatch",
+      record: digest,
+      digest,
+      where: digest,
+      message: reasonOf(error),
+    });
+    return undefined;
+  }
+  if (blob === undefined) return undefined;
+  verifier.accept({
+    digest,
+    kind: blob.kind,
+    bytes: blob.bytes,
+    byteLength: blob.bytes.length,
+    where: digest,
+  });
+  if (blob.kind === TrainerBatch.kind) await checkBatch(store, digest, verifier);
+  const type = recordType(blob.kind);
+  // An attestation names its whole group; only the subject that led here matters.
+  if (type === undefined || blob.kind === Attestation.kind) return [];
+  try {
+    return type.references(openRecord(type, blob.bytes, digest)).map((reference) => reference.digest);
+  } catch {
+    return []; // the verifier has reported it
+  }
+}
+
+/** A batch must follow from its manifest: assembled again it has the same digest. */
+async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifier: Verifier): Promise<void> {
+  const where = digest;
+  try {
+    const blob = await store.get(digest);
+    const batch = openRecord(TrainerBatch, blob!.bytes, digest);
+    const again = await reassemble((each) => store.get(each), batch);
+    if (again.digest === digest) return;
+    verifier.report({
+      code: "not-reproducible",
+      record: `trainer-batch ${digest.slice(7, 19)}`,
+      digest,
+      where,
+      message: `assembled again from its manifest the batch is ${again.digest}`,
+    });
+  } catch (error) {
+    verifier.report({
+      code: "not-reproducible",
+      record: `trainer-batch ${digest.slice(7, 19)}`,
+      digest,
+      where,
+      message: `cannot be assembled again: ${reasonOf(error)}`,
+    });
+  }
+}

@@ -1,0 +1,58 @@
+/** Seals rollouts durably: many at once, one signature and one fsync for all that wait.
+ *  A commit starts as soon as the one before it ends; there is no timer to wait for. */
+import type { Digest } from "../base/digest.ts";
+import type { Signer } from "../contract/attestation.ts";
+import type { SealedRollout } from "../contract/rollout-draft.ts";
+import type { BlobStore } from "./blob-store.ts";
+
+export interface Sealer {
+  /** Resolves when the rollout, and its signature if there is a signer, survive a crash. */
+  add(rollout: SealedRollout): Promise<void>;
+}
+
+/** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
+const SUBJECTS_PER_SIGNATURE = 256;
+
+export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
+  let waiting: { envelope: Digest; done: () => void; failed: (error: unknown) => void }[] = [];
+  let committing = false;
+
+  async function commitAll(): Promise<void> {
+    committing = true;
+    // Rollouts added in this very turn of the event loop join the first commit.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const group = waiting;
+      waiting = [];
+      try {
+        if (signer !== undefined)
+          sign(
+            group.map((each) => each.envelope),
+            signer,
+          );
+        await store.flush();
+        for (const { done } of group) done();
+      } catch (error) {
+        for (const { failed } of group) failed(error);
+      }
+    }
+    committing = false;
+  }
+
+  function sign(envelopes: readonly Digest[], by: Signer): void {
+    for (let i = 0; i < envelopes.length; i += SUBJECTS_PER_SIGNATURE) {
+      const attestation = by.attest(envelopes.slice(i, i + SUBJECTS_PER_SIGNATURE));
+      store.put(attestation.kind, attestation.bytes);
+    }
+  }
+
+  return {
+    add(rollout) {
+      for (const blob of rollout.blobs) store.put(blob.kind, blob.bytes);
+      return new Promise((done, failed) => {
+        waiting.push({ envelope: rollout.envelope.digest, done, failed });
+        if (!committing) void commitAll();
+      });
+    },
+  };
+}
