@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { planSetUp } from "../scripts/setup-plan.mjs";
 
@@ -68,5 +69,20 @@ describe("scripts/setup.mjs", () => {
     expect(bare.stderr).toContain("skipped: sandbox (bubblewrap).");
     expect(strict.status).toBe(1);
     expect(strict.stderr).toContain("MISSING: sandbox (bubblewrap).");
+  });
+});
+
+describe("package-lock.json", () => {
+  it("names every optional platform package, without which npm ci refuses it", () => {
+    const { status, stderr } = spawnSync(process.execPath, ["scripts/complete-lock.mjs", "--check"], {
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([0, ""]);
+  });
+
+  it("names no registry: packages come from the one the user has configured", () => {
+    const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8"));
+    const resolved = Object.entries<{ resolved?: string }>(packages).filter(([, entry]) => entry.resolved);
+    expect(resolved).toEqual([]);
   });
 });
