@@ -1,0 +1,68 @@
+/** A verdict as text: diagnostics first, then the reasons of a refusal or the table, and any disagreement aloud. */
+import type { Diagnostics } from "./diagnostics.ts";
+import type { Interval } from "./interval.ts";
+import type { Estimated, PanelRow, Verdict } from "./panel.ts";
+
+export function verdictText(verdict: Verdict): string {
+  const lines = diagnosticLines(verdict.diagnostics);
+  switch (verdict.kind) {
+    case "refused":
+      return [
+        ...lines,
+        "",
+        "REFUSED: no estimate.",
+        ...verdict.reasons.map((reason) => `  - ${reason}`),
+      ].join("\n");
+    case "estimated":
+      return [...lines, "", ...estimatedLines(verdict)].join("\n");
+    default:
+      return verdict satisfies never;
+  }
+}
+
+function diagnosticLines(d: Diagnostics): string[] {
+  const { unsupported } = d;
+  const support =
+    unsupported.basis === "unknown"
+      ? "unknown (only the chosen candidates' probabilities are given)"
+      : `${(100 * unsupported.mass).toFixed(2)} % of target probability on ${unsupported.actions.length} candidates (by ${unsupported.basis})`;
+  return [
+    `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest weight ${number(d.largestWeight)} (${(100 * d.largestShare).toFixed(1)} % of all)`,
+    `mean weight ${d.meanWeight.toFixed(4)} (z = ${d.meanWeightZ.toFixed(2)}) · unsupported: ${support}`,
+  ];
+}
+
+function estimatedLines(verdict: Estimated): string[] {
+  const lines = [
+    verdict.certification === "certified"
+      ? "certified: propensities were logged"
+      : "NOT CERTIFIED: propensities were estimated from the log",
+    ...verdict.rows.map(rowText),
+    `naive ${number(verdict.naive)}: mean reward where the target agrees with the log; biased, not an estimate of its value`,
+  ];
+  for (const { left, right, difference } of verdict.disagreements) {
+    lines.push(
+      `DISAGREEMENT: ${left} − ${right} is in ${span(difference)}, which excludes 0: a model is wrong or support is missing. Trust neither until explained.`,
+    );
+  }
+  for (const bound of verdict.sensitivity ?? []) {
+    lines.push(
+      `hidden bias up to Γ = ${bound.gamma}: SNIPS ${number(bound.low)} … ${number(bound.high)}, with sampling error ${number(bound.intervalLow)} … ${number(bound.intervalHigh)}`,
+    );
+  }
+  return lines;
+}
+
+function rowText({ estimate, standardError, intervals, lambda, caveat }: PanelRow): string {
+  const tuning = lambda === undefined ? "" : ` (λ = ${number(lambda)})`;
+  const spans = intervals.map((interval) => `${interval.method} ${span(interval)}`).join(" · ");
+  return `${estimate.name.padEnd(10)} ${number(estimate.value)} ± ${number(standardError)}${tuning} · ${spans}${caveat === undefined ? "" : ` (${caveat})`}`;
+}
+
+function span({ low, high }: Interval): string {
+  return `[${number(low)}, ${number(high)}]`;
+}
+
+function number(value: number): string {
+  return value.toPrecision(4);
+}

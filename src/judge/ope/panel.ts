@@ -1,0 +1,179 @@
+/** The whole judgement of one target policy on one log: diagnostics, then a refusal or all estimators side by side.
+ *  In: decisions, an Rng, options. Out: a verdict. Pure; does not read, print or decide: gates do that. */
+import type { Rng } from "../../base/rng.ts";
+import { bootstrap, percentileInterval } from "./bootstrap.ts";
+import { bernsteinInterval, hoeffdingInterval } from "./bounds.ts";
+import { chainDr } from "./chain-dr.ts";
+import { confidenceSequence } from "./confidence-sequence.ts";
+import { type Diagnostics, diagnose } from "./diagnostics.ts";
+import { directMethod } from "./direct-method.ts";
+import { doublyRobust } from "./doubly-robust.ts";
+import { drShrinkage } from "./dr-shrinkage.ts";
+import { difference, type Estimate, standardError, unitValues } from "./estimate.ts";
+import { crossFitQ } from "./fitted-q.ts";
+import type { Interval, Range } from "./interval.ts";
+import { ips } from "./ips.ts";
+import {
+  checkDecisions,
+  checkWithoutPropensities,
+  type LoggedDecisions,
+  weightsOf,
+} from "./logged-decisions.ts";
+import { naiveAgreement } from "./naive.ts";
+import { perDecisionIs } from "./per-decision-is.ts";
+import { withEstimatedPropensities } from "./propensity-model.ts";
+import { crossFitRewards } from "./reward-model.ts";
+import type { RewardPredictions } from "./reward-predictions.ts";
+import { type SensitivityBound, sensitivityBounds } from "./sensitivity.ts";
+import { lambdaGrid, slope } from "./slope.ts";
+import { snips } from "./snips.ts";
+import { studentInterval } from "./student-interval.ts";
+import { explainFault, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
+import { switchDr } from "./switch-dr.ts";
+import { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
+
+export interface PanelOptions {
+  readonly rng: Rng;
+  readonly level?: number;
+  readonly replicates?: number;
+  /** Range of one w·r, known before the data; adds the finite-sample and any-time bounds for IPS. */
+  readonly range?: Range;
+  readonly limits?: SupportLimits;
+  /** Predictions of a model that has not seen these rows; otherwise a ridge model is cross-fitted. */
+  readonly predictions?: RewardPredictions;
+  /** For logs without propensities: estimate them and label the result. Otherwise such logs are an error. */
+  readonly estimatePropensities?: boolean;
+}
+
+export type Verdict = Refused | Estimated;
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly diagnostics: Diagnostics;
+  readonly faults: readonly SupportFault[];
+  readonly reasons: readonly string[];
+}
+
+export interface Estimated {
+  readonly kind: "estimated";
+  readonly certification: "certified" | "not certified";
+  readonly diagnostics: Diagnostics;
+  readonly rows: readonly PanelRow[];
+  readonly disagreements: readonly Disagreement[];
+  /** Mean reward where the target agrees with the log: biased, shown for comparison only. */
+  readonly naive: number;
+  /** Present where propensities were estimated. */
+  readonly sensitivity?: readonly SensitivityBound[];
+}
+
+export interface PanelRow {
+  readonly estimate: Estimate;
+  readonly standardError: number;
+  readonly intervals: readonly Interval[];
+  /** The chosen tuning parameter of Switch-DR and DRos. */
+  readonly lambda?: number;
+  /** What the interval leaves out, where it leaves something out. */
+  readonly caveat?: string;
+}
+
+export interface Disagreement {
+  readonly left: string;
+  readonly right: string;
+  readonly difference: Interval;
+}
+
+export function judgePolicy(log: LoggedDecisions, options: PanelOptions): Verdict {
+  const missing = options.estimatePropensities === true && log.behaviour.some((p) => Number.isNaN(p));
+  const judged = missing ? estimated(log, options.rng) : log;
+  checkDecisions(judged);
+  const diagnostics = diagnose(judged);
+  const faults = supportFaults(diagnostics, options.limits);
+  if (faults.length > 0) return { kind: "refused", diagnostics, faults, reasons: faults.map(explainFault) };
+  const level = options.level ?? 0.95;
+  const tuned =
+    judged.chain === undefined ? banditEstimates(judged, options) : chainEstimates(judged, options);
+  return {
+    kind: "estimated",
+    certification: missing ? "not certified" : "certified",
+    diagnostics,
+    rows: withIntervals(tuned, options),
+    disagreements: disagreementsOf(
+      tuned.map(({ estimate }) => estimate),
+      level,
+    ),
+    naive: naiveAgreement(judged),
+    ...(missing && judged.chain === undefined ? { sensitivity: sensitivityBounds(judged, { level }) } : {}),
+  };
+}
+
+type Tuned = Pick<PanelRow, "estimate" | "lambda" | "caveat">;
+
+const MODEL_ERROR = "the interval leaves out the model's own error";
+const CUT_BIAS = "biased where large weights are cut; the interval leaves that bias out";
+
+function estimated(log: LoggedDecisions, rng: Rng): LoggedDecisions {
+  checkWithoutPropensities(log);
+  return withEstimatedPropensities(log, { rng: rng.split("propensities") });
+}
+
+function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): Tuned[] {
+  const plain: Tuned[] = [{ estimate: ips(log) }, { estimate: snips(log) }];
+  if (predictions === undefined && log.candidates === undefined) return plain;
+  const q = predictions ?? crossFitRewards(log, { kind: "ridge", rng: rng.split("rewards") });
+  const grid = lambdaGrid(weightsOf(log));
+  return [
+    ...plain,
+    { estimate: directMethod(log, q), caveat: MODEL_ERROR },
+    { estimate: doublyRobust(log, q) },
+    { ...slope(grid, (lambda) => switchDr(log, q, lambda)), caveat: CUT_BIAS },
+    // ŵ ≤ √λ/2: squares of weights put the cap on the same scale as Switch-DR's.
+    {
+      ...slope(
+        grid.map((w) => 4 * w * w),
+        (lambda) => drShrinkage(log, q, lambda),
+      ),
+      caveat: CUT_BIAS,
+    },
+  ];
+}
+
+function chainEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): Tuned[] {
+  const plain: Tuned[] = [{ estimate: perDecisionIs(log) }, { estimate: weightedPerDecisionIs(log) }];
+  if (predictions === undefined && (log.candidates === undefined || log.context === undefined)) return plain;
+  const q = predictions ?? crossFitQ(log, { rng: rng.split("values") });
+  return [...plain, { estimate: chainDr(log, q) }];
+}
+
+function withIntervals(tuned: readonly Tuned[], options: PanelOptions): PanelRow[] {
+  const { rng, level = 0.95, replicates = 1000, range } = options;
+  const draws = bootstrap(
+    tuned.map(({ estimate }) => estimate),
+    { rng: rng.split("bootstrap"), replicates },
+  );
+  return tuned.map(({ estimate, ...rest }, i) => {
+    const intervals = [percentileInterval(draws[i]!, level), studentInterval(estimate, level)];
+    // The promised range is that of w·r, which is IPS's term and no other's.
+    if (range !== undefined && estimate.name === "IPS" && unitValues(estimate) !== undefined) {
+      intervals.push(
+        hoeffdingInterval(estimate, { range, level }),
+        bernsteinInterval(estimate, { range, level }),
+        confidenceSequence(estimate, { range, level }),
+      );
+    }
+    return { estimate, standardError: standardError(estimate), intervals, ...rest };
+  });
+}
+
+/** Pairs whose paired difference excludes 0, corrected for the number of pairs: one of the two is wrong. */
+function disagreementsOf(estimates: readonly Estimate[], level: number): Disagreement[] {
+  const pairs = (estimates.length * (estimates.length - 1)) / 2;
+  const found: Disagreement[] = [];
+  for (const [i, left] of estimates.entries()) {
+    for (const right of estimates.slice(i + 1)) {
+      const interval = studentInterval(difference(left, right), 1 - (1 - level) / pairs);
+      if (interval.low > 0 || interval.high < 0)
+        found.push({ left: left.name, right: right.name, difference: interval });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,43 @@
+/** Chooses λ for Switch-DR and DRos by SLOPE (Su, Srinath and Krishnamurthy, 2020), after Lepski:
+ *  candidates in order of growing bias and shrinking width; the last whose interval meets all earlier ones wins. */
+import { type Estimate, standardError } from "./estimate.ts";
+import { normalQuantile } from "./student-t.ts";
+
+export interface Tuned {
+  readonly lambda: number;
+  readonly estimate: Estimate;
+}
+
+/** `lambdas` from the least biased (the largest λ) to the most biased. */
+export function slope(lambdas: readonly number[], at: (lambda: number) => Estimate, level = 0.95): Tuned {
+  // Bonferroni: all candidates' intervals hold at once.
+  const quantile = normalQuantile(1 - (1 - level) / (2 * lambdas.length));
+  let low = Number.NEGATIVE_INFINITY;
+  let high = Number.POSITIVE_INFINITY;
+  let best: Tuned | undefined;
+  for (const lambda of lambdas) {
+    const estimate = at(lambda);
+    const half = 2 * quantile * standardError(estimate);
+    if (estimate.value - half > high || estimate.value + half < low) break;
+    low = Math.max(low, estimate.value - half);
+    high = Math.min(high, estimate.value + half);
+    best = { lambda, estimate };
+  }
+  return best!;
+}
+
+/** A grid over the weights that occur: no correction above the largest changes anything. */
+export function lambdaGrid(weights: Float64Array, points = 12): number[] {
+  const sorted = weights.filter((w) => w > 0).sort();
+  if (sorted.length === 0) return [Number.POSITIVE_INFINITY];
+  const grid = new Set<number>();
+  for (let i = 0; i < points; i++) {
+    // Quantiles 1, 1/2, 1/4, … from the top: the tail is where λ matters.
+    grid.add(
+      sorted[
+        Math.max(0, sorted.length - 1 - Math.floor(sorted.length * (i === 0 ? 0 : 1 / (1 << (points - i)))))
+      ]!,
+    );
+  }
+  return [...grid].sort((a, b) => b - a);
+}

@@ -1,0 +1,204 @@
+import { describe, expect, test } from "vitest";
+import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
+import { rngFrom } from "../../base/rng.ts";
+import { diagnose } from "./diagnostics.ts";
+import { weightedRange } from "./interval.ts";
+import type { LoggedDecisions } from "./logged-decisions.ts";
+import { type Estimated, judgePolicy, type Verdict } from "./panel.ts";
+import { verdictText } from "./panel-text.ts";
+import { withEstimatedPropensities } from "./propensity-model.ts";
+import { predictionsFrom } from "./reward-predictions.ts";
+import { sensitivityBounds } from "./sensitivity.ts";
+import { snips } from "./snips.ts";
+
+const log = banditLog(4000, rngFrom(41));
+const uniform = (n: number, p: number) => new Float64Array(n).fill(p);
+
+describe("diagnostics", () => {
+  test("by hand: weights 1, 1, 2, 4", () => {
+    const facts = diagnose({
+      reward: uniform(4, 0),
+      behaviour: Float64Array.of(0.5, 0.25, 0.5, 0.25),
+      target: Float64Array.of(0.5, 0.25, 1, 1),
+    });
+    expect(facts).toMatchObject({
+      effectiveSize: 64 / 22,
+      largestWeight: 4,
+      largestShare: 0.5,
+      meanWeight: 2,
+    });
+    expect(facts.meanWeightZ).toBeCloseTo(1 / Math.sqrt(2 / 4), 12);
+  });
+
+  test("a policy on its own log has full support", () => {
+    const facts = diagnose({
+      ...log,
+      target: log.behaviour,
+      candidates: { ...log.candidates!, target: log.candidates!.behaviour! },
+    });
+    expect(facts).toMatchObject({ effectiveSize: 4000, largestWeight: 1, meanWeight: 1, meanWeightZ: 0 });
+    expect(facts.unsupported).toEqual({ basis: "distribution", actions: [], mass: 0 });
+  });
+});
+
+describe("refusal", () => {
+  test("an effective size of 2 out of 10 000 gives no number", () => {
+    // The target repeats two rows of ten thousand.
+    const target = new Float64Array(10_000).fill(1e-9);
+    target[7] = 1;
+    target[5000] = 1;
+    const thin = { reward: uniform(10_000, 1), behaviour: uniform(10_000, 0.1), target };
+    const verdict = judgePolicy(thin, { rng: rngFrom(1) });
+    expect(kinds(verdict)).toEqual(["thin-support", "dominant-weight", "mean-weight"]);
+    expect(verdictText(verdict)).toContain("REFUSED");
+    expect(verdictText(verdict)).toContain("effective sample size 2.0 of 10000");
+  });
+
+  test("target mass on actions that were never logged", () => {
+    const rows = 4000;
+    const verdict = judgePolicy(
+      {
+        reward: uniform(rows, 1),
+        behaviour: uniform(rows, 0.5),
+        target: uniform(rows, 0.4),
+        candidates: {
+          count: 3,
+          chosen: Int32Array.from({ length: rows }, (_, i) => i % 2),
+          target: Float64Array.from({ length: rows * 3 }, (_, i) => (i % 3 === 2 ? 0.2 : 0.4)),
+        },
+      },
+      { rng: rngFrom(1) },
+    );
+    expect(kinds(verdict)).toContain("unsupported-actions");
+    expect(verdictText(verdict)).toContain("20.0 % of its probability");
+  });
+
+  test("propensities that were logged before the floor was applied betray themselves by the mean weight", () => {
+    const wrong = { ...log, behaviour: log.behaviour.map((p) => p * 0.8) };
+    const { candidates: _, ...columns } = wrong;
+    expect(kinds(judgePolicy(columns, { rng: rngFrom(1) }))).toEqual(["mean-weight"]);
+  });
+});
+
+describe("panel", () => {
+  const verdict = judgePolicy(log, {
+    rng: rngFrom(2),
+    range: weightedRange({ reward: { low: 0, high: 1 }, floor: 0.2 }),
+  }) as Estimated;
+
+  test("all six estimators, certified, in agreement; every interval without a caveat covers the truth", () => {
+    expect(verdict).toMatchObject({ kind: "estimated", certification: "certified", disagreements: [] });
+    expect(verdict.rows.map((row) => row.estimate.name)).toEqual([
+      "IPS",
+      "SNIPS",
+      "DM",
+      "DR",
+      "Switch-DR",
+      "DRos",
+    ]);
+    expect(verdict.rows[0]!.intervals.map((i) => i.method)).toEqual([
+      "bootstrap",
+      "student-t",
+      "hoeffding",
+      "empirical-bernstein",
+      "confidence-sequence",
+    ]);
+    for (const { estimate, intervals, caveat } of verdict.rows) {
+      expect(Math.abs(estimate.value - BANDIT_TRUTH), estimate.name).toBeLessThan(0.03);
+      if (caveat !== undefined) continue;
+      for (const { low, high, method } of intervals)
+        expect(low < BANDIT_TRUTH && BANDIT_TRUTH < high, `${estimate.name} ${method}`).toBe(true);
+    }
+  });
+
+  test("it says aloud that a wrong model disagrees", () => {
+    const wrong = predictionsFrom(log, uniform(12_000, 0.95));
+    const loud = judgePolicy(log, { rng: rngFrom(2), predictions: wrong }) as Estimated;
+    expect(loud.disagreements.map(({ left, right }) => `${left}/${right}`)).toContain("SNIPS/DM");
+    expect(verdictText(loud)).toContain("DISAGREEMENT: IPS − DM");
+  });
+
+  test("a chain gets the chain's estimators", () => {
+    const chain = judgePolicy(chainLog(2000, rngFrom(3)), { rng: rngFrom(4) }) as Estimated;
+    expect(chain.rows.map((row) => row.estimate.name)).toEqual(["PDIS", "WPDIS", "chain DR"]);
+    for (const { intervals } of chain.rows)
+      for (const { low, high } of intervals) expect(low < CHAIN_TRUTH && CHAIN_TRUTH < high).toBe(true);
+  });
+
+  test("a seed fixes the verdict to the bit", () => {
+    const again = () => JSON.stringify(judgePolicy(log, { rng: rngFrom(2) }));
+    expect(again()).toBe(again());
+  });
+});
+
+describe("without logged propensities", () => {
+  const unlogged = withoutPropensities(log);
+
+  test("it is an error unless estimation is asked for", () => {
+    expect(() => judgePolicy(unlogged, { rng: rngFrom(1) })).toThrow(
+      expect.objectContaining({ code: "missing-propensity" }),
+    );
+  });
+
+  test("estimated propensities come close to the true ones", () => {
+    const fitted = withEstimatedPropensities(unlogged, { rng: rngFrom(1) });
+    let gap = 0;
+    for (let i = 0; i < 4000; i++) gap += Math.abs(fitted.behaviour[i]! - log.behaviour[i]!) / 4000;
+    expect(gap).toBeLessThan(0.02);
+  });
+
+  test("the result is labelled, covers the truth and carries its sensitivity", () => {
+    const verdict = judgePolicy(unlogged, { rng: rngFrom(1), estimatePropensities: true }) as Estimated;
+    expect(verdict.certification).toBe("not certified");
+    expect(verdictText(verdict)).toContain("NOT CERTIFIED");
+    const bounds = verdict.sensitivity!;
+    expect(bounds.map((b) => b.gamma)).toEqual([1, 1.1, 1.25, 1.5, 2, 3]);
+    expect(bounds[0]!.low).toBeCloseTo(bounds[0]!.high, 12);
+    expect(bounds[0]!.intervalLow).toBeLessThan(BANDIT_TRUTH);
+    expect(bounds[0]!.intervalHigh).toBeGreaterThan(BANDIT_TRUTH);
+    for (let i = 1; i < bounds.length; i++) {
+      expect(bounds[i]!.low).toBeLessThan(bounds[i - 1]!.low);
+      expect(bounds[i]!.high).toBeGreaterThan(bounds[i - 1]!.high);
+    }
+  });
+
+  test("one-class data is refused with the reason", () => {
+    const same = { ...unlogged, candidates: { ...unlogged.candidates!, chosen: new Int32Array(4000) } };
+    expect(() => withEstimatedPropensities(same, { rng: rngFrom(1) })).toThrow(
+      expect.objectContaining({ code: "one-class" }),
+    );
+  });
+
+  test("the sensitivity bounds are the true extremes: no choice of odds within Γ goes beyond, and some reach", () => {
+    const small = firstRows(log, 9);
+    const [bound] = sensitivityBounds(small, { gammas: [2] });
+    let low = Number.POSITIVE_INFINITY;
+    let high = Number.NEGATIVE_INFINITY;
+    // A ratio of linear functions over a box is extreme at a corner: try all 2⁹.
+    for (let corner = 0; corner < 512; corner++) {
+      const behaviour = small.behaviour.map((p, i) => 1 / (1 + (1 / p - 1) * (corner & (1 << i) ? 2 : 0.5)));
+      const value = snips({ ...small, behaviour }).value;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+    expect(bound!.low).toBeCloseTo(low, 12);
+    expect(bound!.high).toBeCloseTo(high, 12);
+  });
+});
+
+function kinds(verdict: Verdict): string[] {
+  return verdict.kind === "refused" ? verdict.faults.map((fault) => fault.kind) : [];
+}
+
+function withoutPropensities(full: LoggedDecisions): LoggedDecisions {
+  const { count, chosen, target } = full.candidates!;
+  return { ...full, behaviour: full.behaviour.map(() => Number.NaN), candidates: { count, chosen, target } };
+}
+
+function firstRows(full: LoggedDecisions, rows: number): LoggedDecisions {
+  return {
+    reward: full.reward.slice(0, rows),
+    behaviour: full.behaviour.slice(0, rows),
+    target: full.target.slice(0, rows),
+  };
+}

@@ -1,0 +1,90 @@
+/** Refuses to estimate where support is thin, with every reason and its remedy.
+ *  In: diagnostics, limits. Out: reasons; none means the log can carry an estimate. */
+import type { Diagnostics } from "./diagnostics.ts";
+
+export interface SupportLimits {
+  readonly effectiveSize: number;
+  readonly largestShare: number;
+  readonly unsupportedMass: number;
+  readonly meanWeightZ: number;
+}
+
+/** Below 50 effective units the normal and bootstrap intervals lose their level; z = 3.9 is a chance of 1 in 10 000. */
+export const SUPPORT_LIMITS: SupportLimits = {
+  effectiveSize: 50,
+  largestShare: 0.1,
+  unsupportedMass: 0.01,
+  meanWeightZ: 3.9,
+};
+
+export type SupportFault =
+  | {
+      readonly kind: "thin-support";
+      readonly effectiveSize: number;
+      readonly units: number;
+      readonly needed: number;
+    }
+  | {
+      readonly kind: "dominant-weight";
+      readonly largestWeight: number;
+      readonly share: number;
+      readonly allowed: number;
+    }
+  | {
+      readonly kind: "unsupported-actions";
+      readonly actions: readonly number[];
+      readonly mass: number;
+      readonly allowed: number;
+    }
+  | {
+      readonly kind: "mean-weight";
+      readonly meanWeight: number;
+      readonly z: number;
+      readonly allowed: number;
+    };
+
+export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPORT_LIMITS): SupportFault[] {
+  const faults: SupportFault[] = [];
+  const { effectiveSize, units, largestWeight, largestShare, unsupported, meanWeight, meanWeightZ } = facts;
+  if (!(effectiveSize >= limits.effectiveSize))
+    faults.push({ kind: "thin-support", effectiveSize, units, needed: limits.effectiveSize });
+  if (!(largestShare <= limits.largestShare))
+    faults.push({
+      kind: "dominant-weight",
+      largestWeight,
+      share: largestShare,
+      allowed: limits.largestShare,
+    });
+  if (!(unsupported.mass <= limits.unsupportedMass)) {
+    const { actions, mass } = unsupported;
+    faults.push({ kind: "unsupported-actions", actions, mass, allowed: limits.unsupportedMass });
+  }
+  if (!(Math.abs(meanWeightZ) <= limits.meanWeightZ))
+    faults.push({ kind: "mean-weight", meanWeight, z: meanWeightZ, allowed: limits.meanWeightZ });
+  return faults;
+}
+
+export function explainFault(fault: SupportFault): string {
+  switch (fault.kind) {
+    case "thin-support":
+      return `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. Log more, explore more, or judge a policy closer to the logging one.`;
+    case "dominant-weight":
+      return `one unit holds ${percent(fault.share)} of all weight (w = ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
+    case "unsupported-actions":
+      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
+    case "mean-weight":
+      return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
+    default:
+      return fault satisfies never;
+  }
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+function list(actions: readonly number[]): string {
+  return actions.length <= 8
+    ? actions.join(", ")
+    : `${actions.slice(0, 8).join(", ")} and ${actions.length - 8} more`;
+}
