@@ -1,0 +1,207 @@
+/** Attacks written in JavaScript, which every engine runs: Node inside namespaces, or QuickJS in WebAssembly. */
+
+import { type ExecResult, type Limits, textOf } from "../sandbox.ts";
+import type { Attack } from "./attack.ts";
+import { cleanEnvironment, exits, flags, hides, prints } from "./judge.ts";
+import type { Witness } from "./witness.ts";
+
+const MIB = 1024 * 1024;
+
+export function javascriptAttacks(witness: Witness): Attack[] {
+  const bait = JSON.stringify(witness.secretPath);
+  return [
+    attack(
+      { name: "write outside /tmp", threat: "write-outside", probe: true, source: writeEverywhere(bait) },
+      (result) => prints(result, "[]\n"),
+    ),
+    attack(
+      { name: "connect to the host", threat: "network", probe: true, source: connect(witness.port) },
+      (result) => prints(result, "refused\n"),
+    ),
+    attack(
+      { name: "read the environment", threat: "environment", probe: true, source: ENVIRONMENT },
+      (result) => {
+        return exits(result, 0) ?? cleanEnvironment(JSON.parse(textOf(result.stdout)));
+      },
+    ),
+    attack(
+      {
+        name: "take all memory",
+        threat: "memory",
+        probe: true,
+        source: "const held = []; for (;;) held.push(new Uint8Array(1 << 20).fill(1));",
+        limits: { memoryBytes: 48 * MIB, timeoutMs: 20_000 },
+      },
+      (result) => flags(result, "outOfMemory"),
+    ),
+    attack(
+      {
+        name: "spin for ever",
+        threat: "time",
+        probe: true,
+        source: "for (;;) {}",
+        limits: { timeoutMs: 400 },
+      },
+      (result) => flags(result, "timedOut"),
+    ),
+    attack(
+      {
+        name: "backtrack for ever",
+        threat: "time",
+        source: "/^(a+)+$/.test('a'.repeat(60) + 'b');",
+        limits: { timeoutMs: 400 },
+      },
+      (result) => flags(result, "timedOut"),
+    ),
+    attack(
+      {
+        name: "await for ever",
+        threat: "time",
+        source: "const spin = async () => { for (;;) await null; }; await spin();",
+        limits: { timeoutMs: 400 },
+      },
+      (result) => flags(result, "timedOut"),
+    ),
+    attack(
+      {
+        name: "flood the output",
+        threat: "output",
+        // With a pause now and then: Node would otherwise hold the flood in memory instead of writing it.
+        source: FLOOD,
+        limits: { outputBytes: 5_000, timeoutMs: 20_000 },
+      },
+      (result) => flags(result, "outputExceeded") ?? exactly(result, 5_000),
+    ),
+    attack(
+      {
+        name: "write a little too much",
+        threat: "output",
+        source: "console.log('x'.repeat(9999)); console.error('y'.repeat(9999));",
+        limits: { outputBytes: 5_000 },
+      },
+      (result) => exits(result, 0) ?? exactly(result, 5_000),
+    ),
+    attack(
+      { name: "read and import a file of the host", threat: "host-files", source: readHost(bait) },
+      (result) => hides(result, witness.secret) ?? prints(result, "2 refused\n"),
+    ),
+    attack(
+      { name: "reach the host through constructors", threat: "host-files", source: CONSTRUCTORS },
+      (result) => hides(result, witness.secret) ?? exits(result, 0),
+    ),
+    attack({ name: "overflow the stack", threat: "memory", source: OVERFLOW }, (result) =>
+      prints(result, "RangeError or InternalError\n"),
+    ),
+    attack(
+      {
+        name: "fill the scratch space",
+        threat: "scratch",
+        source: FILL,
+        limits: { scratchBytes: 4 * MIB },
+      },
+      (result) =>
+        exits(result, 0) ??
+        (Number(textOf(result.stdout)) <= 4 * MIB ? undefined : "more than the limit fitted"),
+    ),
+    attack({ name: "find what the last task left", threat: "leftovers", source: LEFTOVERS }, (result) =>
+      prints(result, "[]\n"),
+    ),
+    attack(
+      { name: "find what the last task left, again", threat: "leftovers", source: LEFTOVERS },
+      (result) => prints(result, "[]\n"),
+    ),
+  ];
+}
+
+interface Script {
+  readonly name: string;
+  readonly threat: Attack["threat"];
+  readonly probe?: boolean;
+  readonly source: string;
+  readonly limits?: Partial<Limits>;
+}
+
+function attack(script: Script, fault: Attack["fault"]): Attack {
+  return {
+    name: `JavaScript: ${script.name}`,
+    threat: script.threat,
+    probe: script.probe ?? false,
+    program: { kind: "javascript", entry: "attack.mjs" },
+    files: { "attack.mjs": script.source },
+    limits: { timeoutMs: 5_000, ...script.limits },
+    fault,
+  };
+}
+
+function exactly(result: ExecResult, bytes: number): string | undefined {
+  if (!result.truncated.stdout) return "the loss is not flagged";
+  return result.stdout.byteLength === bytes
+    ? undefined
+    : `kept ${result.stdout.byteLength} bytes, not ${bytes}`;
+}
+
+function writeEverywhere(bait: string): string {
+  return `
+import { writeFileSync } from "node:fs";
+const done = [];
+for (const path of [${bait}, "/x", "/usr/x", "/etc/passwd", "/etc/x", "/task/x", "/task/attack.mjs", "/dev/x",
+  "/dev/shm/x", "/run/x", "/var/x", "/proc/sys/kernel/hostname", "/sys/x", "/tmp/../x", "/tmp/../task/x"]) {
+  try { writeFileSync(path, "changed"); done.push(path); } catch {}
+}
+console.log(JSON.stringify(done));`;
+}
+
+function connect(port: number): string {
+  return `
+let net;
+try { net = await import("node:net"); } catch {}
+const reach = (host) => new Promise((resolve) => {
+  const socket = net.connect(${port}, host, () => resolve(true));
+  socket.on("error", () => resolve(false));
+});
+const reached = net !== undefined && ((await reach("127.0.0.1")) || (await reach("::1")));
+console.log(reached || typeof fetch === "function" && await fetch("http://127.0.0.1:${port}/").then(() => true, () => false) ? "reached" : "refused");`;
+}
+
+const ENVIRONMENT = "console.log(JSON.stringify(Object.keys(process.env)));";
+
+function readHost(bait: string): string {
+  return `
+import { readFileSync } from "node:fs";
+let refused = 0;
+try { console.log(readFileSync(${bait}, "utf8")); } catch { refused++; }
+try { console.log(await import(${bait})); } catch { refused++; }
+console.log(refused + " refused");`;
+}
+
+/** In QuickJS the only functions from outside are console, process and fs: their constructors must be the
+ *  guest's own, which know no host. In Node the sandbox is the boundary and the script just ends. */
+const CONSTRUCTORS = `
+for (const outside of [console.log, process.exit, globalThis.constructor, (async () => {})]) {
+  const make = outside.constructor.constructor ?? outside.constructor;
+  const global = make("return this")();
+  if (global !== undefined && global !== globalThis) { console.log("another global"); process.exit(9); }
+}`;
+
+const OVERFLOW = `
+let depth = 0;
+const dive = () => { depth++; dive(); };
+try { dive(); } catch (error) {
+  console.log(/^(RangeError|InternalError)$/.test(error.name) ? "RangeError or InternalError" : error.name);
+}`;
+
+const FILL = `
+import { writeFileSync } from "node:fs";
+let written = 0;
+try { for (let i = 0; i < 100; i++) { writeFileSync("/tmp/fill" + i, "x".repeat(1 << 20)); written += 1 << 20; } } catch {}
+console.log(written);`;
+
+const FLOOD = `
+for (const line = "x".repeat(9999); ; await new Promise((resolve) => setTimeout(resolve, 1)))
+  for (let i = 0; i < 50; i++) console.log(line);`;
+
+const LEFTOVERS = `
+import { readdirSync, writeFileSync } from "node:fs";
+console.log(JSON.stringify(readdirSync("/tmp")));
+writeFileSync("/tmp/left", "by the last task");
+globalThis.left = 1;`;

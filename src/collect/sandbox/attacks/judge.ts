@@ -1,0 +1,48 @@
+/** Small judges of results, shared by the attacks. Each returns what is wrong, or undefined. Pure. */
+import { CLEAN_ENV, type ExecResult, textOf } from "../sandbox.ts";
+
+type Flag = "timedOut" | "outOfMemory" | "pidsExceeded" | "outputExceeded";
+const FLAGS: readonly Flag[] = ["timedOut", "outOfMemory", "pidsExceeded", "outputExceeded"];
+
+/** Exactly these flags are set. */
+export function flags(result: ExecResult, ...expected: readonly Flag[]): string | undefined {
+  const wrong = FLAGS.filter((flag) => result[flag] !== expected.includes(flag));
+  return wrong.length === 0 ? undefined : `wrong ${wrong.join(", ")} in ${summary(result)}`;
+}
+
+/** Ended by itself with this status and raised no flag. */
+export function exits(result: ExecResult, exitCode: number): string | undefined {
+  return result.exitCode === exitCode ? flags(result) : `expected exit ${exitCode}, got ${summary(result)}`;
+}
+
+/** Ended by itself with status 0, and printed this. */
+export function prints(result: ExecResult, expected: string): string | undefined {
+  const fault = exits(result, 0);
+  if (fault !== undefined) return fault;
+  return textOf(result.stdout) === expected
+    ? undefined
+    : `printed ${quote(result.stdout)}, not ${expected.trim()}`;
+}
+
+/** None of these texts shows in anything that came out. */
+export function hides(result: ExecResult, ...secrets: readonly string[]): string | undefined {
+  const seen = [result.stdout, result.stderr, ...Object.values(result.files)].map(textOf).join("\n");
+  return secrets.some((secret) => seen.includes(secret)) ? "a secret of the host came out" : undefined;
+}
+
+/** `environ` texts, NUL- or newline-separated, name nothing but the clean environment and the shell's own. */
+export function cleanEnvironment(names: readonly string[]): string | undefined {
+  const known = new Set([...Object.keys(CLEAN_ENV), "PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE", "HOSTNAME"]);
+  const foreign = names.filter((name) => !known.has(name));
+  return foreign.length === 0 ? undefined : `the environment shows ${foreign.join(", ")}`;
+}
+
+export function summary(result: ExecResult): string {
+  const { exitCode, signal, timedOut, outOfMemory, pidsExceeded, outputExceeded } = result;
+  const verdict = JSON.stringify({ exitCode, signal, timedOut, outOfMemory, pidsExceeded, outputExceeded });
+  return `${verdict} stdout ${quote(result.stdout)} stderr ${quote(result.stderr)}`;
+}
+
+function quote(bytes: Uint8Array): string {
+  return JSON.stringify(textOf(bytes).slice(0, 300));
+}

@@ -1,0 +1,123 @@
+/** The command line that builds the sandbox: enter the cgroup, drop to nobody, and let bwrap assemble a file
+ *  system of read-only system directories, the task's files and one small writable /tmp.
+ *  In: task and paths. Out: argv and the file descriptors it expects. Pure: starts nothing, touches nothing. */
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { CLEAN_ENV, type Limits, type Program, type Task } from "../sandbox.ts";
+
+/** Descriptors beyond stdin, stdout and stderr, in the order of the spawn's stdio. */
+export const FD = { outputs: 3, seccomp: 4, status: 5 } as const;
+
+export const TASK_UID = 65534;
+/** Where the host's own Node appears inside. */
+export const NODE_INSIDE = "/run/rollbook/node";
+export const PYTHON = "/usr/bin/python3";
+
+/** Members of the cgroup that are ours: bwrap outside, the runner inside, and one helper of the runner. */
+export const OWN_PIDS = 3;
+
+export interface Paths {
+  readonly bwrap: string;
+  readonly setpriv: string;
+  readonly procsFiles: readonly string[];
+  readonly taskDirectory: string;
+  /** Holds passwd and group for the inside. */
+  readonly etcDirectory: string;
+}
+
+export function sandboxArgv(task: Task, paths: Paths): string[] {
+  const { program, limits } = task;
+  const outputs = program.outputs ?? [];
+  return [
+    ...["/bin/sh", "-c", ENTER, "sh", String(paths.procsFiles.length), ...paths.procsFiles],
+    ...ulimits(limits),
+    // Root keeps its capabilities through bwrap and ignores several limits: leave root before entering.
+    ...(process.getuid?.() === 0 ? dropRoot(paths.setpriv) : []),
+    ...[paths.bwrap, ...NAMESPACES, ...environment(program), ...fileSystem(limits, paths)],
+    ...["--", "/bin/sh", "-c", RUN, "sh", String(limits.filesBytes + 1), String(outputs.length), ...outputs],
+    ...programArgv(program),
+  ];
+}
+
+/** `sh -c` text: $1 = number of cgroup.procs files, then the files, then two limits, then the command. */
+const ENTER = [
+  "n=$1; shift",
+  'while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n-1)); done',
+  'ulimit -c 0; ulimit -n 256; ulimit -f "$1"; ulimit -t "$2"; shift 2',
+  'exec "$@"',
+].join("\n");
+
+/** Process 1 inside: runs the program as an ordinary child, so that signals act as usual, then sends the wanted
+ *  files, one base64 line each, and passes the status on. Whatever the program left behind dies with process 1.
+ *  $1 = byte limit, $2 = number of outputs, then the outputs, then the program. */
+export const RUN = [
+  "max=$1; n=$2; shift 2",
+  'i=0; while [ "$i" -lt "$n" ]; do eval "out_$i=\\$1"; shift; i=$((i+1)); done',
+  // The runner's own remarks ("Killed") are not the program's: they go nowhere.
+  'exec 4>&2 2>/dev/null; (exec 2>&4 3>&- 4>&-; exec "$@")',
+  "code=$?",
+  'i=0; while [ "$i" -lt "$n" ]; do eval "path=/tmp/\\$out_$i"',
+  'if [ -f "$path" ]; then printf = >&3; head -c "$max" < "$path" | base64 -w 0 >&3; fi; echo >&3; i=$((i+1)); done',
+  "exit $code",
+].join("\n");
+
+const NAMESPACES = [
+  ...[
+    "--unshare-all",
+    "--unshare-user",
+    "--disable-userns",
+    "--uid",
+    String(TASK_UID),
+    "--gid",
+    String(TASK_UID),
+  ],
+  ...["--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"],
+  ...["--seccomp", String(FD.seccomp), "--json-status-fd", String(FD.status), "--clearenv"],
+];
+
+function dropRoot(setpriv: string): string[] {
+  const id = String(TASK_UID);
+  return [setpriv, "--reuid", id, "--regid", id, "--clear-groups", "--no-new-privs", "--"];
+}
+
+function ulimits(limits: Limits): string[] {
+  // File size in blocks of 512 bytes, CPU seconds as a second net under the wall clock.
+  const blocks = Math.ceil(limits.scratchBytes / 512);
+  return [String(blocks), String(Math.ceil(limits.timeoutMs / 1000) * Math.ceil(limits.cpus) + 1)];
+}
+
+function environment(program: Program): string[] {
+  return Object.entries({ ...CLEAN_ENV, ...program.env }).flatMap(([key, value]) => ["--setenv", key, value]);
+}
+
+function fileSystem(limits: Limits, paths: Paths): string[] {
+  return [
+    ...SYSTEM,
+    ...["--ro-bind", paths.etcDirectory, "/etc"],
+    ...["--proc", "/proc", "--dev", "/dev", "--size", String(limits.scratchBytes), "--tmpfs", "/tmp"],
+    ...["--ro-bind", paths.taskDirectory, "/task", "--ro-bind", process.execPath, NODE_INSIDE],
+    ...["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/task"],
+  ];
+}
+
+/** /usr, and the directories beside it, which on merged systems are links into it. */
+const SYSTEM: readonly string[] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].flatMap(
+  (path) => {
+    if (!existsSync(path)) return [];
+    return lstatSync(path).isSymbolicLink()
+      ? ["--symlink", readlinkSync(path), path]
+      : ["--ro-bind", path, path];
+  },
+);
+
+function programArgv(program: Program): readonly string[] {
+  switch (program.kind) {
+    case "command":
+      return program.argv;
+    case "python":
+      return [PYTHON, "-B", program.entry, ...(program.args ?? [])];
+    case "javascript":
+      return [NODE_INSIDE, program.entry, ...(program.args ?? [])];
+    default:
+      return program satisfies never;
+  }
+}

@@ -1,0 +1,14 @@
+export { openSandbox, type SandboxOptions } from "./open.ts";
+export {
+  DEFAULT_LIMITS,
+  type EngineName,
+  type ExecResult,
+  type Files,
+  type Limits,
+  type Program,
+  type ProgramKind,
+  type Sandbox,
+  type Threat,
+  textOf,
+  type Usage,
+} from "./sandbox.ts";

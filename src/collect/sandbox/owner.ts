@@ -1,0 +1,86 @@
+/** Who owns a cgroup, a directory or a container: the process that made it, told apart from a later one with the
+ *  same number by its start time and the boot. What belongs to a dead owner is swept at the next start.
+ *  In: /proc. Out: tags and the answer "is it alive?". Does not remove anything. */
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RollbookError } from "../../base/errors.ts";
+
+export const PREFIX = "rollbook-";
+
+/** `<boot>-<pid>-<start>` of this process. */
+export function ownerTag(): string {
+  return `${bootTag()}-${process.pid}-${startTime(process.pid)}`;
+}
+
+/** The owner part of a name made by `PREFIX + tag + "-" + number`, or undefined for a foreign name. */
+export function ownerOf(name: string): string | undefined {
+  return /^rollbook-([0-9a-f]{8}-\d+-\d+)-\d+$/.exec(name)?.[1];
+}
+
+export function isAlive(tag: string): boolean {
+  const [boot, pid, start] = tag.split("-");
+  return boot === bootTag() && startTime(Number(pid)) === start;
+}
+
+/** Creates `<base>/rollbook-<tag>-<n>` for the first free n, with `make` deciding what creating means. */
+export function claimName(make: (name: string) => void): string {
+  const tag = ownerTag();
+  for (let n = 0; ; n++) {
+    const name = `${PREFIX}${tag}-${n}`;
+    try {
+      make(name);
+      return name;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
+}
+
+/** Names under `directory` whose owner is dead. */
+export function staleNames(directory: string): string[] {
+  return readdirSync(directory).filter((name) => {
+    const owner = ownerOf(name);
+    return owner !== undefined && !isAlive(owner);
+  });
+}
+
+/** A fresh directory for one slot, private to this user, after removing those of dead owners. */
+export function claimDirectory(): string {
+  const root = join(tmpdir(), `${PREFIX}sandbox-${process.getuid?.() ?? 0}`);
+  mkdirSync(root, { recursive: true, mode: 0o711 });
+  const stat = lstatSync(root);
+  if (!stat.isDirectory() || stat.uid !== (process.getuid?.() ?? 0)) {
+    throw new RollbookError(
+      "sandbox-unsafe-directory",
+      { path: root },
+      `${root} is not a directory of this user. Remove it, or set TMPDIR to a private place.`,
+    );
+  }
+  // Passable but not listable: the task's user must reach its own slot below.
+  chmodSync(root, 0o711);
+  for (const name of staleNames(root)) rmSync(join(root, name), { recursive: true, force: true });
+  return join(
+    root,
+    claimName((name) => mkdirSync(join(root, name), { mode: 0o700 })),
+  );
+}
+
+function bootTag(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").slice(0, 8);
+}
+
+/** Field 22 of /proc/<pid>/stat, counted after the command name, which may hold anything. */
+function startTime(pid: number): string | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT" || code === "ESRCH") return undefined;
+    throw error;
+  }
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A zombie owns nothing any more.
+  return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+}

@@ -1,0 +1,131 @@
+/** Shares a fixed number of slots among callers, first come first served.
+ *  In: an engine and a number of workers. Out: a Sandbox. A slot that throws is replaced before the next task;
+ *  the caller whose task it was gets the typed error and decides whether to try again. */
+import { RollbookError } from "../../base/errors.ts";
+import { checkTask, type Engine, type ExecResult, type Sandbox, type Slot, type Task } from "./sandbox.ts";
+
+export async function openPool(engine: Engine, workers: number): Promise<Sandbox> {
+  if (!Number.isSafeInteger(workers) || workers < 1)
+    throw new RollbookError("bad-sandbox-workers", { workers }, `workers is ${workers}; give at least 1.`);
+  const pool = new Pool(engine, workers);
+  try {
+    await pool.fill();
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+  return {
+    engine: engine.name,
+    runs: engine.runs,
+    covers: engine.covers,
+    exec: async (program, files = {}, limits = {}) => {
+      if (!engine.runs.has(program.kind)) throw unsupported(engine, program.kind);
+      return pool.exec(checkTask(program, files, limits));
+    },
+    close: () => pool.close(),
+  };
+}
+
+class Pool {
+  readonly #engine: Engine;
+  readonly #workers: number;
+  readonly #free: Slot[] = [];
+  readonly #busy = new Set<Slot>();
+  readonly #waiting: { resolve(slot: Slot): void; reject(error: unknown): void }[] = [];
+  #closing: Promise<void> | undefined;
+
+  constructor(engine: Engine, workers: number) {
+    this.#engine = engine;
+    this.#workers = workers;
+  }
+
+  async fill(): Promise<void> {
+    for (let i = 0; i < this.#workers; i++) this.#free.push(await this.#engine.openSlot());
+  }
+
+  async exec(task: Task): Promise<ExecResult> {
+    const slot = await this.#take();
+    let result: ExecResult;
+    try {
+      result = await slot.exec(task);
+    } catch (error) {
+      await this.#replace(slot);
+      throw this.#closing === undefined ? error : closed(error);
+    }
+    this.#give(slot);
+    return result;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shut();
+    return this.#closing;
+  }
+
+  async #shut(): Promise<void> {
+    for (const { reject } of this.#waiting.splice(0)) reject(closed());
+    const slots = [...this.#free.splice(0), ...this.#busy];
+    const ends = await Promise.allSettled(slots.map((slot) => slot.close()));
+    await this.#engine.close();
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  #take(): Promise<Slot> {
+    if (this.#closing !== undefined) return Promise.reject(closed());
+    const slot = this.#free.pop();
+    if (slot !== undefined) {
+      this.#busy.add(slot);
+      return Promise.resolve(slot);
+    }
+    // Every slot was lost and none could be opened again: waiting would be for ever.
+    if (this.#busy.size === 0) return this.#reopen();
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  #give(slot: Slot): void {
+    if (this.#closing !== undefined) return;
+    this.#busy.delete(slot);
+    const next = this.#waiting.shift();
+    if (next === undefined) {
+      this.#free.push(slot);
+      return;
+    }
+    this.#busy.add(slot);
+    next.resolve(slot);
+  }
+
+  async #reopen(): Promise<Slot> {
+    const slot = await this.#engine.openSlot();
+    this.#busy.add(slot);
+    return slot;
+  }
+
+  /** A lost slot comes back as a new one; if that fails too, the next in line is told instead of left waiting. */
+  async #replace(slot: Slot): Promise<void> {
+    if (this.#closing !== undefined) return;
+    try {
+      await slot.close();
+      const fresh = await this.#engine.openSlot();
+      this.#busy.delete(slot);
+      this.#busy.add(fresh);
+      this.#give(fresh);
+    } catch (error) {
+      this.#busy.delete(slot);
+      if (this.#busy.size === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+    }
+  }
+}
+
+function unsupported(engine: Engine, kind: string): RollbookError {
+  const runs = [...engine.runs].join(", ");
+  return new RollbookError(
+    "sandbox-unsupported-program",
+    { engine: engine.name, kind },
+    `the ${engine.name} engine does not run ${kind} programs here (it runs ${runs}). Choose another engine.`,
+  );
+}
+
+function closed(cause?: unknown): RollbookError {
+  return new RollbookError("sandbox-closed", {}, "the sandbox was closed while this task waited or ran.", {
+    cause,
+  });
+}

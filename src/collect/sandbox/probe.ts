@@ -1,0 +1,50 @@
+/** Attacks an engine before anything is trusted to it, and refuses it unless every attack fails as it should.
+ *  In: an engine. Out: nothing, or a typed error. Never falls back to anything weaker. */
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import type { Attack } from "./attacks/attack.ts";
+import { attacksFor } from "./attacks/catalogue.ts";
+import { openWitness, type Witness } from "./attacks/witness.ts";
+import { checkTask, type Engine, type ExecResult, type Slot } from "./sandbox.ts";
+
+export async function probe(engine: Engine): Promise<void> {
+  const witness = await openWitness();
+  try {
+    const slot = await engine.openSlot();
+    try {
+      for (const attack of attacksFor(engine, witness))
+        if (attack.probe) await attempt(attack, { engine, slot, witness });
+    } finally {
+      await slot.close();
+    }
+  } finally {
+    await witness.close();
+  }
+}
+
+/** Why the sandbox did not hold against this attack, or undefined. */
+export function faultOf(attack: Attack, result: ExecResult, witness: Witness): string | undefined {
+  return attack.fault(result) ?? witness.findings()[0];
+}
+
+async function attempt(
+  attack: Attack,
+  { engine, slot, witness }: { engine: Engine; slot: Slot; witness: Witness },
+): Promise<void> {
+  let fault: string | undefined;
+  let cause: unknown;
+  try {
+    const result = await slot.exec(checkTask(attack.program, attack.files, attack.limits));
+    fault = faultOf(attack, result, witness);
+  } catch (error) {
+    cause = error;
+    fault = reasonOf(error);
+  }
+  if (fault === undefined) return;
+  throw new RollbookError(
+    "sandbox-probe-failed",
+    { engine: engine.name, attack: attack.name, threat: attack.threat, fault },
+    `the ${engine.name} engine did not hold against "${attack.name}": ${fault}. ` +
+      "Nothing was run. Repair the engine or choose another one.",
+    { cause },
+  );
+}
