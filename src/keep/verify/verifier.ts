@@ -24,6 +24,7 @@ import {
 } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type Stream, type TokenStream } from "../../contract/stream.ts";
+import type { Location } from "../../store/blob-store.ts";
 import { BlobFacts } from "./blob-facts.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 
@@ -36,7 +37,8 @@ export interface SeenBlob {
   /** Undefined for a large blob that was hashed in pieces. */
   bytes: Uint8Array | undefined;
   byteLength: number;
-  where: string;
+  /** A record's digest, or where the bytes stand: put into words only if there is a problem. */
+  where: string | Location;
 }
 
 /** Something that waits for a blob that has not been seen yet. */
@@ -49,7 +51,7 @@ interface Named {
   record: string;
   kind: string;
   digest: Digest;
-  where: string;
+  where: string | Location;
 }
 
 export class Verifier {
@@ -305,7 +307,7 @@ export class Verifier {
       record: from.record,
       kind: from.kind,
       digest: from.digest,
-      where: from.where,
+      where: placeOf(from.where),
       message: reasonOf(error),
     });
   }
@@ -324,6 +326,10 @@ export class Verifier {
     signers.sort((a, b) => (a.key < b.key ? -1 : 1));
     return { artifacts: this.#envelopes.size, signed: signed.size, trusted: trusted.size, signers };
   }
+}
+
+export function placeOf(where: string | Location): string {
+  return typeof where === "string" ? where : `${where.file} at ${where.offset}`;
 }
 
 function conflict(revision: string, known: Digest, found: Digest): RollbookError {

@@ -42,7 +42,7 @@ export async function verifyBook(
       kind,
       bytes: item.type === "blob" ? item.bytes : undefined,
       byteLength: location.length,
-      where: `${location.file} at ${location.offset}`,
+      where: location,
     });
     if (kind === TrainerBatch.kind) batches.push(digest);
     bytes += location.length;

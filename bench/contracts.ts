@@ -1,0 +1,215 @@
+/** Sealing, verifying and assembling at scale, each against a limit of the same machine in the same run. */
+import { hash, randomBytes } from "node:crypto";
+import { closeSync, mkdtempSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { systemClock } from "../src/base/clock.ts";
+import { newKeyPem, sealManifest, signerFromPem } from "../src/contract/index.ts";
+import { assembleBatch } from "../src/keep/batch/index.ts";
+import { verifyBook } from "../src/keep/verify/index.ts";
+import { type Book, openBook } from "../src/store/index.ts";
+import { makeSealer } from "../src/store/sealer.ts";
+import { median, printTable } from "./support/interleave.ts";
+import type { Bench } from "./support/programs.ts";
+import { FAMILY, makeRevisions, makeRolloutAt, type RolloutShape } from "./support/rollouts.ts";
+
+export const bench: Bench = {
+  summary:
+    "verify against plain SHA-256, durable sealing per second, assembly from 1 000 to 100 000 artifacts",
+  async run(args) {
+    const { values } = parseArgs({
+      args,
+      options: {
+        json: { type: "boolean", default: false },
+        only: { type: "string", default: "seal,verify,assemble" },
+        artifacts: { type: "string", default: "20000" },
+        largest: { type: "string", default: "100000" },
+      },
+    });
+    const parts = values.only.split(",");
+    if (parts.includes("seal") || parts.includes("verify"))
+      await sealAndVerify(Number(values.artifacts), parts, args);
+    if (parts.includes("assemble")) await assembleGrowing(Number(values.largest), args);
+  },
+};
+
+/** About 50 KB: 17 bytes a token in five columns, the rest records. */
+const SHAPE: RolloutShape = { tokens: 2850, turns: 4, groupSize: 8, calls: 0 };
+
+async function sealAndVerify(artifacts: number, parts: string[], args: string[]): Promise<void> {
+  for (const shape of [SHAPE, { ...SHAPE, tokens: 2450, calls: 4 }]) {
+    await inTempBook(async (directory) => {
+      const sealed = await sealMany(directory, artifacts, shape);
+      const label = shape.calls === 0 ? "token streams" : `with ${shape.calls} calls`;
+      if (parts.includes("seal"))
+        printTable(
+          [
+            {
+              sealing: label,
+              artifacts,
+              seconds: sealed.seconds,
+              "artifacts/s": artifacts / sealed.seconds,
+              "bar, artifacts/s": 3000,
+            },
+          ],
+          args,
+        );
+      if (parts.includes("verify")) await compareVerify(directory, label, artifacts, args);
+    });
+  }
+}
+
+/** 64 rollouts are under way at once, as from 64 workers; drafting and hashing are on the same thread. */
+async function sealMany(
+  directory: string,
+  artifacts: number,
+  shape: RolloutShape,
+): Promise<{ seconds: number }> {
+  const book = await openBook(directory, { clock: systemClock });
+  const sealer = makeSealer(book, signerFromPem(newKeyPem()));
+  for (const revision of makeRevisions()) book.put(revision.kind, revision.bytes);
+  let making = 0;
+  const start = performance.now();
+  let next = 0;
+  const worker = async () => {
+    while (next < artifacts) {
+      const index = next++;
+      const made = performance.now();
+      const rollout = makeRolloutAt(index, shape);
+      making += performance.now() - made;
+      await sealer.add(rollout);
+    }
+  };
+  await Promise.all(Array.from({ length: 64 }, worker));
+  const seconds = (performance.now() - start) / 1000;
+  console.error(
+    `  (of ${seconds.toFixed(1)} s, ${(making / 1000).toFixed(1)} s went into inventing and drafting the rollouts)`,
+  );
+  await book.close();
+  return { seconds };
+}
+
+async function compareVerify(
+  directory: string,
+  label: string,
+  artifacts: number,
+  args: string[],
+): Promise<void> {
+  const times: Record<"sha256" | "verify", number[]> = { sha256: [], verify: [] };
+  let bytes = 0;
+  let peakBytes = 0;
+  hashFiles(directory); // brings the book into the page cache
+  for (let round = 0; round < 3; round++) {
+    let start = performance.now();
+    bytes = hashFiles(directory);
+    times.sha256.push(performance.now() - start);
+    const book = await openBook(directory, { clock: systemClock, mode: "read" });
+    start = performance.now();
+    const report = await verifyBook(book, {
+      onProgress: (done) => {
+        if (done % 64 === 0) peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+      },
+    });
+    times.verify.push(performance.now() - start);
+    await book.close();
+    if (!report.ok || report.trust.signed !== artifacts)
+      throw new Error(`the book does not verify: ${JSON.stringify(report.problems[0])}`);
+  }
+  const [plain, ours] = [median(times.sha256), median(times.verify)];
+  printTable(
+    [
+      {
+        verifying: label,
+        artifacts,
+        MB: bytes / 1e6,
+        "sha256 MB/s": bytes / plain / 1000,
+        "verify MB/s": bytes / ours / 1000,
+        ratio: plain / ours,
+        bar: 0.5,
+        "peak RSS MB": peakBytes / 1e6,
+      },
+    ],
+    args,
+  );
+}
+
+/** Plain SHA-256 over the same files, read in the same large blocks. */
+function hashFiles(directory: string): number {
+  const block = Buffer.alloc(8 << 20);
+  let total = 0;
+  for (const file of readdirSync(join(directory, "packs"))) {
+    const path = join(directory, "packs", file);
+    const fd = openSync(path, "r");
+    for (let left = statSync(path).size; left > 0; ) {
+      const read = readSync(fd, block, 0, block.length, null);
+      hash("sha256", block.subarray(0, read), "buffer");
+      left -= read;
+      total += read;
+    }
+    closeSync(fd);
+  }
+  return total;
+}
+
+async function assembleGrowing(largest: number, args: string[]): Promise<void> {
+  const rows: Record<string, string | number>[] = [];
+  for (let artifacts = 1000; artifacts <= largest; artifacts *= 10) {
+    await inTempBook(async (directory) => {
+      const shape = { tokens: 200, turns: 2, groupSize: 8, calls: 0 };
+      const book = await openBook(directory, { clock: systemClock });
+      const revisions = makeRevisions();
+      for (const revision of revisions) book.put(revision.kind, revision.bytes);
+      const listed = await putRollouts(book, artifacts, shape);
+      const manifest = sealManifest({ artifacts: listed, revisions: revisions.map((each) => each.digest) });
+      book.put(manifest.kind, manifest.bytes);
+      await book.flush();
+      let peakBytes = 0;
+      const start = performance.now();
+      const batch = await assembleBatch({
+        read: (digest) => book.get(digest),
+        write: (blob) => book.put(blob.kind, blob.bytes),
+        manifest: manifest.digest,
+        target: revisions.at(-1)!.digest,
+        selection: { level: "token", family: FAMILY },
+        seed: 1n,
+        onProgress: (done) => {
+          if (done % 1000 === 0) peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+        },
+      });
+      await book.flush();
+      const seconds = (performance.now() - start) / 1000;
+      rows.push({
+        artifacts,
+        tokens: batch.record.tokens,
+        seconds,
+        "µs/artifact": (seconds * 1e6) / artifacts,
+        "peak RSS MB": peakBytes / 1e6,
+        bar: artifacts === 100_000 ? "60 s" : "",
+      });
+      await book.close();
+    });
+  }
+  printTable(rows, args);
+}
+
+async function putRollouts(book: Book, artifacts: number, shape: RolloutShape) {
+  const listed = [];
+  for (let i = 0; i < artifacts; i++) {
+    const rollout = makeRolloutAt(i, shape);
+    for (const blob of rollout.blobs) book.put(blob.kind, blob.bytes);
+    listed.push({ content: rollout.content.digest, envelope: rollout.envelope.digest });
+    if (i % 256 === 0) await book.flush();
+  }
+  await book.flush();
+  return listed;
+}
+
+async function inTempBook(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), `rollbook-bench-${randomBytes(4).toString("hex")}-`));
+  try {
+    await work(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
