@@ -1,0 +1,282 @@
+/** Reads one array: whole, by row range, chunk by chunk, or rows picked at random.
+ *  In: a store and a path. Out: typed arrays (or strings), rows one after another. Memory is bounded by a few chunks
+ *  and the cache, beyond what the caller asks to hold. Does not write. */
+import type { Digest } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { ChunkCache } from "./chunk-cache.ts";
+import { ChunkSource, type SourceOptions } from "./chunk-source.ts";
+import {
+  bytesOver,
+  type DataType,
+  emptyValues,
+  type FixedType,
+  isValuesOf,
+  itemBytes,
+  type NumericValues,
+  type ValuesOf,
+} from "./data-types.ts";
+import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
+import { type ArrayMetadata, parseNode, rowItems } from "./metadata.ts";
+import { eachInFlight, type ReadableStore } from "./store.ts";
+
+export interface OpenOptions<T extends DataType> extends SourceOptions {
+  /** Refuse an array of another type. */
+  dtype?: T;
+  /** Metadata that is known already, as from a consolidated group; else `zarr.json` is read. */
+  metadata?: ArrayMetadata;
+  /** Decoded chunks kept for `gather` and partial reads; 16 MiB by default. */
+  cacheBytes?: number;
+}
+
+/** Rows `from` … `to` (exclusive) of an array. */
+export interface RowRange {
+  from?: number;
+  to?: number;
+}
+
+export interface Chunk<T extends DataType> {
+  from: number;
+  to: number;
+  values: ValuesOf[T];
+}
+
+export async function openArray<T extends DataType = DataType>(
+  store: ReadableStore,
+  path: string,
+  options: OpenOptions<T> = {},
+): Promise<ZarrArray<T>> {
+  const metadata = options.metadata ?? (await readArrayMetadata(store, path)).metadata;
+  if (options.dtype !== undefined && metadata.dtype !== options.dtype) {
+    throw new RollbookError(
+      "zarr-wrong-type",
+      { path, expected: options.dtype, actual: metadata.dtype },
+      `${path} holds ${metadata.dtype}, expected was ${options.dtype}. Open it as what it is, or restore the store.`,
+    );
+  }
+  return new ZarrArray(store, path, { ...options, metadata });
+}
+
+/** Recomputes the digests of an array from its stored bytes, for comparison with those of `ArrayWriter.close`. */
+export async function digestStoredArray(store: ReadableStore, path: string): Promise<ArrayDigests> {
+  const { metadata, bytes } = await readArrayMetadata(store, path);
+  const source = new ChunkSource(store, path, { metadata });
+  const chunks: Digest[] = [];
+  await eachInFlight(source.objects, IN_FLIGHT, async (object) => {
+    chunks[object] = digestChunk((await source.object(object))!);
+  });
+  return { chunks, array: digestArray(bytes, chunks) };
+}
+
+const IN_FLIGHT = 4;
+const CACHE_BYTES = 16 * 2 ** 20;
+/** A read in place costs about as much as copying this many bytes: with more rows than that, take the chunk. */
+const BYTES_PER_READ = 8192;
+
+export class ZarrArray<T extends DataType = DataType> {
+  readonly path: string;
+  readonly metadata: ArrayMetadata;
+  readonly dtype: T;
+  readonly rows: number;
+  /** Items per row. */
+  readonly width: number;
+  readonly #source: ChunkSource<T>;
+  readonly #cache: ChunkCache<ValuesOf[T]>;
+  readonly #rowBytes: number;
+
+  constructor(store: ReadableStore, path: string, options: OpenOptions<T> & { metadata: ArrayMetadata }) {
+    const { metadata, missing, chunkDigests, cacheBytes = CACHE_BYTES } = options;
+    this.path = path;
+    this.metadata = metadata;
+    this.dtype = metadata.dtype as T;
+    this.rows = metadata.shape[0];
+    this.width = rowItems(metadata);
+    this.#rowBytes = metadata.dtype === "string" ? 0 : this.width * itemBytes(metadata.dtype);
+    this.#source = new ChunkSource(store, path, { metadata, missing, chunkDigests });
+    this.#cache = new ChunkCache(cacheBytes);
+    if (chunkDigests !== undefined && chunkDigests.length !== this.#source.objects)
+      throw this.#bad(`has ${this.#source.objects} objects, but ${chunkDigests.length} digests are expected`);
+  }
+
+  /** The rows of the range (all by default), in `into` if given. */
+  async read(range: RowRange & { into?: ValuesOf[T] } = {}): Promise<ValuesOf[T]> {
+    const [from, to] = this.#range(range);
+    const out = this.#target(range.into, to - from);
+    const { chunkRows } = this.metadata;
+    const first = Math.floor(from / chunkRows);
+    await eachInFlight(Math.ceil(to / chunkRows) - first, IN_FLIGHT, (i) => {
+      const start = (first + i) * chunkRows;
+      const [low, high] = [Math.max(from, start), Math.min(to, start + chunkRows)];
+      const part = this.#rowsOf(out, low - from, high - from);
+      return this.#readPart(first + i, { low: low - start, high: high - start, out, part, at: low - from });
+    });
+    return out;
+  }
+
+  /** Chunk by chunk, the next one being read meanwhile. With `reuse` the values are valid until the next step only,
+   *  and no memory is allocated per chunk. */
+  async *chunks(range: RowRange & { reuse?: boolean } = {}): AsyncGenerator<Chunk<T>, void, undefined> {
+    const [from, to] = this.#range(range);
+    const { chunkRows } = this.metadata;
+    const spare = range.reuse && this.dtype !== "string" ? [this.#fresh(), this.#fresh()] : [];
+    const load = (chunk: number) => {
+      const loading = this.#source.load(chunk, spare[chunk % 2]);
+      // A consumer may stop before it comes to this chunk; if it does come, the failure is thrown to it.
+      loading.catch(() => {});
+      return loading;
+    };
+    const last = Math.ceil(to / chunkRows) - 1;
+    let next = from < to ? load(Math.floor(from / chunkRows)) : undefined;
+    for (let chunk = Math.floor(from / chunkRows); next !== undefined; chunk++) {
+      const values = await next;
+      next = chunk < last ? load(chunk + 1) : undefined;
+      const start = chunk * chunkRows;
+      const [low, high] = [Math.max(from, start), Math.min(to, start + chunkRows)];
+      yield { from: low, to: high, values: this.#rowsOf(values, low - start, high - start) };
+    }
+  }
+
+  /** The given rows, in the given order; repeats are allowed. Uncompressed rows are read in place, once the checksum
+   *  of their chunk (if any) was found right; other chunks are decoded once per call and kept in the cache. */
+  async gather(rows: ArrayLike<number>, into?: ValuesOf[T]): Promise<ValuesOf[T]> {
+    const out = this.#target(into, rows.length);
+    const { heads, next } = this.#groupByChunk(rows);
+    const chunks = [...heads.keys()];
+    await eachInFlight(chunks.length, IN_FLIGHT, (i) =>
+      this.#gatherChunk(chunks[i]!, { rows, out, head: heads.get(chunks[i]!)!, next }),
+    );
+    return out;
+  }
+
+  async #readPart(
+    chunk: number,
+    {
+      low,
+      high,
+      out,
+      part,
+      at,
+    }: { low: number; high: number; out: ValuesOf[T]; part: ValuesOf[T]; at: number },
+  ): Promise<void> {
+    if (this.dtype !== "string") {
+      if (high - low === this.metadata.chunkRows) {
+        await this.#source.load(chunk, part);
+        return;
+      }
+      const reader = this.#source.readable(chunk) ? await this.#source.reader(chunk) : undefined;
+      if (reader !== undefined) return reader(bytesOver(part as NumericValues), low * this.#rowBytes);
+    }
+    this.#copy(await this.#decoded(chunk), low, { out, at, count: high - low });
+  }
+
+  async #gatherChunk(
+    chunk: number,
+    { rows, out, head, next }: { rows: ArrayLike<number>; out: ValuesOf[T]; head: number; next: Int32Array },
+  ): Promise<void> {
+    const start = chunk * this.metadata.chunkRows;
+    const few = countFrom(head, next) * BYTES_PER_READ < this.#source.items * (this.#rowBytes / this.width);
+    const inPlace = few && this.#source.readable(chunk) && !this.#cache.has(chunk);
+    const reader = inPlace ? await this.#source.reader(chunk) : undefined;
+    if (reader === undefined) {
+      const values = await this.#decoded(chunk);
+      for (let i = head; i >= 0; i = next[i]!) this.#copy(values, rows[i]! - start, { out, at: i, count: 1 });
+      return;
+    }
+    const bytes = bytesOver(out as NumericValues);
+    const size = this.#rowBytes;
+    for (let i = head; i >= 0; i = next[i]!) {
+      const reading = reader(bytes.subarray(i * size, (i + 1) * size), (rows[i]! - start) * size);
+      if (reading instanceof Promise) await reading;
+    }
+  }
+
+  /** Linked lists: `heads` has one position of each chunk touched, `next` leads to the others and ends in −1. */
+  #groupByChunk(rows: ArrayLike<number>): { heads: Map<number, number>; next: Int32Array } {
+    const heads = new Map<number, number>();
+    const next = new Int32Array(rows.length);
+    const { chunkRows } = this.metadata;
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i]!;
+      if (!(row >= 0 && row < this.rows && Number.isInteger(row)))
+        throw this.#bad(`has rows 0 … ${this.rows - 1}, not ${row}`);
+      const chunk = Math.floor(row / chunkRows);
+      next[i] = heads.get(chunk) ?? -1;
+      heads.set(chunk, i);
+    }
+    return { heads, next };
+  }
+
+  async #decoded(chunk: number): Promise<ValuesOf[T]> {
+    const known = this.#cache.get(chunk);
+    if (known !== undefined) return known;
+    const values = await this.#source.load(chunk);
+    this.#cache.put(chunk, values, sizeOf(values));
+    return values;
+  }
+
+  #copy(
+    values: ValuesOf[T],
+    row: number,
+    { out, at, count }: { out: ValuesOf[T]; at: number; count: number },
+  ): void {
+    const [from, to] = [row * this.width, (row + count) * this.width];
+    if (!Array.isArray(values) && to - from > 16) {
+      (out as Uint8Array).set(values.subarray(from, to) as Uint8Array, at * this.width);
+      return;
+    }
+    const [source, target] = [values as Uint8Array, out as Uint8Array];
+    for (let i = from, o = at * this.width; i < to; ) target[o++] = source[i++]!;
+  }
+
+  #rowsOf(values: ValuesOf[T], from: number, to: number): ValuesOf[T] {
+    const [start, end] = [from * this.width, to * this.width];
+    if (start === 0 && end === values.length) return values;
+    return (Array.isArray(values) ? values.slice(start, end) : values.subarray(start, end)) as ValuesOf[T];
+  }
+
+  #fresh(): ValuesOf[T] {
+    return emptyValues(this.dtype as FixedType, this.#source.items) as ValuesOf[T];
+  }
+
+  #target(into: ValuesOf[T] | undefined, rows: number): ValuesOf[T] {
+    if (into === undefined) return emptyValues(this.dtype, rows * this.width);
+    if (isValuesOf(this.dtype, into) && into.length === rows * this.width) return into;
+    throw this.#bad(`fills ${rows * this.width} items of ${this.dtype}, but \`into\` is not that`);
+  }
+
+  #range({ from = 0, to = this.rows }: RowRange): [number, number] {
+    if (Number.isInteger(from) && Number.isInteger(to) && 0 <= from && from <= to && to <= this.rows)
+      return [from, to];
+    throw this.#bad(`has ${this.rows} rows, not ${from} … ${to}`);
+  }
+
+  #bad(what: string): RollbookError {
+    return new RollbookError("zarr-bad-read", { path: this.path }, `${this.path} ${what}. Fix the call.`);
+  }
+}
+
+async function readArrayMetadata(
+  store: ReadableStore,
+  path: string,
+): Promise<{ metadata: ArrayMetadata; bytes: Uint8Array }> {
+  const key = `${path}/zarr.json`;
+  const bytes = await store.get(key);
+  const metadata = bytes && parseNode(bytes, key);
+  if (bytes !== undefined && metadata?.kind === "array") return { metadata, bytes };
+  throw new RollbookError(
+    "zarr-no-array",
+    { path },
+    `there is no array at ${path}${metadata === undefined ? "" : ", but a group"}. Check the path.`,
+  );
+}
+
+function countFrom(head: number, next: Int32Array): number {
+  let count = 0;
+  for (let i = head; i >= 0; i = next[i]!) count++;
+  return count;
+}
+
+/** Bytes in memory, roughly for strings. */
+function sizeOf(values: NumericValues | string[]): number {
+  if (!Array.isArray(values)) return values.byteLength;
+  return values.reduce((sum, string) => sum + 24 + string.length, 0);
+}

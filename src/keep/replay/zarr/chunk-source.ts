@@ -1,0 +1,247 @@
+/** The chunks of one stored array: where each lies, and its checked values.
+ *  In: a store and the metadata. Out: whole decoded chunks, or parts of uncompressed ones read in place.
+ *  Short, long, missing and altered objects are errors; nothing reads as zeros. Knows no rows beyond its chunks. */
+import type { Digest } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { CRC_BYTES, damaged, decodeBytes, verifyCrc } from "./codecs.ts";
+import {
+  bytesOver,
+  type DataType,
+  emptyValues,
+  type FixedType,
+  fillValues,
+  itemBytes,
+  type NumericValues,
+  parseFill,
+  type ValuesOf,
+  valuesOver,
+} from "./data-types.ts";
+import { digestChunk } from "./digests.ts";
+import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
+import { indexBytes, parseShardIndex, type ShardIndex } from "./sharding.ts";
+import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";
+import { decodeStrings } from "./vlen-utf8.ts";
+
+export interface SourceOptions {
+  /** What a chunk that was never written means: damage (default), or rows of the fill value. */
+  missing?: "error" | "fill" | undefined;
+  /** Expected digest of every stored object: each is then hashed when first touched. */
+  chunkDigests?: readonly Digest[] | undefined;
+}
+
+/** Part of a stored object. */
+interface Place {
+  key: string;
+  offset: number;
+  /** Stored bytes; undefined for an object that is one chunk. */
+  length: number | undefined;
+}
+
+export class ChunkSource<T extends DataType> {
+  readonly metadata: ArrayMetadata;
+  /** Chunks that hold rows of the array. */
+  readonly count: number;
+  /** Stored objects: shards, or else chunks. */
+  readonly objects: number;
+  /** Items per chunk. */
+  readonly items: number;
+  readonly #store: ReadableStore;
+  readonly #path: string;
+  readonly #options: SourceOptions;
+  readonly #chunksPerObject: number;
+  /** Bytes of a decoded chunk; 0 for strings. */
+  readonly #bytes: number;
+  readonly #crc: boolean;
+  /** Uncompressed: rows lie in the object as they are. */
+  readonly #plain: boolean;
+  readonly #intact: Uint8Array;
+  readonly #objectIntact: Uint8Array;
+  /** 16 bytes per chunk of the shards touched so far. */
+  readonly #indexes = new Map<number, ShardIndex | undefined>();
+
+  constructor(
+    store: ReadableStore,
+    path: string,
+    { metadata, ...options }: SourceOptions & { metadata: ArrayMetadata },
+  ) {
+    const { dtype, shape, chunkRows, shardRows, codecs } = metadata;
+    this.#store = store;
+    this.#path = path;
+    this.#options = options;
+    this.metadata = metadata;
+    this.count = Math.ceil(shape[0] / chunkRows);
+    this.objects = Math.ceil(shape[0] / (shardRows || chunkRows));
+    this.items = chunkRows * rowItems(metadata);
+    this.#chunksPerObject = shardRows === 0 ? 1 : shardRows / chunkRows;
+    this.#bytes = dtype === "string" ? 0 : this.items * itemBytes(dtype);
+    this.#crc = codecs.length === 1 && codecs[0]!.name === "crc32c";
+    this.#plain = dtype !== "string" && (codecs.length === 0 || this.#crc);
+    this.#intact = new Uint8Array(this.#plain && this.#crc ? this.count : 0);
+    this.#objectIntact = new Uint8Array(options.chunkDigests === undefined ? 0 : this.objects);
+  }
+
+  /** The key of a stored object. */
+  key(object: number): string {
+    return `${this.#path}/${chunkKey(this.metadata, object)}`;
+  }
+
+  /** All items of a chunk, padding included, in `into` if given. */
+  async load(chunk: number, into?: ValuesOf[T]): Promise<ValuesOf[T]> {
+    const place = await this.#place(chunk);
+    if (this.metadata.dtype === "string") return (await this.#loadStrings(chunk, place)) as ValuesOf[T];
+    if (!this.#plain)
+      return (await this.#loadCompressed(chunk, { place, into: into as NumericValues })) as ValuesOf[T];
+    const values = into ?? emptyValues(this.metadata.dtype as T, this.items);
+    await this.#loadPlain(chunk, { place, values: values as NumericValues });
+    return values;
+  }
+
+  /** Whether parts of this chunk may be read in place: it is uncompressed, and its checksum, if it has one, was
+   *  found right before. */
+  readable(chunk: number): boolean {
+    return this.#plain && (!this.#crc || this.#intact[chunk] === 1);
+  }
+
+  /** A function that reads bytes of a `readable` chunk from an offset within it; undefined if it is all fill. */
+  async reader(
+    chunk: number,
+  ): Promise<((part: Uint8Array, offset: number) => MaybePromise<void>) | undefined> {
+    const place = await this.#place(chunk);
+    if (place === undefined) return undefined;
+    const { key, offset, length } = place;
+    const stored = this.#bytes + (this.#crc ? CRC_BYTES : 0);
+    const check = (size: number | undefined) => this.#checkLength({ chunk, size, length, stored });
+    return (part, at) => {
+      const size = readInto(this.#store, key, { parts: [part], offset: offset + at });
+      if (size instanceof Promise) return size.then(check);
+      check(size);
+    };
+  }
+
+  /** The stored bytes of an object, checked against its digest if one is expected. */
+  async object(object: number): Promise<Uint8Array | undefined> {
+    const key = this.key(object);
+    const bytes = await this.#store.get(key);
+    if (bytes === undefined) {
+      if (this.#options.missing !== "fill") throw this.#missing(key);
+      return undefined;
+    }
+    const expected = this.#options.chunkDigests?.[object];
+    if (expected === undefined) return bytes;
+    const actual = digestChunk(bytes);
+    if (actual !== expected) throw damaged(key, `has digest ${actual}, expected was ${expected}`);
+    this.#objectIntact[object] = 1;
+    return bytes;
+  }
+
+  async #place(chunk: number): Promise<Place | undefined> {
+    const object = Math.floor(chunk / this.#chunksPerObject);
+    if (this.#objectIntact.length > 0 && this.#objectIntact[object] === 0) await this.object(object);
+    const key = this.key(object);
+    if (this.metadata.shardRows === 0) return { key, offset: 0, length: undefined };
+    const index = await this.#index(object, key);
+    const at = chunk - object * this.#chunksPerObject;
+    const length = index?.lengths[at] ?? -1;
+    return length < 0 ? undefined : { key, offset: index!.offsets[at]!, length };
+  }
+
+  async #index(shard: number, key: string): Promise<ShardIndex | undefined> {
+    if (this.#indexes.has(shard)) return this.#indexes.get(shard);
+    const bytes = new Uint8Array(indexBytes(this.#chunksPerObject));
+    const size = await readInto(this.#store, key, { parts: [bytes], offset: -bytes.length });
+    if (size !== undefined && size < bytes.length)
+      throw damaged(key, `is ${size} bytes, too short for its index`);
+    const index = size === undefined ? undefined : parseShardIndex(bytes, size - bytes.length, key);
+    if (index !== undefined || this.#options.missing === "fill") this.#indexes.set(shard, index);
+    return index;
+  }
+
+  async #loadPlain(
+    chunk: number,
+    { place, values }: { place: Place | undefined; values: NumericValues },
+  ): Promise<void> {
+    const bytes = bytesOver(values);
+    const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
+    const parts = this.#crc ? [bytes, trailer] : [bytes];
+    const size = place && (await readInto(this.#store, place.key, { parts, offset: place.offset }));
+    if (place === undefined || size === undefined) {
+      this.#fill(chunk, values);
+      return;
+    }
+    const stored = bytes.length + trailer.length;
+    this.#checkLength({ chunk, size, length: place.length, stored });
+    if (!this.#crc) return;
+    verifyCrc(bytes, trailer, this.#where(chunk));
+    this.#intact[chunk] = 1;
+  }
+
+  async #loadCompressed(
+    chunk: number,
+    { place, into }: { place: Place | undefined; into: NumericValues | undefined },
+  ): Promise<NumericValues> {
+    const dtype = this.metadata.dtype as FixedType;
+    const stored = place && (await this.#stored(chunk, place));
+    if (stored === undefined) return this.#fill(chunk, into ?? emptyValues(dtype, this.items));
+    const context = { where: this.#where(chunk), size: { exactly: this.#bytes } };
+    const bytes = await decodeBytes(this.metadata.codecs, stored, context);
+    if (into === undefined) return valuesOver(dtype, bytes);
+    bytesOver(into).set(bytes);
+    return into;
+  }
+
+  async #loadStrings(chunk: number, place: Place | undefined): Promise<string[]> {
+    const stored = place && (await this.#stored(chunk, place));
+    if (stored === undefined) return this.#fill(chunk, emptyValues("string", this.items));
+    const where = this.#where(chunk);
+    const bytes = await decodeBytes(this.metadata.codecs, stored, {
+      where,
+      size: { atMost: MAX_CHUNK_BYTES },
+    });
+    return decodeStrings(bytes, this.items, where);
+  }
+
+  async #stored(chunk: number, { key, offset, length }: Place): Promise<Uint8Array | undefined> {
+    if (length === undefined) return this.#store.get(key);
+    const bytes = new Uint8Array(length);
+    const size = await readInto(this.#store, key, { parts: [bytes], offset });
+    if (size !== undefined) this.#checkLength({ chunk, size, length, stored: length });
+    return bytes;
+  }
+
+  /** An object that is one chunk must have exactly its bytes; a chunk in a shard has the length the index says. */
+  #checkLength({
+    chunk,
+    size,
+    length,
+    stored,
+  }: {
+    chunk: number;
+    size: number | undefined;
+    length: number | undefined;
+    stored: number;
+  }): void {
+    const actual = length ?? size;
+    if (actual !== stored)
+      throw damaged(this.#where(chunk), `is ${actual ?? 0} bytes, the metadata says ${stored}`);
+  }
+
+  #fill<V extends NumericValues | string[]>(chunk: number, values: V): V {
+    if (this.#options.missing !== "fill") throw this.#missing(this.#where(chunk));
+    const { dtype, fillValue } = this.metadata;
+    fillValues(values, parseFill(dtype, fillValue, this.#path), [0, values.length]);
+    return values;
+  }
+
+  #where(chunk: number): string {
+    const object = Math.floor(chunk / this.#chunksPerObject);
+    return this.metadata.shardRows === 0 ? this.key(chunk) : `chunk ${chunk} in ${this.key(object)}`;
+  }
+
+  #missing(what: string): RollbookError {
+    return new RollbookError(
+      "zarr-missing-chunk",
+      { path: this.#path, what },
+      `${what} is missing. Restore it from a copy or write the array again.`,
+    );
+  }
+}

@@ -1,0 +1,66 @@
+/** Groups: the folders of a Zarr hierarchy, with attributes, and the metadata of a whole tree in one place.
+ *  In: a store and paths ("" is the root of the store). Out: `zarr.json` of groups, and back. */
+import { RollbookError } from "../../../base/errors.ts";
+import {
+  type ArrayMetadata,
+  type Attributes,
+  badMetadata,
+  formatNode,
+  type GroupMetadata,
+  type NodeMetadata,
+  parseNode,
+} from "./metadata.ts";
+import type { ReadableStore, Store } from "./store.ts";
+
+export async function writeGroup(store: Store, path: string, attributes: Attributes = {}): Promise<void> {
+  await store.set(metadataKey(path), formatNode({ kind: "group", attributes, consolidated: undefined }));
+}
+
+/** A group as read: its attributes, and what lies below it where that is known without looking. */
+export async function openGroup(store: ReadableStore, path: string): Promise<GroupMetadata> {
+  const key = metadataKey(path);
+  const bytes = await store.get(key);
+  const node = bytes && parseNode(bytes, key);
+  if (node?.kind === "group") return node;
+  throw new RollbookError(
+    "zarr-no-group",
+    { path },
+    `there is no group at ${path || "the root"}${node === undefined ? "" : ", but an array"}. Check the path.`,
+  );
+}
+
+/** Copies the metadata of everything below a group into the group, as zarr-python 3 does, so that one read opens
+ *  the tree. To be called last: later changes below are not seen by readers that trust the copy. */
+export async function consolidate(store: Store, path: string): Promise<GroupMetadata> {
+  const group = await openGroup(store, path);
+  const whole: GroupMetadata = { ...group, consolidated: await readTree(store, path) };
+  await store.set(metadataKey(path), formatNode(whole));
+  return whole;
+}
+
+/** The metadata of everything below a group, read from the nodes themselves, by relative path. */
+export async function readTree(store: Store, path: string): Promise<Map<string, NodeMetadata>> {
+  const prefix = path === "" ? "" : `${path}/`;
+  const nodes: [string, NodeMetadata][] = [];
+  for await (const key of store.keys(prefix)) {
+    if (!key.startsWith(prefix) || !key.endsWith("/zarr.json")) continue;
+    const relative = key.slice(prefix.length, -"/zarr.json".length);
+    if (relative === "" || key === metadataKey(path)) continue;
+    const bytes = await store.get(key);
+    if (bytes === undefined) continue;
+    const node = parseNode(bytes, key);
+    nodes.push([relative, node.kind === "group" ? { ...node, consolidated: undefined } : node]);
+  }
+  return new Map(nodes.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The array at `path` relative to a consolidated group. */
+export function consolidatedArray(group: GroupMetadata, path: string): ArrayMetadata {
+  const node = group.consolidated?.get(path);
+  if (node?.kind === "array") return node;
+  throw badMetadata(path, "is not an array of the consolidated metadata");
+}
+
+function metadataKey(path: string): string {
+  return path === "" ? "zarr.json" : `${path}/zarr.json`;
+}

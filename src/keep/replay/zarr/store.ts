@@ -1,0 +1,71 @@
+/** Where the bytes of a Zarr hierarchy live: a few methods that a plain Map<string, Uint8Array> satisfies.
+ *  Keys are paths with "/" and no leading slash. Methods may answer at once or by a promise. */
+
+export type MaybePromise<T> = T | Promise<T>;
+
+export interface ReadableStore {
+  get(key: string): MaybePromise<Uint8Array | undefined>;
+  /** Fills `parts`, one after another, with the bytes from `offset` on (from the end if negative) as far as they
+   *  go. Answers the size of the whole value, by which the caller sees what was missing or left over;
+   *  undefined if there is no such key. A store without it is asked for whole values. */
+  readInto?(key: string, parts: readonly Uint8Array[], offset: number): MaybePromise<number | undefined>;
+}
+
+export interface Store extends ReadableStore {
+  /** Replaces the value as a whole. `bytes` may be reused once the answer is there. */
+  set(key: string, bytes: Uint8Array): MaybePromise<unknown>;
+  delete(key: string): MaybePromise<unknown>;
+  /** All keys, in any order; a store may leave out those that do not begin with `prefix`. */
+  keys(prefix?: string): Iterable<string> | AsyncIterable<string>;
+}
+
+/** `readInto` for any store. */
+export function readInto(
+  store: ReadableStore,
+  key: string,
+  { parts, offset }: { parts: readonly Uint8Array[]; offset: number },
+): MaybePromise<number | undefined> {
+  if (store.readInto !== undefined) return store.readInto(key, parts, offset);
+  const value = store.get(key);
+  return value instanceof Promise
+    ? value.then((bytes) => scatter(bytes, parts, offset))
+    : scatter(value, parts, offset);
+}
+
+/** Runs `job` for 0 … count−1, at most `limit` at a time. When one fails the others in flight are waited for,
+ *  so that nothing touches the caller's memory afterwards; then the first failure is thrown. */
+export async function eachInFlight(
+  count: number,
+  limit: number,
+  job: (index: number) => MaybePromise<void>,
+): Promise<void> {
+  let next = 0;
+  const failures: unknown[] = [];
+  const lane = async () => {
+    while (next < count && failures.length === 0) {
+      try {
+        const running = job(next++);
+        if (running instanceof Promise) await running;
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, count) }, lane));
+  if (failures.length > 0) throw failures[0];
+}
+
+function scatter(
+  value: Uint8Array | undefined,
+  parts: readonly Uint8Array[],
+  offset: number,
+): number | undefined {
+  if (value === undefined) return undefined;
+  let at = offset < 0 ? Math.max(0, value.length + offset) : offset;
+  for (const part of parts) {
+    const piece = value.subarray(at, at + part.length);
+    part.set(piece);
+    at += piece.length;
+  }
+  return value.length;
+}
