@@ -2,7 +2,7 @@
  *  In: the requirements that do not hold, and the machine. Out: packages to install, lines to say first, exit code. */
 
 /**
- * @typedef {{ name: string, packages: readonly string[], check(): boolean | Promise<boolean> }} Requirement
+ * @typedef {{ name: string, packages: readonly string[], remedy?: string, check(): boolean | Promise<boolean> }} Requirement
  * @typedef {{ isDebian: boolean, isRoot: boolean, mayInstall: boolean, requireAll: boolean }} Machine
  * @param {readonly Requirement[]} missing
  * @param {Machine} machine
@@ -17,12 +17,15 @@ export function planSetUp(missing, machine) {
     return { install: packages, lines: [line], exitCode: 0 };
   }
   const verdict = machine.requireAll ? "MISSING" : "skipped";
-  const lines = missing.map(({ name, packages }) => `${verdict}: ${name}. ${remedy(packages, machine)}`);
+  const lines = missing.map(
+    (requirement) => `${verdict}: ${requirement.name}. ${remedyOf(requirement, machine)}`,
+  );
   if (machine.requireAll) lines.push("Nothing may be skipped here (CI=true or ROLLBOOK_REQUIRE_ALL=1).");
   return { install: [], lines, exitCode: machine.requireAll ? 1 : 0 };
 }
 
-function remedy(packages, { isDebian }) {
+function remedyOf({ packages, remedy }, { isDebian }) {
+  if (remedy !== undefined) return `To enable: ${remedy}`;
   if (packages.length === 0) return "This machine cannot run it.";
   if (isDebian) return `To enable: sudo apt-get install ${packages.join(" ")}`;
   return `To enable: install what Debian calls ${packages.join(", ")}, or run the tests in a Debian container.`;

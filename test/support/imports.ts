@@ -14,6 +14,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
   store: ["libsql"],
   collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core"],
+  keep: ["numcodecs"],
   cli: ["commander"],
 };
 

@@ -6,6 +6,8 @@ import { describe, it } from "vitest";
 export interface Requirement {
   readonly name: string;
   readonly packages: readonly string[];
+  /** What to do where no package is the answer. */
+  readonly remedy?: string;
   check(): boolean | Promise<boolean>;
 }
 
@@ -16,15 +18,16 @@ export async function describeNeeding(
   title: string,
   body: () => void,
 ): Promise<void> {
+  const remedy = requirement.remedy ?? `install ${requirement.packages.join(", ")}`;
   if (await requirement.check()) {
     describe(title, body);
   } else if (nothingMayBeSkipped) {
     describe(title, () => {
       it(`has what it needs: ${requirement.name}`, () => {
-        throw new Error(`missing: ${requirement.name}. Install ${requirement.packages.join(", ")}.`);
+        throw new Error(`missing: ${requirement.name}. To enable: ${remedy}.`);
       });
     });
   } else {
-    describe.skip(`${title} (needs ${requirement.name}: ${requirement.packages.join(", ")})`, body);
+    describe.skip(`${title} (needs ${requirement.name}: ${remedy})`, body);
   }
 }

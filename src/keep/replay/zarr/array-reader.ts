@@ -106,8 +106,7 @@ export class ZarrArray<T extends DataType = DataType> {
     await eachInFlight(Math.ceil(to / chunkRows) - first, IN_FLIGHT, (i) => {
       const start = (first + i) * chunkRows;
       const [low, high] = [Math.max(from, start), Math.min(to, start + chunkRows)];
-      const part = this.#rowsOf(out, low - from, high - from);
-      return this.#readPart(first + i, { low: low - start, high: high - start, out, part, at: low - from });
+      return this.#readPart(first + i, { low: low - start, high: high - start, out, at: low - from });
     });
     return out;
   }
@@ -147,25 +146,25 @@ export class ZarrArray<T extends DataType = DataType> {
     return out;
   }
 
+  /** Rows `low` … `high` of a chunk to row `at` of `out`. */
   async #readPart(
     chunk: number,
-    {
-      low,
-      high,
-      out,
-      part,
-      at,
-    }: { low: number; high: number; out: ValuesOf[T]; part: ValuesOf[T]; at: number },
+    { low, high, out, at }: { low: number; high: number; out: ValuesOf[T]; at: number },
   ): Promise<void> {
-    if (this.dtype !== "string") {
-      if (high - low === this.metadata.chunkRows) {
-        await this.#source.load(chunk, part);
-        return;
-      }
-      const reader = this.#source.readable(chunk) ? await this.#source.reader(chunk) : undefined;
-      if (reader !== undefined) return reader(bytesOver(part as NumericValues), low * this.#rowBytes);
+    if (Array.isArray(out)) {
+      const texts = (await this.#decoded(chunk)) as string[];
+      const shift = (at - low) * this.width;
+      for (let i = low * this.width; i < high * this.width; i++) out[i + shift] = texts[i]!;
+      return;
     }
-    this.#copy(await this.#decoded(chunk), low, { out, at, count: high - low });
+    const part = this.#rowsOf(out, at, at + high - low);
+    if (high - low === this.metadata.chunkRows) {
+      await this.#source.load(chunk, part);
+      return;
+    }
+    const reader = this.#source.readable(chunk) ? await this.#source.reader(chunk) : undefined;
+    if (reader !== undefined) return reader(bytesOver(part as NumericValues), low * this.#rowBytes);
+    (part as Uint8Array).set(this.#rowsOf(await this.#decoded(chunk), low, high) as Uint8Array);
   }
 
   async #gatherChunk(
@@ -177,8 +176,11 @@ export class ZarrArray<T extends DataType = DataType> {
     const inPlace = few && this.#source.readable(chunk) && !this.#cache.has(chunk);
     const reader = inPlace ? await this.#source.reader(chunk) : undefined;
     if (reader === undefined) {
-      const values = await this.#decoded(chunk);
-      for (let i = head; i >= 0; i = next[i]!) this.#copy(values, rows[i]! - start, { out, at: i, count: 1 });
+      const [source, target] = [lanes(await this.#decoded(chunk)), lanes(out)];
+      const size = target.length / rows.length;
+      for (let i = head; i >= 0; i = next[i]!)
+        for (let from = (rows[i]! - start) * size, to = i * size; to < (i + 1) * size; )
+          target[to++] = source[from++]!;
       return;
     }
     const bytes = bytesOver(out as NumericValues);
@@ -211,20 +213,6 @@ export class ZarrArray<T extends DataType = DataType> {
     const values = await this.#source.load(chunk);
     this.#cache.put(chunk, values, sizeOf(values));
     return values;
-  }
-
-  #copy(
-    values: ValuesOf[T],
-    row: number,
-    { out, at, count }: { out: ValuesOf[T]; at: number; count: number },
-  ): void {
-    const [from, to] = [row * this.width, (row + count) * this.width];
-    if (!Array.isArray(values) && to - from > 16) {
-      (out as Uint8Array).set(values.subarray(from, to) as Uint8Array, at * this.width);
-      return;
-    }
-    const [source, target] = [values as Uint8Array, out as Uint8Array];
-    for (let i = from, o = at * this.width; i < to; ) target[o++] = source[i++]!;
   }
 
   #rowsOf(values: ValuesOf[T], from: number, to: number): ValuesOf[T] {
@@ -267,6 +255,13 @@ async function readArrayMetadata(
     { path },
     `there is no array at ${path}${metadata === undefined ? "" : ", but a group"}. Check the path.`,
   );
+}
+
+/** The same memory as integers of at most 32 bits: copying floats one by one may change the bits of a NaN. */
+function lanes(values: NumericValues | string[]): Int32Array {
+  const wide = !Array.isArray(values) && values.BYTES_PER_ELEMENT > 2;
+  const view = wide ? new Int32Array(values.buffer, values.byteOffset, values.byteLength / 4) : values;
+  return view as Int32Array;
 }
 
 function countFrom(head: number, next: Int32Array): number {

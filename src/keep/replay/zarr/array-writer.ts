@@ -182,7 +182,8 @@ export class ArrayWriter<T extends DataType = DataType> {
 
   /** The store may write in the background while we hash. */
   #put(bytes: Uint8Array, index: number): MaybePromise<void> {
-    const writing = this.#store.set(`${this.path}/${chunkKey(this.#plan, index)}`, bytes);
+    const value = this.#store.borrows ? bytes : Uint8Array.from(bytes);
+    const writing = this.#store.set(`${this.path}/${chunkKey(this.#plan, index)}`, value);
     this.#digests[index] = this.#digest(bytes);
     if (writing instanceof Promise) return writing.then(() => undefined);
   }

@@ -96,13 +96,14 @@ export class ChunkSource<T extends DataType> {
     return values;
   }
 
-  /** Whether parts of this chunk may be read in place: it is uncompressed, and its checksum, if it has one, was
-   *  found right before. */
+  /** Whether parts of this chunk may be read in place: it is uncompressed, must be there, and its checksum, if it
+   *  has one, was found right before. */
   readable(chunk: number): boolean {
-    return this.#plain && (!this.#crc || this.#intact[chunk] === 1);
+    return this.#plain && this.#options.missing !== "fill" && (!this.#crc || this.#intact[chunk] === 1);
   }
 
-  /** A function that reads bytes of a `readable` chunk from an offset within it; undefined if it is all fill. */
+  /** A function that reads bytes of a `readable` chunk from an offset within it; undefined if the index of its
+   *  shard does not have it. */
   async reader(
     chunk: number,
   ): Promise<((part: Uint8Array, offset: number) => MaybePromise<void>) | undefined> {
@@ -220,9 +221,10 @@ export class ChunkSource<T extends DataType> {
     length: number | undefined;
     stored: number;
   }): void {
+    if (size === undefined) throw this.#missing(this.#where(chunk));
     const actual = length ?? size;
     if (actual !== stored)
-      throw damaged(this.#where(chunk), `is ${actual ?? 0} bytes, the metadata says ${stored}`);
+      throw damaged(this.#where(chunk), `is ${actual} bytes, the metadata says ${stored}`);
   }
 
   #fill<V extends NumericValues | string[]>(chunk: number, values: V): V {

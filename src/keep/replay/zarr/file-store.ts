@@ -31,6 +31,7 @@ interface OpenFile {
 }
 
 export class FileStore implements Store {
+  readonly borrows = true;
   readonly root: string;
   readonly #each: boolean;
   /** Least recently used first. Only synchronous reads use these, so none is closed under a read. */

@@ -12,7 +12,10 @@ export interface ReadableStore {
 }
 
 export interface Store extends ReadableStore {
-  /** Replaces the value as a whole. `bytes` may be reused once the answer is there. */
+  /** True if `set` has no use for the bytes once it has answered. Others, like a Map, keep them: they are given
+   *  memory of their own. */
+  readonly borrows?: boolean;
+  /** Replaces the value as a whole. */
   set(key: string, bytes: Uint8Array): MaybePromise<unknown>;
   delete(key: string): MaybePromise<unknown>;
   /** All keys, in any order; a store may leave out those that do not begin with `prefix`. */

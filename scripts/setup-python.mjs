@@ -1,0 +1,21 @@
+/** Makes the Python that some tests and benchmarks compare against: a virtual environment in .cache/python with
+ *  pinned zarr, numpy and xarray. Idempotent: does nothing where the pinned versions are there already.
+ *  In: a python3 ≥ 3.11 with venv on the PATH. Out: .cache/python. Exit 1 if it cannot be made. */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { hasPinned, PINNED, venvPython } from "./python.mjs";
+
+if (hasPinned(venvPython)) {
+  process.stderr.write(`${venvPython} has ${PINNED.join(", ")} already.\n`);
+} else {
+  const folder = fileURLToPath(new URL("../.cache/python", import.meta.url));
+  process.exitCode =
+    run("python3", ["-m", "venv", "--clear", folder]) ||
+    run(venvPython, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...PINNED]) ||
+    (hasPinned(venvPython) ? 0 : 1);
+}
+
+function run(program, args) {
+  process.stderr.write(`${program} ${args.join(" ")}\n`);
+  return spawnSync(program, args, { stdio: ["ignore", "inherit", "inherit"] }).status ?? 1;
+}

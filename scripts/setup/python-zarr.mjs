@@ -1,0 +1,6 @@
+import { hasZarr } from "../python.mjs";
+
+export const name = "Python with zarr 3";
+export const packages = [];
+export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";
+export const check = hasZarr;
