@@ -1,0 +1,70 @@
+/** One logged decision as a foreign file tells it: the common form that every reader here yields.
+ *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
+import { RollbookError } from "../base/errors.ts";
+
+/** Sparse named features; a category is `name=value` with 1. */
+export type Features = readonly (readonly [name: string, value: number])[];
+
+export interface ForeignDecision {
+  /** Line of the file on which the decision begins, from 1. */
+  readonly line: number;
+  /** Index of the chosen candidate, from 0. */
+  readonly action: number;
+  /** How many candidates there were, where the format says so. */
+  readonly actions?: number;
+  /** Undefined: unlabelled, which is never 0. */
+  readonly reward: number | undefined;
+  /** Undefined: not logged. */
+  readonly propensity: number | undefined;
+  /** The logged probability of every candidate, where the format carries it. */
+  readonly distribution?: Float64Array;
+  readonly context: Features;
+  /** Features of each candidate. */
+  readonly candidates?: readonly Features[];
+  readonly episode?: string;
+  readonly step?: number;
+  /** How the episode ended at this step, where it did. */
+  readonly ending?: "terminal" | "truncated" | "unknown";
+}
+
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+}
+
+export function badRow({ file, line }: Place, what: string, remedy: string, cause?: unknown): RollbookError {
+  return new RollbookError("bad-row", { file, line }, `${file}:${line}: ${what}. ${remedy}.`, { cause });
+}
+
+/** A finite number, or an error that names column, file and line. */
+export function toNumber(text: unknown, column: string, place: Place): number {
+  const value =
+    typeof text === "number"
+      ? text
+      : typeof text === "string" && text.trim() !== ""
+        ? Number(text)
+        : Number.NaN;
+  if (Number.isFinite(value)) return value;
+  throw badRow(
+    place,
+    `${column} ${JSON.stringify(text ?? null)} is not a finite number`,
+    "Repair the row or leave it out",
+  );
+}
+
+/** A propensity, checked where it is read so that the error can name the line. */
+export function toPropensity(text: unknown, column: string, place: Place): number {
+  const value = toNumber(text, column, place);
+  if (value > 0 && value <= 1) return value;
+  throw badRow(
+    place,
+    `${column} ${value} is not in (0, 1]`,
+    "Log the probability of the choice that was made",
+  );
+}
+
+export function toIndex(text: unknown, column: string, place: Place): number {
+  const value = toNumber(text, column, place);
+  if (Number.isInteger(value) && value >= 0) return value;
+  throw badRow(place, `${column} ${value} is not a whole number ≥ 0`, "Number the candidates from 0");
+}

@@ -1,0 +1,98 @@
+/** Plain CSV with a column map: any table with an action and a reward per row.
+ *  In: a path, the map. Out: decisions, streamed. An empty reward is unlabelled; an empty propensity is missing. */
+import { type CsvRecord, headerOf, readCsv } from "./csv-records.ts";
+import {
+  badRow,
+  type Features,
+  type ForeignDecision,
+  type Place,
+  toIndex,
+  toNumber,
+  toPropensity,
+} from "./foreign-decision.ts";
+
+export interface ColumnMap {
+  readonly action: string;
+  readonly reward: string;
+  readonly propensity?: string;
+  readonly episode?: string;
+  readonly step?: string;
+  /** Numbers enter as they are, other text as the category `column=text`. */
+  readonly features?: readonly string[];
+}
+
+export interface MappedCsvOptions {
+  readonly columns: ColumnMap;
+  /** Names of the candidates in order, where the action column holds names. Otherwise it holds indices from 0. */
+  readonly actions?: readonly string[];
+}
+
+export async function* readMappedCsv(
+  file: string,
+  options: MappedCsvOptions,
+): AsyncGenerator<ForeignDecision> {
+  const { columns } = options;
+  const needed = [columns.action, columns.reward, columns.propensity, columns.episode, columns.step].filter(
+    (name) => name !== undefined,
+  );
+  let parse: ((record: CsvRecord) => ForeignDecision) | undefined;
+  for await (const record of readCsv(file)) {
+    if (parse === undefined) {
+      const header = headerOf(record, file, [...needed, ...(columns.features ?? [])]);
+      parse = rowParser(file, header, options);
+    } else {
+      if (record.fields.length === 0) continue;
+      yield parse(record);
+    }
+  }
+}
+
+function rowParser(
+  file: string,
+  header: ReadonlyMap<string, number>,
+  { columns, actions }: MappedCsvOptions,
+): (record: CsvRecord) => ForeignDecision {
+  const at = (name: string | undefined) => (name === undefined ? -1 : header.get(name)!);
+  const [actionAt, rewardAt, propensityAt] = [at(columns.action), at(columns.reward), at(columns.propensity)];
+  const [episodeAt, stepAt] = [at(columns.episode), at(columns.step)];
+  const features = (columns.features ?? []).map((name) => ({ name, at: header.get(name)! }));
+  const numbers = actions && new Map(actions.map((name, i) => [name, i]));
+  return ({ fields, line }) => {
+    const place = { file, line };
+    if (fields.length !== header.size)
+      throw badRow(
+        place,
+        `${fields.length} fields, the header has ${header.size}`,
+        "Quote fields that hold commas",
+      );
+    const reward = fields[rewardAt]!;
+    const propensity = propensityAt < 0 ? "" : fields[propensityAt]!;
+    return {
+      line,
+      action: numbers
+        ? named(fields[actionAt]!, numbers, place)
+        : toIndex(fields[actionAt], columns.action, place),
+      ...(actions ? { actions: actions.length } : {}),
+      reward: reward === "" ? undefined : toNumber(reward, columns.reward, place),
+      propensity: propensity === "" ? undefined : toPropensity(propensity, columns.propensity!, place),
+      context: features.map(({ name, at: i }) => toFeature(name, fields[i]!)),
+      ...(episodeAt < 0 ? {} : { episode: fields[episodeAt]! }),
+      ...(stepAt < 0 ? {} : { step: toIndex(fields[stepAt], columns.step!, place) }),
+    };
+  };
+}
+
+function named(name: string, numbers: ReadonlyMap<string, number>, place: Place): number {
+  const index = numbers.get(name);
+  if (index !== undefined) return index;
+  throw badRow(
+    place,
+    `action ${JSON.stringify(name)} is not among the ${numbers.size} named candidates`,
+    "Add it to the list",
+  );
+}
+
+function toFeature(name: string, text: string): Features[number] {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? [name, value] : [`${name}=${text}`, 1];
+}

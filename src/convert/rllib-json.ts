@@ -1,0 +1,106 @@
+/** RLlib JSON output: one step per line, or one sample batch (columns of steps) per line.
+ *  `dones` does not tell termination from a time limit, so such an end is "unknown"; `terminateds` and `truncateds` do. */
+import type { Json } from "../base/canonical-json.ts";
+import { exp, softmax } from "../base/exact-math.ts";
+import { parseJson } from "../base/parse-json.ts";
+import {
+  badRow,
+  type ForeignDecision,
+  type Place,
+  toIndex,
+  toNumber,
+  toPropensity,
+} from "./foreign-decision.ts";
+import { readLines } from "./text-lines.ts";
+
+type Step = { readonly [key: string]: Json | undefined };
+
+/** action_prob is float32; the softmax of the inputs must match it this well to be the policy's distribution. */
+const FLOAT32_TOLERANCE = 1e-4;
+
+export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecision> {
+  // The step count of the running episode only: memory stays bounded however many episodes there are.
+  let episode: string | undefined;
+  let step = 0;
+  for await (const { text, line } of readLines(file)) {
+    if (text.trim() === "") continue;
+    const place = { file, line };
+    for (const row of stepsOf(parseJson(text, `${file}:${line}`), place)) {
+      const id = row.eps_id === undefined ? undefined : String(row.eps_id);
+      step = id !== undefined && id === episode ? step + 1 : 0;
+      episode = id;
+      yield decisionOf(row, { place, step: row.t === undefined ? step : toIndex(row.t, "t", place) });
+    }
+  }
+}
+
+function decisionOf(row: Step, { place, step }: { place: Place; step: number }): ForeignDecision {
+  const action = toIndex(row.actions, "actions", place);
+  const propensity = propensityOf(row, place);
+  const distribution = distributionOf(row, { action, propensity, place });
+  const ending = endingOf(row);
+  return {
+    line: place.line,
+    action,
+    ...(distribution === undefined ? {} : { actions: distribution.length, distribution }),
+    reward: toNumber(row.rewards, "rewards", place),
+    propensity: distribution === undefined ? propensity : distribution[action]!,
+    context: listOf(row.obs, "obs", place).map((value, i) => [
+      `obs${i}`,
+      toNumber(value, `obs[${i}]`, place),
+    ]),
+    ...(row.eps_id === undefined ? {} : { episode: String(row.eps_id), step }),
+    ...(ending === undefined ? {} : { ending }),
+  };
+}
+
+function propensityOf(row: Step, place: Place): number | undefined {
+  if (row.action_prob !== undefined) return toPropensity(row.action_prob, "action_prob", place);
+  if (row.action_logp === undefined) return undefined;
+  return toPropensity(exp(toNumber(row.action_logp, "action_logp", place)), "exp(action_logp)", place);
+}
+
+/** The softmax of action_dist_inputs, if that is what the logged probability says they are. */
+function distributionOf(
+  row: Step,
+  { action, propensity, place }: { action: number; propensity: number | undefined; place: Place },
+): Float64Array | undefined {
+  if (!Array.isArray(row.action_dist_inputs) || propensity === undefined) return undefined;
+  const logits = Float64Array.from(row.action_dist_inputs, (x) => toNumber(x, "action_dist_inputs", place));
+  const distribution = softmax(logits);
+  return Math.abs((distribution[action] ?? 0) - propensity) <= FLOAT32_TOLERANCE ? distribution : undefined;
+}
+
+function endingOf(row: Step): ForeignDecision["ending"] {
+  if (row.truncateds === true) return "truncated";
+  if (row.terminateds === true) return "terminal";
+  return row.dones === true ? "unknown" : undefined;
+}
+
+/** A batch is told by its columns: `actions` is a list there. */
+function* stepsOf(value: Json, place: Place): Generator<Step> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw badRow(place, "is not a JSON object", "One step or one batch per line");
+  const object = value as Step;
+  if (!Array.isArray(object.actions)) {
+    yield object;
+    return;
+  }
+  const columns = Object.entries(object).filter(([key]) => key !== "type");
+  for (const [key, column] of columns) {
+    if (typeof column === "string")
+      throw badRow(place, `column ${key} is compressed`, "Write the output with compress_columns: []");
+    if (!Array.isArray(column) || column.length !== object.actions.length)
+      throw badRow(place, `column ${key} does not hold ${object.actions.length} steps`, "Repair the batch");
+  }
+  for (let i = 0; i < object.actions.length; i++)
+    yield Object.fromEntries(columns.map(([key, column]) => [key, (column as readonly Json[])[i]]));
+}
+
+function listOf(value: Json | undefined, column: string, place: Place): readonly Json[] {
+  if (Array.isArray(value)) return value;
+  if (typeof value === "string")
+    throw badRow(place, `${column} is compressed`, "Write the output with compress_columns: []");
+  if (typeof value === "number") return [value];
+  throw badRow(place, `${column} is not a list of numbers`, "Repair the row");
+}

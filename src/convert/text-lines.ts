@@ -1,0 +1,56 @@
+/** Lines of a text file, plain or gzipped (told by its first bytes), one at a time.
+ *  Strict UTF-8; a line longer than the limit is refused instead of filling the memory. */
+import { open } from "node:fs/promises";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { RollbookError, reasonOf } from "../base/errors.ts";
+
+export interface Line {
+  /** Without its line feed; a carriage return before it is kept. */
+  readonly text: string;
+  /** From 1. */
+  readonly line: number;
+}
+
+export const MAX_LINE_CHARS = 64 * 1024 * 1024;
+
+export async function* readLines(file: string): AsyncGenerator<Line> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let rest = "";
+  let line = 0;
+  try {
+    for await (const chunk of await openText(file)) {
+      const text = rest + decoder.decode(chunk, { stream: true });
+      let from = 0;
+      for (let at = text.indexOf("\n", from); at >= 0; at = text.indexOf("\n", from)) {
+        yield { text: text.slice(from, at), line: ++line };
+        from = at + 1;
+      }
+      rest = text.slice(from);
+      if (rest.length > MAX_LINE_CHARS)
+        throw new RangeError(`a line is longer than ${MAX_LINE_CHARS} characters`);
+    }
+    rest += decoder.decode();
+  } catch (cause) {
+    if (cause instanceof RollbookError) throw cause;
+    throw new RollbookError(
+      "unreadable-file",
+      { file, line: line + 1 },
+      `${file}: reading stopped after line ${line}: ${reasonOf(cause)}. Check that the file is whole and UTF-8.`,
+      { cause },
+    );
+  }
+  if (rest !== "") yield { text: rest, line: line + 1 };
+}
+
+async function openText(file: string): Promise<AsyncIterable<Buffer>> {
+  const handle = await open(file);
+  const magic = Buffer.alloc(2);
+  await handle.read(magic, 0, 2, 0);
+  const bytes = handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
+  if (magic[0] !== 0x1f || magic[1] !== 0x8b) return bytes;
+  const unzipped = createGunzip({ chunkSize: 256 * 1024 });
+  // pipeline passes errors on and closes both ends; the reader sees them as it iterates.
+  pipeline(bytes, unzipped, () => {});
+  return unzipped;
+}
