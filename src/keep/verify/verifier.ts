@@ -47,6 +47,13 @@ interface Waiting {
   from: Named;
 }
 
+/** A stream whose mask was not at hand when its segments were checked. */
+interface Maskless {
+  stream: TokenStream;
+  field: string;
+  named: Named;
+}
+
 interface Named {
   record: string;
   kind: string;
@@ -70,7 +77,7 @@ export class Verifier {
   readonly #namedRevisions = new Map<string, { digest: Digest; from: Named }>();
   /** The last few masks: a stream that comes soon after its mask is checked without reading it again. */
   readonly #recentMasks = new Map<Digest, Uint8Array>();
-  readonly #maskless: { stream: TokenStream; field: string; named: Named }[] = [];
+  readonly #maskless: Maskless[] = [];
   #bytes = 0;
   #external = 0;
 
@@ -97,10 +104,7 @@ export class Verifier {
   async finish(read: ReadBlob): Promise<VerifyReport> {
     for (const { reference, from } of this.#waiting) this.#resolve(reference, from, true);
     for (const check of this.#last) check();
-    for (const { stream, field, named } of this.#maskless) {
-      const mask = await read(stream.columns.mask.digest);
-      if (mask !== undefined) this.#guard(named, () => checkCoverage(stream, mask.bytes, field));
-    }
+    for (const each of this.#maskless) await this.#checkLateCoverage(read, each);
     const unrecorded = this.#checkRevisions();
     return {
       ok: this.problems.length === 0,
@@ -159,6 +163,15 @@ export class Verifier {
     const mask = this.#recentMasks.get(stream.columns.mask.digest);
     if (mask === undefined) this.#maskless.push({ stream, field, named });
     else checkCoverage(stream, mask, field);
+  }
+
+  async #checkLateCoverage(read: ReadBlob, { stream, field, named }: Maskless): Promise<void> {
+    try {
+      const mask = await read(stream.columns.mask.digest);
+      if (mask !== undefined) checkCoverage(stream, mask.bytes, field);
+    } catch (error) {
+      this.#problem(named, error);
+    }
   }
 
   #keepMask(digest: Digest, bytes: Uint8Array): void {

@@ -1,13 +1,13 @@
 /** Verifies a whole book in one sequential pass, or one record with everything it rests on. */
-import type { Digest } from "../../base/digest.ts";
+import { type Digest, isDigest } from "../../base/digest.ts";
 import { reasonOf } from "../../base/errors.ts";
 import { Attestation } from "../../contract/attestation.ts";
 import { openRecord } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
 import { TrainerBatch } from "../../contract/trainer-batch.ts";
-import type { BlobStore } from "../../store/blob-store.ts";
+import type { BlobStore, Finding } from "../../store/blob-store.ts";
 import { reassemble } from "../batch/assemble.ts";
-import type { VerifyReport } from "./report.ts";
+import type { Problem, VerifyReport } from "./report.ts";
 import { Verifier } from "./verifier.ts";
 
 export interface VerifyOptions {
@@ -27,13 +27,7 @@ export async function verifyBook(
   let bytes = 0;
   for await (const item of store.scan()) {
     if (item.type === "damage") {
-      const { finding } = item;
-      verifier.report({
-        code: finding.code,
-        record: `${finding.file} at ${finding.offset}`,
-        where: `${finding.file} at ${finding.offset}`,
-        message: finding.message,
-      });
+      verifier.report(describeDamage(item.finding));
       continue;
     }
     const { digest, kind, location } = item;
@@ -51,6 +45,14 @@ export async function verifyBook(
   if (options.reassembleBatches !== false)
     for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
+}
+
+/** Damaged bytes have lost their name; the digest they should have is the best one left. */
+function describeDamage({ code, file, offset, expected, message }: Finding): Problem {
+  const where = `${file} at ${offset}`;
+  return isDigest(expected)
+    ? { code, record: expected, digest: expected, where, message }
+    : { code, record: where, where, message };
 }
 
 /** One record and everything reachable from it. `attestationsOf` finds signatures, which point the other way. */
