@@ -19,6 +19,8 @@ import { refuse } from "./refusal.ts";
 /** `ed25519:` and the base64url of the 32 key bytes: short enough to be its own name. */
 export type PublicKey = `ed25519:${string}`;
 
+const KEY_PREFIX = "ed25519:";
+
 export const publicKey = z
   .string()
   .regex(/^ed25519:[A-Za-z0-9_-]{43}$/, "is not a public key of the form ed25519:<43 base64url characters>")
@@ -35,6 +37,12 @@ export const Attestation = defineRecord({
   references: (attestation) =>
     attestation.subjects.map((subject, i) => ({ digest: subject, kind: "", field: `subjects[${i}]` })),
   check(attestation) {
+    // The last base64url character has spare bits: two spellings of one signature would be two records.
+    for (const encoded of [attestation.signer.slice(KEY_PREFIX.length), attestation.signature]) {
+      if (Buffer.from(encoded, "base64url").toString("base64url") !== encoded) {
+        throw refuse("bad-signature", { encoded }, `${encoded} is not the canonical base64url of its bytes.`);
+      }
+    }
     for (let i = 1; i < attestation.subjects.length; i++) {
       if (attestation.subjects[i - 1]! >= attestation.subjects[i]!) {
         throw refuse("bad-record", { field: "subjects" }, "subjects are not sorted and unique.");
@@ -86,7 +94,7 @@ export function newKeyPem(): string {
 
 /** Throws a refusal unless the signature is good. Says nothing about trust in the signer. */
 export function checkAttestation(attestation: Attestation): void {
-  const raw = Buffer.from(attestation.signer.slice("ed25519:".length), "base64url");
+  const raw = Buffer.from(attestation.signer.slice(KEY_PREFIX.length), "base64url");
   const key = createPublicKey({
     key: { kty: "OKP", crv: "Ed25519", x: raw.toString("base64url") },
     format: "jwk",
