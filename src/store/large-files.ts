@@ -91,9 +91,10 @@ function mismatch(at: Omit<Finding, "code" | "message">): Finding {
 async function hashFile(path: string, hash: Hash): Promise<number> {
   const handle = await open(path, "r");
   try {
-    const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    const { size } = await handle.stat();
+    const piece = Buffer.allocUnsafeSlow(Math.min(size + 1, PIECE_BYTES));
     for (let read = 0; ; ) {
-      const { bytesRead } = await handle.read(piece, 0, PIECE_BYTES, read);
+      const { bytesRead } = await handle.read(piece, 0, piece.length, read);
       if (bytesRead === 0) return read;
       hash.update(piece.subarray(0, bytesRead));
       read += bytesRead;

@@ -1,7 +1,7 @@
 /** Reads single entries out of the packs of a book.
  *  In: a pack id and a place. Out: the entry, header, length and digest checked. Keeps few files open;
  *  follows a pack through its renaming from `.open` to `.pack`. */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Digest } from "../base/index.ts";
 import { type Blob, damageError, type Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
@@ -36,7 +36,7 @@ export class PackFiles {
       if (read === 0) break;
       filled += read;
     }
-    return checkedBlob(entry.subarray(0, filled), { file: `packs/${pack}`, offset, digest });
+    return checkedBlob(entry.subarray(0, filled), { file: () => this.#fileName(pack), offset, digest });
   }
 
   /** Visits the headers from `from` on; returns the end of the last whole entry, undefined if the pack is gone. */
@@ -64,6 +64,10 @@ export class PackFiles {
     for (const pack of [...this.#open.keys()]) this.forget(pack);
   }
 
+  #fileName(pack: string): string {
+    return `packs/${pack}.${existsSync(this.#paths.openPack(pack)) ? "open" : "pack"}`;
+  }
+
   #descriptor(pack: string): number | undefined {
     const held = this.#open.get(pack);
     if (held !== undefined) return held;
@@ -80,7 +84,7 @@ export class PackFiles {
 }
 
 interface Wanted {
-  readonly file: string;
+  readonly file: () => string;
   readonly offset: number;
   readonly digest: Digest | undefined;
 }
@@ -88,14 +92,14 @@ interface Wanted {
 function checkedBlob(entry: Buffer, { file, offset, digest }: Wanted): Blob {
   const fail = (finding: Pick<Finding, "code" | "message"> & { actual?: string }): never => {
     const expected = digest === undefined ? {} : { expected: digest };
-    throw damageError({ file, offset, length: entry.length, ...expected, ...finding });
+    throw damageError({ file: file(), offset, length: entry.length, ...expected, ...finding });
   };
   const header = entry.length < HEADER_BYTES ? undefined : readHeader(entry, { at: 0, offset });
   if (header === undefined || header.layout.end > entry.length)
     return fail({ code: "bad-header", message: "the entry that stood here is damaged" });
-  const fault = entryFault(entry, 0, header);
-  if (fault !== undefined) return fail(fault);
   const actual = headerDigest(entry, 0);
+  const fault = entryFault(entry, { at: 0, header, expected: actual });
+  if (fault !== undefined) return fail(fault);
   if (digest !== undefined && actual !== digest)
     return fail({ code: "digest-mismatch", message: `content is ${actual}, wanted was ${digest}`, actual });
   const { payloadAt, payloadEnd } = header.layout;

@@ -109,11 +109,13 @@ export function headerKind(block: Buffer, at: number, { layout, kindBytes }: Ent
 
 export type EntryFault = { readonly code: FindingCode; readonly message: string; readonly actual?: Digest };
 
-/** Checks every byte of an entry behind its header; undefined means it is whole. */
-export function entryFault(block: Buffer, at: number, header: EntryHeader): EntryFault | undefined {
+/** Checks every byte of an entry behind its header, which says `expected`; undefined means it is whole. */
+export function entryFault(
+  block: Buffer,
+  { at, header, expected }: { at: number; header: EntryHeader; expected: Digest },
+): EntryFault | undefined {
   const { tagAt, payloadEnd, end } = header.layout;
   const actual = digestTagged(block.subarray(at + tagAt, at + payloadEnd));
-  const expected = headerDigest(block, at);
   if (actual !== expected)
     return { code: "digest-mismatch", message: `content is ${actual}, its header says ${expected}`, actual };
   if (!isZero(block, at + HEADER_BYTES, at + tagAt) || !isZero(block, at + payloadEnd, at + end))

@@ -1,5 +1,5 @@
 /** Reads a pack from end to end, every byte checked, at the speed of hashing.
- *  In: a pack file. Out: entries and damage, in file order. Reads blocks of 8 MB ahead of the hashing.
+ *  In: a pack file. Out: entries and damage, in file order. Reads large blocks ahead of the hashing.
  *  After damage it goes on at the next place where a whole header stands. Does not interpret kinds. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { Digest } from "../base/index.ts";
@@ -37,17 +37,23 @@ export type PackStep =
       readonly actual?: Digest;
     };
 
-const BLOCK_BYTES = 8 * 1024 * 1024;
+/** Small enough that a block is still in the processor's cache when it is hashed. */
+const BLOCK_BYTES = 2 * 1024 * 1024;
 /** Room before a block for the beginning of an entry that the block completes. */
 const HEADROOM = Math.ceil(MAX_ENTRY_BYTES / 4096) * 4096;
 
 /** Two blocks, one being hashed while the other is read; shared by the packs of one scan. */
 export class ScanBlocks {
-  front = Buffer.allocUnsafeSlow(HEADROOM + BLOCK_BYTES);
-  back = Buffer.allocUnsafeSlow(HEADROOM + BLOCK_BYTES);
+  front = Buffer.alloc(0);
+  back = Buffer.alloc(0);
 
   swap(): void {
     [this.front, this.back] = [this.back, this.front];
+  }
+
+  /** Small packs need small blocks only. */
+  reserveBack(bytes: number): void {
+    if (this.back.length < bytes) this.back = Buffer.allocUnsafeSlow(bytes);
   }
 }
 
@@ -56,10 +62,12 @@ export class PackReader {
   readonly size: number;
   readonly #file: FileHandle;
   readonly #blocks: ScanBlocks;
+  /** Bytes before each block; a pack of one block needs none. */
+  readonly #headroom: number;
   /** Offset in the file of byte 0 of the front block. */
-  #base = 0;
+  #base: number;
   /** End of the valid bytes in the front block. */
-  #filled = HEADROOM;
+  #filled: number;
   #position: number;
   /** Where the search for the next header goes on, while one is under way. */
   #searchFrom: number | undefined;
@@ -74,7 +82,9 @@ export class PackReader {
     this.size = size;
     this.#blocks = blocks;
     this.#position = from;
-    this.#base = from - HEADROOM;
+    this.#headroom = size - from > BLOCK_BYTES ? HEADROOM : 0;
+    this.#base = from - this.#headroom;
+    this.#filled = this.#headroom;
     this.#ahead = this.#readAhead(from);
   }
 
@@ -112,10 +122,10 @@ export class PackReader {
     const keepFrom = this.#searchFrom ?? this.#position;
     const carry = Math.max(0, this.#base + this.#filled - keepFrom);
     const { front, back } = this.#blocks;
-    front.copy(back, HEADROOM - carry, this.#filled - carry, this.#filled);
+    front.copy(back, this.#headroom - carry, this.#filled - carry, this.#filled);
     this.#blocks.swap();
-    this.#base += this.#filled - HEADROOM;
-    this.#filled = HEADROOM + read;
+    this.#base += this.#filled - this.#headroom;
+    this.#filled = this.#headroom + read;
     this.#ahead = this.#readAhead(this.#base + this.#filled);
   }
 
@@ -129,7 +139,7 @@ export class PackReader {
     const offset = at + this.#base;
     const end = offset + header.layout.end;
     const digest = headerDigest(block, at);
-    const fault = entryFault(block, at, header);
+    const fault = entryFault(block, { at, header, expected: digest });
     if (fault !== undefined) return { type: "damage", offset, end, expected: digest, ...fault };
     const { payloadAt, payloadEnd } = header.layout;
     return {
@@ -185,11 +195,12 @@ export class PackReader {
 
   async #fillBack(offset: number): Promise<number> {
     const wanted = Math.min(BLOCK_BYTES, this.size - offset);
+    if (wanted > 0) this.#blocks.reserveBack(this.#headroom + wanted);
     let read = 0;
     while (read < wanted) {
       const { bytesRead } = await this.#file.read(
         this.#blocks.back,
-        HEADROOM + read,
+        this.#headroom + read,
         wanted - read,
         offset + read,
       );

@@ -9,7 +9,14 @@ import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLargeName, parsePackName } from "./pack-names.ts";
 import { PackReader, type PackStep, ScanBlocks } from "./pack-reader.ts";
-import { bookFault, PackChain, parseFooter, parseLargeEntry, parsePackHeader } from "./pack-records.ts";
+import {
+  bookFault,
+  type LargeEntry,
+  PackChain,
+  parseFooter,
+  parseLargeEntry,
+  parsePackHeader,
+} from "./pack-records.ts";
 
 type EntryStep = Extract<PackStep, { type: "entry" }>;
 type DamageStep = Extract<PackStep, { type: "damage" }>;
@@ -24,7 +31,18 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<ScanItem> {
     if (fresh.length === 0) return;
     for (const pack of fresh) {
       seen.add(pack.id);
-      yield* scanPack(paths, pack, blocks);
+      // One generator for all packs: a nested one would cost each blob more than its header does.
+      const scan = await PackScan.open(paths, pack, blocks);
+      if (scan === undefined) continue;
+      try {
+        for (let step = scan.next(); step !== undefined; step = scan.next()) {
+          if (step === "more") await scan.more();
+          else if (step.type !== "stand-in") yield step;
+          else for (const item of await largeItem(paths, pack.id, step.entry)) yield item;
+        }
+      } finally {
+        await scan.close();
+      }
     }
   }
 }
@@ -39,142 +57,102 @@ export function listPacks(paths: BookPaths): PackName[] {
   return [...packs.values()];
 }
 
-/** Every entry of one pack, with header, footer and large files checked. */
-export async function* scanPack(
-  paths: BookPaths,
-  pack: PackName,
-  blocks = new ScanBlocks(),
-): AsyncGenerator<ScanItem> {
-  const opened = await openPack(paths, pack, blocks);
-  if (opened === undefined) return;
-  const { reader, sealed } = opened;
-  const checker = new PackChecker(pack, { sealed, size: reader.size });
-  try {
-    for (;;) {
-      const step = reader.next();
-      if (step === undefined) break;
-      if (step === "more") {
-        await reader.more();
-        continue;
-      }
-      if (step.type === "entry" && checker.admits(step)) {
-        if (step.kind !== PACK_LARGE_KIND) yield blobItem(step, checker.file);
-        else {
-          const item = await largeItem(paths, pack, step);
-          if (item !== undefined) yield item;
-        }
-      }
-      for (const finding of checker.takeFindings(step)) yield { type: "damage", finding };
-    }
-    for (const finding of checker.end()) yield { type: "damage", finding };
-  } finally {
-    await reader.close();
-  }
-}
-
-function blobItem(step: EntryStep, file: string): ScanItem {
-  const location = { file, offset: step.payloadAt, length: step.bytes.length };
-  return { type: "blob", digest: step.digest, kind: step.kind, bytes: step.bytes, location };
-}
-
-async function largeItem(paths: BookPaths, pack: PackName, step: EntryStep): Promise<ScanItem | undefined> {
-  const entry = parseLargeEntry(step.bytes);
-  const file = `packs/${pack.id}`;
-  if (entry === undefined)
-    return damage({
-      code: "bad-large-entry",
-      ...range(step, file),
-      message: "not a stand-in for a large blob",
-    });
-  const finding = await largeFault(paths, pack.id, entry);
+async function largeItem(paths: BookPaths, pack: string, entry: LargeEntry): Promise<ScanItem[]> {
+  const finding = await largeFault(paths, pack, entry);
   // A pack collected by gc takes its large files along; the blobs worth keeping are in a newer pack by then.
-  if (finding?.code === "missing-large" && !packExists(paths, pack.id)) return undefined;
-  if (finding !== undefined) return damage(finding);
-  const location: Location = { file: largePath(pack.id, entry), offset: 0, length: entry.bytes };
-  return { type: "large", digest: entry.digest, kind: entry.kind, location };
+  if (finding?.code === "missing-large" && !packExists(paths, pack)) return [];
+  if (finding !== undefined) return [{ type: "damage", finding }];
+  const location: Location = { file: largePath(pack, entry), offset: 0, length: entry.bytes };
+  return [{ type: "large", digest: entry.digest, kind: entry.kind, location }];
 }
 
 function packExists(paths: BookPaths, id: string): boolean {
   return existsSync(paths.sealedPack(id)) || existsSync(paths.openPack(id));
 }
 
-function damage(finding: Finding): ScanItem {
-  return { type: "damage", finding };
-}
+type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
 
-function range({ offset, end }: { offset: number; end: number }, file: string) {
-  return { file, offset, length: end - offset };
-}
-
-/** What the steps of one pack amount to: header first, then blobs, then the footer and nothing more. */
-class PackChecker {
-  readonly file: string;
-  readonly #pack: PackName;
+/** One pack: header first, then blobs, then the footer and nothing more. Large files are left to the caller. */
+class PackScan {
+  readonly #file: string;
+  readonly #pack: string;
+  readonly #reader: PackReader;
   readonly #sealed: boolean;
-  readonly #size: number;
   readonly #chain = new PackChain();
-  #findings: Finding[] = [];
+  readonly #findings: Finding[] = [];
   #footed = false;
-  #end = 0;
+  #ended = false;
 
-  constructor(pack: PackName, { sealed, size }: { sealed: boolean; size: number }) {
+  private constructor(pack: string, { reader, sealed }: { reader: PackReader; sealed: boolean }) {
     this.#pack = pack;
+    this.#reader = reader;
     this.#sealed = sealed;
-    this.#size = size;
-    this.file = `packs/${pack.id}.${sealed ? "pack" : "open"}`;
+    this.#file = `packs/${pack}.${sealed ? "pack" : "open"}`;
   }
 
-  /** True if the entry is a blob (or stands for one) in its right place; else findings say why not. */
-  admits(step: EntryStep): boolean {
-    const isFirst = step.offset === 0;
-    this.#end = step.end;
-    if (this.#footed) this.#find("bad-footer", step, "an entry stands behind the footer");
-    if (step.kind === PACK_FOOTER_KIND) {
-      this.#checkFooter(step);
-      return false;
+  static async open(paths: BookPaths, pack: PackName, blocks: ScanBlocks): Promise<PackScan | undefined> {
+    const opened = await openPack(paths, pack, blocks);
+    return opened === undefined ? undefined : new PackScan(pack.id, opened);
+  }
+
+  more(): Promise<void> {
+    return this.#reader.more();
+  }
+
+  close(): Promise<void> {
+    return this.#reader.close();
+  }
+
+  /** The next item, "more" if the caller must await `more`, undefined at the end. */
+  next(): PackItem | "more" | undefined {
+    for (;;) {
+      const finding = this.#findings.shift();
+      if (finding !== undefined) return { type: "damage", finding };
+      if (this.#ended) return undefined;
+      const step = this.#reader.next();
+      if (step === "more") return step;
+      const item = step === undefined ? this.#end() : this.#take(step);
+      if (item !== undefined) return item;
     }
+  }
+
+  #take(step: PackStep): PackItem | undefined {
+    if (step.type === "damage") return this.#takeDamage(step);
+    if (this.#footed) this.#find("bad-footer", step, "an entry stands behind the footer");
+    if (step.kind === PACK_FOOTER_KIND) return this.#takeFooter(step);
     this.#chain.add(step.digest);
-    if ((step.kind === PACK_HEADER_KIND) !== isFirst)
-      this.#find("bad-pack-header", step, isFirst ? "no pack header" : "a pack header inside a pack");
-    if (step.kind !== PACK_HEADER_KIND) return true;
-    if (parsePackHeader(step.bytes)?.pack !== this.#pack.id)
-      this.#find("bad-pack-header", step, "the pack header names another pack; the file was renamed");
-    return false;
+    if (step.offset === 0 || step.kind === PACK_HEADER_KIND) return this.#takeHeader(step);
+    if (step.kind === PACK_LARGE_KIND) return this.#takeStandIn(step);
+    const location = { file: this.#file, offset: step.payloadAt, length: step.bytes.length };
+    return { type: "blob", digest: step.digest, kind: step.kind, bytes: step.bytes, location };
   }
 
-  takeFindings(step: PackStep): Finding[] {
-    if (step.type === "damage") this.#addDamage(step);
-    const findings = this.#findings;
-    this.#findings = [];
-    return findings;
+  #takeHeader(step: EntryStep): undefined {
+    if (step.kind !== PACK_HEADER_KIND || step.offset > 0)
+      this.#find("bad-pack-header", step, "a pack must begin with its header, and hold no other");
+    else if (parsePackHeader(step.bytes)?.pack !== this.#pack)
+      this.#find("bad-pack-header", step, "the header names another pack: the file was renamed");
   }
 
-  end(): Finding[] {
-    if (this.#size === 0 && this.#sealed) this.#find("truncated", { offset: 0, end: 0 }, "the pack is empty");
-    else if (this.#sealed && !this.#footed)
-      this.#find(
-        "missing-footer",
-        { offset: this.#end, end: this.#size },
-        "a sealed pack ends without a footer",
-      );
-    return this.#findings;
+  #takeStandIn(step: EntryStep): PackItem | undefined {
+    const entry = parseLargeEntry(step.bytes);
+    if (entry !== undefined) return { type: "stand-in", entry };
+    this.#find("bad-large-entry", step, "this entry does not name a large blob");
+    return undefined;
   }
 
-  #addDamage(step: DamageStep): void {
+  #takeDamage(step: DamageStep): undefined {
     // The end of an open pack may be in the midst of being written; recovery judges it once the writer is gone.
     if (!this.#sealed && step.code === "truncated") return;
     const { expected, actual } = step;
     if (expected !== undefined) this.#chain.add(expected);
-    this.#findings.push({
-      code: step.code,
-      ...range(step, this.file),
-      message: step.message,
+    this.#find(step.code, step, step.message, {
       ...(expected === undefined ? {} : { expected }),
       ...(actual === undefined ? {} : { actual }),
     });
   }
 
-  #checkFooter(step: EntryStep): void {
+  #takeFooter(step: EntryStep): undefined {
     this.#footed = true;
     const said = parseFooter(step.bytes);
     const found = this.#chain.footer();
@@ -183,8 +161,20 @@ class PackChecker {
     this.#find("bad-footer", step, `the footer says ${text}; found ${found.entries}, ${found.chain}`);
   }
 
-  #find(code: Finding["code"], at: { offset: number; end: number }, message: string): void {
-    this.#findings.push({ code, ...range(at, this.file), message });
+  #end(): undefined {
+    this.#ended = true;
+    const { size } = this.#reader;
+    if (this.#sealed && !this.#footed)
+      this.#find("missing-footer", { offset: size, end: size }, "a sealed pack ends without a footer");
+  }
+
+  #find(
+    code: Finding["code"],
+    { offset, end }: { offset: number; end: number },
+    message: string,
+    digests: Pick<Finding, "expected" | "actual"> = {},
+  ): void {
+    this.#findings.push({ code, file: this.#file, offset, length: end - offset, message, ...digests });
   }
 }
 

@@ -1,0 +1,34 @@
+/** A writer to be killed: fills a book with groups (some blobs, then a root that names them) and prints the digest
+ *  of each root once its flush has resolved. Plain JavaScript, because it starts hundreds of times.
+ *  node store-writer.mjs STORE_MODULE BOOK SEED */
+import { writeSync } from "node:fs";
+
+const [storeModule, root, seed] = process.argv.slice(2);
+const { openBook } = await import(storeModule);
+const clock = { nowMs: () => Date.now() };
+// Tiny limits, so that kills also meet rollover and large files.
+const limits = { packBytes: 200_000, largeBytes: 20_000 };
+let count = 0;
+
+for (;;) {
+  const book = await openBook(root, { clock, ...limits });
+  await Promise.all(Array.from({ length: 8 }, () => writeGroups(book, 40)));
+  // Closing now and then lets kills meet the sealing, too.
+  await book.close();
+}
+
+async function writeGroups(book, groups) {
+  for (let i = 0; i < groups; i++) {
+    const digest = putGroup(book, count++);
+    await book.flush();
+    writeSync(1, `${digest}\n`);
+  }
+}
+
+function putGroup(book, number) {
+  const children = Array.from({ length: 1 + (number % 3) }, (_, k) => {
+    const size = number % 50 === 7 ? 25_000 : (number * 7919 + k * 104729) % 3000;
+    return book.put("test.child.v1", new Uint8Array(Buffer.alloc(size, `${seed}.${number}.${k}.`)));
+  });
+  return book.put("test.root.v1", Buffer.from(JSON.stringify({ seed, number, children })));
+}
