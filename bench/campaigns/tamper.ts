@@ -45,6 +45,7 @@ interface Stored {
   bytes: Uint8Array;
   file: string;
   offset: number;
+  /** Padding to the next multiple of 8 belongs to the entry before it. */
   end: number;
 }
 
@@ -134,7 +135,7 @@ async function readBlobs(directory: string): Promise<Stored[]> {
       bytes: item.bytes.slice(),
       file,
       offset,
-      end: offset + length,
+      end: Math.ceil((offset + length) / 8) * 8,
     });
   }
   await book.close();
