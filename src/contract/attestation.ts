@@ -21,10 +21,16 @@ export type PublicKey = `ed25519:${string}`;
 
 const KEY_PREFIX = "ed25519:";
 
+/** The last character of base64url has spare bits, here zero: a second spelling of a key would be a second signer. */
 export const publicKey = z
   .string()
-  .regex(/^ed25519:[A-Za-z0-9_-]{43}$/, "is not a public key of the form ed25519:<43 base64url characters>")
-  .transform((text) => text as PublicKey);
+  .regex(
+    /^ed25519:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/,
+    "is not a public key of the form ed25519:<43 base64url characters>",
+  ) as unknown as z.ZodType<PublicKey, string>;
+const signature = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{85}[AQgw]$/, "is not a signature of 86 base64url characters");
 
 export const Attestation = defineRecord({
   kind: "rollbook.attestation.v1",
@@ -32,17 +38,11 @@ export const Attestation = defineRecord({
   shape: {
     signer: publicKey,
     subjects: z.array(digest).min(1).max(4096),
-    signature: z.string().regex(/^[A-Za-z0-9_-]{86}$/),
+    signature,
   },
   references: (attestation) =>
     attestation.subjects.map((subject, i) => ({ digest: subject, kind: "", field: `subjects[${i}]` })),
   check(attestation) {
-    // The last base64url character has spare bits: two spellings of one signature would be two records.
-    for (const encoded of [attestation.signer.slice(KEY_PREFIX.length), attestation.signature]) {
-      if (Buffer.from(encoded, "base64url").toString("base64url") !== encoded) {
-        throw refuse("bad-signature", { encoded }, `${encoded} is not the canonical base64url of its bytes.`);
-      }
-    }
     for (let i = 1; i < attestation.subjects.length; i++) {
       if (attestation.subjects[i - 1]! >= attestation.subjects[i]!) {
         throw refuse("bad-record", { field: "subjects" }, "subjects are not sorted and unique.");
@@ -82,8 +82,8 @@ export function signerFromPem(pem: string): Signer {
     publicKey: name,
     attest(subjects) {
       const sorted = [...new Set(subjects)].sort();
-      const signature = sign(null, message(name, sorted), key).toString("base64url");
-      return seal(Attestation, { signer: name, subjects: sorted, signature });
+      const signed = sign(null, message(name, sorted), key).toString("base64url");
+      return seal(Attestation, { signer: name, subjects: sorted, signature: signed });
     },
   };
 }

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { canonicalize, type Json } from "../base/canonical-json.ts";
 import { type Digest, digestBytes, digestJson } from "../base/digest.ts";
-import { count, digest, finite, id, json, text } from "./fields.ts";
+import { count, digest, finite, id, jsonObject, text } from "./fields.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { defineRecord, parseCanonical, type RecordOf } from "./record.ts";
 
@@ -19,7 +19,7 @@ export const Call = defineRecord({
     revision: z.optional(z.strictObject({ family: id, ...revisionKey.shape })),
     request: z.strictObject({
       messages: z.array(digest).max(100_000),
-      parameters: z.record(z.string(), json),
+      parameters: jsonObject,
       bodyDigest: z.optional(digest),
     }),
     response: z.strictObject({

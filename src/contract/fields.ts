@@ -2,8 +2,10 @@
  *  u64 is a bigint inside and a decimal string outside, because JSON numbers end at 2^53. */
 import { z } from "zod";
 import { columnTag, type DType } from "../base/arrays.ts";
+import { MAX_DEPTH } from "../base/canonical-json.ts";
 import { DIGEST_PATTERN, type Digest, isDigest } from "../base/digest.ts";
 import { type Id, idFault, MAX_ID_BYTES } from "../base/ids.ts";
+import type { RefusalCode } from "./refusal.ts";
 
 /** A brand is a promise about a string that has passed; it costs nothing at run time. */
 type Branded<T extends string> = z.ZodType<T, string>;
@@ -47,10 +49,26 @@ export const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 export const timeMs = count;
 export const dataSource = z.enum(["real", "synthetic"]);
 
-export const json: z.ZodType<unknown> = z.json();
+/** Any JSON, handed on as it is: nothing copied, nothing dropped (`z.json` drops a key named `__proto__`). */
+export const json: z.ZodType<unknown> = z
+  .unknown()
+  .check((context) => {
+    reportFault(context, jsonFault(context.value, 0));
+  })
+  .meta({ description: "Any JSON value" });
+
+export const jsonObject = z
+  .unknown()
+  .check((context) => {
+    const fault = isPlainObject(context.value)
+      ? jsonFault(context.value, 0)
+      : { path: [], message: "is not an object" };
+    reportFault(context, fault);
+  })
+  .meta({ description: "Any JSON object", type: "object" }) as unknown as z.ZodType<Record<string, unknown>>;
 
 /** Where a converted record came from, and what only its old format can say, so that the way back is exact. */
-export const origin = z.strictObject({ format: id, fields: z.record(z.string(), json) });
+export const origin = z.strictObject({ format: id, fields: jsonObject });
 export type Origin = z.output<typeof origin>;
 
 /** A numeric column kept beside the record: it enters the record by its own digest. */
@@ -77,4 +95,58 @@ export function digestsIn(value: unknown, found: Digest[] = []): Digest[] {
   else if (typeof value === "object" && value !== null)
     for (const item of Object.values(value)) digestsIn(item, found);
   return found;
+}
+
+interface JsonFault {
+  path: (string | number)[];
+  message: string;
+  refusal?: RefusalCode;
+}
+
+function reportFault(context: z.core.ParsePayload<unknown>, fault: JsonFault | undefined): void {
+  if (fault === undefined) return;
+  const { path, message, refusal } = fault;
+  context.issues.push({ code: "custom", input: context.value, path, message, params: { refusal } });
+}
+
+/** The first thing in `value` that JSON cannot carry, with its place. */
+function jsonFault(value: unknown, depth: number): JsonFault | undefined {
+  switch (typeof value) {
+    case "boolean":
+      return undefined;
+    case "string":
+      return value.isWellFormed() ? undefined : { path: [], message: "holds a lone surrogate" };
+    case "number":
+      return Number.isFinite(value)
+        ? undefined
+        : { path: [], message: "is not finite", refusal: "non-finite-number" };
+    case "object":
+      return value === null ? undefined : containerFault(value, depth);
+    default:
+      return { path: [], message: value === undefined ? "is missing" : `is a ${typeof value}, not JSON` };
+  }
+}
+
+function containerFault(value: object, depth: number): JsonFault | undefined {
+  if (depth >= MAX_DEPTH) return { path: [], message: `is nested more than ${MAX_DEPTH} levels deep` };
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const fault = jsonFault(value[i], depth + 1);
+      if (fault !== undefined) return { ...fault, path: [i, ...fault.path] };
+    }
+    return undefined;
+  }
+  if (!isPlainObject(value)) return { path: [], message: "is not a plain object" };
+  for (const key of Object.keys(value)) {
+    if (!key.isWellFormed()) return { path: [], message: "has a key with a lone surrogate" };
+    const fault = jsonFault(value[key], depth + 1);
+    if (fault !== undefined) return { ...fault, path: [key, ...fault.path] };
+  }
+  return undefined;
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

@@ -26,6 +26,18 @@ export const PolicyRevisionLineage = defineRecord({
       kind: "rollbook.policy-revision.v1",
       field: `revision ${each.id}`,
     })),
+  check({ family, target, sources }) {
+    const drift = (source: { number?: bigint | undefined }) =>
+      revisionDrift({ family, number: target.number }, { family, number: source.number }) ?? null;
+    for (const [i, source] of sources.entries()) {
+      const bad = (message: string) =>
+        refuse("bad-record", { field: `sources[${i}]` }, `sources[${i}] ${message}`);
+      if (i > 0 && compareUtf8(sources[i - 1]!.id, source.id) >= 0)
+        throw bad("is not sorted by the UTF-8 bytes of its id, or stands twice.");
+      if (source.drift !== drift(source))
+        throw bad(`has drift ${source.drift}, which its number and the target's do not give.`);
+    }
+  },
 });
 export type PolicyRevisionLineage = RecordOf<typeof PolicyRevisionLineage>;
 
@@ -35,7 +47,8 @@ export function sealLineage(
   sources: Iterable<Sealed<PolicyRevision>>,
 ): Sealed<PolicyRevisionLineage> {
   const unique = new Map<string, Sealed<PolicyRevision>>();
-  for (const source of [target, ...sources]) {
+  const all = [...sources];
+  for (const source of [target, ...all]) {
     const { family, id: name, digest: weights } = source.record;
     if (family !== target.record.family) {
       throw refuse(
@@ -55,17 +68,14 @@ export function sealLineage(
     // Two records may describe one revision (produced twice); the smaller digest stands for both, whatever came first.
     if (known === undefined || source.digest < known.digest) unique.set(name, source);
   }
-  const isSource = new Set([...sources].map((source) => source.record.id));
-  const rows = [...unique.values()]
-    .filter((source) => isSource.has(source.record.id))
-    .sort((a, b) => compareUtf8(a.record.id, b.record.id));
+  const names = [...new Set(all.map((source) => source.record.id))].sort(compareUtf8);
   return seal(PolicyRevisionLineage, {
     family: target.record.family,
     target: memberOf(target),
-    sources: rows.map((source) => ({
-      ...memberOf(source),
-      drift: revisionDrift(target.record, source.record) ?? null,
-    })),
+    sources: names.map((name) => {
+      const source = unique.get(name)!;
+      return { ...memberOf(source), drift: revisionDrift(target.record, source.record) ?? null };
+    }),
   });
 }
 

@@ -69,8 +69,10 @@ export const PolicyRevision = defineRecord({
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
 
+type Numbered = { family: string; number?: bigint | undefined };
+
 /** How many revisions `source` is behind `target`; undefined where that is unknowable. */
-export function revisionDrift(target: PolicyRevision, source: PolicyRevision): bigint | undefined {
+export function revisionDrift(target: Numbered, source: Numbered): bigint | undefined {
   if (target.family !== source.family || target.number === undefined || source.number === undefined)
     return undefined;
   return target.number >= source.number ? target.number - source.number : undefined;

@@ -120,7 +120,18 @@ function encodeValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(encodeValue);
   if (typeof value !== "object" || value === null) return value;
   const out: Record<string, unknown> = {};
-  for (const [key, item] of Object.entries(value)) if (item !== undefined) out[key] = encodeValue(item);
+  for (const [key, item] of Object.entries(value)) {
+    if (item === undefined) continue;
+    // A plain assignment to __proto__ would change the prototype instead of adding a key.
+    if (key === "__proto__")
+      Object.defineProperty(out, key, {
+        value: encodeValue(item),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    else out[key] = encodeValue(item);
+  }
   return out;
 }
 

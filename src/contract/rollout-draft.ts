@@ -138,14 +138,15 @@ function sealCall(call: RolloutDraft["calls"][number], blobs: SealedBlob[]): Sea
 function sealTokenStream(draft: TokenStreamDraft, field: string, blobs: SealedBlob[]): TokenStream {
   const length = draft.ids.length;
   const columns = readColumns(draft, field);
-  if (draft.segments === undefined && draft.revision === undefined) {
+  const { revision } = draft;
+  if ((draft.segments === undefined) === (revision === undefined)) {
     throw refuse(
       "bad-record",
       { field },
-      `${field} names neither a revision nor segments. Say which revision sampled the tokens.`,
+      `${field} names ${revision ? "both" : "neither"} a revision ${revision ? "and" : "nor"} segments. Say once which revision sampled the tokens.`,
     );
   }
-  const segments = draft.segments ?? [{ start: 0, end: length, revision: draft.revision! }];
+  const segments = draft.segments ?? [{ start: 0, end: length, revision: revision! }];
   const item: TokenStream = {
     level: "token",
     family: draft.family,
@@ -194,7 +195,8 @@ function readColumns(draft: TokenStreamDraft, field: string): TokenColumns {
   return columns as unknown as TokenColumns;
 }
 
-/** Copies into the column's type; an integer that does not fit is refused, a real is rounded to f32 by definition. */
+/** Copies into the column's type; an integer that does not fit is refused, a real is rounded to f32 by definition.
+ *  A negative zero becomes 0, because canonical JSON, through which artifacts travel, cannot tell them apart. */
 function toColumn<T extends "u8" | "u32" | "f32">(
   dtype: T,
   values: ArrayLike<number>,
@@ -203,7 +205,7 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   const column = emptyColumn(dtype, values.length);
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
-    column[i] = value;
+    column[i] = value + 0;
     if (dtype !== "f32" && column[i] !== value)
       throw refuse(
         "bad-record",

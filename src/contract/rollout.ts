@@ -5,7 +5,7 @@ import { type Digest, digestJson } from "../base/digest.ts";
 import { digestCallLog } from "./call.ts";
 import { ending } from "./ending.ts";
 import { environmentKey } from "./environment.ts";
-import { count, dataSource, digest, finite, id, json, origin, timeMs, u64 } from "./fields.ts";
+import { count, dataSource, digest, finite, id, jsonObject, origin, timeMs, u64 } from "./fields.ts";
 import { commitTo, proof } from "./proof.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
@@ -24,7 +24,7 @@ export const RolloutContent = defineRecord({
     seed: u64,
     dataSource,
     /** Temperature, top-p and whatever else shaped the draw, as sent. */
-    sampling: z.record(z.string(), json),
+    sampling: jsonObject,
     calls: z.array(digest).max(100_000),
     streams: z.array(stream).min(1).max(1024),
     scores: z
@@ -124,10 +124,12 @@ export function checkProofs(envelope: RolloutEnvelope, content: RolloutContent):
   }
 }
 
-/** One id with two digests inside one rollout means that somebody swapped weights under a name. */
+/** One id with two digests inside one family means that somebody swapped weights under a name. */
 function checkRevisions(streams: RolloutContent["streams"]): void {
+  const families = new Map<string, Map<string, Digest>>();
   for (const item of streams) {
-    const digests = new Map<string, Digest>();
+    const digests = families.get(item.family) ?? new Map<string, Digest>();
+    families.set(item.family, digests);
     for (const { revision } of item.level === "token" ? item.segments : item.steps) {
       const known = digests.get(revision.id) ?? revision.digest;
       if (known !== revision.digest) {

@@ -1,7 +1,7 @@
 /** What an agent is asked to do. Its digest is its identity: two tasks with one id and two digests are two tasks. */
 import { z } from "zod";
 import { environmentKey } from "./environment.ts";
-import { dataSource, id, json, text } from "./fields.ts";
+import { dataSource, id, json, jsonObject, text } from "./fields.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 
 export const Task = defineRecord({
@@ -10,7 +10,7 @@ export const Task = defineRecord({
   shape: {
     id,
     environment: environmentKey,
-    payload: z.record(z.string(), json),
+    payload: jsonObject,
     prompt: z.optional(json),
     label: z.optional(json),
     split: z.optional(text(64)),
