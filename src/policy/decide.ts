@@ -1,0 +1,132 @@
+/** The one path from a question to a choice. Simulator, evaluation and router all take it, so what is judged is what
+ *  is served. Pure but for the rng it is given. Does not log: the caller seals what it returns. */
+import { type Digest, digestJson } from "../base/digest.ts";
+import { RollbookError } from "../base/errors.ts";
+import type { Rng } from "../base/rng.ts";
+import type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
+import type { StaticTable } from "./static-table.ts";
+
+/** Everything the final distribution depends on. Its digest is the revision that a decision is logged under. */
+export interface Router {
+  policy?: DecisionPolicy;
+  table: StaticTable;
+  /** Below this confidence of the policy the table decides. */
+  floor: number;
+  /** Share of choices spread evenly over the selectable candidates, so that the log supports evaluation. */
+  exploration: number;
+}
+
+const SUM_TOLERANCE = 1e-9;
+
+export function digestRouter({ policy, table, floor, exploration }: Router): Digest {
+  return digestJson("rollbook.router.v1", {
+    policy: policy?.revision.digest ?? null,
+    table: table.digest,
+    floor,
+    exploration,
+  });
+}
+
+export function decide(
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+  router: Router,
+  rng: Rng,
+): Decision {
+  const decision = distribution(context, candidates, router);
+  return { ...decision, chosen: draw(decision.probabilities, rng) };
+}
+
+/** The final distribution without a draw: what off-policy evaluation needs. */
+export function distribution(
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+  router: Router,
+): Omit<Decision, "chosen"> {
+  checkRouter(router);
+  const selectable = candidates.flatMap((one, i) => (one.selectable ? [i] : []));
+  if (selectable.length === 0) {
+    throw new RollbookError(
+      "no-candidate",
+      { candidates: candidates.map((one) => one.id) },
+      `none of the ${candidates.length} candidates is selectable. Loosen the constraints or add a candidate.`,
+    );
+  }
+  const answer = router.policy?.answer(context, candidates);
+  if (answer !== undefined) checkAnswer(answer.probabilities, candidates, router.policy!);
+  const confidence = answer?.confidence ?? null;
+  if (selectable.length === 1)
+    return { probabilities: oneHot(candidates.length, selectable[0]!), reason: "only-candidate", confidence };
+  const trusted = answer !== undefined && answer.confidence >= router.floor;
+  const base = trusted
+    ? answer.probabilities
+    : oneHot(candidates.length, tableChoice(context, candidates, router.table));
+  const share = router.exploration / selectable.length;
+  const probabilities = base.map((probability, i) =>
+    candidates[i]!.selectable ? (1 - router.exploration) * probability + share : 0,
+  );
+  return {
+    probabilities,
+    confidence,
+    reason: trusted ? "policy" : answer === undefined ? "no-policy" : "below-floor",
+  };
+}
+
+function tableChoice(
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+  table: StaticTable,
+): number {
+  const index = table.choose(context, candidates);
+  if (index >= 0) return index;
+  throw new RollbookError(
+    "no-candidate",
+    { table: [...table.names] },
+    `the static table names none of the selectable candidates (${candidates
+      .filter((one) => one.selectable)
+      .map((one) => one.id)
+      .join(", ")}). Add one to its default.`,
+  );
+}
+
+function draw(probabilities: readonly number[], rng: Rng): number {
+  const point = rng.float();
+  let sum = 0;
+  let last = 0;
+  for (const [i, probability] of probabilities.entries()) {
+    if (probability === 0) continue;
+    sum += probability;
+    last = i;
+    if (point < sum) return i;
+  }
+  return last; // rounding left the sum a hair below 1
+}
+
+function oneHot(length: number, index: number): number[] {
+  return Array.from({ length }, (_, i) => (i === index ? 1 : 0));
+}
+
+function checkRouter({ floor, exploration }: Router): void {
+  for (const [name, value] of Object.entries({ floor, exploration })) {
+    if (!(value >= 0 && value <= 1))
+      throw new RollbookError("bad-router", { name, value }, `${name} is ${value}, not a number in 0 … 1.`);
+  }
+}
+
+function checkAnswer(
+  probabilities: readonly number[],
+  candidates: readonly DecisionCandidate[],
+  policy: DecisionPolicy,
+): void {
+  const sum = probabilities.reduce((total, each) => total + each, 0);
+  const bad =
+    probabilities.length !== candidates.length ||
+    !(Math.abs(sum - 1) <= SUM_TOLERANCE) ||
+    probabilities.some((each, i) => !(each >= 0) || (each > 0 && !candidates[i]!.selectable));
+  if (bad)
+    throw new RollbookError(
+      "bad-answer",
+      { revision: policy.revision.id, probabilities },
+      `revision ${policy.revision.id} answered ${JSON.stringify(probabilities)} for ${candidates.length} candidates: not a distribution over the selectable ones.`,
+    );
+}

@@ -1,0 +1,44 @@
+/** The words of a decision: what a policy sees, what it may choose, what it answers. No behaviour. */
+import type { RevisionKey } from "../contract/policy-revision.ts";
+
+/** What a router may see of a request. Never the family or difficulty of a task: those it has to infer. */
+export interface DecisionContext {
+  prompt: string;
+  /** Structured facts of the request: role, turn, tools, limits. */
+  fields: Readonly<Record<string, string | number | boolean>>;
+}
+
+export interface DecisionCandidate {
+  id: string;
+  selectable: boolean;
+  /** Why not, if not. */
+  reasons: readonly string[];
+  /** What is known of the candidate beforehand: price, latency, history. */
+  features: Readonly<Record<string, number>>;
+}
+
+export interface PolicyAnswer {
+  /** One per candidate, summing to 1, zero where not selectable. */
+  probabilities: readonly number[];
+  /** How sure the policy is of its best choice, in 0 … 1. Compared with the floor. */
+  confidence: number;
+}
+
+/** A trained policy: features in, distribution out. Pure: the same question gets the same answer. */
+export interface DecisionPolicy {
+  family: string;
+  revision: RevisionKey;
+  answer(context: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer;
+}
+
+/** Why the final distribution is what it is. */
+export type DecisionReason = "policy" | "below-floor" | "no-policy" | "only-candidate";
+
+export interface Decision {
+  chosen: number;
+  /** The final distribution, after constraints, floor, fallback and exploration: what is logged as propensity. */
+  probabilities: readonly number[];
+  reason: DecisionReason;
+  /** Of the policy, also where the floor overruled it; null without a policy. */
+  confidence: number | null;
+}

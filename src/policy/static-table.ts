@@ -1,0 +1,120 @@
+/** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
+ *  a learned policy has to beat. A typo is refused at load, never ignored. */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { type Digest, digestJson } from "../base/digest.ts";
+import { RollbookError } from "../base/errors.ts";
+import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+
+const range = z
+  .strictObject({ min: z.optional(z.number()), max: z.optional(z.number()) })
+  .refine((each) => each.min !== undefined || each.max !== undefined, "names neither min nor max");
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+
+/** All triggers of a rule must hold. */
+const triggers = z
+  .strictObject({
+    promptChars: z.optional(range),
+    /** Any of these, whatever the case. */
+    contains: z.optional(z.array(z.string().min(1)).min(1)),
+    /** A field equals a value, is one of several, or lies in a range. */
+    fields: z.optional(z.record(z.string(), z.union([scalar, z.array(scalar).min(1), range]))),
+  })
+  .refine(
+    (when) => Object.keys(when).length > 0,
+    "has no trigger: use `default` for a rule that always holds",
+  );
+
+/** In order of preference: the first selectable one is taken. */
+const preference = z.union([
+  z
+    .string()
+    .min(1)
+    .transform((one) => [one]),
+  z.array(z.string().min(1)).min(1),
+]);
+
+const schema = z.strictObject({
+  schema: z.literal("rollbook.static-table.v1"),
+  rules: z.array(z.strictObject({ when: triggers, choose: preference })).default([]),
+  default: preference,
+});
+type Triggers = z.output<typeof triggers>;
+
+export interface StaticTable {
+  readonly digest: Digest;
+  /** Every candidate the table names. */
+  readonly names: ReadonlySet<string>;
+  /** Index of its choice among the candidates; -1 if it names none that is selectable. */
+  choose(context: DecisionContext, candidates: readonly DecisionCandidate[]): number;
+}
+
+/** `known`: the candidates there are. A rule that names another is a typo. */
+export function parseStaticTable(text: string, where: string, known?: Iterable<string>): StaticTable {
+  const document = parseDocument(text, { uniqueKeys: true, strict: true });
+  const [problem] = [...document.errors, ...document.warnings];
+  if (problem !== undefined) throw bad(where, problem.message.split("\n")[0]!);
+  const result = schema.safeParse(document.toJS());
+  if (!result.success) {
+    const issue = result.error.issues[0]!;
+    throw bad(where, `${issue.path.join(".") || "the table"}: ${issue.message}`);
+  }
+  const table = result.data;
+  const names = new Set([...table.rules.flatMap((rule) => rule.choose), ...table.default]);
+  const allowed = known === undefined ? names : new Set(known);
+  for (const name of names) {
+    if (!allowed.has(name))
+      throw bad(
+        where,
+        `it chooses ${JSON.stringify(name)}, which is no candidate. Known: ${[...allowed].join(", ")}`,
+      );
+  }
+  return {
+    digest: digestJson(table.schema, table),
+    names,
+    choose(context, candidates) {
+      for (const rule of table.rules) {
+        if (!holds(rule.when, context)) continue;
+        const index = firstSelectable(rule.choose, candidates);
+        if (index >= 0) return index;
+      }
+      return firstSelectable(table.default, candidates);
+    },
+  };
+}
+
+function holds(when: Triggers, { prompt, fields }: DecisionContext): boolean {
+  if (when.promptChars !== undefined && !inRange(when.promptChars, prompt.length)) return false;
+  if (when.contains !== undefined) {
+    const lower = prompt.toLowerCase();
+    if (!when.contains.some((word) => lower.includes(word.toLowerCase()))) return false;
+  }
+  return Object.entries(when.fields ?? {}).every(([name, wanted]) => {
+    const value = fields[name];
+    if (value === undefined) return false;
+    if (Array.isArray(wanted)) return wanted.includes(value);
+    return typeof wanted === "object"
+      ? typeof value === "number" && inRange(wanted, value)
+      : value === wanted;
+  });
+}
+
+function inRange({ min, max }: z.output<typeof range>, value: number): boolean {
+  return value >= (min ?? -Infinity) && value <= (max ?? Infinity);
+}
+
+function firstSelectable(order: readonly string[], candidates: readonly DecisionCandidate[]): number {
+  for (const name of order) {
+    const index = candidates.findIndex((one) => one.id === name && one.selectable);
+    if (index >= 0) return index;
+  }
+  return -1;
+}
+
+function bad(where: string, what: string): RollbookError {
+  return new RollbookError(
+    "bad-table",
+    { where },
+    `${where}: ${what}. Correct the table; docs/serve.md lists what it may hold.`,
+  );
+}
