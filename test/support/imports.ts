@@ -13,6 +13,7 @@ export const LAYERS = [
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
   store: ["libsql"],
+  policy: ["yaml", "zod"],
   collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core"],
   keep: ["numcodecs"],
   cli: ["commander"],
