@@ -18,7 +18,6 @@ import { stepRow, tokenRow } from "./rows.ts";
 import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
 import { readRecord, readSealed } from "./sources.ts";
 import { type Survey, type SurveyRequest, type SurveyRow, surveyManifest } from "./survey.ts";
-import { LedgerTally } from "./tally.ts";
 
 export interface AssembleRequest {
   read: ReadBlob;
@@ -48,11 +47,13 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
       `the batch selects family ${request.selection.family}, its target ${target.record.id} is of ${family}. Choose a target of the selected family.`,
     );
   }
-  const ledger = new LedgerTally();
-  const survey = await surveyManifest(
-    { read, manifest, target, selection: request.selection, options },
-    ledger,
-  );
+  const { survey, ledger } = await surveyManifest({
+    read,
+    manifest,
+    target,
+    selection: request.selection,
+    options,
+  });
   if (survey.rows.length === 0) {
     throw refuse(
       "empty-batch",

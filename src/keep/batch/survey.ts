@@ -17,7 +17,7 @@ import { Release, Verdict } from "../../contract/verdict.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { type LateReward, landingIndex, lateRewards } from "./late-rewards.ts";
 import { contentReader, readRecord, readSealed } from "./sources.ts";
-import type { LedgerTally } from "./tally.ts";
+import { LedgerTally } from "./tally.ts";
 
 /** A stream that will become a row of the batch. */
 export interface SurveyRow {
@@ -50,66 +50,64 @@ export interface SurveyRequest {
   options: BatchOptions;
 }
 
-export async function surveyManifest(request: SurveyRequest, ledger: LedgerTally): Promise<Survey> {
-  const { read, manifest, target, options } = request;
-  const revisions = await readRevisions(read, manifest, target);
-  const gates = await readGates(request);
-  const late = lateRewards(
-    await Promise.all(manifest.feedback.map((each) => readSealed(read, Feedback, each))),
-    options.feedback,
-  );
-  const readContent = contentReader(read);
-  const survey: Survey = {
-    rows: [],
-    proofs: new Map(),
-    sources: [],
-    logprobKind: request.selection.logprobKind,
+/** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
+ *  manifest that holds one is gone through again. */
+export async function surveyManifest(
+  request: SurveyRequest,
+): Promise<{ survey: Survey; ledger: LedgerTally }> {
+  const inputs = await readInputs(request);
+  const first = await surveyOnce(request, inputs, new Set());
+  return first.failedTasks.size === 0 ? first : surveyOnce(request, inputs, first.failedTasks);
+}
+
+interface Inputs {
+  revisions: Map<string, Sealed<PolicyRevision>>;
+  verdicts: Sealed<Verdict>[];
+  releases: Release[];
+  late: Map<Digest, LateReward[]>;
+}
+
+async function readInputs({ read, manifest, target, options }: SurveyRequest): Promise<Inputs> {
+  const feedback = await Promise.all(manifest.feedback.map((each) => readSealed(read, Feedback, each)));
+  return {
+    revisions: await readRevisions(read, manifest, target),
+    verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
+    releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
+    late: lateRewards(feedback, options.feedback),
   };
+}
+
+async function surveyOnce(request: SurveyRequest, inputs: Inputs, suspects: ReadonlySet<string>) {
+  const { read, manifest, options, selection } = request;
+  const gates = makeGates({ ...inputs, requireVerdict: options.requireVerdict, failedTasks: suspects });
+  const readContent = contentReader(read);
+  const ledger = new LedgerTally();
+  const failedTasks = new Set<string>();
+  const survey: Survey = { rows: [], proofs: new Map(), sources: [], logprobKind: selection.logprobKind };
   const used = new Map<string, Sealed<PolicyRevision>>();
 
   for (const { content: digest, envelope } of manifest.artifacts) {
     const content = await readContent(digest);
     ledger.consider(content);
+    if (content.ending.kind === "failed" && content.ending.owner === "task")
+      failedTasks.add(taskKey(content));
     const closed = closedBy(gates, digest, content);
     if (typeof closed === "string") {
       ledger.excludeArtifact(digest, content, closed);
       continue;
     }
-    const chosen = await chooseStreams({
-      request,
-      digest,
-      content,
-      weightBps: closed.weightBps,
-      late: late.get(digest) ?? [],
-      survey,
-      ledger,
-    });
+    const { weightBps } = closed;
+    const late = inputs.late.get(digest) ?? [];
+    const chosen = await chooseStreams({ request, digest, content, weightBps, late, survey, ledger });
     if (chosen.length === 0) continue;
     survey.rows.push(...chosen);
     for (const row of chosen)
-      for (const part of row.revisions)
-        used.set(part.revision.id, findRevision(revisions, part.revision, digest));
+      for (const { revision } of row.revisions)
+        used.set(revision.id, findRevision(inputs.revisions, revision, digest));
     await keepProofs(read, digest, envelope, content, survey.proofs);
   }
   survey.sources = [...used.values()].sort((a, b) => compareUtf8(a.record.id, b.record.id));
-  return survey;
-}
-
-async function readGates({ read, manifest, options }: SurveyRequest): Promise<Gates> {
-  const failedTasks = new Set<string>();
-  const readContent = contentReader(read);
-  // A task that failed once is suspect in every rollout of it, so this is known before any rollout is judged.
-  for (const { content: digest } of manifest.artifacts) {
-    const content = await readContent(digest);
-    if (content.ending.kind === "failed" && content.ending.owner === "task")
-      failedTasks.add(taskKey(content));
-  }
-  return makeGates({
-    verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
-    releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
-    requireVerdict: options.requireVerdict,
-    failedTasks,
-  });
+  return { survey, ledger, failedTasks };
 }
 
 function closedBy(
