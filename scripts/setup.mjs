@@ -1,13 +1,15 @@
 /** Set-up for a fresh machine, called by `npm test` and `npm run demo`.
- *  In: `test` or `demo`, and the requirements in scripts/setup/*.mjs, each exporting { name, packages, check() }:
- *  the suite it serves, its Debian packages, and whether this machine has what it needs.
- *  Out: as root on Debian, the missing packages installed; elsewhere, which suites are skipped and how to enable
- *  them. Exit 1 if something is missing where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1).
+ *  In: `test` or `demo`, and the requirements in scripts/setup/*.mjs, each exporting { name, packages, check() } and
+ *  perhaps a command to run after the packages: the suite it serves, its Debian packages, and whether this machine
+ *  has what it needs.
+ *  Out: as root on Debian, what is missing installed; elsewhere, which suites are skipped and how to enable them.
+ *  Exit 1 if something is missing where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1).
  *  ROLLBOOK_NO_SETUP=1 forbids installing. The demo needs nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { planSetUp } from "./setup-plan.mjs";
 
+const ROOT = new URL("..", import.meta.url);
 const FOLDER = new URL("./setup/", import.meta.url);
 const say = (line) => process.stderr.write(`${line}\n`);
 
@@ -28,8 +30,9 @@ async function setUpTests() {
   };
   let plan = planSetUp(await missingOf(requirements), machine);
   plan.lines.forEach(say);
-  if (plan.install.length > 0) {
-    aptInstall(plan.install);
+  if (plan.packages.length + plan.commands.length > 0) {
+    if (plan.packages.length > 0) aptInstall(plan.packages);
+    plan.commands.forEach(runCommand);
     plan = planSetUp(await missingOf(requirements), { ...machine, mayInstall: false });
     plan.lines.forEach(say);
   }
@@ -57,4 +60,9 @@ function aptInstall(packages) {
   if (install()) return;
   say("Fetching the package lists: apt-get update");
   if (!apt("update", "-qq") || !install()) say("apt-get failed; its messages stand above.");
+}
+
+function runCommand([program, ...args]) {
+  const { status } = spawnSync(program, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+  if (status !== 0) say(`${program} ${args.join(" ")} failed; its messages stand above.`);
 }

@@ -5,20 +5,28 @@ import { planSetUp } from "../scripts/setup-plan.mjs";
 
 const missing = [
   { name: "sandbox", packages: ["bubblewrap"], check: () => false },
-  { name: "queue", packages: ["nats-server", "bubblewrap"], check: () => false },
+  {
+    name: "queue",
+    packages: ["nats-server", "bubblewrap"],
+    command: ["node", "make-peer.mjs"],
+    check: () => false,
+  },
 ];
 const debianRoot = { isDebian: true, isRoot: true, mayInstall: true, requireAll: false };
 
 describe("planSetUp", () => {
   it("does and says nothing when nothing is missing", () => {
-    expect(planSetUp([], debianRoot)).toEqual({ install: [], lines: [], exitCode: 0 });
+    expect(planSetUp([], debianRoot)).toEqual({ packages: [], commands: [], lines: [], exitCode: 0 });
   });
 
-  it("as root on Debian installs each missing package once, and says so first", () => {
+  it("as root on Debian installs each missing package once, then runs the commands, and says so first", () => {
     const plan = planSetUp(missing, debianRoot);
-    expect(plan.install).toEqual(["bubblewrap", "nats-server"]);
+    expect(plan.packages).toEqual(["bubblewrap", "nats-server"]);
+    expect(plan.commands).toEqual([["node", "make-peer.mjs"]]);
     expect(plan.lines).toEqual([
-      "Installing with apt-get for sandbox, queue: bubblewrap nats-server (ROLLBOOK_NO_SETUP=1 forbids this)",
+      "Setting up sandbox, queue (ROLLBOOK_NO_SETUP=1 forbids this):",
+      "  apt-get install bubblewrap nats-server",
+      "  node make-peer.mjs",
     ]);
   });
 
@@ -30,12 +38,11 @@ describe("planSetUp", () => {
     "%s installs nothing and says which suites are skipped and how to enable them",
     (_name, change, remedy) => {
       const plan = planSetUp(missing, { ...debianRoot, ...change });
-      expect(plan.install).toEqual([]);
-      expect(plan.exitCode).toBe(0);
+      expect([plan.packages, plan.commands, plan.exitCode]).toEqual([[], [], 0]);
       expect(plan.lines).toHaveLength(2);
       expect(plan.lines[0]).toContain("skipped: sandbox.");
       expect(plan.lines[0]).toContain(remedy);
-      expect(plan.lines[1]).toContain("skipped: queue.");
+      expect(plan.lines[1]).toMatch(/^skipped: queue\..*then node make-peer\.mjs$/);
     },
   );
 

@@ -1,6 +1,7 @@
 import { hasZarr } from "../python.mjs";
 
 export const name = "Python with zarr 3";
-export const packages = [];
+export const packages = ["python3-venv"];
+export const command = ["node", "scripts/setup-python.mjs"];
 export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";
 export const check = hasZarr;
