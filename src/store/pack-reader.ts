@@ -122,7 +122,7 @@ export class PackReader {
     const keepFrom = this.#searchFrom ?? this.#position;
     const carry = Math.max(0, this.#base + this.#filled - keepFrom);
     const { front, back } = this.#blocks;
-    front.copy(back, this.#headroom - carry, this.#filled - carry, this.#filled);
+    if (carry > 0) front.copy(back, this.#headroom - carry, this.#filled - carry, this.#filled);
     this.#blocks.swap();
     this.#base += this.#filled - this.#headroom;
     this.#filled = this.#headroom + read;
