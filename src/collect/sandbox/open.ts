@@ -1,18 +1,22 @@
 /** Opens a sandbox: picks the engine, attacks it, and only then hands it out.
  *  In: engine name and number of workers. Out: Sandbox. Fails closed: there is no engine called "host". */
 import { isRollbookError, type RollbookError } from "../../base/errors.ts";
+import type { DockerOptions } from "./docker/engine.ts";
 import { openPool } from "./pool.ts";
 import { probe } from "./probe.ts";
 import type { Engine, EngineName, Sandbox } from "./sandbox.ts";
 
 export interface SandboxOptions {
-  /** "auto" takes bubblewrap where it is installed, else QuickJS, which runs JavaScript only. */
+  /** "auto" takes bubblewrap where it is installed, else QuickJS, which runs JavaScript only. Docker is never
+   *  taken unasked: it needs a daemon and an image. */
   readonly engine: EngineName | "auto";
   readonly workers?: number;
+  readonly docker?: DockerOptions;
 }
 
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const engine = options.engine === "auto" ? await openBest() : await openEngine(options.engine);
+  const engine =
+    options.engine === "auto" ? await openBest() : await openEngine(options.engine, options.docker);
   try {
     await probe(engine);
     return await openPool(engine, options.workers ?? 2);
@@ -23,10 +27,12 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
 }
 
 /** The engine alone, neither probed nor pooled: for the attack suite and for diagnosis. */
-export async function openEngine(name: EngineName): Promise<Engine> {
+export async function openEngine(name: EngineName, docker: DockerOptions = {}): Promise<Engine> {
   switch (name) {
     case "bubblewrap":
       return (await import("./bubblewrap/engine.ts")).openBubblewrap();
+    case "docker":
+      return (await import("./docker/engine.ts")).openDocker(docker);
     case "quickjs":
       return (await import("./quickjs/engine.ts")).openQuickjs();
     default:

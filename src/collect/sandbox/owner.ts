@@ -37,6 +37,12 @@ export function claimName(make: (name: string) => void): string {
   }
 }
 
+/** The same, where making is asynchronous and answers whether the name was free. */
+export async function claimNameAsync(make: (name: string) => Promise<boolean>): Promise<string> {
+  const tag = ownerTag();
+  for (let n = 0; ; n++) if (await make(`${PREFIX}${tag}-${n}`)) return `${PREFIX}${tag}-${n}`;
+}
+
 /** Names under `directory` whose owner is dead. */
 export function staleNames(directory: string): string[] {
   return readdirSync(directory).filter((name) => {

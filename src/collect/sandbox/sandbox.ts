@@ -62,7 +62,7 @@ export interface Usage {
   readonly peakMemoryBytes: number | null;
 }
 
-export type EngineName = "bubblewrap" | "quickjs";
+export type EngineName = "bubblewrap" | "docker" | "quickjs";
 
 /** What an engine promises to hold against; the attack suite checks every promise. */
 export type Threat =

@@ -2,7 +2,7 @@
 
 import { type ExecResult, type Limits, type ProgramIo, textOf } from "../sandbox.ts";
 import type { Attack } from "./attack.ts";
-import { cleanEnvironment, exits, flags, hides, prints } from "./judge.ts";
+import { cleanEnvironment, exits, flags, hides, prints, summary } from "./judge.ts";
 import type { Witness } from "./witness.ts";
 
 const MIB = 1024 * 1024;
@@ -27,7 +27,8 @@ function resourceAttacks(): Attack[] {
     python("thread bomb", "processes", THREADS, {
       limits: { pids: 24 },
       fault: (result) =>
-        flags(result, "pidsExceeded") ?? (textOf(result.stdout) === "limited\n" ? undefined : "not limited"),
+        flags(result, "pidsExceeded") ??
+        (textOf(result.stdout) === "limited\n" ? undefined : `not limited: ${summary(result)}`),
     }),
     shell("hog memory", "memory", "exec tail /dev/zero", {
       probe: true,
@@ -221,11 +222,12 @@ function powerless(status: string): string | undefined {
 }
 
 const THREADS = `
-import threading, time
+import os, threading, time
 try:
     for _ in range(200): threading.Thread(target=time.sleep, args=(0.3,), daemon=True).start()
 except RuntimeError:
-    print("limited")
+    print("limited", flush=True)
+    os._exit(0)
 `;
 
 const HOGS = `

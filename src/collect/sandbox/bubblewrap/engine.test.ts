@@ -1,11 +1,9 @@
-import { describe, it } from "vitest";
-import { isRollbookError } from "../../../base/errors.ts";
+import * as requirement from "../../../../scripts/setup/sandbox.mjs";
+import { describeNeeding } from "../../../../test/support/needs.ts";
 import { sandboxContract } from "../sandbox.contract.ts";
 import { openBubblewrap } from "./engine.ts";
 
-const absence = whyAbsent();
-
-if (absence === undefined) {
+await describeNeeding(requirement, "where bubblewrap is installed", () => {
   sandboxContract("bubblewrap", {
     open: async () => openBubblewrap(),
     covers: [
@@ -13,20 +11,4 @@ if (absence === undefined) {
       ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
     ],
   });
-} else {
-  describe("bubblewrap sandbox", () => {
-    it.skip(`is absent here: ${absence}`, () => {});
-  });
-}
-
-/** With ROLLBOOK_REQUIRE_ALL, as in continuous integration, absence is a failure. */
-function whyAbsent(): string | undefined {
-  if (process.env.ROLLBOOK_REQUIRE_ALL === "1") return undefined;
-  try {
-    openBubblewrap();
-    return undefined;
-  } catch (error) {
-    if (!isRollbookError(error)) throw error;
-    return error.message;
-  }
-}
+});

@@ -12,8 +12,8 @@ import {
   openSync,
   writeFileSync,
 } from "node:fs";
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { RollbookError } from "../../../base/errors.ts";
 import { findCgroups } from "../cgroup/find.ts";
 import { type CgroupSlot, type Cgroups, type Counters, drain } from "../cgroup/slot.ts";
@@ -30,6 +30,7 @@ import {
   textOf,
 } from "../sandbox.ts";
 import { encode, hostArch, seccompProgram } from "../seccomp/bpf.ts";
+import { layFiles } from "../task-files.ts";
 import { FD, OWN_PIDS, type Paths, PYTHON, sandboxArgv, TASK_UID } from "./command.ts";
 
 const COVERS: readonly Threat[] = [
@@ -71,6 +72,7 @@ class BubblewrapSlot implements Slot {
     const procsFiles = this.#cgroup.procsFiles;
     this.#paths = { bwrap, setpriv, procsFiles, taskDirectory, etcDirectory };
     writeFileSync(this.#seccompFile, encode(seccompProgram(hostArch())));
+    mkdirSync(taskDirectory, { mode: 0o755 });
     mkdirSync(etcDirectory, { mode: 0o755 });
     writeFileSync(join(etcDirectory, "passwd"), `nobody:x:${TASK_UID}:${TASK_UID}:nobody:/tmp:/bin/sh\n`);
     writeFileSync(join(etcDirectory, "group"), `nogroup:x:${TASK_UID}:\n`);
@@ -79,7 +81,7 @@ class BubblewrapSlot implements Slot {
   }
 
   async exec(task: Task): Promise<ExecResult> {
-    await this.#layFiles(task.files);
+    await layFiles(this.#paths.taskDirectory, task.files);
     this.#cgroup.limit({ ...task.limits, pids: task.limits.pids + OWN_PIDS });
     this.#cgroup.resetPeak();
     const before = this.#cgroup.counters();
@@ -93,16 +95,6 @@ class BubblewrapSlot implements Slot {
     await drain(this.#cgroup, REAP_MS);
     this.#cgroup.remove();
     await rm(this.#directory, { recursive: true, force: true });
-  }
-
-  async #layFiles(files: Task["files"]): Promise<void> {
-    const root = this.#paths.taskDirectory;
-    await rm(root, { recursive: true, force: true });
-    await mkdir(root, { mode: 0o755 });
-    for (const [path, content] of files) {
-      if (path.includes("/")) await mkdir(join(root, dirname(path)), { recursive: true });
-      await writeFile(join(root, path), content);
-    }
   }
 
   #run(task: Task): Promise<Run> {

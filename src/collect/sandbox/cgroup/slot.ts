@@ -18,16 +18,21 @@ export interface CgroupSlot {
   counters(): Counters;
   resetPeak(): void;
   pids(): number[];
+  /** Everything that counts against the process limit: threads, and the dead whom nobody has awaited. */
+  members(): number;
   /** Sends SIGKILL to every member; they may take a moment to go. */
   kill(): void;
   remove(): void;
 }
 
+/** What may be asked about a group that is not ours. */
+export type CgroupView = Pick<CgroupSlot, "counters" | "members">;
+
 export interface Cgroups {
   readonly version: 1 | 2;
   openSlot(): CgroupSlot;
   /** Reads the group that process `pid` is in; never changes it. */
-  groupOf(pid: number): Pick<CgroupSlot, "counters" | "pids">;
+  groupOf(pid: number): CgroupView;
 }
 
 export const CONTROLLERS = ["memory", "pids", "cpu"] as const;

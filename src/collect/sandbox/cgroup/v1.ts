@@ -4,7 +4,14 @@ import { join } from "node:path";
 import { reasonOf } from "../../../base/errors.ts";
 import { claimName, staleNames } from "../owner.ts";
 import { keyed, killOne, membership, readPids, removeGroup, unavailable, writeIfPresent } from "./files.ts";
-import { type CgroupSlot, type Cgroups, type Counters, CPU_PERIOD_US, type GroupLimits } from "./slot.ts";
+import {
+  type CgroupSlot,
+  type Cgroups,
+  type CgroupView,
+  type Counters,
+  CPU_PERIOD_US,
+  type GroupLimits,
+} from "./slot.ts";
 
 export type V1Roots = ReadonlyMap<string, string>;
 
@@ -30,7 +37,7 @@ export class CgroupsV1 implements Cgroups {
     });
   }
 
-  groupOf(pid: number): Pick<CgroupSlot, "counters" | "pids"> {
+  groupOf(pid: number): CgroupView {
     const directories = new Map<string, string>();
     for (const [controllers, path] of membership(pid))
       for (const controller of controllers.split(","))
@@ -83,6 +90,10 @@ class SlotV1 implements CgroupSlot {
 
   pids(): number[] {
     return readPids(this.#path("pids", "cgroup.procs"));
+  }
+
+  members(): number {
+    return Number(readFileSync(this.#path("pids", "pids.current"), "utf8"));
   }
 
   kill(): void {

@@ -7,6 +7,7 @@ import { keyed, membership, readPids, removeGroup, unavailable, writeIfPresent }
 import {
   type CgroupSlot,
   type Cgroups,
+  type CgroupView,
   CONTROLLERS,
   type Counters,
   CPU_PERIOD_US,
@@ -40,7 +41,7 @@ export class CgroupsV2 implements Cgroups {
     throw unavailable(faults.join("; "));
   }
 
-  groupOf(pid: number): Pick<CgroupSlot, "counters" | "pids"> {
+  groupOf(pid: number): CgroupView {
     const own = membership(pid).find(([controllers]) => controllers === "");
     if (own === undefined) throw unavailable(`process ${pid} is in no version 2 group`);
     return new SlotV2(join(this.#root, own[1]));
@@ -100,6 +101,10 @@ class SlotV2 implements CgroupSlot {
 
   pids(): number[] {
     return readPids(this.#path("cgroup.procs"));
+  }
+
+  members(): number {
+    return Number(readFileSync(this.#path("pids.current"), "utf8"));
   }
 
   kill(): void {

@@ -1,0 +1,96 @@
+/** A Docker daemon of our own: its own data, socket and process, so that tests, benchmarks and campaigns neither
+ *  need nor touch the machine's. Needs root and dockerd. In: nothing. Out: socket path and stop(). */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RollbookError } from "../../../base/errors.ts";
+import { DockerClient } from "./client.ts";
+
+export interface PrivateDaemon {
+  readonly socketPath: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+const START_MS = 30_000;
+
+export async function startPrivateDaemon(): Promise<PrivateDaemon> {
+  const directory = mkdtempSync(join(tmpdir(), "rollbook-dockerd-"));
+  const socketPath = join(directory, "d.sock");
+  const log = openSync(join(directory, "log"), "w");
+  const child = spawn("dockerd", daemonArgs(directory, socketPath), { stdio: ["ignore", log, log] });
+  closeSync(log);
+  try {
+    await answers(child, socketPath);
+  } catch (cause) {
+    await stop(child, directory);
+    throw cause;
+  }
+  return { socketPath, pid: child.pid!, stop: () => stop(child, directory) };
+}
+
+function daemonArgs(directory: string, socketPath: string): string[] {
+  return [
+    ...[
+      "--data-root",
+      join(directory, "root"),
+      "--exec-root",
+      join(directory, "exec"),
+      "-p",
+      join(directory, "d.pid"),
+    ],
+    ...["-H", `unix://${socketPath}`, "--storage-driver", "overlay2", "--log-level", "warn"],
+    ...["--iptables=false", "--ip6tables=false", "--bridge=none", "--ip-forward=false"],
+  ];
+}
+
+async function answers(child: ChildProcess, socketPath: string): Promise<void> {
+  let failure: Error | undefined;
+  child.once("error", (error) => {
+    failure = error;
+  });
+  const client = new DockerClient(socketPath);
+  const end = performance.now() + START_MS;
+  try {
+    for (;;) {
+      if (failure !== undefined || child.exitCode !== null || performance.now() > end)
+        throw notStarted(child, socketPath, failure);
+      try {
+        await client.call("GET", "/_ping");
+        return;
+      } catch (error) {
+        if (!(error instanceof RollbookError)) throw error; // Not up yet: ask again.
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  } finally {
+    client.close();
+  }
+}
+
+async function stop(child: ChildProcess, directory: string): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGTERM");
+    const force = setTimeout(() => child.kill("SIGKILL"), 15_000);
+    await ended;
+    clearTimeout(force);
+  }
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+}
+
+function notStarted(child: ChildProcess, socketPath: string, cause: unknown): RollbookError {
+  let said = "";
+  try {
+    said = readFileSync(socketPath.replace(/d\.sock$/, "log"), "utf8").slice(-800);
+  } catch {
+    said = "no log was written";
+  }
+  return new RollbookError(
+    "sandbox-daemon-failed",
+    { exitCode: child.exitCode, said },
+    `dockerd did not start (${said.trim()}). It needs root, and the package docker.io.`,
+    { cause },
+  );
+}
