@@ -1,0 +1,55 @@
+/** One part of the judge's table: a data set, what is measured on it, and the bar each figure must clear. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RollbookError } from "../../src/base/errors.ts";
+import type { Rng } from "../../src/base/rng.ts";
+
+export interface JudgeOptions {
+  /** The folder of the public data sets. */
+  readonly data: string;
+  readonly rng: Rng;
+  /** 1 is the full count of repetitions and draws. */
+  readonly scale: number;
+}
+
+export interface JudgePart {
+  readonly name: string;
+  run(options: JudgeOptions): Promise<JudgeRow[]>;
+}
+
+export interface JudgeRow {
+  readonly set: string;
+  readonly figure: string;
+  readonly value: string;
+  readonly bar: string;
+  readonly met: "yes" | "NO" | "";
+}
+
+/** A row with a bar; without one the figure is printed for information. */
+export function row(
+  set: string,
+  figure: string,
+  value: string,
+  bar?: { text: string; met: boolean },
+): JudgeRow {
+  return { set, figure, value, bar: bar?.text ?? "", met: bar === undefined ? "" : bar.met ? "yes" : "NO" };
+}
+
+/** A number that must equal `wanted` when rounded to its digits. */
+export function equalTo(value: number, wanted: number, digits: number): { text: string; met: boolean } {
+  return { text: `= ${wanted}`, met: value.toFixed(digits) === wanted.toFixed(digits) };
+}
+
+export function between(value: number, low: number, high: number): { text: string; met: boolean } {
+  return { text: `${low} … ${high}`, met: value >= low && value <= high };
+}
+
+export function dataFile(data: string, name: string): string {
+  const path = join(data, name);
+  if (existsSync(path)) return path;
+  throw new RollbookError(
+    "data-absent",
+    { path },
+    `${path} is absent. Give the folder of the public data sets with --data, or set ROLLBOOK_DATA.`,
+  );
+}
