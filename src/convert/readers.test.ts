@@ -350,6 +350,13 @@ describe("columns", () => {
     expect([...log.target]).toEqual([0.25, 0.75]);
   });
 
+  test("a chain without episodes is an error, not a bandit log", async () => {
+    const rows = readMappedCsv(fileOf("a,r\n0,1\n"), { columns: { action: "a", reward: "r" } });
+    await expect(toColumns(rows, { target: () => Float64Array.of(1), discount: 1 })).rejects.toMatchObject({
+      code: "no-episodes",
+    });
+  });
+
   test("rows with differing candidate counts are refused", async () => {
     const file = fileOf("a,r\n0,1\n1,1\n");
     let width = 1;

@@ -20,65 +20,86 @@ export interface GatheredDecisions {
 
 export async function toColumns<Row extends ForeignDecision>(
   rows: AsyncIterable<Row>,
-  { target, features, discount }: ColumnsOptions<Row>,
+  options: ColumnsOptions<Row>,
 ): Promise<GatheredDecisions> {
-  const [reward, behaviour, targetOfChosen] = [new Growing(), new Growing(), new Growing()];
-  const [chosen, targetAll, behaviourAll, values] = [
-    new Growing(),
-    new Growing(),
-    new Growing(),
-    new Growing(),
-  ];
-  const [episode, step] = [new Growing(), new Growing()];
-  const episodes = new Map<string, number>();
+  const gathering = new Gathering(options);
   let unlabelled = 0;
-  let everyDistribution = true;
-  let count = 0;
-  let width = 0;
   for await (const row of rows) {
-    if (row.reward === undefined) {
-      unlabelled++;
-      continue;
-    }
-    const distribution = target(row);
-    count = sameLength(count, distribution.length, row.line);
-    reward.push(row.reward);
-    behaviour.push(row.propensity ?? Number.NaN);
-    targetOfChosen.push(distribution[row.action] ?? Number.NaN);
-    chosen.push(row.action);
-    targetAll.append(distribution);
-    if (row.distribution?.length === count) behaviourAll.append(row.distribution);
-    else everyDistribution = false;
-    if (features !== undefined) {
-      const dense = features(row);
-      width = sameLength(width, dense.length, row.line);
-      values.append(dense);
-    }
-    if (row.episode !== undefined) {
-      const id = episodes.get(row.episode) ?? episodes.size;
-      episodes.set(row.episode, id);
-      episode.push(id);
-      step.push(row.step ?? 0);
-    }
+    if (row.reward === undefined) unlabelled++;
+    else gathering.add(row, row.reward);
   }
-  const inEpisodes = episode.length === reward.length && reward.length > 0;
-  const log: LoggedDecisions = {
-    reward: reward.done(),
-    behaviour: behaviour.done(),
-    target: targetOfChosen.done(),
-    candidates: {
-      count,
-      chosen: Int32Array.from(chosen.done()),
-      target: targetAll.done(),
-      ...(everyDistribution && reward.length > 0 ? { behaviour: behaviourAll.done() } : {}),
-    },
-    ...(features === undefined ? {} : { context: { width, values: values.done() } }),
-    ...(inEpisodes ? { episode: Int32Array.from(episode.done()) } : {}),
-    ...(inEpisodes && discount !== undefined
-      ? { chain: { step: Int32Array.from(step.done()), discount } }
-      : {}),
-  };
-  return { log, unlabelled };
+  return { log: gathering.done(), unlabelled };
+}
+
+class Gathering<Row extends ForeignDecision> {
+  readonly #options: ColumnsOptions<Row>;
+  readonly #reward = new Growing();
+  readonly #behaviour = new Growing();
+  readonly #target = new Growing();
+  readonly #chosen = new Growing();
+  readonly #targetAll = new Growing();
+  readonly #behaviourAll = new Growing();
+  readonly #features = new Growing();
+  readonly #episode = new Growing();
+  readonly #step = new Growing();
+  readonly #episodes = new Map<string, number>();
+  #count = 0;
+  #width = 0;
+
+  constructor(options: ColumnsOptions<Row>) {
+    this.#options = options;
+  }
+
+  add(row: Row, reward: number): void {
+    const distribution = this.#options.target(row);
+    this.#count = sameLength(this.#count, distribution.length, row.line);
+    this.#reward.push(reward);
+    this.#behaviour.push(row.propensity ?? Number.NaN);
+    this.#target.push(distribution[row.action] ?? Number.NaN);
+    this.#chosen.push(row.action);
+    this.#targetAll.append(distribution);
+    if (row.distribution?.length === this.#count) this.#behaviourAll.append(row.distribution);
+    if (this.#options.features !== undefined) {
+      const dense = this.#options.features(row);
+      this.#width = sameLength(this.#width, dense.length, row.line);
+      this.#features.append(dense);
+    }
+    if (row.episode === undefined) return;
+    const id = this.#episodes.get(row.episode) ?? this.#episodes.size;
+    this.#episodes.set(row.episode, id);
+    this.#episode.push(id);
+    this.#step.push(row.step ?? 0);
+  }
+
+  /** What only some rows carry is no column: a full behaviour distribution and episodes enter if all rows have them. */
+  done(): LoggedDecisions {
+    const { features, discount } = this.#options;
+    const rows = this.#reward.length;
+    const everyDistribution = rows > 0 && this.#behaviourAll.length === rows * this.#count;
+    const everyEpisode = rows > 0 && this.#episode.length === rows;
+    if (discount !== undefined && !everyEpisode && rows > 0) {
+      throw new RollbookError(
+        "no-episodes",
+        { rows, withEpisode: this.#episode.length },
+        `a chain needs the episode of every row; ${this.#episode.length} of ${rows} rows have one. Name its column.`,
+      );
+    }
+    const chained = everyEpisode && discount !== undefined;
+    return {
+      reward: this.#reward.done(),
+      behaviour: this.#behaviour.done(),
+      target: this.#target.done(),
+      candidates: {
+        count: this.#count,
+        chosen: Int32Array.from(this.#chosen.done()),
+        target: this.#targetAll.done(),
+        ...(everyDistribution ? { behaviour: this.#behaviourAll.done() } : {}),
+      },
+      ...(features === undefined ? {} : { context: { width: this.#width, values: this.#features.done() } }),
+      ...(everyEpisode ? { episode: Int32Array.from(this.#episode.done()) } : {}),
+      ...(chained ? { chain: { step: Int32Array.from(this.#step.done()), discount } } : {}),
+    };
+  }
 }
 
 function sameLength(expected: number, length: number, line: number): number {

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
+import { rngFrom } from "../../base/rng.ts";
+import { bootstrap, percentileInterval } from "./bootstrap.ts";
+import { chainDr } from "./chain-dr.ts";
+import { doublyRobust } from "./doubly-robust.ts";
+import type { Estimate } from "./estimate.ts";
+import { crossFitQ } from "./fitted-q.ts";
+import { ips } from "./ips.ts";
+import { perDecisionIs } from "./per-decision-is.ts";
+import { crossFitRewards } from "./reward-model.ts";
+import { snips } from "./snips.ts";
+import { studentInterval } from "./student-interval.ts";
+import { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
+
+const LOGS = 300;
+
+/** 95 % of 300 is 285; five standard deviations of that count are 19. */
+const LEAST = 266;
+
+test("95 % intervals hold the truth in 95 % of logs: bandits", () => {
+  const hits = coverage(BANDIT_TRUTH, (run) => {
+    const log = banditLog(600, rngFrom(run));
+    return [
+      ips(log),
+      snips(log),
+      doublyRobust(log, crossFitRewards(log, { kind: "ridge", rng: rngFrom(run) })),
+    ];
+  });
+  for (const [key, count] of hits) expect(count, key).toBeGreaterThanOrEqual(LEAST);
+  for (const [key, count] of hits) expect(count, key).toBeLessThan(LOGS);
+});
+
+test("95 % intervals hold the truth in 95 % of logs: chains", () => {
+  const hits = coverage(CHAIN_TRUTH, (run) => {
+    const log = chainLog(400, rngFrom(5000 + run));
+    return [
+      perDecisionIs(log),
+      weightedPerDecisionIs(log),
+      chainDr(log, crossFitQ(log, { rng: rngFrom(run) })),
+    ];
+  });
+  for (const [key, count] of hits) expect(count, key).toBeGreaterThanOrEqual(LEAST);
+  for (const [key, count] of hits) expect(count, key).toBeLessThan(LOGS);
+});
+
+function coverage(truth: number, estimatesOf: (run: number) => Estimate[]): Map<string, number> {
+  const hits = new Map<string, number>();
+  for (let run = 0; run < LOGS; run++) {
+    const estimates = estimatesOf(run);
+    const draws = bootstrap(estimates, { rng: rngFrom(run), replicates: 500 });
+    estimates.forEach((estimate, i) => {
+      for (const { method, low, high } of [percentileInterval(draws[i]!), studentInterval(estimate)]) {
+        const key = `${estimate.name} ${method}`;
+        hits.set(key, (hits.get(key) ?? 0) + (low <= truth && truth <= high ? 1 : 0));
+      }
+    });
+  }
+  return hits;
+}
