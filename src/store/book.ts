@@ -175,7 +175,7 @@ class FsBook implements Book {
       throw damageError(bytes);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      if (!existsSync(this.#paths.sealedPack(pack)) && !existsSync(this.#paths.openPack(pack)))
+      if (!existsSync(this.#paths.openPack(pack)) && !existsSync(this.#paths.sealedPack(pack)))
         return undefined;
       const at = { file: largePath(pack, large), offset: 0, length: large.bytes, expected: digest };
       throw damageError({ code: "missing-large", ...at, message: `the file of ${digest} is missing` });

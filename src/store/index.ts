@@ -1,5 +1,14 @@
 export type { Blob, BlobStore, Finding, FindingCode, Location, ScanItem } from "./blob-store.ts";
 export { type Book, type BookOptions, openBook } from "./book.ts";
+export {
+  type Catalog,
+  type CatalogRecord,
+  type KindTotal,
+  openCatalog,
+  type RecordFilter,
+} from "./catalog.ts";
+export type { CatalogGuide, SyncReport } from "./catalog-sync.ts";
+export type { KindGuide, RecordDescription } from "./kind-guide.ts";
 export { memoryStore } from "./memory-store.ts";
 export type { Recovery } from "./recover.ts";
 export {

@@ -4,6 +4,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { Digest } from "../base/index.ts";
 import type { FindingCode } from "./blob-store.ts";
+import { isMissing } from "./files.ts";
 import {
   type EntryHeader,
   entryFault,
@@ -14,6 +15,7 @@ import {
   MAX_ENTRY_BYTES,
   readHeader,
 } from "./pack-format.ts";
+import type { BookPaths, PackName } from "./pack-names.ts";
 
 export type PackStep =
   | {
@@ -55,6 +57,23 @@ export class ScanBlocks {
   reserveBack(bytes: number): void {
     if (this.back.length < bytes) this.back = Buffer.allocUnsafeSlow(bytes);
   }
+}
+
+/** Opens a pack that its writer may seal, or gc remove, meanwhile; undefined if it is gone. */
+export async function openPack(
+  paths: BookPaths,
+  pack: PackName,
+  options: { from?: number; blocks: ScanBlocks },
+): Promise<{ reader: PackReader; sealed: boolean } | undefined> {
+  for (const sealed of pack.sealed ? [true] : [false, true]) {
+    const path = sealed ? paths.sealedPack(pack.id) : paths.openPack(pack.id);
+    try {
+      return { reader: await PackReader.open(path, options), sealed };
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  return undefined;
 }
 
 export class PackReader {

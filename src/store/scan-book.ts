@@ -4,11 +4,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Finding, Location, ScanItem } from "./blob-store.ts";
-import { isMissing } from "./files.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLargeName, parsePackName } from "./pack-names.ts";
-import { PackReader, type PackStep, ScanBlocks } from "./pack-reader.ts";
+import { openPack, type PackReader, type PackStep, ScanBlocks } from "./pack-reader.ts";
 import {
   bookFault,
   type LargeEntry,
@@ -67,7 +66,8 @@ async function largeItem(paths: BookPaths, pack: string, entry: LargeEntry): Pro
 }
 
 function packExists(paths: BookPaths, id: string): boolean {
-  return existsSync(paths.sealedPack(id)) || existsSync(paths.openPack(id));
+  // Asked in this order, a renaming between the two questions cannot hide the pack.
+  return existsSync(paths.openPack(id)) || existsSync(paths.sealedPack(id));
 }
 
 type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
@@ -91,7 +91,7 @@ class PackScan {
   }
 
   static async open(paths: BookPaths, pack: PackName, blocks: ScanBlocks): Promise<PackScan | undefined> {
-    const opened = await openPack(paths, pack, blocks);
+    const opened = await openPack(paths, pack, { blocks });
     return opened === undefined ? undefined : new PackScan(pack.id, opened);
   }
 
@@ -176,23 +176,6 @@ class PackScan {
   ): void {
     this.#findings.push({ code, file: this.#file, offset, length: end - offset, message, ...digests });
   }
-}
-
-async function openPack(
-  paths: BookPaths,
-  pack: PackName,
-  blocks: ScanBlocks,
-): Promise<{ reader: PackReader; sealed: boolean } | undefined> {
-  // The writer may seal it, or gc remove it, between listing and opening.
-  for (const sealed of pack.sealed ? [true] : [false, true]) {
-    const path = sealed ? paths.sealedPack(pack.id) : paths.openPack(pack.id);
-    try {
-      return { reader: await PackReader.open(path, { blocks }), sealed };
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
-  }
-  return undefined;
 }
 
 function checkNames(paths: BookPaths): Finding[] {

@@ -33,7 +33,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Sqlite {
   const { busyTimeoutMs = 5000, journal = "wal" } = options;
   let native: NativeDatabase;
   try {
-    native = openNative(path);
+    native = new (engine().Database)(path);
   } catch (cause) {
     throw sqliteError(path, cause);
   }
@@ -60,10 +60,10 @@ export function isCorrupt(error: unknown): boolean {
 }
 
 interface NativeStatement {
-  run(...values: SqlValue[]): { changes: number | bigint };
-  get(...values: SqlValue[]): object | undefined;
-  all(...values: SqlValue[]): object[];
-  iterate(...values: SqlValue[]): IterableIterator<object>;
+  run(...values: unknown[]): { changes: number | bigint };
+  get(...values: unknown[]): object | undefined;
+  all(...values: unknown[]): object[];
+  iterate(...values: unknown[]): IterableIterator<object>;
 }
 
 interface NativeDatabase {
@@ -72,18 +72,25 @@ interface NativeDatabase {
   close(): void;
 }
 
-type Constructor = new (path: string) => NativeDatabase;
-
-let engine: Constructor | undefined;
-
-function openNative(path: string): NativeDatabase {
-  engine ??= loadEngine();
-  return new engine(path);
+interface Engine {
+  readonly Database: new (path: string) => NativeDatabase;
+  /** The arguments that bind `values` by position. */
+  bind(values: SqlValue[]): unknown[];
 }
 
-function loadEngine(): Constructor {
-  const builtin = process.getBuiltinModule("node:sqlite") as { DatabaseSync: Constructor } | undefined;
-  return builtin?.DatabaseSync ?? (createRequire(import.meta.url)("libsql") as Constructor);
+let loaded: Engine | undefined;
+
+function engine(): Engine {
+  loaded ??= loadEngine();
+  return loaded;
+}
+
+function loadEngine(): Engine {
+  const builtin = process.getBuiltinModule("node:sqlite") as { DatabaseSync: Engine["Database"] } | undefined;
+  if (builtin !== undefined) return { Database: builtin.DatabaseSync, bind: (values) => values };
+  // libsql takes a single object (a blob, null) for named parameters: an array is always positional.
+  const Database = createRequire(import.meta.url)("libsql") as Engine["Database"];
+  return { Database, bind: (values) => [values] };
 }
 
 function wrap(native: NativeDatabase, path: string): Sqlite {
@@ -127,16 +134,20 @@ function rollBack(native: NativeDatabase): void {
 }
 
 function wrapStatement(native: NativeStatement, guarded: <T>(work: () => T) => T): Statement {
+  const bind = (values: SqlValue[]) => {
+    for (const value of values) if (typeof value === "string" && value.includes("\0")) throw nulInText(value);
+    return engine().bind(values);
+  };
   return {
-    run: (...values) => guarded(() => ({ changes: Number(native.run(...values).changes) })),
+    run: (...values) => guarded(() => ({ changes: Number(native.run(...bind(values)).changes) })),
     get: <Row>(...values: SqlValue[]) =>
       guarded(() => {
-        const row = native.get(...values);
+        const row = native.get(...bind(values));
         return row === undefined ? undefined : (plain(row) as Row);
       }),
-    all: <Row>(...values: SqlValue[]) => guarded(() => native.all(...values).map(plain) as Row[]),
+    all: <Row>(...values: SqlValue[]) => guarded(() => native.all(...bind(values)).map(plain) as Row[]),
     *iterate<Row>(...values: SqlValue[]) {
-      const rows = guarded(() => native.iterate(...values));
+      const rows = guarded(() => native.iterate(...bind(values)));
       for (;;) {
         const step = guarded(() => rows.next());
         if (step.done === true) return;
@@ -146,10 +157,22 @@ function wrapStatement(native: NativeStatement, guarded: <T>(work: () => T) => T
   };
 }
 
-/** libsql adds `_metadata` to rows, node:sqlite makes objects without a prototype: neither may reach a digest. */
+/** A row as a plain object. libsql adds `_metadata` and gives some blobs as ArrayBuffer, node:sqlite leaves out the
+ *  prototype: none of this may show. */
 function plain(row: object): object {
   const { _metadata, ...columns } = row as Record<string, unknown>;
+  for (const name in columns) {
+    const value = columns[name];
+    if (value instanceof ArrayBuffer) columns[name] = new Uint8Array(value);
+    else if (Buffer.isBuffer(value))
+      columns[name] = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  }
   return columns;
+}
+
+/** libsql would cut the text there without a word. */
+function nulInText(value: string): Error {
+  return new Error(`text with a NUL character cannot be stored: ${JSON.stringify(value.slice(0, 80))}`);
 }
 
 function sqliteError(path: string, cause: unknown): RollbookError {

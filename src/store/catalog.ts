@@ -1,0 +1,165 @@
+/** A SQLite index over a book: which records there are, where their bytes stand, what refers to what.
+ *  In: the packs and a KindGuide. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
+ *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
+import { existsSync } from "node:fs";
+import { digestFromBytes, digestToBytes } from "../base/digest.ts";
+import type { Digest, Json } from "../base/index.ts";
+import type { Location } from "./blob-store.ts";
+import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
+import { type CatalogGuide, type SyncReport, syncCatalog } from "./catalog-sync.ts";
+import { largePath } from "./large-files.ts";
+import { type BookPaths, bookPaths } from "./pack-names.ts";
+import { isCorrupt, type Sqlite } from "./sqlite.ts";
+
+export interface Catalog {
+  /** Brings the catalog up to date with the packs. */
+  sync(): Promise<SyncReport>;
+  /** Throws all rows away and reads the whole book. */
+  rebuild(): Promise<SyncReport>;
+  /** Records in the order of kind, family, id and digest. */
+  records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
+  record(digest: Digest): CatalogRecord | undefined;
+  /** One place of the blob's bytes; the book reads and checks them. */
+  locate(digest: Digest): Location | undefined;
+  referencesOf(digest: Digest): Digest[];
+  referrersOf(digest: Digest): Digest[];
+  /** Blobs as stored, copies included, by kind. */
+  totals(): KindTotal[];
+  close(): void;
+}
+
+export interface RecordFilter {
+  readonly kind?: string;
+  readonly family?: string;
+  readonly id?: string;
+}
+
+export interface CatalogRecord {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly id?: string;
+  readonly family?: string;
+  readonly fields: Json;
+}
+
+export interface KindTotal {
+  readonly kind: string;
+  readonly blobs: number;
+  readonly bytes: number;
+}
+
+/** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
+export function openCatalog(root: string, guide: CatalogGuide): Catalog {
+  return new SqliteCatalog(bookPaths(root), guide);
+}
+
+class SqliteCatalog implements Catalog {
+  readonly #paths: BookPaths;
+  readonly #guide: CatalogGuide;
+  #db: Sqlite;
+
+  constructor(paths: BookPaths, guide: CatalogGuide) {
+    this.#paths = paths;
+    this.#guide = guide;
+    this.#db = openCatalogDatabase(paths.catalog);
+  }
+
+  async sync(): Promise<SyncReport> {
+    try {
+      return await syncCatalog(this.#db, this.#paths, this.#guide);
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      this.#startOver();
+      return syncCatalog(this.#db, this.#paths, this.#guide);
+    }
+  }
+
+  async rebuild(): Promise<SyncReport> {
+    try {
+      this.#db.transaction(() => clearCatalog(this.#db));
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      this.#startOver();
+    }
+    return this.sync();
+  }
+
+  *records({ kind, family, id }: RecordFilter = {}): IterableIterator<CatalogRecord> {
+    const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
+    const where = wanted.length === 0 ? "" : `WHERE ${wanted.map(([name]) => `${name} = ?`).join(" AND ")}`;
+    const query = this.#db.prepare(`SELECT * FROM records ${where} ORDER BY kind, family, id, digest`);
+    for (const row of query.iterate<RecordRow>(...wanted.map(([, value]) => value!))) yield recordOf(row);
+  }
+
+  record(digest: Digest): CatalogRecord | undefined {
+    const query = this.#db.prepare("SELECT * FROM records WHERE digest = ?");
+    const row = query.get<RecordRow>(digestToBytes(digest));
+    return row === undefined ? undefined : recordOf(row);
+  }
+
+  locate(digest: Digest): Location | undefined {
+    const query = this.#db.prepare(`SELECT packs.pack, kind, large, offset, length
+      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ? ORDER BY packs.pack, entry LIMIT 1`);
+    const row = query.get<LocationRow>(digestToBytes(digest));
+    if (row === undefined) return undefined;
+    const { pack, kind, large, offset, length } = row;
+    if (large === 1) return { file: largePath(pack, { digest, kind }), offset, length };
+    const isOpen = existsSync(this.#paths.openPack(pack));
+    return { file: `packs/${pack}.${isOpen ? "open" : "pack"}`, offset, length };
+  }
+
+  referencesOf(digest: Digest): Digest[] {
+    return this.#linked("SELECT target AS digest FROM refs WHERE source = ? ORDER BY target", digest);
+  }
+
+  referrersOf(digest: Digest): Digest[] {
+    return this.#linked("SELECT source AS digest FROM refs WHERE target = ? ORDER BY source", digest);
+  }
+
+  totals(): KindTotal[] {
+    const query =
+      "SELECT kind, count(*) AS blobs, sum(length) AS bytes FROM blobs GROUP BY kind ORDER BY kind";
+    return this.#db.prepare(query).all<KindTotal>();
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #linked(query: string, digest: Digest): Digest[] {
+    const rows = this.#db.prepare(query).all<{ digest: Uint8Array }>(digestToBytes(digest));
+    return rows.map((row) => digestFromBytes(row.digest));
+  }
+
+  #startOver(): void {
+    this.#db.close();
+    removeCatalogDatabase(this.#paths.catalog);
+    this.#db = openCatalogDatabase(this.#paths.catalog);
+  }
+}
+
+interface RecordRow {
+  readonly digest: Uint8Array;
+  readonly kind: string;
+  readonly id: string | null;
+  readonly family: string | null;
+  readonly fields: string;
+}
+
+interface LocationRow {
+  readonly pack: string;
+  readonly kind: string;
+  readonly large: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+function recordOf(row: RecordRow): CatalogRecord {
+  return {
+    digest: digestFromBytes(row.digest),
+    kind: row.kind,
+    ...(row.id === null ? {} : { id: row.id }),
+    ...(row.family === null ? {} : { family: row.family }),
+    fields: JSON.parse(row.fields) as Json,
+  };
+}
