@@ -9,7 +9,7 @@ import { RollbookError, reasonOf } from "../../../base/errors.ts";
 import { OutputBuffer } from "../output.ts";
 import { CLEAN_ENV, type Engine, type ExecResult, type Slot, type Task, type Threat } from "../sandbox.ts";
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
-import { wasm } from "./wasm.ts";
+import { type WasmModule, wasm } from "./wasm.ts";
 
 /** Processes, signals and privileges do not exist here, so there is nothing to hold against. */
 const COVERS: readonly Threat[] = [
@@ -36,10 +36,10 @@ export async function openQuickjs(): Promise<Engine> {
 }
 
 class QuickjsSlot implements Slot {
-  readonly #wasmModule: WebAssembly.Module;
+  readonly #wasmModule: WasmModule;
   #worker: Worker | undefined;
 
-  constructor(wasmModule: WebAssembly.Module) {
+  constructor(wasmModule: WasmModule) {
     this.#wasmModule = wasmModule;
   }
 
@@ -120,7 +120,7 @@ const SIGNAL: Readonly<Record<GuestEnd["why"], string>> = {
   crash: "SIGABRT",
 };
 
-async function startWorker(wasmModule: WebAssembly.Module): Promise<Worker> {
+async function startWorker(wasmModule: WasmModule): Promise<Worker> {
   const options = {
     env: {},
     workerData: { wasmModule },

@@ -14,7 +14,7 @@ import { floodBytes } from "../output.ts";
 import { absolute, FileTree } from "./file-tree.ts";
 import { FS_MODULE, PRELUDE } from "./guest.ts";
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
-import { wasm } from "./wasm.ts";
+import { type WasmModule, wasm } from "./wasm.ts";
 
 // The package is typed for CommonJS, where the default export sits one level deeper.
 const variant = releaseSync as unknown as QuickJSSyncVariant;
@@ -28,7 +28,7 @@ const UNSETTLED = 13;
 
 export async function runGuest(
   task: GuestTask,
-  wasmModule: WebAssembly.Module,
+  wasmModule: WasmModule,
   send: (message: FromWorker) => void,
 ): Promise<GuestEnd> {
   const maximum = Math.max(INITIAL_PAGES, Math.floor(task.limits.memoryBytes / PAGE));

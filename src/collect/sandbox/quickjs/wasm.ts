@@ -1,6 +1,13 @@
-/** The two constructors of WebAssembly used here, typed: the compiler's library for Node has its types only. */
+/** The parts of WebAssembly used here, typed: the types for Node alone have none, and those for browsers do not belong
+ *  in this package. */
+
+/** A compiled WebAssembly.Module. */
+export interface WasmModule {
+  readonly [Symbol.toStringTag]: "WebAssembly.Module";
+}
+
 interface WasmApi {
-  compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
+  compile(bytes: Uint8Array): Promise<WasmModule>;
   Memory: new (descriptor: { initial: number; maximum: number }) => { readonly buffer: ArrayBuffer };
 }
 
