@@ -1,13 +1,19 @@
-/** Seals rollouts durably: many at once, one signature and one fsync for all that wait.
+/** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
  *  A commit starts as soon as the one before it ends; there is no timer to wait for. */
 import type { Digest } from "../base/digest.ts";
 import type { Signer } from "../contract/attestation.ts";
-import type { SealedRollout } from "../contract/rollout-draft.ts";
+import type { SealedBlob } from "../contract/rollout-draft.ts";
 import type { BlobStore } from "./blob-store.ts";
+
+/** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
+export interface Sealable {
+  readonly envelope: { readonly digest: Digest };
+  readonly blobs: readonly SealedBlob[];
+}
 
 export interface Sealer {
   /** Resolves when the rollout, and its signature if there is a signer, survive a crash. */
-  add(rollout: SealedRollout): Promise<void>;
+  add(rollout: Sealable): Promise<void>;
 }
 
 /** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
