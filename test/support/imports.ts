@@ -38,7 +38,7 @@ export function readSources(root: string): Sources {
 export function importsOf(source: string): string[] {
   const code = source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
   const pattern =
-    /\b(?:import|export)\b[^"'`;()]*?\bfrom\s*["']([^"']+)["']|\bimport\s*\(?\s*["']([^"']+)["']/g;
+    /\b(?:import|export)\b[^"'`;()]*?\bfrom\s*["']([^"']+)["']|(?<!["'])\bimport\s*\(?\s*["']([^"']+)["']/g;
   return [...code.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
 }
 

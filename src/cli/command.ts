@@ -1,0 +1,54 @@
+/** How commands are declared: every one has --json, those on a book have --book, all end their help with examples. */
+import { type Command, InvalidArgumentError } from "commander";
+import type { Io } from "./io.ts";
+
+export interface CommandContext {
+  readonly io: Io;
+}
+
+/** A command under `parent`. `examples` stand at the end of its help and run as they are. */
+export function addCommand(
+  parent: Command,
+  usage: string,
+  options: { summary: string; description?: string; examples: readonly string[]; book?: boolean },
+): Command {
+  const command = parent
+    .command(usage)
+    .summary(options.summary)
+    .description(options.description ?? `${options.summary[0]!.toUpperCase()}${options.summary.slice(1)}.`);
+  if (options.book !== false)
+    command.option("--book <dir>", "the book's directory (default: $ROLLBOOK_BOOK, else .rollbook)");
+  return withExamples(command.option("--json", "print JSON instead of text"), options.examples);
+}
+
+/** A group of commands: `rollbook batch`. */
+export function addGroup(
+  parent: Command,
+  name: string,
+  options: { summary: string; examples: readonly string[] },
+): Command {
+  const group = parent
+    .command(name)
+    .summary(options.summary)
+    .description(`${options.summary[0]!.toUpperCase()}${options.summary.slice(1)}.`);
+  return withExamples(group, options.examples);
+}
+
+export function withExamples(command: Command, examples: readonly string[]): Command {
+  const title = examples.length === 1 ? "Example" : "Examples";
+  return command.addHelpText("after", `\n${title}:\n${examples.map((each) => `  ${each}`).join("\n")}`);
+}
+
+/** Flag values. Commander turns the error into wrong usage. */
+export function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
+    throw new InvalidArgumentError("It must be a whole number.");
+  return value;
+}
+
+export function seedNumber(text: string): bigint {
+  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 1n << 64n)
+    throw new InvalidArgumentError("It must be a whole number below 2^64.");
+  return BigInt(text);
+}

@@ -1,0 +1,117 @@
+/** `rollbook artifact import`: seals and signs what files and pipes hold. */
+import { type Command, Option } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import type { LogprobKind } from "../../contract/index.ts";
+import { indexBook } from "../book-index.ts";
+import { addCommand } from "../command.ts";
+import { type ImportSummary, importFiles } from "../import/import-files.ts";
+import { openSource, type Source, spool } from "../import/read-items.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, withBook } from "../open-book.ts";
+import { jsonLine, plural, renderError } from "../output.ts";
+
+interface ImportFlags extends BookFlags {
+  strict?: true;
+  sign: boolean;
+  logprobKind?: LogprobKind;
+  dataSource?: "real" | "synthetic";
+  json?: true;
+}
+
+/** Errors past this many are counted, not printed. */
+const MOST_ERRORS = 100;
+
+export function addImport(artifact: Command, io: Io): void {
+  addCommand(artifact, "import", {
+    summary: "seal and sign records from JSON or JSON Lines",
+    description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
+assignments, verdicts, releases, feedback and other records by their schema, and psionic-v1 artifacts.
+What is in the book already is recognised by digest. A bad line is reported with file and line and costs itself only.`,
+    examples: [
+      "rollbook artifact import rollouts.jsonl",
+      "rollbook artifact show r-0001 --json | rollbook artifact import -",
+    ],
+  })
+    .argument("<file...>", "files to read; - is standard input")
+    .option("--strict", "write nothing at all if one line is bad")
+    .option("--no-sign", "do not sign, even if there is a key")
+    .addOption(
+      new Option("--logprob-kind <kind>", "what psionic-v1 logprobs are").choices(["sampling", "model"]),
+    )
+    .addOption(new Option("--data-source <source>", "what psionic-v1 data is").choices(["real", "synthetic"]))
+    .action((files: string[], flags: ImportFlags) => runImport(io, files, flags));
+}
+
+async function runImport(io: Io, files: readonly string[], flags: ImportFlags): Promise<void> {
+  const opened: Source[] = [];
+  for (const file of files) opened.push(await openSource(io, file));
+  const spooled = flags.strict
+    ? await Promise.all(opened.map((each) => (each.name === "<stdin>" ? spool(each) : each)))
+    : opened;
+  try {
+    await importInto(io, spooled, flags);
+  } finally {
+    for (const source of spooled)
+      if ("dispose" in source) await (source as Awaited<ReturnType<typeof spool>>).dispose();
+  }
+}
+
+async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags): Promise<void> {
+  const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
+  const errors: RollbookError[] = [];
+  let more = 0;
+  const summary = await withBook(io, { ...flags, mode: "write" }, async (book) =>
+    importFiles(sources, {
+      book,
+      index: await indexBook(book),
+      signer,
+      answers: { logprobKind: flags.logprobKind, dataSource: flags.dataSource },
+      strict: flags.strict === true,
+      onRefusal(error) {
+        if (errors.length >= MOST_ERRORS) more++;
+        else {
+          errors.push(error);
+          if (!flags.json) io.err(renderError(error, { json: false, debug: false }));
+        }
+      },
+      onProgress: progressOn(io),
+    }),
+  );
+  if (more > 0 && !flags.json) io.err(`… and ${plural(more, "error")} more\n`);
+  if (flags.json)
+    io.out(
+      jsonLine({
+        ...summary,
+        signedBy: signer?.publicKey ?? null,
+        errors: errors.map((each) => each.toJSON()),
+      }),
+    );
+  else {
+    io.out(`${summaryText(summary)}\n`);
+    if (flags.sign && signer === undefined)
+      io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
+  }
+  if (summary.refused > 0) throw refusedError(summary, flags.strict === true);
+}
+
+function summaryText({ imported, already, refused }: ImportSummary): string {
+  return `${imported} imported, ${already} already there, ${refused} refused`;
+}
+
+function refusedError(summary: ImportSummary, strict: boolean): RollbookError {
+  const rest = strict
+    ? "Nothing was written, because of --strict."
+    : "The others are in the book; mend these and import again.";
+  return new RollbookError(
+    "import-refused",
+    { ...summary },
+    `${plural(summary.refused, "record")} refused. ${rest}`,
+  );
+}
+
+function progressOn(io: Io): (items: number) => void {
+  return (items) => {
+    if (io.live && items % 1000 === 0) io.err(`\r${plural(items, "record")} read`);
+  };
+}

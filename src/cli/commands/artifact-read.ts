@@ -1,0 +1,136 @@
+/** `rollbook artifact ls` and `rollbook artifact show`. */
+import type { Command } from "commander";
+import type { Digest } from "../../base/index.ts";
+import {
+  Attestation,
+  Feedback,
+  inlineRollout,
+  Release,
+  RolloutContent,
+  RolloutEnvelope,
+  Verdict,
+} from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import { type BookIndex, indexBook } from "../book-index.ts";
+import { addCommand, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withBook } from "../open-book.ts";
+import { figure, jsonLine } from "../output.ts";
+import { readRecord } from "../read-record.ts";
+import { type Artifact, artifactsOf, resolveArtifact } from "../resolve.ts";
+import {
+  type ArtifactDetails,
+  artifactRow,
+  renderArtifact,
+  renderArtifacts,
+} from "../views/artifact-view.ts";
+
+interface ListFlags extends BookFlags {
+  family?: string;
+  group?: string;
+  task?: string;
+  ending?: string;
+  limit?: number;
+  json?: true;
+}
+
+export function addList(artifact: Command, io: Io): void {
+  addCommand(artifact, "ls", {
+    summary: "list the rollouts of the book",
+    examples: ["rollbook artifact ls", "rollbook artifact ls --ending failed --json"],
+  })
+    .option("--family <family>", "only rollouts with a stream of this policy family")
+    .option("--group <group>", "only this group")
+    .option("--task <task>", "only this task")
+    .option("--ending <ending>", "only this ending: terminal, truncated, cancelled, failed, failed-agent, …")
+    .option("--limit <n>", "at most this many", wholeNumber)
+    .action(async (flags: ListFlags) => {
+      const all = await withBook(io, flags, async (book) => artifactsOf(await indexBook(book)));
+      const found = all.filter((each) => matches(each, flags)).slice(0, flags.limit);
+      if (flags.json) for (const each of found) io.out(jsonLine(artifactRow(each)));
+      else if (found.length > 0) io.out(renderArtifacts(found));
+      else
+        io.err(
+          all.length === 0
+            ? "the book holds no rollout yet: `rollbook artifact import` brings some\n"
+            : "no rollout fits these filters\n",
+        );
+    });
+}
+
+function matches({ content: { fields } }: Artifact, flags: ListFlags): boolean {
+  const ending = String(fields.ending);
+  return (
+    (flags.family === undefined || (fields.families as string[]).includes(flags.family)) &&
+    (flags.group === undefined || fields.group === flags.group) &&
+    (flags.task === undefined || fields.task === flags.task) &&
+    (flags.ending === undefined || ending === flags.ending || ending.startsWith(`${flags.ending}-`))
+  );
+}
+
+export function addShow(artifact: Command, io: Io): void {
+  addCommand(artifact, "show", {
+    summary: "show one rollout",
+    description: "Show one rollout. With --json it is printed in the exchange form, which import reads back.",
+    examples: ["rollbook artifact show r-0001", "rollbook artifact show r-0001 --json > r-0001.json"],
+  })
+    .argument("<artifact>", "rollout id, digest, or the first digits of one")
+    .action(async (name: string, flags: BookFlags & { json?: true }) => {
+      await withBook(io, flags, async (book) => {
+        const index = await indexBook(book);
+        const artifact = resolveArtifact(index, name);
+        if (!flags.json) {
+          io.out(renderArtifact(await readDetails(book, index, artifact)));
+          return;
+        }
+        const { content, envelopes } = artifact;
+        const pair = { content: content.digest, envelope: envelopes[0]! };
+        io.out(jsonLine(await inlineRollout((digest) => book.get(digest), pair)));
+      });
+    });
+}
+
+async function readDetails(
+  store: Pick<BlobStore, "get">,
+  index: BookIndex,
+  artifact: Artifact,
+): Promise<ArtifactDetails> {
+  const { content, envelopes } = artifact;
+  return {
+    contentDigest: content.digest,
+    content: await readRecord(store, RolloutContent, content.digest),
+    envelopes: await Promise.all(
+      envelopes.map(async (digest) => ({
+        digest,
+        envelope: await readRecord(store, RolloutEnvelope, digest),
+        signers: await signersOfEnvelope(store, index, digest),
+      })),
+    ),
+    about: sayings(index, content.digest),
+  };
+}
+
+async function signersOfEnvelope(
+  store: Pick<BlobStore, "get">,
+  index: BookIndex,
+  envelope: Digest,
+): Promise<string[]> {
+  const signers = new Set<string>();
+  for (const digest of index.attestationsOf(envelope))
+    signers.add((await readRecord(store, Attestation, digest)).signer);
+  return [...signers].sort();
+}
+
+function sayings(index: BookIndex, content: Digest): string[] {
+  const about = (kind: string) => index.ofKind(kind).filter(({ fields }) => fields.subject === content);
+  return [
+    ...about(Feedback.kind).map(
+      ({ fields }) => `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`,
+    ),
+    ...about(Verdict.kind).map(
+      ({ fields }) =>
+        `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`,
+    ),
+    ...about(Release.kind).map(({ fields }) => `release      by ${fields.by}: ${fields.reason}`),
+  ];
+}

@@ -1,0 +1,18 @@
+/** `rollbook artifact`: records in, records out. */
+import type { Command } from "commander";
+import { addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { addImport } from "./artifact-import.ts";
+import { addList, addShow } from "./artifact-read.ts";
+import { addArtifactVerify } from "./verify.ts";
+
+export function addArtifact(program: Command, io: Io): void {
+  const artifact = addGroup(program, "artifact", {
+    summary: "import, list, show and verify rollouts",
+    examples: ["rollbook artifact import rollouts.jsonl", "rollbook artifact ls"],
+  });
+  addImport(artifact, io);
+  addList(artifact, io);
+  addShow(artifact, io);
+  addArtifactVerify(artifact, io);
+}

@@ -1,0 +1,211 @@
+/** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
+import { type Command, Option } from "commander";
+import { type Id, parseId } from "../../base/ids.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  type AdvantageMethod,
+  type BatchOptions,
+  encodeWire,
+  LossLedger,
+  PolicyRevisionLineage,
+  TrainerBatch,
+} from "../../contract/index.ts";
+import { diffBatches } from "../../keep/batch/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import { assembleInBook } from "../assemble-in-book.ts";
+import { indexBook } from "../book-index.ts";
+import { addCommand, addGroup, seedNumber, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, withBook } from "../open-book.ts";
+import { figure, jsonLine, short, table } from "../output.ts";
+import { readRecord } from "../read-record.ts";
+import { artifactsOf, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
+import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
+import { addBatchVerify } from "./verify.ts";
+
+export function addBatch(program: Command, io: Io): void {
+  const batch = addGroup(program, "batch", {
+    summary: "cut trainer batches, show, compare and verify them",
+    examples: ["rollbook batch assemble --target policy-r3 --level token", "rollbook batch show"],
+  });
+  addAssemble(batch, io);
+  addShow(batch, io);
+  addDiff(batch, io);
+  addBatchVerify(batch, io);
+}
+
+interface AssembleFlags extends BookFlags {
+  target: string;
+  level: "token" | "step";
+  family?: string;
+  advantage?: AdvantageMethod;
+  seed: bigint;
+  feedback?: string;
+  requireVerdict?: true;
+  maxLength?: number;
+  artifact?: string[];
+  json?: true;
+}
+
+function addAssemble(batch: Command, io: Io): void {
+  addCommand(batch, "assemble", {
+    summary: "cut a batch from the artifacts of the book",
+    description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
+has been said about them, the target, the options and the seed; the order in which they arrived leaves no trace.`,
+    examples: [
+      "rollbook batch assemble --target policy-r3 --level token",
+      "rollbook batch assemble --target router-r2 --level step --family router --seed 7",
+    ],
+  })
+    .requiredOption("--target <revision>", "the policy revision to improve: id, digest, or first digits")
+    .addOption(
+      new Option("--level <level>", "which streams").choices(["token", "step"]).makeOptionMandatory(),
+    )
+    .option("--family <family>", "the policy family (default: the target's; a mix is refused)")
+    .addOption(
+      new Option("--advantage <method>", "how advantages come about (default: mean-std)").choices([
+        "mean-std",
+        "leave-one-out",
+        "claimed",
+        "none",
+      ]),
+    )
+    .option("--seed <n>", "fixes the order of rows", seedNumber, 0n)
+    .option("--feedback <name>", "add late feedback of this name to the rewards")
+    .option("--require-verdict", "leave out what no validator has accepted")
+    .option("--max-length <n>", "leave out longer streams", wholeNumber)
+    .option("--artifact <id...>", "only these artifacts")
+    .action((flags: AssembleFlags) => runAssemble(io, flags));
+}
+
+async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
+  await withBook(io, { ...flags, mode: "write" }, async (book) => {
+    const index = await indexBook(book);
+    const target = resolveRevision(index, flags.target, flags.family);
+    const artifacts = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? artifactsOf(index);
+    const batch = await assembleInBook({
+      store: book,
+      index,
+      artifacts,
+      target: target.digest,
+      selection: {
+        level: flags.level,
+        ...(flags.family === undefined ? {} : { family: idFlag("--family", flags.family) }),
+      },
+      options: optionsOf(flags),
+      seed: flags.seed,
+      signer: loadSigner(keyringOf(io)),
+      onProgress(done, total) {
+        if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);
+      },
+    });
+    if (io.live) io.err("\n");
+    printBatch(io, flags, await readDetails(book, batch.digest));
+  });
+}
+
+function optionsOf(flags: AssembleFlags): Partial<BatchOptions> {
+  return {
+    ...(flags.advantage === undefined ? {} : { advantage: flags.advantage }),
+    ...(flags.feedback === undefined ? {} : { feedback: idFlag("--feedback", flags.feedback) }),
+    ...(flags.maxLength === undefined ? {} : { maxLength: flags.maxLength }),
+    requireVerdict: flags.requireVerdict === true,
+  };
+}
+
+function idFlag(flag: string, text: string): Id {
+  return parseId(text, flag);
+}
+
+function addShow(batch: Command, io: Io): void {
+  addCommand(batch, "show", {
+    summary: "show a batch, or list all of them",
+    examples: ["rollbook batch show", "rollbook batch show 3f2a --json"],
+  })
+    .argument("[batch]", "digest, or the first digits of it (default: a list of all)")
+    .action(async (name: string | undefined, flags: BookFlags & { json?: true }) => {
+      await withBook(io, flags, async (book) => {
+        const index = await indexBook(book);
+        if (name !== undefined)
+          return printBatch(io, flags, await readDetails(book, resolveBatch(index, name).digest));
+        const all = index.ofKind(TrainerBatch.kind).map(({ digest }) => digest);
+        await listBatches(io, flags, book, all);
+      });
+    });
+}
+
+async function listBatches(
+  io: Io,
+  flags: { json?: true },
+  store: Pick<BlobStore, "get">,
+  digests: readonly Digest[],
+): Promise<void> {
+  const batches = await Promise.all(
+    digests.map(async (digest) => ({ digest, batch: await readRecord(store, TrainerBatch, digest) })),
+  );
+  if (flags.json) {
+    for (const { digest, batch } of batches) {
+      const { target, selection, seed, totals } = batch;
+      io.out(jsonLine({ digest, target, selection, seed, totals }));
+    }
+  } else if (batches.length === 0)
+    io.err("the book holds no batch yet: `rollbook batch assemble` cuts one\n");
+  else {
+    io.out(
+      table(batches, [
+        { title: "BATCH", cell: ({ digest }) => short(digest) },
+        { title: "TARGET", cell: ({ batch }) => batch.target.id },
+        { title: "FAMILY", cell: ({ batch }) => batch.selection.family },
+        { title: "LEVEL", cell: ({ batch }) => batch.selection.level },
+        { title: "SEED", align: "right", cell: ({ batch }) => String(batch.seed) },
+        { title: "ROWS", align: "right", cell: ({ batch }) => String(batch.totals.rows) },
+        { title: "SAMPLES", align: "right", cell: ({ batch }) => String(batch.totals.samples) },
+        { title: "REWARD", align: "right", cell: ({ batch }) => figure(batch.totals.rewardSum) },
+      ]),
+    );
+  }
+}
+
+function addDiff(batch: Command, io: Io): void {
+  addCommand(batch, "diff", {
+    summary: "say in words how two batches differ, and why",
+    examples: ["rollbook batch diff 3f2a 91bc"],
+  })
+    .argument("<first>", "digest of a batch, or the first digits of it")
+    .argument("<second>", "digest of another")
+    .action(async (first: string, second: string, flags: BookFlags & { json?: true }) => {
+      await withBook(io, flags, async (book) => {
+        const index = await indexBook(book);
+        const [left, right] = [resolveBatch(index, first), resolveBatch(index, second)];
+        const differences = await diffBatches((digest) => book.get(digest), left.digest, right.digest);
+        io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));
+      });
+    });
+}
+
+async function readDetails(store: Pick<BlobStore, "get">, digest: Digest): Promise<BatchDetails> {
+  const batch = await readRecord(store, TrainerBatch, digest);
+  return {
+    digest,
+    batch,
+    lineage: await readRecord(store, PolicyRevisionLineage, batch.lineage),
+    ledger: await readRecord(store, LossLedger, batch.ledger),
+  };
+}
+
+function printBatch(io: Io, flags: { json?: true }, details: BatchDetails): void {
+  if (!flags.json) {
+    io.out(renderBatch(details));
+    return;
+  }
+  const { digest, batch, lineage, ledger } = details;
+  io.out(
+    jsonLine({
+      digest,
+      batch: encodeWire(TrainerBatch, batch),
+      lineage: encodeWire(PolicyRevisionLineage, lineage),
+      ledger: encodeWire(LossLedger, ledger),
+    }),
+  );
+}

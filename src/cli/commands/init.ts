@@ -1,0 +1,25 @@
+/** `rollbook init`: creates a book. */
+import type { Command } from "commander";
+import { openBook } from "../../store/index.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, bookRoot, isBook } from "../open-book.ts";
+import { jsonLine } from "../output.ts";
+
+export function addInit(program: Command, io: Io): void {
+  addCommand(program, "init", {
+    summary: "create a book, the directory that holds everything",
+    description: "Create a book, the directory that holds everything. An existing book is left as it is.",
+    examples: ["rollbook init", "rollbook init --book runs/.rollbook"],
+  }).action(async (flags: BookFlags & { json?: true }) => {
+    const root = bookRoot(io, flags);
+    const created = !isBook(root);
+    const book = await openBook(root, { clock: io.clock });
+    await book.close();
+    if (flags.json) io.out(jsonLine({ book: root, created }));
+    else io.out(`${root}: ${created ? "created" : "is a book already, left as it is"}\n`);
+    if (loadSigner(keyringOf(io)) === undefined)
+      io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
+  });
+}

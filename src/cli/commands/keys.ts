@@ -1,0 +1,76 @@
+/** `rollbook keys`: the key that signs, and the keys whose signatures count. */
+import type { Command } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { createKey, keyringOf, listTrusted, loadSigner, parsePublicKey, trustKey } from "../keyring.ts";
+import { jsonLine } from "../output.ts";
+
+const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+
+export function addKeys(program: Command, io: Io): void {
+  const keys = addGroup(program, "keys", {
+    summary: "the key that signs, and the keys to trust",
+    examples: ["rollbook keys new", "rollbook keys show"],
+  });
+  addNew(keys, io);
+  addShow(keys, io);
+  addTrust(keys, io);
+}
+
+function addNew(keys: Command, io: Io): void {
+  addCommand(keys, "new", {
+    summary: "make an Ed25519 key to sign with",
+    description:
+      "Make an Ed25519 key to sign with, readable by you alone, in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book.",
+    examples: ["rollbook keys new"],
+    book: false,
+  })
+    .option("--force", "replace the key there is; its signatures stay trusted")
+    .action((flags: { force?: true; json?: true }) => {
+      const keyring = keyringOf(io);
+      const { publicKey } = createKey(keyring, { replace: flags.force === true });
+      io.out(flags.json ? jsonLine({ publicKey, path: keyring.keyPath }) : `${publicKey}\n`);
+      if (!flags.json) io.err(`the private key is in ${keyring.keyPath}: keep a copy, give it to nobody\n`);
+    });
+}
+
+function addShow(keys: Command, io: Io): void {
+  addCommand(keys, "show", {
+    summary: "print your public key and the keys you trust",
+    examples: ["rollbook keys show"],
+    book: false,
+  }).action((flags: { json?: true }) => {
+    const keyring = keyringOf(io);
+    const own = loadSigner(keyring)?.publicKey;
+    const trusted = listTrusted(keyring);
+    if (flags.json) {
+      io.out(jsonLine({ publicKey: own ?? null, path: keyring.keyPath, trusted }));
+      return;
+    }
+    if (own === undefined && trusted.length === 0)
+      throw new RollbookError(
+        "no-key",
+        { path: keyring.keyPath },
+        `${keyring.keyPath}: there is no key. Make one with \`rollbook keys new\`.`,
+      );
+    if (own !== undefined) io.out(`${own} your key\n`);
+    for (const { key, name } of trusted) io.out(`${key} ${name}\n`);
+  });
+}
+
+function addTrust(keys: Command, io: Io): void {
+  addCommand(keys, "trust", {
+    summary: "let the signatures of a public key count",
+    examples: [`rollbook keys trust ${EXAMPLE_KEY} worker-1`],
+    book: false,
+  })
+    .argument("<key>", "a public key, ed25519:…")
+    .argument("[name]", "what to call it", "unnamed")
+    .action((key: string, name: string, flags: { json?: true }) => {
+      const keyring = keyringOf(io);
+      const added = trustKey(keyring, { key: parsePublicKey(key), name });
+      if (flags.json) io.out(jsonLine({ key, name, added, path: keyring.trustPath }));
+      else io.out(`${key} ${added ? `is trusted now, in ${keyring.trustPath}` : "was trusted already"}\n`);
+    });
+}

@@ -1,0 +1,145 @@
+/** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
+import type { Command } from "commander";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { RolloutContent } from "../../contract/index.ts";
+import { type VerifyReport, verifyBook, verifyRecord } from "../../keep/verify/index.ts";
+import type { Book } from "../../store/index.ts";
+import { type BookIndex, indexBook } from "../book-index.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, trustedKeys } from "../keyring.ts";
+import { type BookFlags, bookRoot, withBook } from "../open-book.ts";
+import { jsonLine, plural } from "../output.ts";
+import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../resolve.ts";
+import { renderReport } from "../views/verify-view.ts";
+
+interface VerifyFlags extends BookFlags {
+  requireTrusted?: true;
+  json?: true;
+}
+
+const TRUST_FLAG = ["--require-trusted", "fail unless every artifact is signed by a trusted key"] as const;
+
+export function addVerify(program: Command, io: Io): void {
+  addCommand(program, "verify", {
+    summary: "verify the whole book, or one record with everything it rests on",
+    description: `Verify the whole book, or one record with everything it rests on: every digest is recomputed, every reference
+followed, every batch assembled again. The report separates self-consistent from signed by a trusted key.`,
+    examples: ["rollbook verify", "rollbook verify r-0001 --json"],
+  })
+    .argument("[name]", "an id, a digest, or the first digits of one (default: the whole book)")
+    .option(...TRUST_FLAG)
+    .action(async (name: string | undefined, flags: VerifyFlags) => {
+      await withBook(io, flags, async (book) => {
+        if (name === undefined)
+          return judge(io, flags, [
+            { what: `book ${bookRoot(io, flags)}`, report: await wholeBook(io, book) },
+          ]);
+        const index = await indexBook(book);
+        const record = resolveRecord(index, name);
+        const roots =
+          record.kind === RolloutContent.kind
+            ? resolveArtifact(index, record.digest).envelopes
+            : [record.digest];
+        return judge(
+          io,
+          flags,
+          await verifyRoots(
+            io,
+            book,
+            index,
+            roots.map((digest) => ({ what: nameOf(record), digest })),
+          ),
+        );
+      });
+    });
+}
+
+export function addArtifactVerify(artifact: Command, io: Io): void {
+  addCommand(artifact, "verify", {
+    summary: "verify rollouts with everything they rest on",
+    examples: ["rollbook artifact verify", "rollbook artifact verify r-0001"],
+  })
+    .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
+    .option(...TRUST_FLAG)
+    .action(async (names: string[], flags: VerifyFlags) => {
+      await withBook(io, flags, async (book) => {
+        const index = await indexBook(book);
+        const chosen =
+          names.length === 0 ? artifactsOf(index) : names.map((name) => resolveArtifact(index, name));
+        const roots = chosen.flatMap(({ content, envelopes }) =>
+          envelopes.map((digest) => ({ what: nameOf(content), digest })),
+        );
+        judge(io, flags, await verifyRoots(io, book, index, roots));
+      });
+    });
+}
+
+export function addBatchVerify(batch: Command, io: Io): void {
+  addCommand(batch, "verify", {
+    summary: "assemble a batch again from its manifest and compare",
+    examples: ["rollbook batch verify 3f2a"],
+  })
+    .argument("<batch...>", "digests of batches, or the first digits of them")
+    .option(...TRUST_FLAG)
+    .action(async (names: string[], flags: VerifyFlags) => {
+      await withBook(io, flags, async (book) => {
+        const index = await indexBook(book);
+        const roots = names
+          .map((name) => resolveBatch(index, name))
+          .map((record) => ({ what: nameOf(record), digest: record.digest }));
+        judge(io, flags, await verifyRoots(io, book, index, roots));
+      });
+    });
+}
+
+interface Verified {
+  readonly what: string;
+  readonly digest?: Digest;
+  readonly report: VerifyReport;
+}
+
+async function wholeBook(io: Io, book: Book): Promise<VerifyReport> {
+  let next = 0;
+  const onProgress = (bytes: number) => {
+    if (!io.live || bytes < next) return;
+    next = bytes + 64 * 1024 ** 2;
+    io.err(`\r${plural(Math.round(bytes / 1024 ** 2), "MiB")} read`);
+  };
+  return verifyBook(book, { trustedKeys: trustedKeys(keyringOf(io)).keys(), onProgress });
+}
+
+async function verifyRoots(
+  io: Io,
+  book: Book,
+  index: BookIndex,
+  roots: readonly { what: string; digest: Digest }[],
+): Promise<Verified[]> {
+  const keys = [...trustedKeys(keyringOf(io)).keys()];
+  const verified: Verified[] = [];
+  for (const { what, digest } of roots) {
+    const options = { trustedKeys: keys, attestationsOf: (subject: Digest) => index.attestationsOf(subject) };
+    verified.push({ what, digest, report: await verifyRecord(book, digest, options) });
+  }
+  return verified;
+}
+
+/** Prints the reports and fails if one of them is bad. */
+function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
+  const names = trustedKeys(keyringOf(io));
+  for (const { what, digest, report } of all)
+    io.out(flags.json ? jsonLine({ what, digest, ...report }) : renderReport(what, report, names));
+  const broken = all.filter(({ report }) => !report.ok);
+  if (broken.length > 0) {
+    const problems = broken.reduce((sum, { report }) => sum + report.problems.length, 0);
+    const remedy = "Restore the named files from a copy, or import the records again.";
+    throw new RollbookError("not-verified", { problems }, `${plural(problems, "problem")} found. ${remedy}`);
+  }
+  const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
+  if (flags.requireTrusted && untrusted > 0)
+    throw new RollbookError(
+      "not-trusted",
+      { untrusted },
+      `${plural(untrusted, "artifact")} without a signature of a trusted key. Trust the signer with \`rollbook keys trust\`.`,
+    );
+}

@@ -1,0 +1,53 @@
+/** The demo: a small real loop, scene by scene. In: a directory and a seed. Out: what each scene showed.
+ *  Digests of content are the same on every run with one seed; only the key, and so the signatures, are new. */
+import { manualClock } from "../../base/index.ts";
+import { newKeyPem, signerFromPem } from "../../contract/index.ts";
+import { openBook } from "../../store/index.ts";
+import { batchScene, orderScene } from "./batch-scene.ts";
+import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
+import { laterScene } from "./later-scene.ts";
+import type { Scene, SceneResult, Stage } from "./stage.ts";
+import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
+import { makeWorld } from "./world.ts";
+
+const SCENES: readonly Scene[] = [
+  revisionsScene,
+  rolloutsScene,
+  laterScene,
+  batchScene,
+  orderScene,
+  verifyScene,
+  tamperScene,
+  refusalScene,
+];
+
+export interface DemoOptions {
+  readonly root: string;
+  readonly scratch: string;
+  readonly seed: bigint;
+  readonly onScene: (scene: SceneResult & { title: string; number: number }) => void;
+}
+
+/** The public key that signed. */
+export async function runDemo({ root, scratch, seed, onScene }: DemoOptions): Promise<string> {
+  const clock = manualClock(1_700_000_000_000);
+  const signer = signerFromPem(newKeyPem());
+  const book = await openBook(root, { clock });
+  try {
+    const stage: Stage = {
+      book,
+      clock,
+      scratch,
+      signer,
+      seed,
+      world: makeWorld(seed),
+      rollouts: [],
+      batches: [],
+    };
+    for (const [i, scene] of SCENES.entries())
+      onScene({ title: scene.title, number: i + 1, ...(await scene.play(stage)) });
+    return signer.publicKey;
+  } finally {
+    await book.close();
+  }
+}

@@ -1,0 +1,29 @@
+/** What the scenes of the demo share: a book, a key, the world, and what earlier scenes have made. */
+import type { Clock } from "../../base/index.ts";
+import type { Sealed, SealedRollout, Signer, TrainerBatch } from "../../contract/index.ts";
+import type { Book } from "../../store/index.ts";
+import type { World } from "./world.ts";
+
+export interface Stage {
+  readonly book: Book;
+  readonly clock: Clock;
+  /** An empty directory for copies. */
+  readonly scratch: string;
+  readonly signer: Signer;
+  readonly seed: bigint;
+  readonly world: World;
+  readonly rollouts: SealedRollout[];
+  readonly batches: Sealed<TrainerBatch>[];
+}
+
+export interface SceneResult {
+  readonly lines: readonly string[];
+  /** What has been shown, in one sentence. */
+  readonly proved: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Scene {
+  readonly title: string;
+  play(stage: Stage): Promise<SceneResult>;
+}

@@ -1,0 +1,135 @@
+/** Turns one JSON value into sealed records: rollout drafts, other records by their schema, psionic-v1 artifacts.
+ *  In: a value. Out: blobs in writing order. Pure; knows nothing of the book. */
+import type { Digest, Json } from "../../base/index.ts";
+import { RollbookError } from "../../base/index.ts";
+import type { WideJson } from "../../base/parse-json.ts";
+import {
+  Assignment,
+  Attestation,
+  checkAttestation,
+  decodeWire,
+  EnvironmentPackage,
+  Feedback,
+  fromPsionicArtifact,
+  fromPsionicRevision,
+  type LogprobKind,
+  PolicyRevision,
+  parseRolloutDraft,
+  Receipt,
+  type RecordType,
+  Release,
+  type RolloutContent,
+  RolloutDraft,
+  type Sealed,
+  type SealedBlob,
+  seal,
+  sealRollout,
+  Task,
+  Verdict,
+} from "../../contract/index.ts";
+import { checkPsionicArtifact, decodePsionic } from "../../contract/psionic/artifact.ts";
+import { psionicArtifact, psionicRevision } from "../../contract/psionic/schema.ts";
+import { refuse } from "../../contract/refusal.ts";
+
+/** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
+const IMPORTABLE = [
+  PolicyRevision,
+  EnvironmentPackage,
+  Task,
+  Assignment,
+  Feedback,
+  Verdict,
+  Release,
+  Receipt,
+  Attestation,
+] as unknown as readonly RecordType[];
+
+export const IMPORTABLE_KINDS: readonly string[] = [
+  RolloutDraft.kind,
+  ...IMPORTABLE.map((type) => type.kind),
+];
+
+export interface Prepared {
+  /** The record that stands for the whole: an envelope, or the record itself. */
+  readonly root: Digest;
+  /** Sealed records whose references the book must hold. */
+  readonly records: readonly Sealed<unknown>[];
+  readonly content?: Sealed<RolloutContent>;
+  readonly blobs: readonly SealedBlob[];
+}
+
+/** What psionic-v1 does not say and whoever imports it must. */
+export interface PsionicAnswers {
+  readonly logprobKind?: LogprobKind | undefined;
+  readonly dataSource?: "real" | "synthetic" | undefined;
+}
+
+/** Usually one; a psionic artifact carries its revision along. */
+export function prepare(
+  item: { where: string; value: Json; wide(): WideJson },
+  answers: PsionicAnswers,
+): Prepared[] {
+  const { where, value } = item;
+  const keys = typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  const kind = (keys as { schema?: unknown }).schema;
+  if (kind === undefined && "artifact_id" in keys) return psionicRollout(item.wide(), where, answers);
+  if (kind === undefined && "policy_family" in keys && "revision_id" in keys)
+    return [
+      fromRecord(
+        seal(PolicyRevision, fromPsionicRevision(decodePsionic(psionicRevision, item.wide(), where))),
+      ),
+    ];
+  if (kind === RolloutDraft.kind) return [named(where, () => fromRollout(parseRolloutDraft(value, where)))];
+  const type = IMPORTABLE.find((each) => each.kind === kind);
+  if (type === undefined) throw unknownKind(kind, where);
+  const record = decodeWire(type, value, where);
+  if (type.kind === Attestation.kind) named(where, () => checkAttestation(record as Attestation));
+  return [fromRecord(seal(type, record as Record<string, unknown>))];
+}
+
+function psionicRollout(value: WideJson, where: string, answers: PsionicAnswers): Prepared[] {
+  const { logprobKind, dataSource } = answers;
+  if (logprobKind === undefined || dataSource === undefined) {
+    throw new RollbookError(
+      "missing-answer",
+      { where },
+      `${where}: psionic-v1 does not say what its logprobs and data are. Add --logprob-kind sampling|model and --data-source real|synthetic.`,
+    );
+  }
+  return named(where, () => {
+    const artifact = checkPsionicArtifact(decodePsionic(psionicArtifact, value, where));
+    const { draft, revision } = fromPsionicArtifact(artifact, { logprobKind, dataSource });
+    return [fromRecord(seal(PolicyRevision, revision)), fromRollout(draft)];
+  });
+}
+
+function fromRollout(draft: RolloutDraft): Prepared {
+  const { content, envelope, blobs } = sealRollout(draft);
+  return { root: envelope.digest, records: [content, envelope], content, blobs };
+}
+
+function fromRecord(record: Sealed<unknown>): Prepared {
+  return { root: record.digest, records: [record], blobs: [record] };
+}
+
+/** Refusals of sealing name the field; here the place in the file joins them. */
+function named<T>(where: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof RollbookError) || error.message.startsWith(where)) throw error;
+    throw new RollbookError(error.code, { where, ...error.fields }, `${where}: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+function unknownKind(kind: unknown, where: string): RollbookError {
+  const found =
+    kind === undefined ? "there is no schema field" : `schema is ${JSON.stringify(kind)?.slice(0, 80)}`;
+  return refuse(
+    "unknown-schema",
+    { where, actual: kind },
+    `${where}: ${found}. Import can read ${IMPORTABLE_KINDS.join(", ")} and psionic-v1 artifacts and revisions.`,
+  );
+}

@@ -1,0 +1,40 @@
+/** What a command may touch of its process: streams, environment, clock. Tests hand in their own. */
+import { homedir } from "node:os";
+import { type Clock, systemClock } from "../base/clock.ts";
+
+export interface Io {
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Data. */
+  out(text: string): void;
+  /** Prose and progress. */
+  err(text: string): void;
+  /** True if somebody watches stderr: only then is progress drawn. */
+  readonly live: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly clock: Clock;
+}
+
+export function processIo(): Io {
+  return {
+    stdin: process.stdin,
+    out: writerTo(process.stdout),
+    err: writerTo(process.stderr),
+    live: process.stderr.isTTY === true,
+    env: process.env,
+    home: homedir(),
+    clock: systemClock,
+  };
+}
+
+/** A reader that goes away (`| head`) ends the output, not the work: the exit code still tells how that went. */
+function writerTo(stream: NodeJS.WriteStream): (text: string) => void {
+  let open = true;
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    open = false;
+  });
+  return (text) => {
+    if (open) stream.write(text);
+  };
+}

@@ -1,0 +1,116 @@
+/** The signing key and the keys trusted beside it. They live outside every book, so that a book can be given away.
+ *  In: a directory. Out: signer and trusted keys. Does not decide what trust means: `verify` reports it. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
+import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
+import type { Io } from "./io.ts";
+
+export interface TrustedKey {
+  readonly key: PublicKey;
+  readonly name: string;
+}
+
+const PUBLIC_KEY = /^ed25519:[A-Za-z0-9_-]{43}$/;
+
+export interface Keyring {
+  readonly keyPath: string;
+  readonly trustPath: string;
+}
+
+export function keyringOf(io: Pick<Io, "env" | "home">): Keyring {
+  return keyringAt(io.env.ROLLBOOK_HOME || join(io.home, ".config", "rollbook"));
+}
+
+export function keyringAt(directory: string): Keyring {
+  return { keyPath: join(directory, "key.pem"), trustPath: join(directory, "trusted-keys") };
+}
+
+/** Undefined if there is no key yet. */
+export function loadSigner(keyring: Keyring): Signer | undefined {
+  if (!existsSync(keyring.keyPath)) return undefined;
+  try {
+    return signerFromPem(readFileSync(keyring.keyPath, "utf8"));
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    throw new RollbookError(
+      error.code,
+      { path: keyring.keyPath, ...error.fields },
+      `${keyring.keyPath}: ${error.message}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Makes the key. `replace` puts a new one in place of an old one, whose signatures stay trusted. */
+export function createKey(keyring: Keyring, options: { replace?: boolean } = {}): Signer {
+  const old = loadSigner(keyring);
+  if (old !== undefined && options.replace !== true) {
+    throw new RollbookError(
+      "key-exists",
+      { path: keyring.keyPath },
+      `${keyring.keyPath} exists already. Keep it, or replace it with --force.`,
+    );
+  }
+  const pem = newKeyPem();
+  makePrivateDirectory(keyring);
+  const temporary = `${keyring.keyPath}.new`;
+  writeFileSync(temporary, pem, { mode: 0o600, flush: true });
+  chmodSync(temporary, 0o600);
+  if (old !== undefined) trustKey(keyring, { key: old.publicKey, name: "former-key" });
+  renameSync(temporary, keyring.keyPath);
+  return signerFromPem(pem);
+}
+
+export function parsePublicKey(text: string): PublicKey {
+  if (PUBLIC_KEY.test(text)) return text as PublicKey;
+  throw new RollbookError(
+    "bad-key",
+    { key: text },
+    `${JSON.stringify(text.slice(0, 80))} is not a public key. One looks like ed25519:<43 characters>; \`rollbook keys show\` prints yours.`,
+  );
+}
+
+/** The keys listed in `trusted-keys`: one `ed25519:… name` a line, # begins a comment. */
+export function listTrusted(keyring: Keyring): TrustedKey[] {
+  if (!existsSync(keyring.trustPath)) return [];
+  const lines = readFileSync(keyring.trustPath, "utf8").split("\n");
+  return lines.flatMap((line, i) => {
+    const [key, ...name] = line.replace(/#.*$/, "").trim().split(/\s+/);
+    if (key === undefined || key === "") return [];
+    if (PUBLIC_KEY.test(key)) return [{ key: key as PublicKey, name: name.join(" ") }];
+    throw new RollbookError(
+      "bad-key",
+      { path: keyring.trustPath, line: i + 1 },
+      `${keyring.trustPath}:${i + 1}: not a public key. Write one \`ed25519:… name\` a line.`,
+    );
+  });
+}
+
+/** False if the key was trusted already. */
+export function trustKey(keyring: Keyring, { key, name }: TrustedKey): boolean {
+  parseId(name, "name");
+  const known = listTrusted(keyring);
+  if (known.some((each) => each.key === key)) return false;
+  makePrivateDirectory(keyring);
+  const text = existsSync(keyring.trustPath) ? readFileSync(keyring.trustPath, "utf8") : "";
+  const temporary = `${keyring.trustPath}.new`;
+  const before = text === "" || text.endsWith("\n") ? text : `${text}\n`;
+  writeFileSync(temporary, `${before}${key} ${name}\n`, { flush: true });
+  renameSync(temporary, keyring.trustPath);
+  return true;
+}
+
+/** Everyone whose signature counts: the listed keys and one's own. */
+export function trustedKeys(keyring: Keyring): Map<PublicKey, string> {
+  const names = new Map(listTrusted(keyring).map((each) => [each.key, each.name]));
+  const own = loadSigner(keyring);
+  if (own !== undefined) names.set(own.publicKey, "your key");
+  return names;
+}
+
+function makePrivateDirectory(keyring: Keyring): void {
+  mkdirSync(join(keyring.keyPath, ".."), { recursive: true, mode: 0o700 });
+}

@@ -1,0 +1,42 @@
+/** Finds and opens the book a command works on. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RollbookError } from "../base/index.ts";
+import { type Book, openBook } from "../store/index.ts";
+import type { Io } from "./io.ts";
+
+export interface BookFlags {
+  readonly book?: string;
+}
+
+export const DEFAULT_BOOK = ".rollbook";
+
+export function bookRoot(io: Io, flags: BookFlags): string {
+  return flags.book ?? (io.env.ROLLBOOK_BOOK || DEFAULT_BOOK);
+}
+
+export function isBook(root: string): boolean {
+  return existsSync(join(root, "book.json"));
+}
+
+/** Opens the book, runs `work` and closes it, whatever happens. Never creates one: that is `init`. */
+export async function withBook<T>(
+  io: Io,
+  flags: BookFlags & { mode?: "read" | "write" },
+  work: (book: Book) => Promise<T>,
+): Promise<T> {
+  const root = bookRoot(io, flags);
+  if (!isBook(root)) {
+    throw new RollbookError(
+      "no-book",
+      { root },
+      `${root} is not a book. Create one with \`rollbook init --book ${root}\`, or name another with --book.`,
+    );
+  }
+  const book = await openBook(root, { clock: io.clock, mode: flags.mode ?? "read" });
+  try {
+    return await work(book);
+  } finally {
+    await book.close();
+  }
+}

@@ -1,0 +1,72 @@
+/** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
+import { type Digest, RollbookError } from "../base/index.ts";
+
+/** One line of JSON. Bigints leave as decimal strings, as in every record. */
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value, (_, each) => (typeof each === "bigint" ? each.toString() : each))}\n`;
+}
+
+export interface Column<Row> {
+  readonly title: string;
+  readonly align?: "right";
+  cell(row: Row): string;
+}
+
+/** Columns two spaces apart, as wide as their widest cell. */
+export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const lines = [
+    columns.map((each) => each.title),
+    ...rows.map((row) => columns.map((each) => printable(each.cell(row)))),
+  ];
+  const widths = columns.map((_, c) => Math.max(...lines.map((line) => line[c]!.length)));
+  const render = (line: readonly string[]) =>
+    line.map((cell, c) =>
+      columns[c]!.align === "right" ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!),
+    );
+  return lines.map((line) => `${render(line).join("  ").trimEnd()}\n`).join("");
+}
+
+/** The first twelve hex digits: enough to be named again. */
+export function short(digest: Digest | string): string {
+  return digest.replace(/^sha256:/, "").slice(0, 12);
+}
+
+export function thousands(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
+}
+
+/** `1 artifact`, `2 artifacts`. */
+export function plural(count: number, noun: string): string {
+  return `${thousands(count)} ${count === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+}
+
+/** At most six significant digits, for people; JSON output has them all. */
+export function figure(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
+
+/** Text from records reaches a terminal without its control characters. */
+export function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+/** How an error leaves the command line: one line of prose, or one of JSON. The stack only on request. */
+export function renderError(error: unknown, options: { json: boolean; debug: boolean }): string {
+  const known = error instanceof RollbookError ? error : foreignError(error);
+  const stack = options.debug ? `${stackOf(error)}\n` : "";
+  if (options.json) return jsonLine({ error: known.toJSON() }) + stack;
+  return `error: ${printable(known.message)} [${known.code}]\n${stack}`;
+}
+
+function foreignError(error: unknown): RollbookError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const name = typeof code === "string" ? code.toLowerCase() : "unexpected";
+  return new RollbookError(name, {}, `${message ?? String(error)}. Set ROLLBOOK_DEBUG=1 to see where.`);
+}
+
+function stackOf(error: unknown): string {
+  const lines: string[] = [];
+  for (let each: unknown = error; each instanceof Error; each = each.cause)
+    lines.push(each.stack ?? each.message);
+  return lines.join("\ncaused by: ");
+}

@@ -1,0 +1,41 @@
+/** The whole command line as one commander program. In: what it may touch. Out: the program, not yet run. */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { withExamples } from "./command.ts";
+import { addArtifact } from "./commands/artifact.ts";
+import { addBatch } from "./commands/batch.ts";
+import { addDemo } from "./commands/demo.ts";
+import { addInit } from "./commands/init.ts";
+import { addKeys } from "./commands/keys.ts";
+import { addVerify } from "./commands/verify.ts";
+import { type Io, processIo } from "./io.ts";
+
+export function buildProgram(io: Io = processIo()): Command {
+  const program = new Command("rollbook");
+  program
+    .description("Rollbook turns an agent's runs into better policies, and can prove how.")
+    .version(packageVersion(), "--version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand(false)
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.out(text),
+      // Errors are printed by whoever runs the program, in the form that was asked for.
+      outputError: () => {},
+      writeErr: (text) => io.err(text),
+    });
+  withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
+  addDemo(program, io);
+  addInit(program, io);
+  addKeys(program, io);
+  addArtifact(program, io);
+  addBatch(program, io);
+  addVerify(program, io);
+  return program;
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
