@@ -87,8 +87,10 @@ function drawTwoPoint({ series, counts, units, rng }: Draw): void {
     drawMasks({ masks, counts, size, words: new RandomWords(rng.split(start / CHUNK)) });
     for (const [values, sums] of series) {
       const total = fillTable(table, values, start, size);
+      const words = Math.ceil(size / 32);
       for (let r = 0; r < replicates; r++) {
-        sums[r] = sums[r]! + (LIGHT * total + (HEAVY - LIGHT) * subsetSum(table, masks, r * WORDS));
+        sums[r] =
+          sums[r]! + (LIGHT * total + (HEAVY - LIGHT) * subsetSum({ table, masks, from: r * WORDS, words }));
       }
     }
   }
@@ -121,7 +123,6 @@ function drawMasks({
       masks[r * WORDS + w] = word;
       heavy += ones(word);
     }
-    for (let w = used; w < WORDS; w++) masks[r * WORDS + w] = 0;
     counts[r] = counts[r]! + (LIGHT * size + (HEAVY - LIGHT) * heavy);
   }
 }
@@ -129,7 +130,8 @@ function drawMasks({
 /** All 16 subset sums of each 4 units; returns the sum of all. */
 function fillTable(table: Float64Array, values: Float64Array, start: number, size: number): number {
   let total = 0;
-  for (let group = 0; group < CHUNK / 4; group++) {
+  // Whole words only: units past the end count 0.
+  for (let group = 0; group < Math.ceil(size / 32) * 8; group++) {
     const base = group * 16;
     table[base] = 0;
     for (let bit = 0; bit < 4; bit++) {
@@ -142,10 +144,20 @@ function fillTable(table: Float64Array, values: Float64Array, start: number, siz
   return total;
 }
 
-function subsetSum(table: Float64Array, masks: Int32Array, from: number): number {
+function subsetSum({
+  table,
+  masks,
+  from,
+  words,
+}: {
+  table: Float64Array;
+  masks: Int32Array;
+  from: number;
+  words: number;
+}): number {
   let even = 0;
   let odd = 0;
-  for (let w = 0; w < WORDS; w++) {
+  for (let w = 0; w < words; w++) {
     const word = masks[from + w]!;
     const base = w * 128;
     even += table[base + (word & 15)]! + table[base + 32 + ((word >>> 8) & 15)]!;

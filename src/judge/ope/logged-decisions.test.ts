@@ -55,7 +55,8 @@ describe("logged decisions", () => {
     const at = step.indexOf(3);
     expect(faultOf({ ...chain, chain: { discount: 1, step: step.with(at, 4) } })).toMatchObject({
       code: "bad-step",
-      fields: { step: 3 },
+      fields: { row: at },
+      message: expect.stringContaining("leaves a hole"),
     });
     expect(faultOf({ ...chain, chain: { discount: 1, step: step.with(at, 0) } })).toMatchObject({
       code: "bad-step",

@@ -26,18 +26,17 @@ export function slope(lambdas: readonly number[], at: (lambda: number) => Estima
   return best!;
 }
 
-/** A grid over the weights that occur: no correction above the largest changes anything. */
-export function lambdaGrid(weights: Float64Array, points = 12): number[] {
-  const sorted = weights.filter((w) => w > 0).sort();
-  if (sorted.length === 0) return [Number.POSITIVE_INFINITY];
-  const grid = new Set<number>();
-  for (let i = 0; i < points; i++) {
-    // Quantiles 1, 1/2, 1/4, … from the top: the tail is where λ matters.
-    grid.add(
-      sorted[
-        Math.max(0, sorted.length - 1 - Math.floor(sorted.length * (i === 0 ? 0 : 1 / (1 << (points - i)))))
-      ]!,
-    );
+/** Weights at the tail shares 0, 1/1024, 1/512, … 1/2, 1 of the log, largest first: the tail is where λ matters. */
+export function lambdaGrid(weights: Float64Array): number[] {
+  const descending = weights
+    .filter((w) => w > 0)
+    .sort()
+    .reverse();
+  if (descending.length === 0) return [Number.POSITIVE_INFINITY];
+  const grid = [descending[0]!];
+  for (let parts = 1024; parts >= 1; parts /= 2) {
+    const weight = descending[Math.ceil(descending.length / parts) - 1]!;
+    if (weight < grid.at(-1)!) grid.push(weight);
   }
-  return [...grid].sort((a, b) => b - a);
+  return grid;
 }

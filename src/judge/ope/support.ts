@@ -9,7 +9,8 @@ export interface SupportLimits {
   readonly meanWeightZ: number;
 }
 
-/** Below 50 effective units the normal and bootstrap intervals lose their level; z = 3.9 is a chance of 1 in 10 000. */
+/** Conventions, not laws: enough units for a normal approximation, no unit that decides alone, a hundredth of the
+ *  target unseen, and a mean weight that chance explains in 1 case of 10 000. */
 export const SUPPORT_LIMITS: SupportLimits = {
   effectiveSize: 50,
   largestShare: 0.1,
