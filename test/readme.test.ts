@@ -1,0 +1,62 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+const FOLDER = ".cache/snippets";
+const pages = [
+  "README.md",
+  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".md"))
+    .map((path) => `docs/${path}`),
+];
+
+/** The ```ts blocks of a page, each with the line it begins on. */
+function snippetsOf(page: string): { name: string; code: string }[] {
+  const text = readFileSync(page, "utf8");
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((match) => {
+    const line = text.slice(0, match.index).split("\n").length;
+    return { name: `${page.replaceAll(/[/.]/g, "-")}-line-${line}.ts`, code: match[1]! };
+  });
+}
+
+describe("the documents", () => {
+  it("hold TypeScript that compiles against the built package", () => {
+    if (!existsSync("dist/base/index.d.ts")) throw new Error("dist/ is missing. Run: npm run build");
+    rmSync(FOLDER, { recursive: true, force: true });
+    mkdirSync(FOLDER, { recursive: true });
+    const snippets = pages.flatMap(snippetsOf);
+    expect(snippets.some(({ name }) => name.startsWith("README"))).toBe(true);
+    for (const { name, code } of snippets) writeFileSync(`${FOLDER}/${name}`, `${code}\nexport {};\n`);
+    // Inside the package, its own name resolves through its exports, as it does for a user.
+    writeFileSync(
+      `${FOLDER}/tsconfig.json`,
+      JSON.stringify({
+        extends: "../../tsconfig.json",
+        compilerOptions: { noUnusedLocals: false },
+        include: ["*.ts"],
+      }),
+    );
+    const tsc = "node_modules/typescript/bin/tsc";
+    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", FOLDER], { encoding: "utf8" });
+    expect(stdout).toBe("");
+    expect(status).toBe(0);
+  });
+
+  it("name the two commands of the README as .ci/run runs them", () => {
+    const readme = readFileSync("README.md", "utf8");
+    const ci = readFileSync(".ci/run", "utf8");
+    for (const command of ["npm ci && npm test", "npm ci && npm run demo"]) expect(readme).toContain(command);
+    expect(ci).toContain('stage "npm ci && npm test"');
+    expect(ci).toContain('stage "npm run demo"');
+  });
+
+  it("link only to pages that exist", () => {
+    const broken = [...pages, "CONTRIBUTING.md", "CHANGELOG.md"].flatMap((page) =>
+      [...readFileSync(page, "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)]
+        .map((match) => new URL(match[1]!, `file:///${page}`).pathname.slice(1))
+        .filter((target) => !existsSync(target) && !target.includes("…") && !target.includes("%E2%80%A6"))
+        .map((target) => `${page} → ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});
