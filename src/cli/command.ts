@@ -1,5 +1,5 @@
 /** How commands are declared: every one has --json, those on a book have --book, all end their help with examples. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Io } from "./io.ts";
 
 export interface CommandContext {
@@ -15,7 +15,7 @@ export function addCommand(
   const command = parent
     .command(usage)
     .summary(options.summary)
-    .description(options.description ?? `${options.summary[0]!.toUpperCase()}${options.summary.slice(1)}.`);
+    .description(unwrap(options.description ?? sentence(options.summary)));
   if (options.book !== false)
     command.option("--book <dir>", "the book's directory (default: $ROLLBOOK_BOOK, else .rollbook)");
   return withExamples(command.option("--json", "print JSON instead of text"), options.examples);
@@ -27,16 +27,18 @@ export function addGroup(
   name: string,
   options: { summary: string; examples: readonly string[] },
 ): Command {
-  const group = parent
-    .command(name)
-    .summary(options.summary)
-    .description(`${options.summary[0]!.toUpperCase()}${options.summary.slice(1)}.`);
+  const group = parent.command(name).summary(options.summary).description(sentence(options.summary));
   return withExamples(group, options.examples);
 }
 
 export function withExamples(command: Command, examples: readonly string[]): Command {
   const title = examples.length === 1 ? "Example" : "Examples";
   return command.addHelpText("after", `\n${title}:\n${examples.map((each) => `  ${each}`).join("\n")}`);
+}
+
+/** `--seed <n>`. Help shows defaults as JSON, which has no bigint, so the default is given as text too. */
+export function seedOption(purpose: string, fallback: bigint): Option {
+  return new Option("--seed <n>", purpose).argParser(seedNumber).default(fallback, String(fallback));
 }
 
 /** Flag values. Commander turns the error into wrong usage. */
@@ -47,8 +49,17 @@ export function wholeNumber(text: string): number {
   return value;
 }
 
-export function seedNumber(text: string): bigint {
+function seedNumber(text: string): bigint {
   if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 1n << 64n)
     throw new InvalidArgumentError("It must be a whole number below 2^64.");
   return BigInt(text);
+}
+
+function sentence(summary: string): string {
+  return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
+}
+
+/** Single line breaks belong to the source; help wraps to the terminal. Empty lines part paragraphs. */
+function unwrap(text: string): string {
+  return text.replaceAll(/(?<!\n)\n(?!\n)/g, " ");
 }

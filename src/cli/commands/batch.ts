@@ -14,7 +14,7 @@ import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
 import { indexBook } from "../book-index.ts";
-import { addCommand, addGroup, seedNumber, wholeNumber } from "../command.ts";
+import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withBook } from "../open-book.ts";
@@ -71,7 +71,7 @@ has been said about them, the target, the options and the seed; the order in whi
         "none",
       ]),
     )
-    .option("--seed <n>", "fixes the order of rows", seedNumber, 0n)
+    .addOption(seedOption("fixes the order of rows", 0n))
     .option("--feedback <name>", "add late feedback of this name to the rewards")
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)

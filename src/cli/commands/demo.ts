@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { addCommand, seedNumber } from "../command.ts";
+import { addCommand, seedOption } from "../command.ts";
 import { runDemo } from "../demo/run-demo.ts";
 import type { Io } from "../io.ts";
 import { isBook } from "../open-book.ts";
@@ -25,7 +25,7 @@ export function addDemo(program: Command, io: Io): void {
     book: false,
   })
     .option("--book <dir>", "keep the book here (default: a temporary one)")
-    .option("--seed <n>", "fixes what happens", seedNumber, 1n)
+    .addOption(seedOption("fixes what happens", 1n))
     .action((flags: DemoFlags) => play(io, flags));
 }
 
