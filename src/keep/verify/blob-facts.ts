@@ -90,12 +90,20 @@ export class BlobFacts {
   }
 }
 
+/** Four bytes at a time: the bytes of a word of zeros and ones add up without carrying into each other. */
 function countOnes(bytes: Uint8Array): number {
+  const whole = bytes.byteOffset % 4 === 0 ? bytes.length >> 2 : 0;
+  const words = new Uint32Array(bytes.buffer, whole === 0 ? 0 : bytes.byteOffset, whole);
   let ones = 0;
   let any = 0;
-  for (let i = 0; i < bytes.length; i++) {
+  for (let i = 0; i < whole; i++) {
+    const word = words[i]!;
+    any |= word;
+    ones += Math.imul(word, 0x01010101) >>> 24;
+  }
+  for (let i = whole * 4; i < bytes.length; i++) {
     any |= bytes[i]!;
     ones += bytes[i]!;
   }
-  return any > 1 ? -1 : ones;
+  return (any & ~0x01010101) === 0 ? ones : -1;
 }
