@@ -1,12 +1,12 @@
-/** Writers killed with SIGKILL at 300 random moments: nothing acknowledged is lost, nothing half-written shows. */
-
+/** Writers and collectors killed with SIGKILL at 300 random moments: nothing acknowledged is lost, nothing
+ *  half-written shows. */
 import type { Campaign } from "../support/programs.ts";
-import { crashWriters } from "../support/store-crash.ts";
+import { crashStore } from "../support/store-crash.ts";
 
 export const campaign: Campaign = {
-  summary: "kill -9 of book writers at 300 random moments: every flushed record survives",
+  summary: "kill -9 of book writers and collectors at 300 random moments: every flushed record survives",
   run({ scale, seed }) {
     const kills = Math.max(1, Math.round(300 * scale));
-    return crashWriters({ kills, seed, onFailure: (what) => console.error(what) });
+    return crashStore({ kills, seed, onFailure: (what) => console.error(what) });
   },
 };

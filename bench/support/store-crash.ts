@@ -1,4 +1,4 @@
-/** Kills writers of a book with SIGKILL at random moments and checks what the book says afterwards.
+/** Kills writers and collectors of a book with SIGKILL at random moments and checks what the book says afterwards.
  *  In: number of kills, seed. Out: how many kills left the book as promised: no damage, every acknowledged root
  *  there with all it names, and every root that is there complete. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -14,17 +14,16 @@ import { openBook } from "../../src/store/index.ts";
 export interface CrashOptions {
   readonly kills: number;
   readonly seed: bigint;
-  /** Writers that fill one book at the same time, all killed in a round. */
+  /** Writers that fill one book at the same time, beside one process that collects its garbage. */
   readonly writers?: number;
   /** Called with each broken promise. */
   readonly onFailure?: (what: string) => void;
 }
 
 const REPO = fileURLToPath(new URL("../..", import.meta.url));
-const WRITER = fileURLToPath(new URL("./store-writer.mjs", import.meta.url));
 const ROUNDS_PER_BOOK = 8;
 
-export async function crashWriters(options: CrashOptions): Promise<{ passed: number; failed: number }> {
+export async function crashStore(options: CrashOptions): Promise<{ passed: number; failed: number }> {
   const { kills, seed, writers = 3, onFailure = () => undefined } = options;
   const rng = rngFrom(seed);
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-crash-"));
@@ -35,14 +34,16 @@ export async function crashWriters(options: CrashOptions): Promise<{ passed: num
     for (let round = 0; tally.passed + tally.failed < kills; round++) {
       const book = join(scratch, String(Math.floor(round / ROUNDS_PER_BOOK)));
       if (round % ROUNDS_PER_BOOK === 0) acknowledged = new Set();
-      const alive = Array.from({ length: writers }, (_, i) => {
-        const args = [WRITER, module.url, book, `${round}-${i}`];
-        return killSoon(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] }), rng);
-      });
-      for (const digests of await Promise.all(alive)) for (const digest of digests) acknowledged.add(digest);
-      const faults = await checkBook(book, acknowledged);
+      const names = Array.from({ length: writers }, (_, i) => `${round}-${i}`);
+      const victims = [
+        ...names.map((name) => killSoon(startProcess("store-writer", [module.url, book, name]), rng)),
+        killSoon(startProcess("store-collector", [module.url, book]), rng),
+      ];
+      const ends = await Promise.all(victims);
+      for (const { lines } of ends.slice(0, -1)) for (const digest of lines) acknowledged.add(digest);
+      const faults = [...ends.flatMap(({ fault }) => fault ?? []), ...(await checkBook(book, acknowledged))];
       for (const fault of faults) onFailure(`round ${round}: ${fault}`);
-      tally[faults.length === 0 ? "passed" : "failed"] += writers;
+      tally[faults.length === 0 ? "passed" : "failed"] += victims.length;
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
@@ -56,39 +57,50 @@ export function compileStore(): { url: string; directory: string } {
   mkdirSync(join(REPO, ".cache"), { recursive: true });
   const directory = mkdtempSync(join(REPO, ".cache", "store-"));
   const tsc = join(REPO, "node_modules", "typescript", "bin", "tsc");
-  const args = [
-    tsc,
-    "-p",
-    join(REPO, "tsconfig.build.json"),
-    "--outDir",
-    directory,
-    "--declaration",
-    "false",
-    "--noCheck",
-  ];
+  const project = join(REPO, "tsconfig.build.json");
+  const args = [tsc, "-p", project, "--outDir", directory, "--declaration", "false", "--noCheck"];
   const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
   if (status !== 0) throw new Error(`tsc: ${stdout}`);
   return { url: pathToFileURL(join(directory, "store", "index.js")).href, directory };
 }
 
-/** The roots the writer acknowledged before its end. Half of the kills strike while it starts and recovers. */
-async function killSoon(writer: ChildProcess, rng: Rng): Promise<string[]> {
-  let output = "";
-  const pipe = writer.stdout!.setEncoding("utf8");
-  const started = once(pipe, "data");
-  pipe.on("data", (text: string) => {
-    output += text;
-  });
-  const [early, delayMs] = [rng.below(2) === 0, rng.below(150)];
-  if (!early) await started;
-  await sleep(early ? 40 + delayMs : delayMs);
-  writer.kill("SIGKILL");
-  await once(writer, "close");
-  // A line cut off by the kill was not acknowledged to anybody.
-  return output.split("\n").slice(0, -1);
+/** Starts one of the programs beside this file; its errors appear on this process's stderr. */
+export function startProcess(name: string, args: readonly string[]): ChildProcess {
+  const program = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
+  return spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
-async function checkBook(root: string, acknowledged: ReadonlySet<string>): Promise<string[]> {
+interface ProcessEnd {
+  /** What it printed; a line cut off by the kill was not said to anybody. */
+  readonly lines: string[];
+  /** Set if it ended by itself, in failure. */
+  readonly fault?: string;
+}
+
+export async function endOf(child: ChildProcess): Promise<ProcessEnd> {
+  let output = "";
+  child.stdout!.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  const lines = output.split("\n").slice(0, -1);
+  return code === null || code === 0
+    ? { lines }
+    : { lines, fault: `${child.spawnargs[1]} exited with ${code}` };
+}
+
+/** Half of the kills strike while the process starts and recovers, half while it works. */
+async function killSoon(child: ChildProcess, rng: Rng): Promise<ProcessEnd> {
+  const end = endOf(child);
+  const [early, delayMs] = [rng.below(2) === 0, rng.below(150)];
+  if (!early) await Promise.race([once(child.stdout!, "data"), sleep(3000)]);
+  await sleep(early ? 40 + delayMs : delayMs);
+  child.kill("SIGKILL");
+  return end;
+}
+
+/** What a book of groups breaks of the promises given to its writers. */
+export async function checkBook(root: string, acknowledged: ReadonlySet<string>): Promise<string[]> {
   const book = await openBook(root, { clock: systemClock });
   const faults: string[] = [];
   const roots = new Map<Digest, Digest[]>();

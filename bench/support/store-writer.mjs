@@ -30,5 +30,8 @@ function putGroup(book, number) {
     const size = number % 50 === 7 ? 25_000 : (number * 7919 + k * 104729) % 3000;
     return book.put("test.child.v1", new Uint8Array(Buffer.alloc(size, `${seed}.${number}.${k}.`)));
   });
+  // One child is the same for many groups of the session, stored once; and some blobs nobody refers to.
+  children.push(book.put("test.child.v1", Buffer.from(`shared by ${seed} ${Math.floor(number / 20)}`)));
+  if (number % 4 === 0) book.put("test.garbage.v1", Buffer.alloc(2000, `${seed}.${number}`));
   return book.put("test.root.v1", Buffer.from(JSON.stringify({ seed, number, children })));
 }

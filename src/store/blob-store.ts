@@ -56,6 +56,7 @@ export type FindingCode =
   | "missing-footer"
   | "bad-large-entry"
   | "missing-large"
+  | "bad-record"
   | "unexpected-file";
 
 /** Damage, named: which bytes of which file, and what is wrong with them. */

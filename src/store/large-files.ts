@@ -1,7 +1,7 @@
 /** Blobs too big for a pack, each in a file of its own: `large/<pack>.<hex>.<kind>`, the bare payload.
  *  In: bytes. Out: a durable file (temp, fsync, rename, fsync of the directory) and its check in pieces. */
 import { createHash, type Hash } from "node:crypto";
-import { closeSync, fsyncSync, openSync, renameSync } from "node:fs";
+import { closeSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Digest, digestBytes } from "../base/index.ts";
@@ -37,6 +37,21 @@ export function writeLarge(
     syncDirectory(paths.large);
   } catch (cause) {
     throw writeError(temp, cause);
+  }
+}
+
+/** Gives a large file a second name, under another pack; the bytes stay where they are. */
+export function linkLarge(
+  paths: BookPaths,
+  pack: string,
+  { entry, from }: { entry: LargeEntry; from: string },
+): void {
+  const to = join(paths.root, largePath(pack, entry));
+  try {
+    linkSync(from, to);
+    syncDirectory(paths.large);
+  } catch (cause) {
+    throw writeError(to, cause);
   }
 }
 

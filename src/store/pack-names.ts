@@ -12,12 +12,18 @@ export interface PackName {
 
 const SESSION = String.raw`\d{8}T\d{9}Z-[0-9a-f]{12}`;
 const PACK = new RegExp(`^((${SESSION})-\\d{6})\\.(open|pack)$`);
+const LOCK = new RegExp(`^(${SESSION})\\.lock$`);
 const LARGE = new RegExp(`^(${SESSION}-\\d{6})\\.([0-9a-f]{64})\\.(.+)$`);
 
 export function parsePackName(file: string): PackName | undefined {
   const match = PACK.exec(file);
   if (match === null) return undefined;
   return { id: match[1]!, session: match[2]!, sealed: match[3] === "pack" };
+}
+
+/** The session whose lock this file is. */
+export function parseLockName(file: string): string | undefined {
+  return LOCK.exec(file)?.[1];
 }
 
 export function sessionName(startedAtMs: number, digest: Digest): string {

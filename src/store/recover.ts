@@ -17,7 +17,7 @@ import { syncDirectory, unlinkIfThere, writeAtomically, writeFully } from "./fil
 import { largeFault } from "./large-files.ts";
 import { type Lock, tryLock, withLock } from "./locks.ts";
 import { encodeEntry, PACK_FOOTER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
-import { type BookPaths, largeFile, parseLargeName, parsePackName } from "./pack-names.ts";
+import { type BookPaths, largeFile, parseLargeName, parseLockName, parsePackName } from "./pack-names.ts";
 import { PackReader } from "./pack-reader.ts";
 import { jsonBytes, type LargeEntry, PackChain, parseLargeEntry, parsePackHeader } from "./pack-records.ts";
 
@@ -55,7 +55,7 @@ export async function recoverBook(paths: BookPaths): Promise<Recovery[]> {
 function takeDeadSessions(paths: BookPaths): Map<string, Lock> {
   const left = new Set(openPacks(paths).map((id) => id.slice(0, id.lastIndexOf("-"))));
   for (const file of readdirSync(paths.locks)) {
-    const session = /^(.+Z-[0-9a-f]{12})\.lock$/.exec(file)?.[1];
+    const session = parseLockName(file);
     if (session !== undefined) left.add(session);
   }
   const dead = new Map<string, Lock>();

@@ -49,11 +49,12 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<ScanItem> {
 /** The packs of a book in storage order, which is the order of their creation. */
 export function listPacks(paths: BookPaths): PackName[] {
   const packs = new Map<string, PackName>();
-  for (const file of readdirSync(paths.packs).sort()) {
+  // A listing may miss a file that is renamed meanwhile, as packs are when sealed: once each, so look twice.
+  for (const file of [...readdirSync(paths.packs), ...readdirSync(paths.packs)]) {
     const pack = parsePackName(file);
-    if (pack !== undefined) packs.set(pack.id, pack);
+    if (pack !== undefined && packs.get(pack.id)?.sealed !== true) packs.set(pack.id, pack);
   }
-  return [...packs.values()];
+  return [...packs.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 async function largeItem(paths: BookPaths, pack: string, entry: LargeEntry): Promise<ScanItem[]> {
@@ -70,10 +71,10 @@ function packExists(paths: BookPaths, id: string): boolean {
   return existsSync(paths.openPack(id)) || existsSync(paths.sealedPack(id));
 }
 
-type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
+export type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
 
 /** One pack: header first, then blobs, then the footer and nothing more. Large files are left to the caller. */
-class PackScan {
+export class PackScan {
   readonly #file: string;
   readonly #pack: string;
   readonly #reader: PackReader;

@@ -6,11 +6,11 @@ import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
 import { BlobIndex, type Place } from "./blob-index.ts";
 import { unlinkIfThere } from "./files.ts";
-import { writeLarge } from "./large-files.ts";
+import { linkLarge, writeLarge } from "./large-files.ts";
 import { type Lock, tryLock, withLock } from "./locks.ts";
 import { PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, packId, sessionName } from "./pack-names.ts";
-import { jsonBytes } from "./pack-records.ts";
+import { jsonBytes, type LargeEntry } from "./pack-records.ts";
 import { PackWriter } from "./pack-writer.ts";
 
 export interface SessionOptions {
@@ -65,6 +65,20 @@ export class Session {
     }
   }
 
+  /** Takes over a large file that stands elsewhere in the book, without copying it. */
+  adoptLarge(entry: LargeEntry, from: string): void {
+    this.#refuseIfFailed();
+    if (this.placed.has(entry.digest)) return;
+    try {
+      const pack = this.#packWithRoom();
+      linkLarge(this.#paths, pack.id, { entry, from });
+      this.#standIn(pack, entry);
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+
   /** Hands staged bytes to the operating system, so that reads of the files see them. */
   drain(): void {
     this.#refuseIfFailed();
@@ -106,9 +120,13 @@ export class Session {
     const entry = { digest, kind, bytes: bytes.length };
     // The file is durable before its stand-in exists: no crash leaves a stand-in for nothing.
     writeLarge(this.#paths, pack.id, { entry, bytes });
-    const { place } = pack.append({ kind: PACK_LARGE_KIND, payload: jsonBytes(entry) });
-    this.#place(digest, { file: this.#packs, ...place!, large: true });
+    this.#standIn(pack, entry);
     return digest;
+  }
+
+  #standIn(pack: PackWriter, entry: LargeEntry): void {
+    const { place } = pack.append({ kind: PACK_LARGE_KIND, payload: jsonBytes(entry) });
+    this.#place(entry.digest, { file: this.#packs, ...place!, large: true });
   }
 
   #place(digest: Digest, place: Place): void {

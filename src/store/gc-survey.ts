@@ -1,0 +1,169 @@
+/** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
+ *  each is to stay. In: a book and a KindGuide. Out: a survey. Reads and checks everything, changes nothing. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { reasonOf } from "../base/errors.ts";
+import type { Digest } from "../base/index.ts";
+import { BlobIndex } from "./blob-index.ts";
+import type { BlobStore, Finding } from "./blob-store.ts";
+import { isMissing } from "./files.ts";
+import type { KindGuide } from "./kind-guide.ts";
+import { largePath } from "./large-files.ts";
+import { PackFiles } from "./pack-files.ts";
+import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
+import { type BookPaths, type PackName, parseLockName } from "./pack-names.ts";
+import { ScanBlocks } from "./pack-reader.ts";
+import { type LargeEntry, parseLargeEntry } from "./pack-records.ts";
+import { listPacks, type PackItem, PackScan } from "./scan-book.ts";
+
+export type GcGuide = Pick<KindGuide, "isRecord" | "isRoot" | "references">;
+
+export interface SurveyedPack {
+  readonly name: PackName;
+  /** False for packs of living writers and unsealed ones: they are read, never rewritten. */
+  readonly atRest: boolean;
+  damaged: boolean;
+}
+
+export class Survey {
+  readonly packs: SurveyedPack[] = [];
+  readonly findings: Finding[] = [];
+  readonly #paths: BookPaths;
+  readonly #guide: GcGuide;
+  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may be a record. */
+  readonly #copies = new BlobIndex();
+  readonly #reachable = new BlobIndex();
+  readonly #roots: Digest[] = [];
+
+  constructor(paths: BookPaths, guide: GcGuide) {
+    this.#paths = paths;
+    this.#guide = guide;
+  }
+
+  /** Reads all packs, then follows references from the roots. */
+  async run(store: Pick<BlobStore, "get">): Promise<void> {
+    const blocks = new ScanBlocks();
+    for (const { name, atRest } of packsAtRest(this.#paths)) {
+      const pack = { name, atRest, damaged: false };
+      this.packs.push(pack);
+      await this.#readPack(pack, blocks);
+    }
+    await this.#follow(store);
+  }
+
+  /** True if the copy in this pack stays; only for packs at rest. */
+  keeps(digest: Digest, pack: SurveyedPack): boolean {
+    if (!this.#reachable.has(digest)) return false;
+    const holder = this.packs[this.#copies.get(digest)!.file >> 1]!;
+    return holder === pack || holder.damaged;
+  }
+
+  /** The blobs of a pack, by its headers. */
+  blobsOf(pack: SurveyedPack): { digest: Digest; bytes: number }[] {
+    const files = new PackFiles(this.#paths);
+    const blobs: { digest: Digest; bytes: number }[] = [];
+    files.walk(pack.name.id, 0, (entry) => {
+      if (entry.kind === PACK_LARGE_KIND)
+        blobs.push(parseLargeEntry(files.read(pack.name.id, entry, entry.digest)!.bytes)!);
+      else if (entry.kind !== PACK_HEADER_KIND && entry.kind !== PACK_FOOTER_KIND) blobs.push(entry);
+    });
+    files.close();
+    return blobs;
+  }
+
+  isReachable(digest: Digest): boolean {
+    return this.#reachable.has(digest);
+  }
+
+  async #readPack(pack: SurveyedPack, blocks: ScanBlocks): Promise<void> {
+    const scan = await PackScan.open(this.#paths, pack.name, blocks);
+    if (scan === undefined) return;
+    try {
+      for (let item = scan.next(); item !== undefined; item = scan.next()) {
+        if (item === "more") await scan.more();
+        else this.#note(pack, item);
+      }
+    } finally {
+      await scan.close();
+    }
+  }
+
+  #note(pack: SurveyedPack, item: PackItem): void {
+    if (item.type === "damage") this.#noteDamage(pack, item.finding);
+    else if (item.type === "blob") this.#noteBlob(pack, item);
+    else if (item.type === "stand-in") {
+      const finding = missingLarge(this.#paths, pack.name.id, item.entry);
+      if (finding !== undefined) this.#noteDamage(pack, finding);
+      this.#noteBlob(pack, item.entry);
+    }
+  }
+
+  #noteBlob(pack: SurveyedPack, { digest, kind }: { digest: Digest; kind: string }): void {
+    const isRecord = this.#guide.isRecord?.(kind) !== false;
+    const known = this.#copies.get(digest);
+    // The first copy at rest stays; one in a writer's pack may not even be durable yet.
+    if (known === undefined || (pack.atRest && !this.packs[known.file >> 1]!.atRest)) {
+      const file = (this.packs.length - 1) * 2 + (isRecord ? 1 : 0);
+      this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
+    }
+    // What a living writer has put may be about to be referred to: all of it counts.
+    if (this.#guide.isRoot(kind) || !pack.atRest) this.#roots.push(digest);
+  }
+
+  #noteDamage(pack: SurveyedPack, finding: Finding): void {
+    pack.damaged = true;
+    this.findings.push(finding);
+  }
+
+  async #follow(store: Pick<BlobStore, "get">): Promise<void> {
+    const ahead: Digest[] = [];
+    const reach = (digest: Digest) => {
+      if (this.#reachable.has(digest)) return;
+      this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
+      const copy = this.#copies.get(digest);
+      if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);
+    };
+    for (const root of this.#roots) {
+      reach(root);
+      for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop())
+        for (const target of await this.#referencesOf(digest, store)) reach(target);
+    }
+  }
+
+  async #referencesOf(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
+    try {
+      const blob = await store.get(digest);
+      return blob === undefined ? [] : [...this.#guide.references(blob.kind, blob.bytes)];
+    } catch (error) {
+      const message = `what ${digest} refers to cannot be read: ${reasonOf(error)}`;
+      const pack = this.packs[this.#copies.get(digest)!.file >> 1]!;
+      const file = `packs/${pack.name.id}`;
+      this.#noteDamage(pack, { code: "bad-record", file, offset: 0, length: 0, message, expected: digest });
+      return [];
+    }
+  }
+}
+
+/** All packs, and whether a living writer may still rely on them. */
+function packsAtRest(paths: BookPaths): { name: PackName; atRest: boolean }[] {
+  // A session's lock is there before its first pack and until its last is sealed. So a pack seen before, whose
+  // lock is not seen after, belongs to no living writer, and by then its name is the sealed one.
+  const before = new Set(listPacks(paths).map(({ id }) => id));
+  const locked = new Set(readdirSync(paths.locks).map(parseLockName));
+  return listPacks(paths).map((name) => {
+    const atRest = name.sealed && before.has(name.id) && !locked.has(name.session);
+    return { name, atRest };
+  });
+}
+
+function missingLarge(paths: BookPaths, pack: string, entry: LargeEntry): Finding | undefined {
+  const file = largePath(pack, entry);
+  const at = { file, offset: 0, length: entry.bytes, expected: entry.digest };
+  try {
+    if (statSync(join(paths.root, file)).size === entry.bytes) return undefined;
+    return { ...at, code: "truncated", message: "the file has another length than its pack says" };
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return { ...at, code: "missing-large", message: `the pack names ${entry.digest}, the file is missing` };
+  }
+}
