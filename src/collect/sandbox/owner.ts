@@ -76,8 +76,18 @@ function bootTag(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").slice(0, 8);
 }
 
-/** Field 22 of /proc/<pid>/stat, counted after the command name, which may hold anything. */
+/** True when the process is gone or on its way out (PF_EXITING). */
+export function isEnding(pid: number): boolean {
+  const fields = statOf(pid);
+  return fields === undefined || (Number(fields[6]) & 4) !== 0;
+}
+
 function startTime(pid: number): string | undefined {
+  return statOf(pid)?.[19];
+}
+
+/** Fields of /proc/<pid>/stat from the third on, counted after the command name, which may hold anything. */
+function statOf(pid: number): string[] | undefined {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -88,5 +98,5 @@ function startTime(pid: number): string | undefined {
   }
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   // A zombie owns nothing any more.
-  return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+  return fields[0] === "Z" || fields[0] === "X" ? undefined : fields;
 }

@@ -12,6 +12,8 @@ export interface ContractOptions {
   open(): Promise<Engine>;
   /** What this engine is expected to claim: a claim that goes missing is a failure, not a skipped test. */
   readonly covers: readonly Threat[];
+  /** Ends the engine under a running program, from outside; absent where nothing can. */
+  readonly strike?: () => Promise<void>;
 }
 
 export function sandboxContract(name: string, options: ContractOptions): void {
@@ -112,6 +114,18 @@ export function sandboxContract(name: string, options: ContractOptions): void {
       const result = await run('console.log("first"); for (;;) {}', {}, { timeoutMs: 400 });
       expect([textOf(result.stdout), result.timedOut, result.exitCode]).toEqual(["first\n", true, null]);
     });
+
+    it.skipIf(options.strike === undefined)(
+      "an engine that dies under a program is a typed error, not a verdict, and the next program runs",
+      async () => {
+        const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", "60"] }, {}, { timeoutMs: 60_000 });
+        const failure = expect(sleeping).rejects.toMatchObject({ code: "sandbox-engine-died" });
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+        await options.strike?.();
+        await failure;
+        expect(textOf((await run('console.log("again")')).stdout)).toBe("again\n");
+      },
+    );
 
     it("refuses paths that leave the task, and programs it cannot run", async () => {
       for (const path of ["../x", "/x", "a//b", "a/./b", "", "a\0b"])

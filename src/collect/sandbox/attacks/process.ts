@@ -19,10 +19,17 @@ export function processAttacks(witness: Witness): Attack[] {
 
 function resourceAttacks(): Attack[] {
   return [
-    shell("fork bomb", "processes", "f() { f | f & }; f; f; sleep 1; sleep 1", {
+    // Ends by itself as soon as a fork is refused: quick enough for the probe.
+    shell("fork until refused", "processes", "i=0; while [ $i -lt 2000 ]; do sleep 9 & i=$((i+1)); done", {
       probe: true,
-      limits: { pids: 24, timeoutMs: 500 },
-      fault: (result) => (result.pidsExceeded ? undefined : "the process limit did not act"),
+      limits: { pids: 24 },
+      fault: (result) =>
+        flags(result, "pidsExceeded") ?? (result.exitCode === 0 ? "2000 processes ran" : undefined),
+    }),
+    shell("fork bomb", "processes", "f() { f | f & }; f; f; sleep 1; sleep 1", {
+      limits: { pids: 24, timeoutMs: 3_000 },
+      fault: (result) =>
+        result.pidsExceeded ? undefined : `the process limit did not act: ${summary(result)}`,
     }),
     python("thread bomb", "processes", THREADS, {
       limits: { pids: 24 },

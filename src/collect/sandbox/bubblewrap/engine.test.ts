@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import * as requirement from "../../../../scripts/setup/sandbox.mjs";
 import { describeNeeding } from "../../../../test/support/needs.ts";
 import { sandboxContract } from "../sandbox.contract.ts";
@@ -10,5 +11,9 @@ await describeNeeding(requirement, "where bubblewrap is installed", () => {
       ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
       ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
     ],
+    strike: async () => {
+      const { stdout } = spawnSync("pgrep", ["-P", String(process.pid), "-x", "bwrap"], { encoding: "utf8" });
+      for (const pid of stdout.trim().split("\n")) process.kill(Number(pid), "SIGKILL");
+    },
   });
 });

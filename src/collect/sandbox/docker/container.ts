@@ -3,7 +3,7 @@
 import { readdirSync } from "node:fs";
 import { RollbookError } from "../../../base/errors.ts";
 import type { Cgroups, CgroupView, Counters } from "../cgroup/slot.ts";
-import { claimNameAsync, ownerTag } from "../owner.ts";
+import { claimNameAsync, isEnding, ownerTag } from "../owner.ts";
 import { CLEAN_ENV, type Limits } from "../sandbox.ts";
 import { ociProfile } from "../seccomp/oci.ts";
 import type { DockerClient } from "./client.ts";
@@ -104,6 +104,11 @@ export class Container {
     return (seen as { State: { Running: boolean; OOMKilled: boolean } } | undefined)?.State;
   }
 
+  /** Process 1 is going or gone, which nothing inside can bring about: signals from inside do not reach it. */
+  isEnding(): boolean {
+    return isEnding(this.#pid);
+  }
+
   /** Nothing runs but process 1 and /tmp is empty, seen from the host, which the task cannot deceive.
    *  Where the host may not look (not root), the answer is no. */
   isAsNew(): boolean {
@@ -141,6 +146,8 @@ function settings({ image, taskDirectory, limits }: ContainerSpec): unknown {
     WorkingDir: "/",
     Hostname: "sandbox",
     NetworkDisabled: true,
+    // Nothing inside is worth a gentle end, and process 1 would ignore it.
+    StopSignal: "SIGKILL",
     Labels: { [OWNER_LABEL]: ownerTag() },
     HostConfig: {
       NetworkMode: "none",

@@ -1,10 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as requirement from "../../../../scripts/setup/sandbox-docker.mjs";
+import { abandonSandbox } from "../../../../test/support/abandon.ts";
 import { describeNeeding } from "../../../../test/support/needs.ts";
+import { openPool } from "../pool.ts";
 import { sandboxContract } from "../sandbox.contract.ts";
 import { DockerClient } from "./client.ts";
-import { openDocker } from "./engine.ts";
+import { DEFAULT_IMAGE, openDocker } from "./engine.ts";
 import { buildImage, importImage } from "./image.ts";
 import { type PrivateDaemon, startPrivateDaemon } from "./private-daemon.ts";
 
@@ -35,9 +37,37 @@ await describeNeeding(requirement, "with a Docker daemon of our own", () => {
       ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
       ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
     ],
+    strike: async () => {
+      for (const { Id } of await containers("/containers/json"))
+        await client.call("POST", `/containers/${Id}/kill`);
+    },
   });
 
   it("no container outlives its sandbox", async () => {
-    expect(await client.call("GET", "/containers/json?all=1")).toEqual([]);
+    expect(await containers("/containers/json?all=1")).toEqual([]);
   });
+
+  it("containers of a pool killed with -9 are removed at the next start", async () => {
+    await importImage(client, DEFAULT_IMAGE);
+    await abandonSandbox("docker", daemon.socketPath);
+    expect(await containers("/containers/json?all=1")).toHaveLength(1);
+    const engine = await openDocker({ socketPath: daemon.socketPath, image: IMAGE });
+    expect(await containers("/containers/json?all=1")).toEqual([]);
+    await engine.close();
+  });
+
+  it("a daemon that dies under a program is a typed error", async () => {
+    const sandbox = await openPool(await openDocker({ socketPath: daemon.socketPath, image: IMAGE }), 1);
+    const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", "60"] }, {}, { timeoutMs: 60_000 });
+    const failure = expect(sleeping).rejects.toMatchObject({
+      code: expect.stringMatching(/^sandbox-(docker-unreachable|engine-died)$/),
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await daemon.stop();
+    await failure;
+  });
+
+  async function containers(path: string): Promise<{ Id: string }[]> {
+    return (await client.call("GET", path)) as { Id: string }[];
+  }
 });

@@ -97,9 +97,9 @@ class DockerSlot implements Slot {
     const after = container.counters();
     const status = run.ended === undefined ? await container.statusOf(run.execId) : undefined;
     const outOfMemory = await ranOutOfMemory(container, before, after);
-    if (run.ended === undefined && !outOfMemory && (status === undefined || after === undefined))
-      throw died();
-    const outputs = await this.#outputs(container, task, run.ended !== undefined || after === undefined);
+    const gone = status === undefined || after === undefined || container.isEnding();
+    if (run.ended === undefined && !outOfMemory && gone) throw died();
+    const outputs = await this.#outputs(container, task, run.ended !== undefined || gone);
     if (run.ended !== undefined || outOfMemory || !container.isAsNew()) await this.#discard();
     return result({ task, run, status, outOfMemory, before, after, outputs });
   }

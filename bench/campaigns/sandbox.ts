@@ -1,0 +1,184 @@
+/** A hostile mix: attacks of every kind among honest programs, several at a time, each verdict checked, all of it
+ *  twice; then the host is compared with what it was. 2 000 tasks at scale 1, on the strongest engine that is here.
+ *  Now and then the engine itself is killed under a task: that task must end in a typed error, and is tried again. */
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isRollbookError } from "../../src/base/errors.ts";
+import { type Rng, rngFrom } from "../../src/base/rng.ts";
+import type { Attack } from "../../src/collect/sandbox/attacks/attack.ts";
+import { attacksFor } from "../../src/collect/sandbox/attacks/catalogue.ts";
+import { prints } from "../../src/collect/sandbox/attacks/judge.ts";
+import { openWitness, type Witness } from "../../src/collect/sandbox/attacks/witness.ts";
+import { openSandbox } from "../../src/collect/sandbox/open.ts";
+import { faultOf } from "../../src/collect/sandbox/probe.ts";
+import type { Sandbox } from "../../src/collect/sandbox/sandbox.ts";
+import type { Campaign } from "../support/programs.ts";
+
+const TASKS = 2_000;
+const WORKERS = 4;
+/** One task in this many has its engine killed. */
+const STRIKE_EVERY = 250;
+
+export const campaign: Campaign = {
+  summary: "a hostile mix of 2 000 sandboxed tasks, every verdict checked, twice; the host stays as it was",
+  async run({ scale, seed }) {
+    const before = hostState();
+    const tally = { passed: 0, failed: 0 };
+    for (const round of [1, 2])
+      await runRound({ count: Math.ceil(TASKS * scale), rng: rngFrom(seed).split(round), tally });
+    const after = hostState();
+    for (const key of Object.keys(before) as (keyof HostState)[])
+      report(
+        tally,
+        `the host's ${key}`,
+        before[key] === after[key] ? undefined : `changed from ${before[key]} to ${after[key]}`,
+      );
+    return tally;
+  },
+};
+
+interface Tally {
+  passed: number;
+  failed: number;
+}
+
+async function runRound({ count, rng, tally }: { count: number; rng: Rng; tally: Tally }): Promise<void> {
+  const witness = await openWitness();
+  const sandbox = await openSandbox({ engine: "auto", workers: WORKERS });
+  try {
+    const tasks = mix({ count, rng, attacks: attacksFor(sandbox, witness), sandbox });
+    // As many callers as workers: a campaign must not measure its own queue against the tasks' time limits.
+    let next = 0;
+    const caller = async () => {
+      for (let i = next++; i < tasks.length; i = next++) {
+        const strike = sandbox.engine === "bubblewrap" && i % STRIKE_EVERY === STRIKE_EVERY - 1;
+        const fault = strike ? await struckTask(sandbox) : await faultOfTask(sandbox, tasks[i]!, witness);
+        report(tally, tasks[i]!.name, fault);
+      }
+    };
+    await Promise.all(Array.from({ length: WORKERS }, caller));
+    report(tally, "the witness", witness.findings()[0]);
+  } finally {
+    await sandbox.close();
+    await witness.close();
+  }
+}
+
+/** Half attacks, each kind about equally often; half honest programs with a known answer. */
+function mix({
+  count,
+  rng,
+  attacks,
+  sandbox,
+}: {
+  count: number;
+  rng: Rng;
+  attacks: Attack[];
+  sandbox: Sandbox;
+}): Attack[] {
+  return Array.from({ length: count }, (_, i) => {
+    const draw = rng.split(i);
+    return i % 2 === 0 ? attacks[draw.below(attacks.length)]! : honest(draw, sandbox);
+  });
+}
+
+function honest(rng: Rng, sandbox: Sandbox): Attack {
+  const [a, b] = [rng.below(1_000_000), rng.below(1_000_000)];
+  const usePython = sandbox.runs.has("python") && rng.below(2) === 0;
+  const source = usePython ? `print(${a} + ${b})` : `console.log(${a} + ${b})`;
+  const entry = usePython ? "add.py" : "add.mjs";
+  return {
+    ...{ name: "an honest program", threat: "leftovers", probe: false },
+    program: { kind: usePython ? "python" : "javascript", entry },
+    files: { [entry]: source },
+    limits: {},
+    fault: (result) => prints(result, `${a + b}\n`),
+  };
+}
+
+async function faultOfTask(sandbox: Sandbox, task: Attack, witness: Witness): Promise<string | undefined> {
+  return faultOf(task, await sandbox.exec(task.program, task.files, task.limits), witness);
+}
+
+/** A program whose engine is killed from outside: a typed failure first, and the right answer when tried again. */
+async function struckTask(sandbox: Sandbox): Promise<string | undefined> {
+  const marker = "30.0625";
+  const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", marker] }, {}, { timeoutMs: 60_000 }).then(
+    () => "the death of the engine passed for a verdict",
+    (error: unknown) => (isRollbookError(error, "sandbox-engine-died") ? undefined : String(error)),
+  );
+  let struck = 0;
+  for (let tries = 0; tries < 500 && struck === 0; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    struck = strike(marker);
+  }
+  const fault = await sleeping;
+  if (fault !== undefined) return fault;
+  const again = await sandbox.exec({ kind: "command", argv: ["echo", "again"] });
+  return prints(again, "again\n");
+}
+
+/** Kills the bwrap processes whose command line ends in this program. */
+function strike(marker: string): number {
+  const { stdout } = spawnSync(
+    "pgrep",
+    ["-P", String(process.pid), "-f", `^/usr/bin/bwrap .* sleep ${marker}$`],
+    { encoding: "utf8" },
+  );
+  const pids = stdout.split("\n").filter(Boolean).map(Number);
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+  return pids.length;
+}
+
+/** What of the host a task could have changed, and what of ours could be left; other programs run meanwhile. */
+interface HostState {
+  readonly groups: string;
+  readonly folders: string;
+  readonly children: string;
+  readonly mounts: string;
+  readonly hostname: string;
+  readonly files: string;
+}
+
+function hostState(): HostState {
+  const ours = new RegExp(`^rollbook-[0-9a-f]{8}-${process.pid}-`);
+  const roots = ["", "memory", "pids", "cpu", "cpuacct"].map((name) => join("/sys/fs/cgroup", name));
+  const names = (folder: string) => tolerate(() => readdirSync(folder).sort(), []);
+  const children = spawnSync("pgrep", ["-P", String(process.pid), "-x", "bwrap|sh|setpriv"], {
+    encoding: "utf8",
+  }).stdout;
+  return {
+    groups: roots.flatMap((root) => names(root).filter((name) => ours.test(name))).join(" "),
+    folders: names(join(tmpdir(), `rollbook-sandbox-${process.getuid?.()}`))
+      .filter((name) => ours.test(name))
+      .join(" "),
+    children: children.trim(),
+    mounts: readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .filter((line) => line.includes("rollbook-sandbox"))
+      .join("; "),
+    hostname: readFileSync("/proc/sys/kernel/hostname", "utf8").trim(),
+    files: [...names("/"), ...names("/usr"), readFileSync("/etc/passwd", "utf8")].join(" "),
+  };
+}
+
+/** Processes and mounts come and go while we look: what is not there any more counts as nothing. */
+function tolerate<T>(look: () => T, otherwise: T): T {
+  try {
+    return look();
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return otherwise;
+    throw error;
+  }
+}
+
+function report(tally: Tally, name: string, fault: string | undefined): void {
+  if (fault === undefined) {
+    tally.passed++;
+    return;
+  }
+  tally.failed++;
+  process.stderr.write(`sandbox campaign: ${name}: ${fault}\n`);
+}
