@@ -44,7 +44,8 @@ export const finite = z
   .number()
   .refine(Number.isFinite, { message: "is not finite", params: { refusal: "non-finite-number" } });
 export const probability = z.number().min(0).max(1);
-export const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+/** A whole number from 0 to 2^53−1 (`int` refuses what a double cannot count). */
+export const count = z.number().int().min(0);
 /** Milliseconds since the Unix epoch. */
 export const timeMs = count;
 export const dataSource = z.enum(["real", "synthetic"]);

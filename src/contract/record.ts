@@ -5,6 +5,7 @@ import { canonicalize, isCanonical } from "../base/canonical-json.ts";
 import { type Digest, digestBytes } from "../base/digest.ts";
 import { RollbookError, reasonOf } from "../base/errors.ts";
 import { decodeUtf8, parseJson } from "../base/parse-json.ts";
+import { compileDecoder, type Decoder, INVALID } from "./decoder.ts";
 import type { Reference } from "./fields.ts";
 import { type RefusalCode, refuse } from "./refusal.ts";
 
@@ -19,6 +20,8 @@ export interface RecordType<Schema extends z.ZodType = z.ZodType> {
   readonly kind: string;
   readonly summary: string;
   readonly schema: Schema;
+  /** The same as the schema, only fast, and silent about reasons. */
+  readonly decode: Decoder;
   /** Everything the record points to; `verify` follows them. */
   references(record: z.output<Schema>): Reference[];
   /** Rules that a schema cannot say. Throws a refusal. */
@@ -42,6 +45,7 @@ export function defineRecord<
     kind: options.kind,
     summary: options.summary,
     schema,
+    decode: compileDecoder(schema),
     references: (options.references ?? (() => [])) as (record: z.output<typeof schema>) => Reference[],
     check: (options.check ?? (() => {})) as (record: z.output<typeof schema>) => void,
   };
@@ -91,9 +95,7 @@ export function parseCanonical(bytes: Uint8Array, where: string): unknown {
 /** A record from a JSON value of any formatting: checks kind, version, schema and rules. */
 export function decodeWire<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
   requireKind(type.kind, value, where);
-  const result = z.safeDecode(type.schema, value as never);
-  if (!result.success) throw refuseIssues(result.error.issues, value, where);
-  const record = result.data as RecordOf<T>;
+  const record = decodeValue(type, value, where);
   try {
     type.check(record);
   } catch (error) {
@@ -103,6 +105,14 @@ export function decodeWire<T extends RecordType>(type: T, value: unknown, where:
     });
   }
   return record;
+}
+
+function decodeValue<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
+  const decoded = type.decode(value);
+  if (decoded !== INVALID) return decoded as RecordOf<T>;
+  const result = z.safeDecode(type.schema, value as never);
+  if (!result.success) throw refuseIssues(result.error.issues, value, where);
+  return result.data as RecordOf<T>;
 }
 
 /** The wire form (plain JSON, u64 as strings) of a typed record. */
