@@ -13,6 +13,7 @@ export const environmentKey = z
     params: { refusal: "bad-id" },
   })
   .meta({
+    id: "EnvironmentKey",
     description: "ref@version, both of them ids",
     pattern: "^[^@|/\\\\]+@[^@|/\\\\]+$",
   }) as unknown as z.ZodType<EnvironmentKey, string>;

@@ -17,6 +17,7 @@ export const id = z
     params: { refusal: "bad-id" },
   })
   .meta({
+    id: "Id",
     description: `An identifier: 1 to ${MAX_ID_BYTES} bytes of UTF-8, no control characters, none of @ | / \\`,
     minLength: 1,
     maxLength: MAX_ID_BYTES,
@@ -25,10 +26,19 @@ export const id = z
 
 export const digest = z
   .string()
-  .regex(DIGEST_PATTERN, "is not a digest of the form sha256:<64 hex digits>") as unknown as Branded<Digest>;
+  .regex(DIGEST_PATTERN, "is not a digest of the form sha256:<64 hex digits>")
+  .meta({
+    id: "Digest",
+    description: "SHA-256 over tag, zero byte and content",
+  }) as unknown as Branded<Digest>;
+
+const U64_PATTERN = /^(0|[1-9][0-9]{0,19})$/;
 
 export const u64 = z.codec(
-  z.string().regex(/^(0|[1-9][0-9]{0,19})$/, "is not a decimal u64 string"),
+  z
+    .string()
+    .regex(U64_PATTERN, "is not a decimal u64 string")
+    .meta({ id: "U64", description: "An unsigned 64-bit integer in decimal digits" }),
   z.bigint().max(0xffff_ffff_ffff_ffffn, "exceeds 2^64−1"),
   { decode: (text) => BigInt(text), encode: (value) => value.toString() },
 );
