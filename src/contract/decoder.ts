@@ -12,13 +12,18 @@ export function compileDecoder(schema: z.core.$ZodType): Decoder {
   const decode = "check" in def ? undefined : decoderOf(def);
   if (decode === undefined) return (value) => decodeByZod(schema, value);
   const checks = ("checks" in def ? (def.checks ?? []) : []).map(compileCheck);
-  return checks.reduce<Decoder>(
-    (before, check) => (value) => {
-      const decoded = before(value);
-      return decoded !== INVALID && check(decoded) ? decoded : INVALID;
-    },
-    decode,
-  );
+  return withChecks(decode, checks);
+}
+
+/** Two checks at most for almost every field: written out, because a loop over closures costs more than they do. */
+function withChecks(decode: Decoder, [first, second, ...rest]: readonly Check[]): Decoder {
+  if (first === undefined) return decode;
+  const checked: Decoder = (value) => {
+    const decoded = decode(value);
+    if (decoded === INVALID || !first(decoded)) return INVALID;
+    return second === undefined || second(decoded) ? decoded : INVALID;
+  };
+  return withChecks(checked, rest);
 }
 
 function decoderOf(def: z.core.$ZodTypes["_zod"]["def"]): Decoder | undefined {
@@ -104,10 +109,11 @@ function objectDecoder(shape: Readonly<Record<string, z.core.$ZodType>>): Decode
     for (const key in before) {
       const field = fields.get(key);
       if (field === undefined) return INVALID;
-      const decoded = field.decode(before[key]);
+      const item = before[key];
+      const decoded = field.decode(item);
       if (decoded === INVALID) return INVALID;
       if (field.required) found++;
-      if (decoded === before[key]) continue;
+      if (decoded === item) continue;
       if (out === before) out = { ...before };
       out[key] = decoded;
     }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { idFault } from "../base/ids.ts";
 import { count, digest, id, json, text } from "./fields.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
+import { refuse } from "./refusal.ts";
 
 export type EnvironmentKey = `${string}@${string}` & { readonly __brand: "EnvironmentKey" };
 
@@ -45,6 +46,21 @@ export const EnvironmentPackage = defineRecord({
     rubrics: z.array(z.strictObject({ name: id, digest })).max(1024),
     difficulty: z.optional(text(64)),
     benchmarkProfiles: z.array(json).max(1024),
+  },
+  check({ files }) {
+    const paths = new Set<string>();
+    for (const [i, { path }] of files.entries()) {
+      const field = `files[${i}].path`;
+      // A package is unpacked somewhere; a path must not lead out of there.
+      if (/(^|\/)(\.{0,2})(\/|$)|[\\\u0000-\u001f]/.test(path))
+        throw refuse(
+          "bad-record",
+          { field, path },
+          `${field} ${JSON.stringify(path)} is not a plain relative path.`,
+        );
+      if (paths.has(path)) throw refuse("bad-record", { field, path }, `${field} ${path} stands twice.`);
+      paths.add(path);
+    }
   },
 });
 export type EnvironmentPackage = RecordOf<typeof EnvironmentPackage>;

@@ -51,6 +51,20 @@ export const LedgerPage = defineRecord({
   kind: "rollbook.ledger-page.v1",
   summary: "A page of exclusions, sorted by rollout and stream.",
   shape: { entries: z.array(ledgerEntry).min(1).max(100_000) },
+  check({ entries }) {
+    for (let i = 1; i < entries.length; i++) {
+      const [before, here] = [entries[i - 1]!, entries[i]!];
+      const follows =
+        before.content < here.content ||
+        (before.content === here.content && before.stream !== null && before.stream < (here.stream ?? 0));
+      if (!follows)
+        throw refuse(
+          "bad-record",
+          { field: `entries[${i}]` },
+          `entries[${i}] is out of order, or excludes again what an entry before it excluded.`,
+        );
+    }
+  },
 });
 
 export const LossLedger = defineRecord({

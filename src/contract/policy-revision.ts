@@ -66,6 +66,14 @@ export const PolicyRevision = defineRecord({
       field: `training.batches[${i}]`,
     })),
   ],
+  check({ id: name, parent }) {
+    if (parent?.id === name)
+      throw refuse(
+        "revision-conflict",
+        { revision: name },
+        `revision ${name} cannot be its own parent. Give the new revision a new id.`,
+      );
+  },
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
 
@@ -83,13 +91,6 @@ export function advanceRevision(
   parent: PolicyRevision,
   next: Pick<PolicyRevision, "id" | "digest" | "checkpoint" | "training" | "producedAtMs">,
 ): Sealed<PolicyRevision> {
-  if (next.id === parent.id) {
-    throw refuse(
-      "revision-conflict",
-      { id: next.id },
-      `revision ${next.id} cannot be its own parent. Give the new revision a new id.`,
-    );
-  }
   const number = parent.number === undefined ? undefined : parent.number + 1n;
   return seal(PolicyRevision, {
     ...next,

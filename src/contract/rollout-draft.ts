@@ -1,7 +1,15 @@
 /** From numbers in hand to sealed records: the one way an artifact comes to be.
  *  In: a draft (or its JSON, `rollbook.rollout.v1`). Out: content, envelope and every blob they refer to. Pure. */
 import { z } from "zod";
-import { bytesOf, type Column, type ColumnOf, columnTag, digestColumn, emptyColumn } from "../base/arrays.ts";
+import {
+  bytesOf,
+  type Column,
+  type ColumnOf,
+  columnTag,
+  digestColumn,
+  dtypeOf,
+  emptyColumn,
+} from "../base/arrays.ts";
 import type { Json } from "../base/canonical-json.ts";
 import type { Digest } from "../base/digest.ts";
 import { Call, digestCallLog, sealMessage } from "./call.ts";
@@ -155,7 +163,7 @@ function sealTokenStream(draft: TokenStreamDraft, field: string, blobs: SealedBl
     length,
     samples: columns.mask.reduce((sum, value) => sum + value, 0),
     columns: Object.fromEntries(
-      Object.entries(columns).map(([name, column]) => [name, refer(column)]),
+      Object.entries(columns).map(([name, column]) => [name, referTo(column)]),
     ) as TokenStream["columns"],
     segments,
   };
@@ -166,12 +174,9 @@ function sealTokenStream(draft: TokenStreamDraft, field: string, blobs: SealedBl
       `${field} holds no sampled token. Record at least one or leave the stream out.`,
     );
   checkTokenColumns(item, columns, field);
-  for (const column of Object.values(columns)) {
-    blobs.push({
-      kind: columnTag(refer(column).dtype),
-      digest: refer(column).digest,
-      bytes: bytesOf(column),
-    });
+  for (const [name, column] of Object.entries(columns)) {
+    const { digest: known, dtype } = item.columns[name as keyof TokenColumns]!;
+    blobs.push({ kind: columnTag(dtype), digest: known, bytes: bytesOf(column) });
   }
   return item;
 }
@@ -222,15 +227,8 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   return column;
 }
 
-const references = new WeakMap<Column, ColumnRef>();
-
-function refer(column: Column): ColumnRef {
-  const known = references.get(column);
-  if (known !== undefined) return known;
-  const dtype = column instanceof Uint8Array ? "u8" : column instanceof Uint32Array ? "u32" : "f32";
-  const made: ColumnRef = { digest: digestColumn(column), dtype, length: column.length };
-  references.set(column, made);
-  return made;
+function referTo(column: Column): ColumnRef {
+  return { digest: digestColumn(column), dtype: dtypeOf(column), length: column.length };
 }
 
 function requireDigest(field: string, claimed: Digest | undefined, actual: Digest): void {

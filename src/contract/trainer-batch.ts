@@ -48,6 +48,12 @@ export const BatchProofs = defineRecord({
   kind: "rollbook.batch-proofs.v1",
   summary: "The proofs behind a batch, unique and sorted by digest.",
   shape: { proofs: z.array(proof).max(10_000_000) },
+  check({ proofs }) {
+    for (let i = 1; i < proofs.length; i++) {
+      if (proofs[i - 1]!.digest >= proofs[i]!.digest)
+        throw refuse("bad-record", { field: `proofs[${i}]` }, "proofs are not sorted by digest and unique.");
+    }
+  },
 });
 
 /** One stream of one rollout. `start` and `length` count tokens (or steps) within the shard. */
@@ -87,6 +93,8 @@ const stepColumns = z.strictObject({
   candidateSelectable: columnRef("u8"),
 });
 
+const RAGGED = new Set(["candidateIds", "candidateProbability", "candidateSelectable"]);
+
 export const BatchShard = defineRecord({
   kind: "rollbook.batch-shard.v1",
   summary: "Consecutive rows of a batch with their columns.",
@@ -111,22 +119,38 @@ export const BatchShard = defineRecord({
           `rows[${i}] starts at ${each.start}, the row before ends at ${at}.`,
         );
       at += each.length;
+      checkRow(each, `rows[${i}]`);
     }
-    const lengths: Record<string, { length: number }> = shard.data.columns;
-    for (const [name, column] of Object.entries(lengths)) {
-      const ragged =
-        name === "candidateIds" || name === "candidateProbability" || name === "candidateSelectable";
-      if (!ragged && column.length !== at) {
+    const { data } = shard;
+    const candidates = data.level === "step" ? data.columns.candidateIds.length : 0;
+    for (const [name, column] of Object.entries<{ length: number }>(data.columns)) {
+      const expected = RAGGED.has(name) ? candidates : at;
+      if (column.length !== expected) {
         throw refuse(
           "length-mismatch",
-          { field: `data.columns.${name}`, expected: at, actual: column.length },
-          `data.columns.${name} has ${column.length} values, the rows have ${at}.`,
+          { field: `data.columns.${name}`, expected, actual: column.length },
+          `data.columns.${name} has ${column.length} values, not ${expected}.`,
         );
       }
     }
   },
 });
 export type BatchShard = RecordOf<typeof BatchShard>;
+
+function checkRow({ length, samples, segments }: BatchRow, field: string): void {
+  let end = 0;
+  for (const [from, to] of segments) {
+    if (from < end || to <= from || to > length)
+      throw refuse(
+        "bad-record",
+        { field },
+        `${field}: a segment overlaps another, is empty, or leaves the row.`,
+      );
+    end = to;
+  }
+  if (samples === 0 || samples > length)
+    throw refuse("bad-record", { field }, `${field} has ${samples} samples in ${length} places.`);
+}
 
 export const selection = z.strictObject({
   family: id,
@@ -182,6 +206,13 @@ export const TrainerBatch = defineRecord({
           `the shards hold ${sum} ${name}, the totals say ${batch.totals[name]}.`,
         );
     }
+    const made = batch.bySource.reduce((total, source) => total + source.samples, 0);
+    if (made !== batch.totals.samples)
+      throw refuse(
+        "bad-record",
+        { field: "bySource" },
+        `the sources made ${made} samples, the totals say ${batch.totals.samples}.`,
+      );
   },
 });
 export type TrainerBatch = RecordOf<typeof TrainerBatch>;
