@@ -16,7 +16,7 @@ import {
   type ValuesOf,
 } from "./data-types.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
-import { type ArrayMetadata, parseNode, rowItems } from "./metadata.ts";
+import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata.ts";
 import { eachInFlight, type ReadableStore } from "./store.ts";
 
 export interface OpenOptions<T extends DataType> extends SourceOptions {
@@ -246,7 +246,7 @@ async function readArrayMetadata(
   store: ReadableStore,
   path: string,
 ): Promise<{ metadata: ArrayMetadata; bytes: Uint8Array }> {
-  const key = `${path}/zarr.json`;
+  const key = metadataKey(path);
   const bytes = await store.get(key);
   const metadata = bytes && parseNode(bytes, key);
   if (bytes !== undefined && metadata?.kind === "array") return { metadata, bytes };

@@ -18,7 +18,15 @@ import {
   type ValuesOf,
 } from "./data-types.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
-import { type ArrayMetadata, type Attributes, chunkKey, formatNode } from "./metadata.ts";
+import {
+  type ArrayMetadata,
+  type Attributes,
+  chunkKey,
+  formatNode,
+  MAX_CHUNK_BYTES,
+  metadataKey,
+  parseNode,
+} from "./metadata.ts";
 import { ShardBuilder } from "./sharding.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
 import { encodeStrings } from "./vlen-utf8.ts";
@@ -27,7 +35,7 @@ export interface ArrayOptions<T extends DataType> {
   dtype: T;
   /** Shape of one row: [] (default) for a column, [8] for rows of eight. */
   row?: readonly number[];
-  /** Rows per chunk; by default about 1 MB, or 16 384 strings. */
+  /** Rows per chunk; by default about 1 MB, or 4 096 strings. */
   chunkRows?: number;
   /** How many rows will come, if known: chunks are then made equal, so that the last one needs little padding. */
   expectedRows?: number;
@@ -60,7 +68,7 @@ export function createArray<T extends DataType>(
 }
 
 const CHUNK_BYTES = 1 << 20;
-const CHUNK_STRINGS = 1 << 14;
+const CHUNK_STRINGS = 1 << 12;
 /** Chunks that move to the store while the next one is encoded and hashed. */
 const IN_FLIGHT = 4;
 
@@ -72,7 +80,7 @@ export class ArrayWriter<T extends DataType = DataType> {
   /** Items per row. */
   readonly #width: number;
   readonly #digest: (bytes: Uint8Array) => Digest;
-  readonly #shard: ShardBuilder | undefined;
+  #shard: ShardBuilder | undefined;
   readonly #digests: Digest[] = [];
   /** The chunk under construction: only its first `#pendingRows` rows count. Made when first needed. */
   #pending: ValuesOf[T] | undefined;
@@ -84,7 +92,7 @@ export class ArrayWriter<T extends DataType = DataType> {
   constructor(store: Store, path: string, options: ArrayOptions<T>) {
     this.#store = store;
     this.path = path;
-    this.#plan = planOf(path, options);
+    this.#plan = checkedPlan(path, options);
     this.#fill = parseFill(options.dtype, this.#plan.fillValue, path);
     this.#width = (options.row ?? []).reduce((product, size) => product * size, 1);
     this.#digest = options.digest ?? digestChunk;
@@ -124,15 +132,16 @@ export class ArrayWriter<T extends DataType = DataType> {
   close(): Promise<WrittenArray> {
     return this.#exclusively("closed", async () => {
       const metadata = this.#finalMetadata();
+      if (metadata.shardRows === 0) this.#shard = undefined;
       if (this.#pendingRows > 0) {
         this.#pending = this.#slice(this.#pending!, 0, metadata.chunkRows);
         fillValues(this.#pending, this.#fill, [this.#pendingRows * this.#width, this.#pending.length]);
-        await this.#flushPending(metadata.shardRows === 0);
+        await this.#flushPending();
       }
       if (this.#shard !== undefined && this.#shard.chunks > 0)
         await this.#put(this.#shard.finish(), this.#objects++);
       const bytes = formatNode(metadata);
-      await this.#store.set(`${this.path}/zarr.json`, bytes);
+      await this.#store.set(metadataKey(this.path), bytes);
       const digests = { chunks: this.#digests, array: digestArray(bytes, this.#digests) };
       return { path: this.path, metadata, digests };
     });
@@ -161,29 +170,32 @@ export class ArrayWriter<T extends DataType = DataType> {
     this.#pendingRows += to - from;
   }
 
-  async #flushPending(alone = this.#shard === undefined): Promise<void> {
-    await this.#writeChunk(this.#pending!, this.#objects, alone);
-    if (alone) this.#objects++;
+  async #flushPending(): Promise<void> {
+    await this.#writeChunk(this.#pending!, this.#objects);
+    if (this.#shard === undefined) this.#objects++;
     this.#pendingRows = 0;
   }
 
-  /** Encodes one chunk and puts it into the store, as object `index`, or else into the shard. */
-  #writeChunk(values: ValuesOf[T], index: number, alone = this.#shard === undefined): MaybePromise<void> {
+  /** Encodes one chunk and puts it into the shard, if there are shards, or else into the store as object `index`. */
+  #writeChunk(values: ValuesOf[T], index: number): MaybePromise<void> {
     const raw = Array.isArray(values) ? encodeStrings(values) : bytesOver(values as NumericValues);
+    if (raw.length > MAX_CHUNK_BYTES)
+      throw bad(this.path, `a chunk has ${raw.length} bytes; use fewer chunkRows`);
     const encoded = encodeBytes(this.#plan.codecs, raw);
-    const place = (bytes: Uint8Array) => (alone ? this.#put(bytes, index) : this.#addToShard(bytes));
+    const place = (bytes: Uint8Array) =>
+      this.#shard === undefined ? this.#put(bytes, index) : this.#addTo(this.#shard, bytes);
     return encoded instanceof Promise ? encoded.then(place) : place(encoded);
   }
 
-  #addToShard(bytes: Uint8Array): MaybePromise<void> {
-    this.#shard!.add(bytes);
-    if (this.#shard!.full) return this.#put(this.#shard!.finish(), this.#objects++);
+  #addTo(shard: ShardBuilder, bytes: Uint8Array): MaybePromise<void> {
+    shard.add(bytes);
+    if (shard.full) return this.#put(shard.finish(), this.#objects++);
   }
 
   /** The store may write in the background while we hash. */
   #put(bytes: Uint8Array, index: number): MaybePromise<void> {
     const value = this.#store.borrows ? bytes : Uint8Array.from(bytes);
-    const writing = this.#store.set(`${this.path}/${chunkKey(this.#plan, index)}`, value);
+    const writing = this.#store.set(chunkKey(this.path, this.#plan, index), value);
     this.#digests[index] = this.#digest(bytes);
     if (writing instanceof Promise) return writing.then(() => undefined);
   }
@@ -219,6 +231,13 @@ export class ArrayWriter<T extends DataType = DataType> {
   }
 }
 
+/** What a reader would refuse is refused before anything is written. */
+function checkedPlan<T extends DataType>(path: string, options: ArrayOptions<T>): ArrayMetadata {
+  const plan = planOf(path, options);
+  parseNode(formatNode(plan), path);
+  return plan;
+}
+
 /** The metadata of the array before its length is known. */
 function planOf<T extends DataType>(path: string, options: ArrayOptions<T>): ArrayMetadata {
   const { dtype, row = [], shardChunks = 0, compressor, crc32c = true, dimensionNames } = options;
@@ -226,8 +245,6 @@ function planOf<T extends DataType>(path: string, options: ArrayOptions<T>): Arr
   refuseCount(path, "shardChunks", { size: shardChunks, least: 0 });
   const chunkRows = options.chunkRows ?? defaultChunkRows(options);
   refuseCount(path, "chunkRows", { size: chunkRows, least: 1 });
-  if (dimensionNames !== undefined && dimensionNames.length !== row.length + 1)
-    throw bad(path, `${dimensionNames.length} dimension names for ${row.length + 1} axes`);
   const codecs: BytesCodec[] = [];
   if (compressor?.name === "gzip") codecs.push({ name: "gzip", level: compressor.level });
   if (compressor?.name === "zstd") codecs.push({ name: "zstd", level: compressor.level, checksum: false });

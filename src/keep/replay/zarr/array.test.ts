@@ -105,6 +105,15 @@ describe("an array", () => {
     expect((await writer.close()).metadata.chunkRows).toBe(100_000);
   });
 
+  it("may be the root of its store", async () => {
+    const store = new Map<string, Uint8Array>();
+    const writer = createArray(store, "", { dtype: "uint8" });
+    await writer.append(Uint8Array.of(1, 2));
+    await writer.close();
+    expect([...store.keys()]).toEqual(["c/0", "zarr.json"]);
+    expect([...((await (await openArray(store, "")).read()) as Uint8Array)]).toEqual([1, 2]);
+  });
+
   it("pads its last chunk with the fill value", async () => {
     const store = new Map<string, Uint8Array>();
     const writer = createArray(store, "a", { dtype: "uint8", chunkRows: 4, crc32c: false, fillValue: 9 });
@@ -129,6 +138,13 @@ describe("an array", () => {
     await expect(writer.append(new Float32Array(2))).rejects.toThrow("writer is closed");
     expect(() => createArray(store, "c", { dtype: "int8", fillValue: 300 })).toThrow("fill_value 300");
     expect(() => createArray(store, "c", { dtype: "int8", chunkRows: 0 })).toThrow("chunkRows 0");
+    expect(() => createArray(store, "c", { dtype: "int8", row: [2 ** 31] })).toThrow("larger than the limit");
+    expect(() => createArray(store, "c", { dtype: "int8", dimensionNames: ["a", "b"] })).toThrow(
+      "do not name the axes",
+    );
+    expect(() => createArray(store, "c", { dtype: "int8", compressor: { name: "zstd", level: 99 } })).toThrow(
+      "level 99",
+    );
   });
 
   it("refuses rows it does not have, another type, and memory that does not fit", async () => {

@@ -82,7 +82,7 @@ export class ChunkSource<T extends DataType> {
 
   /** The key of a stored object. */
   key(object: number): string {
-    return `${this.#path}/${chunkKey(this.metadata, object)}`;
+    return chunkKey(this.#path, this.metadata, object);
   }
 
   /** All items of a chunk, padding included, in `into` if given. */

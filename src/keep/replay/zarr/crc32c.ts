@@ -1,10 +1,13 @@
 /** CRC-32C (Castagnoli), the checksum of Zarr's `crc32c` codec and of shard indexes.
- *  In: bytes. Out: an unsigned 32-bit number. Long inputs run at memory speed in the fold kernel; short ones
- *  and the remainder that folding leaves go through tables, eight bytes at a time. */
+ *  In: bytes. Out: an unsigned 32-bit number. Long inputs are first folded by the kernel, at memory speed; short ones,
+ *  and the remainder that folding leaves, go through tables, eight bytes at a time. */
 import { type FoldKernel, instantiateFoldKernel, REACH, STRIDE } from "./crc32c-kernel.ts";
 
 export function crc32c(bytes: Uint8Array): number {
-  return bytes.length < FOLD_FROM ? ~advance(-1, bytes) >>> 0 : ~advance(0, shorten(bytes)) >>> 0;
+  kernel ??= instantiate();
+  if (bytes.length >= FOLD_FROM) return ~advance(0, shorten(kernel, bytes)) >>> 0;
+  memory.set(bytes, REMAINDER_AT);
+  return ~advance(-1, bytes.length) >>> 0;
 }
 
 /** Below this the remainder of folding (REACH bytes) is not worth it. */
@@ -19,28 +22,32 @@ const MEMORY_PAGES = 1;
 
 let kernel: FoldKernel | undefined;
 let memory = new Uint8Array(0);
+let words = new Int32Array(0);
 
-/** A message of REACH … REACH + STRIDE bytes with the CRC of `bytes`; the initial register is folded in. Valid
- *  until the next call. */
-function shorten(bytes: Uint8Array): Uint8Array {
-  if (kernel === undefined) {
-    kernel = instantiateFoldKernel(MEMORY_PAGES);
-    memory = new Uint8Array(kernel.memory.buffer);
-  }
+function instantiate(): FoldKernel {
+  const fresh = instantiateFoldKernel(MEMORY_PAGES);
+  memory = new Uint8Array(fresh.memory.buffer);
+  words = new Int32Array(fresh.memory.buffer);
+  return fresh;
+}
+
+/** Leaves in the remainder a message with the CRC of `bytes`, the initial register folded in. Answers its length:
+ *  REACH … REACH + STRIDE bytes. */
+function shorten({ fold }: FoldKernel, bytes: Uint8Array): number {
   const folded = Math.floor((bytes.length - REACH) / STRIDE) * STRIDE;
   memory.fill(0, 0, PIECE_AT);
   for (let at = 0; at < folded; at += PIECE_BYTES) {
     const size = Math.min(PIECE_BYTES, folded - at);
     memory.set(bytes.subarray(at, at + size), PIECE_AT);
-    if (at === 0) for (let i = 0; i < 4; i++) memory[PIECE_AT + i]! ^= 0xff;
-    kernel.fold(PIECE_AT, PIECE_AT, PIECE_AT + size);
+    if (at === 0) words[PIECE_AT >> 2]! ^= -1;
+    fold(PIECE_AT, PIECE_AT, PIECE_AT + size);
     memory.copyWithin(PIECE_AT - REACH, PIECE_AT + size - REACH, PIECE_AT + size);
   }
   const left = bytes.length - folded;
   memory.set(bytes.subarray(folded), REMAINDER_AT);
   memory.fill(0, PIECE_AT, PIECE_AT + left);
-  kernel.fold(REMAINDER_AT, PIECE_AT, REMAINDER_AT + Math.ceil(left / STRIDE) * STRIDE);
-  return memory.subarray(REMAINDER_AT, REMAINDER_AT + left);
+  fold(REMAINDER_AT, PIECE_AT, REMAINDER_AT + Math.ceil(left / STRIDE) * STRIDE);
+  return left;
 }
 
 /** TABLES[256·k + b]: the register after byte b and then k zero bytes. */
@@ -55,22 +62,23 @@ for (let i = 256; i < TABLES.length; i++) {
   TABLES[i] = (before >>> 8) ^ TABLES[before & 0xff]!;
 }
 
-/** The register after `bytes`, slicing by eight. */
-function advance(register: number, bytes: Uint8Array): number {
-  const whole = bytes.length & ~7;
-  let i = 0;
-  for (; i < whole; i += 8) {
-    const low = register ^ (bytes[i]! | (bytes[i + 1]! << 8) | (bytes[i + 2]! << 16) | (bytes[i + 3]! << 24));
+/** The register after the first `length` bytes of the remainder, slicing by eight. */
+function advance(register: number, length: number): number {
+  const end = (REMAINDER_AT + length) >> 3;
+  for (let i = REMAINDER_AT >> 3; i < end; i++) {
+    const low = register ^ words[2 * i]!;
+    const high = words[2 * i + 1]!;
     register =
       TABLES[1792 + (low & 0xff)]! ^
       TABLES[1536 + ((low >>> 8) & 0xff)]! ^
       TABLES[1280 + ((low >>> 16) & 0xff)]! ^
       TABLES[1024 + (low >>> 24)]! ^
-      TABLES[768 + bytes[i + 4]!]! ^
-      TABLES[512 + bytes[i + 5]!]! ^
-      TABLES[256 + bytes[i + 6]!]! ^
-      TABLES[bytes[i + 7]!]!;
+      TABLES[768 + (high & 0xff)]! ^
+      TABLES[512 + ((high >>> 8) & 0xff)]! ^
+      TABLES[256 + ((high >>> 16) & 0xff)]! ^
+      TABLES[high >>> 24]!;
   }
-  for (; i < bytes.length; i++) register = TABLES[(register ^ bytes[i]!) & 0xff]! ^ (register >>> 8);
+  for (let i = 8 * end; i < REMAINDER_AT + length; i++)
+    register = TABLES[(register ^ memory[i]!) & 0xff]! ^ (register >>> 8);
   return register;
 }

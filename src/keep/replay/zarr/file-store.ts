@@ -36,6 +36,7 @@ export class FileStore implements Store {
   readonly #each: boolean;
   /** Least recently used first. Only synchronous reads use these, so none is closed under a read. */
   readonly #open = new Map<string, OpenFile>();
+  #newest: OpenFile | undefined;
   readonly #unsyncedFiles = new Set<string>();
   readonly #unsyncedDirectories = new Set<string>();
   readonly #directories = new Set<string>();
@@ -147,8 +148,6 @@ export class FileStore implements Store {
     if (this.#open.size > MAX_OPEN_FILES) this.#forget(this.#open.keys().next().value!);
     return file;
   }
-
-  #newest: OpenFile | undefined;
 
   #forget(key: string): void {
     const file = this.#open.get(key);

@@ -7,6 +7,7 @@ import {
   badMetadata,
   formatNode,
   type GroupMetadata,
+  metadataKey,
   type NodeMetadata,
   parseNode,
 } from "./metadata.ts";
@@ -44,10 +45,10 @@ export async function readTree(store: Store, path: string): Promise<Map<string, 
   const nodes: [string, NodeMetadata][] = [];
   for await (const key of store.keys(prefix)) {
     if (!key.startsWith(prefix) || !key.endsWith("/zarr.json")) continue;
+    if (key === metadataKey(path)) continue;
     const relative = key.slice(prefix.length, -"/zarr.json".length);
-    if (relative === "" || key === metadataKey(path)) continue;
     const bytes = await store.get(key);
-    if (bytes === undefined) continue;
+    if (bytes === undefined) throw badMetadata(key, "was removed while the tree was read");
     const node = parseNode(bytes, key);
     nodes.push([relative, node.kind === "group" ? { ...node, consolidated: undefined } : node]);
   }
@@ -59,8 +60,4 @@ export function consolidatedArray(group: GroupMetadata, path: string): ArrayMeta
   const node = group.consolidated?.get(path);
   if (node?.kind === "array") return node;
   throw badMetadata(path, "is not an array of the consolidated metadata");
-}
-
-function metadataKey(path: string): string {
-  return path === "" ? "zarr.json" : `${path}/zarr.json`;
 }

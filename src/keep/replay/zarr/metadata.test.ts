@@ -81,8 +81,8 @@ describe("zarr.json", () => {
       ...FOREIGN,
       chunk_key_encoding: { name: "default", configuration: { separator: "." } },
     });
-    expect(node.kind === "array" && chunkKey(node, 2)).toBe("c/2/0");
-    expect(flat.kind === "array" && chunkKey(flat, 2)).toBe("c.2.0");
+    expect(node.kind === "array" && chunkKey("a", node, 2)).toBe("a/c/2/0");
+    expect(flat.kind === "array" && chunkKey("", flat, 2)).toBe("c.2.0");
   });
 
   it.each<[string, object, string]>([

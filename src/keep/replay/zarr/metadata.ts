@@ -47,9 +47,15 @@ export function formatNode(node: NodeMetadata): Uint8Array {
   return Buffer.from(canonicalize(jsonOf(node)));
 }
 
-/** Where the object with this index along the first axis lies, relative to the array. */
-export function chunkKey({ separator, shape }: ArrayMetadata, index: number): string {
-  return ["c", index, ...new Array(shape.length - 1).fill(0)].join(separator);
+/** The key of the metadata of the node at `path`; "" is the root of the store. */
+export function metadataKey(path: string): string {
+  return path === "" ? "zarr.json" : `${path}/zarr.json`;
+}
+
+/** The key of the object with this index along the first axis of the array at `path`. */
+export function chunkKey(path: string, { separator, shape }: ArrayMetadata, index: number): string {
+  const name = ["c", index, ...new Array(shape.length - 1).fill(0)].join(separator);
+  return path === "" ? name : `${path}/${name}`;
 }
 
 /** Items in one row. */

@@ -1,0 +1,33 @@
+/** The Zarr store of replay against Python's zarr 3: the same data, layout and disk, in turns, files in the cache of
+ *  the operating system. Needs `node scripts/setup-python.mjs`. */
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { python } from "../scripts/python.mjs";
+import { RollbookError } from "../src/base/errors.ts";
+import { printTable } from "./support/interleave.ts";
+import type { Bench } from "./support/programs.ts";
+import { PythonPeer } from "./support/python-peer.ts";
+import { compareZarr } from "./support/zarr-race.ts";
+
+export const bench: Bench = {
+  summary: "Zarr arrays against Python's zarr 3: write, read, random minibatches, checksums",
+  async run(args) {
+    if (!fs.existsSync(python)) {
+      throw new RollbookError(
+        "no-python",
+        { python },
+        "there is no Python with zarr 3. Run: node scripts/setup-python.mjs",
+      );
+    }
+    const root = fs.mkdtempSync(join(tmpdir(), "rollbook-bench-replay-"));
+    const peer = new PythonPeer(python, fileURLToPath(new URL("support/zarr_peer.py", import.meta.url)));
+    try {
+      printTable(await compareZarr(root, peer), args);
+    } finally {
+      peer.close();
+      fs.rmSync(root, { recursive: true, force: true });
+    }
+  },
+};

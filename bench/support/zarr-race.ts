@@ -1,0 +1,253 @@
+/** Times our Zarr arrays and Python's on one table of float32, in turns.
+ *  In: an empty folder and a running peer. Out: one row per operation, with the ratio of the times. */
+import * as fs from "node:fs";
+import { join } from "node:path";
+import type { Digest } from "../../src/base/digest.ts";
+import { type Rng, rngFrom } from "../../src/base/rng.ts";
+import { type ArrayOptions, createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
+import type { PythonPeer } from "./python-peer.ts";
+
+const WIDTH = 16;
+const ROWS = 2 ** 21;
+const MEGABYTES = (ROWS * WIDTH * 4) / 1e6;
+/** 1 MiB. */
+const CHUNK_ROWS = 2 ** 14;
+/** 64 KiB, sixteen to a shard. */
+const INNER_ROWS = 2 ** 10;
+const SHARD_CHUNKS = 16;
+const COLUMNS = 32;
+const COLUMN_NAMES = Array.from({ length: COLUMNS }, (_, i) => `column-${i}`);
+const BATCH = 256;
+const ROUNDS = 9;
+/** A slow race ends after this time, once it has had three rounds. */
+const BUDGET_MS = 10_000;
+
+type Layout = "none" | "crc32c" | "zstd" | "shards";
+type Row = Record<string, string | number>;
+interface Race {
+  operation: string;
+  unit: "MB/s" | "ms";
+  bar?: number;
+  /** Each answers its seconds. */
+  peer(): Promise<number>;
+  ours(): Promise<number>;
+}
+
+export async function compareZarr(root: string, peer: PythonPeer): Promise<Row[]> {
+  const rng = rngFrom(3);
+  const data = sampleData(rng);
+  fs.writeFileSync(join(root, "data"), data);
+  await peer.call("load", join(root, "data"), WIDTH);
+  const files: Files = {
+    ours: (name) => join(root, "ours", name),
+    peer: (name) => join(root, "python", name),
+  };
+  await writeColumns(files.ours("columns"), data);
+  const rows: Row[] = [];
+  for (const race of [...writes(files, { peer, data }), ...reads(files, { peer, data, rng })])
+    rows.push(await run(race));
+  return rows;
+}
+
+interface Files {
+  ours(name: string): string;
+  peer(name: string): string;
+}
+
+/** Also leave behind the arrays that are read afterwards. */
+function* writes(files: Files, { peer, data }: { peer: PythonPeer; data: Float32Array }): Generator<Race> {
+  const unit = "MB/s";
+  const theirs = (layout: Layout, digests = false) => {
+    const [chunkRows, shardChunks] = layout === "shards" ? [INNER_ROWS, SHARD_CHUNKS] : [CHUNK_ROWS, 0];
+    return () => peer.call<number>("write", files.peer(layout), chunkRows, shardChunks, layout, digests);
+  };
+  const ours =
+    (layout: Layout, digests = false) =>
+    () =>
+      write(files.ours(layout), { layout, digests, data });
+  yield { operation: "write", unit, bar: 2, peer: theirs("none"), ours: ours("none") };
+  yield { operation: "write; ours also SHA-256", unit, peer: theirs("none"), ours: ours("none", true) };
+  yield { operation: "write; both also SHA-256", unit, peer: theirs("none", true), ours: ours("none", true) };
+  yield { operation: "write, crc32c", unit, peer: theirs("crc32c"), ours: ours("crc32c") };
+  yield { operation: "write, zstd 1", unit, peer: theirs("zstd"), ours: ours("zstd") };
+  yield { operation: "write, zstd 1 + crc32c, shards", unit, peer: theirs("shards"), ours: ours("shards") };
+}
+
+function* reads(
+  files: Files,
+  { peer, data, rng }: { peer: PythonPeer; data: Float32Array; rng: Rng },
+): Generator<Race> {
+  const unit = "MB/s";
+  const theirs =
+    (name: string, layout: Layout, ...more: unknown[]) =>
+    () =>
+      peer.call<number>(name, files.peer(layout), ...more);
+  const ours = (layout: Layout, into?: Float32Array) => () => read(files.ours(layout), into);
+  yield {
+    operation: `read ${COLUMNS} columns of 4 MB into new arrays`,
+    unit,
+    bar: 2,
+    peer: () =>
+      peer.call<number>(
+        "read_columns",
+        COLUMN_NAMES.map((name) => join(files.ours("columns"), name)),
+      ),
+    ours: () => readColumns(files.ours("columns")),
+  };
+  yield {
+    operation: "read 134 MB into one new array",
+    unit,
+    bar: 2,
+    peer: theirs("read", "none"),
+    ours: ours("none"),
+  };
+  const held = new Float32Array(data.length).fill(0);
+  yield {
+    operation: "read; ours into an array it is given",
+    unit,
+    peer: theirs("read", "none"),
+    ours: ours("none", held),
+  };
+  for (const layout of ["none", "crc32c"] as const) {
+    const peer = theirs("read_chunks", layout);
+    yield {
+      operation: `read chunk by chunk, ${layout}`,
+      unit,
+      peer,
+      ours: () => readChunks(files.ours(layout)),
+    };
+  }
+  for (const layout of ["zstd", "shards"] as const)
+    yield { operation: `read, ${NAMES[layout]}`, unit, peer: theirs("read", layout), ours: ours(layout) };
+  for (const layout of ["none", "crc32c", "zstd", "shards"] as const) {
+    const count = layout === "zstd" ? 3 : 20;
+    yield {
+      operation: `${BATCH} random rows, ${NAMES[layout]}`,
+      unit: "ms",
+      ...(layout === "none" ? { bar: 5 } : {}),
+      peer: theirs("batches", layout, BATCH, 3),
+      ours: () => gather(files.ours(layout), { rng, count }),
+    };
+  }
+  yield {
+    operation: "read chunk by chunk, crc32c; peer: plain readSync of the same files",
+    unit,
+    bar: 0.5,
+    peer: () => readPlain(files.ours("crc32c")),
+    ours: () => readChunks(files.ours("crc32c")),
+  };
+}
+
+const NAMES: Record<Layout, string> = {
+  none: "none",
+  crc32c: "crc32c",
+  zstd: "zstd 1",
+  shards: "zstd 1 + crc32c, shards",
+};
+
+/** In turns. The fastest of the rounds counts, for both: what a busy machine adds is not the work itself. */
+async function run({ operation, unit, bar, peer, ours }: Race): Promise<Row> {
+  let [them, us] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const start = performance.now();
+  for (let round = 0; round < ROUNDS && (round < 3 || performance.now() - start < BUDGET_MS); round++) {
+    them = Math.min(them, await peer());
+    us = Math.min(us, await ours());
+  }
+  const show = (time: number) =>
+    unit === "ms" ? (time * 1e3).toPrecision(3) : (MEGABYTES / time).toFixed(0);
+  const limit = bar === undefined ? "" : `≥ ${bar}`;
+  return { operation, unit, peer: show(them), ours: show(us), ratio: them / us, bar: limit };
+}
+
+/** Values in steps of 1/64, so that compression has something to do. */
+function sampleData(rng: Rng): Float32Array {
+  const data = new Float32Array(ROWS * WIDTH);
+  for (let i = 0; i < data.length; i++) data[i] = (rng.u32() % 512) / 64;
+  return data;
+}
+
+async function timed(work: () => unknown): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1e3;
+}
+
+const NO_DIGEST = `sha256:${"0".repeat(64)}` as Digest;
+
+async function write(
+  root: string,
+  { layout, digests, data }: { layout: Layout; digests: boolean; data: Float32Array },
+): Promise<number> {
+  fs.rmSync(root, { recursive: true, force: true });
+  const options: ArrayOptions<"float32"> = {
+    ...{ dtype: "float32", row: [WIDTH], crc32c: layout === "crc32c" || layout === "shards" },
+    ...(layout === "shards"
+      ? { chunkRows: INNER_ROWS, shardChunks: SHARD_CHUNKS }
+      : { chunkRows: CHUNK_ROWS }),
+    ...(layout === "zstd" || layout === "shards" ? { compressor: { name: "zstd", level: 1 } } : {}),
+    ...(digests ? {} : { digest: () => NO_DIGEST }),
+  };
+  return timed(async () => {
+    const writer = createArray(new FileStore(root), "", options);
+    await writer.append(data);
+    await writer.close();
+  });
+}
+
+async function read(root: string, into?: Float32Array): Promise<number> {
+  const array = await openArray(new FileStore(root), "", { dtype: "float32" });
+  return timed(() => array.read(into === undefined ? {} : { into }));
+}
+
+async function writeColumns(root: string, data: Float32Array): Promise<void> {
+  const size = data.length / COLUMNS;
+  for (const [i, name] of COLUMN_NAMES.entries()) {
+    const writer = createArray(new FileStore(root), name, { dtype: "float32", crc32c: false });
+    await writer.append(data.subarray(i * size, (i + 1) * size));
+    await writer.close();
+  }
+}
+
+async function readColumns(root: string): Promise<number> {
+  const store = new FileStore(root);
+  const arrays = await Promise.all(COLUMN_NAMES.map((name) => openArray(store, name)));
+  return timed(async () => {
+    const values = [];
+    for (const array of arrays) values.push(await array.read());
+    return values;
+  });
+}
+
+async function readChunks(root: string): Promise<number> {
+  const array = await openArray(new FileStore(root), "");
+  return timed(async () => {
+    let rows = 0;
+    for await (const chunk of array.chunks({ reuse: true })) rows += chunk.to - chunk.from;
+    return rows;
+  });
+}
+
+async function gather(root: string, { rng, count }: { rng: Rng; count: number }): Promise<number> {
+  const store = new FileStore(root);
+  const array = await openArray(store, "");
+  const picks = Array.from({ length: count }, () =>
+    Uint32Array.from({ length: BATCH }, () => rng.below(ROWS)),
+  );
+  const seconds = await timed(async () => {
+    for (const pick of picks) await array.gather(pick);
+  });
+  store.close();
+  return seconds / count;
+}
+
+function readPlain(root: string): Promise<number> {
+  const paths = Array.from({ length: ROWS / CHUNK_ROWS }, (_, i) => join(root, "c", String(i), "0"));
+  const buffer = new Uint8Array(CHUNK_ROWS * WIDTH * 4 + 4);
+  return timed(() => {
+    for (const path of paths) {
+      const fd = fs.openSync(path, "r");
+      fs.readSync(fd, buffer, 0, buffer.length, 0);
+      fs.closeSync(fd);
+    }
+  });
+}
