@@ -9,7 +9,6 @@ import {
   bytesOver,
   type DataType,
   emptyValues,
-  type FixedType,
   isValuesOf,
   itemBytes,
   type NumericValues,
@@ -111,24 +110,14 @@ export class ZarrArray<T extends DataType = DataType> {
     return out;
   }
 
-  /** Chunk by chunk, the next one being read meanwhile. With `reuse` the values are valid until the next step only,
-   *  and no memory is allocated per chunk. */
+  /** Chunk by chunk. With `reuse` the values are valid until the next step only, and no memory is allocated per
+   *  chunk. */
   async *chunks(range: RowRange & { reuse?: boolean } = {}): AsyncGenerator<Chunk<T>, void, undefined> {
     const [from, to] = this.#range(range);
     const { chunkRows } = this.metadata;
-    const spare = range.reuse && this.dtype !== "string" ? [this.#fresh(), this.#fresh()] : [];
-    const load = (chunk: number) => {
-      const loading = this.#source.load(chunk, spare[chunk % 2]);
-      // A consumer may stop before it comes to this chunk; if it does come, the failure is thrown to it.
-      loading.catch(() => {});
-      return loading;
-    };
-    const last = Math.ceil(to / chunkRows) - 1;
-    let next = from < to ? load(Math.floor(from / chunkRows)) : undefined;
-    for (let chunk = Math.floor(from / chunkRows); next !== undefined; chunk++) {
-      const values = await next;
-      next = chunk < last ? load(chunk + 1) : undefined;
-      const start = chunk * chunkRows;
+    const into = range.reuse ? this.#source.buffer() : undefined;
+    for (let start = from - (from % chunkRows); start < to; start += chunkRows) {
+      const values = await this.#source.load(start / chunkRows, { into });
       const [low, high] = [Math.max(from, start), Math.min(to, start + chunkRows)];
       yield { from: low, to: high, values: this.#rowsOf(values, low - start, high - start) };
     }
@@ -159,7 +148,7 @@ export class ZarrArray<T extends DataType = DataType> {
     }
     const part = this.#rowsOf(out, at, at + high - low);
     if (high - low === this.metadata.chunkRows) {
-      await this.#source.load(chunk, part);
+      await this.#source.load(chunk, { into: part, bulk: true });
       return;
     }
     const reader = this.#source.readable(chunk) ? await this.#source.reader(chunk) : undefined;
@@ -219,10 +208,6 @@ export class ZarrArray<T extends DataType = DataType> {
     const [start, end] = [from * this.width, to * this.width];
     if (start === 0 && end === values.length) return values;
     return (Array.isArray(values) ? values.slice(start, end) : values.subarray(start, end)) as ValuesOf[T];
-  }
-
-  #fresh(): ValuesOf[T] {
-    return emptyValues(this.dtype as FixedType, this.#source.items) as ValuesOf[T];
   }
 
   #target(into: ValuesOf[T] | undefined, rows: number): ValuesOf[T] {

@@ -4,6 +4,7 @@
 import type { Digest } from "../../../base/digest.ts";
 import { RollbookError } from "../../../base/errors.ts";
 import { CRC_BYTES, damaged, decodeBytes, verifyCrc } from "./codecs.ts";
+import { checksumMemory } from "./crc32c.ts";
 import {
   bytesOver,
   type DataType,
@@ -27,6 +28,11 @@ export interface SourceOptions {
   missing?: "error" | "fill" | undefined;
   /** Expected digest of every stored object: each is then hashed when first touched. */
   chunkDigests?: readonly Digest[] | undefined;
+}
+
+export interface LoadOptions<T extends DataType> {
+  into?: ValuesOf[T] | undefined;
+  bulk?: boolean;
 }
 
 /** Part of a stored object. */
@@ -85,15 +91,30 @@ export class ChunkSource<T extends DataType> {
     return chunkKey(this.#path, this.metadata, object);
   }
 
-  /** All items of a chunk, padding included, in `into` if given. */
-  async load(chunk: number, into?: ValuesOf[T]): Promise<ValuesOf[T]> {
+  /** All items of a chunk, padding included, in `into` if given. `bulk` reads of large chunks run in the background,
+   *  several at a time; others are for use at once. */
+  async load(chunk: number, { into, bulk = false }: LoadOptions<T> = {}): Promise<ValuesOf[T]> {
     const place = await this.#place(chunk);
     if (this.metadata.dtype === "string") return (await this.#loadStrings(chunk, place)) as ValuesOf[T];
     if (!this.#plain)
       return (await this.#loadCompressed(chunk, { place, into: into as NumericValues })) as ValuesOf[T];
     const values = into ?? emptyValues(this.metadata.dtype as T, this.items);
-    await this.#loadPlain(chunk, { place, values: values as NumericValues });
+    const pieces = !bulk && this.#store.readsAtOnce !== undefined;
+    const found =
+      place &&
+      (pieces ? this.#readPieces(chunk, place, values) : await this.#readWhole(chunk, place, values));
+    if (!found) this.#fill(chunk, values);
     return values;
+  }
+
+  /** Memory for `load` into that is used again and again; undefined where it is of no use. */
+  buffer(): ValuesOf[T] | undefined {
+    const { dtype } = this.metadata;
+    if (dtype === "string") return undefined;
+    return valuesOver(
+      dtype,
+      this.#crc ? checksumMemory(this.#bytes) : new Uint8Array(this.#bytes),
+    ) as ValuesOf[T];
   }
 
   /** Whether parts of this chunk may be read in place: it is uncompressed, must be there, and its checksum, if it
@@ -157,22 +178,48 @@ export class ChunkSource<T extends DataType> {
     return index;
   }
 
-  async #loadPlain(
-    chunk: number,
-    { place, values }: { place: Place | undefined; values: NumericValues },
-  ): Promise<void> {
-    const bytes = bytesOver(values);
+  /** Answers whether the chunk is there. */
+  async #readWhole(chunk: number, { key, offset, length }: Place, values: ValuesOf[T]): Promise<boolean> {
+    const bytes = bytesOver(values as NumericValues);
     const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
-    const parts = this.#crc ? [bytes, trailer] : [bytes];
-    const size = place && (await readInto(this.#store, place.key, { parts, offset: place.offset }));
-    if (place === undefined || size === undefined) {
-      this.#fill(chunk, values);
-      return;
-    }
-    const stored = bytes.length + trailer.length;
-    this.#checkLength({ chunk, size, length: place.length, stored });
-    if (!this.#crc) return;
-    verifyCrc(bytes, trailer, this.#where(chunk));
+    const size = await readInto(this.#store, key, { parts: this.#crc ? [bytes, trailer] : [bytes], offset });
+    if (size === undefined) return false;
+    this.#checkLength({ chunk, size, length, stored: bytes.length + trailer.length });
+    if (this.#crc) this.#verify(chunk, { bytes, trailer });
+    return true;
+  }
+
+  /** The same in pieces, each checked as soon as it is read: that is nearly twice as fast as first one, then the
+   *  other. */
+  #readPieces(chunk: number, { key, offset, length }: Place, values: ValuesOf[T]): boolean {
+    const bytes = bytesOver(values as NumericValues);
+    const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
+    const [step, stored] = [this.#store.readsAtOnce! - CRC_BYTES, bytes.length + trailer.length];
+    let done = 0;
+    const next = (): boolean => {
+      const part = bytes.subarray(done, done + step);
+      const last = done + part.length === bytes.length;
+      const parts = last && this.#crc ? [part, trailer] : [part];
+      const size = readInto(this.#store, key, { parts, offset: offset + done }) as number | undefined;
+      if (size !== undefined) this.#checkLength({ chunk, size, length, stored });
+      done += part.length;
+      return size !== undefined;
+    };
+    if (!next()) return false;
+    const fetch = (end: number) => {
+      while (done < end) if (!next()) throw this.#missing(this.#where(chunk));
+    };
+    if (this.#crc) this.#verify(chunk, { bytes, trailer, fetch });
+    else fetch(bytes.length);
+    return true;
+  }
+
+  #verify(
+    chunk: number,
+    { bytes, trailer, fetch }: { bytes: Uint8Array; trailer: Uint8Array; fetch?: (end: number) => void },
+  ): void {
+    const where = this.#where(chunk);
+    verifyCrc(bytes, trailer, fetch === undefined ? { where } : { where, fetch });
     this.#intact[chunk] = 1;
   }
 

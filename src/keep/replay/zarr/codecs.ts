@@ -47,10 +47,14 @@ export async function decodeBytes(
   return bytes;
 }
 
-/** Throws unless `trailer` is the checksum of `bytes`. */
-export function verifyCrc(bytes: Uint8Array, trailer: Uint8Array, where: string): void {
+/** Throws unless `trailer` is the checksum of `bytes`. For `fetch` see crc32c; it may also fill the trailer. */
+export function verifyCrc(
+  bytes: Uint8Array,
+  trailer: Uint8Array,
+  { where, fetch }: { where: string; fetch?: (end: number) => void },
+): void {
+  const actual = crc32c(bytes, fetch);
   const expected = readU32(trailer, 0);
-  const actual = crc32c(bytes);
   if (actual !== expected)
     throw damaged(where, `has crc32c ${hex(actual)}, its trailer says ${hex(expected)}`);
 }
@@ -97,7 +101,7 @@ async function decodeOne(
   if (codec.name === "crc32c") {
     if (bytes.length < CRC_BYTES) throw damaged(where, "is too short for its checksum");
     const content = bytes.subarray(0, bytes.length - CRC_BYTES);
-    verifyCrc(content, bytes.subarray(content.length), where);
+    verifyCrc(content, bytes.subarray(content.length), { where });
     return content;
   }
   try {

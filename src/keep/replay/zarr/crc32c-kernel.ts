@@ -22,9 +22,10 @@ export const STRIDE = LANE * UNROLL;
 
 export interface FoldKernel {
   memory: { readonly buffer: ArrayBuffer };
-  /** For each block at `at` … `end`: xor into it the three earlier blocks of the history, whose position that
-   *  corresponds to `at` is `history`. `end − at` is a multiple of STRIDE. In place if `at` = `history`. */
-  fold(at: number, history: number, end: number): void;
+  /** For each block of the source up to `end`: the xor of it and of three earlier blocks of the history, where
+   *  `history` is the position that corresponds to `source`, goes to the target. Folding means that the target becomes
+   *  the history, so the two are the same; only the last call has another target. A multiple of STRIDE bytes. */
+  fold(source: number, end: number, target: number, history: number): void;
 }
 
 export function instantiateFoldKernel(pages: number): FoldKernel {
@@ -54,13 +55,13 @@ const I32 = 0x7f;
 const V128_LOAD = [0xfd, 0x00];
 const V128_STORE = [0xfd, 0x0b];
 const V128_XOR = [0xfd, 0x51];
-const [AT, HISTORY, LAST] = [0, 1, 2];
+const [SOURCE, SOURCE_END, TARGET, HISTORY] = [0, 1, 2, 3];
 
 function assemble(pages: number): Uint8Array<ArrayBuffer> {
   const body = [0, ...foldBody(), END];
   return new Uint8Array([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(1, [1, 0x60, 3, I32, I32, I32, 0]),
+    ...section(1, [1, 0x60, 4, I32, I32, I32, I32, 0]),
     ...section(3, [1, 0]),
     ...section(5, [1, 0, ...unsigned(pages)]),
     ...section(7, [2, ...name("memory"), 2, 0, ...name("fold"), 0, 0]),
@@ -72,14 +73,14 @@ function assemble(pages: number): Uint8Array<ArrayBuffer> {
 function foldBody(): number[] {
   const code = [LOCAL_GET, HISTORY, I32_CONST, ...signed(REACH), I32_SUB, LOCAL_SET, HISTORY, LOOP, VOID];
   for (let lane = 0; lane < STRIDE; lane += LANE) {
-    code.push(LOCAL_GET, AT, LOCAL_GET, AT, ...V128_LOAD, 0, ...unsigned(lane));
+    code.push(LOCAL_GET, TARGET, LOCAL_GET, SOURCE, ...V128_LOAD, 0, ...unsigned(lane));
     for (const distance of [NEAR, MIDDLE, REACH])
       code.push(LOCAL_GET, HISTORY, ...V128_LOAD, 0, ...unsigned(lane + REACH - distance), ...V128_XOR);
     code.push(...V128_STORE, 0, ...unsigned(lane));
   }
-  for (const pointer of [AT, HISTORY])
+  for (const pointer of [SOURCE, TARGET, HISTORY])
     code.push(LOCAL_GET, pointer, I32_CONST, ...signed(STRIDE), I32_ADD, LOCAL_SET, pointer);
-  return [...code, LOCAL_GET, AT, LOCAL_GET, LAST, I32_LT_U, BR_IF, 0, END];
+  return [...code, LOCAL_GET, SOURCE, LOCAL_GET, SOURCE_END, I32_LT_U, BR_IF, 0, END];
 }
 
 function section(id: number, content: readonly number[]): number[] {

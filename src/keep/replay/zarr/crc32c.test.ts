@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { crc32c } from "./crc32c.ts";
+import { checksumMemory, crc32c } from "./crc32c.ts";
 import { REACH, SPARSE_MULTIPLE, STRIDE } from "./crc32c-kernel.ts";
 
 const POLYNOMIAL = 0x82f63b78;
@@ -57,11 +57,38 @@ describe("crc32c", () => {
     );
   });
 
-  it("does not change its input", () => {
-    const bytes = noise(50_000);
-    const before = bytes.slice();
-    crc32c(bytes);
-    expect(Buffer.compare(bytes, before)).toBe(0);
+  it("gives the same in memory of its own, and does not change its input in either", () => {
+    const before = noise(100_000);
+    const own = checksumMemory(before.length);
+    own.set(before);
+    for (const [start, end] of [
+      [0, 100_000],
+      [0, 50_001],
+      [1, 99_999],
+      [13, 13 + 2 * REACH],
+      [5, 500],
+      [3, 3],
+    ] as const)
+      for (const bytes of [before.slice(), own])
+        expect([start, end, crc32c(bytes.subarray(start, end))]).toEqual([
+          start,
+          end,
+          slowCrc32c(before.subarray(start, end)),
+        ]);
+    expect(Buffer.compare(own, before)).toBe(0);
+  });
+
+  it("asks for bytes before it looks at them, in order and up to the end", () => {
+    const bytes = noise(100_000);
+    for (const target of [new Uint8Array(bytes.length), checksumMemory(bytes.length)]) {
+      let done = 0;
+      const checksum = crc32c(target, (end) => {
+        expect(end).toBeGreaterThanOrEqual(done);
+        target.set(bytes.subarray(done, end), done);
+        done = end;
+      });
+      expect([done, checksum]).toEqual([bytes.length, slowCrc32c(bytes)]);
+    }
   });
 
   it("rests on a sparse multiple of its polynomial", () => {

@@ -3,51 +3,93 @@
  *  and the remainder that folding leaves, go through tables, eight bytes at a time. */
 import { type FoldKernel, instantiateFoldKernel, REACH, STRIDE } from "./crc32c-kernel.ts";
 
-export function crc32c(bytes: Uint8Array): number {
-  kernel ??= instantiate();
-  if (bytes.length >= FOLD_FROM) return ~advance(0, shorten(kernel, bytes)) >>> 0;
-  memory.set(bytes, REMAINDER_AT);
-  return ~advance(-1, bytes.length) >>> 0;
+/** `fetch(end)`, if given, is called before the bytes up to `end` are looked at: a caller may read them in just then,
+ *  so that they are checked while they are hot in the cache. It must not call `crc32c` itself. */
+export function crc32c(bytes: Uint8Array, fetch: (end: number) => void = ready): number {
+  const own = folders.get(bytes.buffer);
+  if (own !== undefined) return own.checksum(bytes, fetch);
+  common ??= new Folder(0);
+  return common.checksum(bytes, fetch);
+}
+
+/** Memory from which `crc32c` reads in place; all other memory it has to copy to the kernel first, which takes half as
+ *  long as the checksum itself. It costs address space, so it is meant for buffers that are used many times. */
+export function checksumMemory(bytes: number): Uint8Array {
+  const folder = new Folder(bytes);
+  folders.set(folder.data.buffer, folder);
+  return folder.data;
 }
 
 /** Below this the remainder of folding (REACH bytes) is not worth it. */
 const FOLD_FROM = Math.ceil(1.5 * REACH);
 const POLYNOMIAL = 0x82f63b78;
 
-// The memory of the kernel: [history | piece | remainder]. A piece is small enough to stay in the first cache.
+// The memory of a kernel: [history | piece | remainder | data]. A piece is small enough to stay in the first cache.
 const PIECE_AT = Math.ceil(REACH / STRIDE) * STRIDE;
 const PIECE_BYTES = 128 * STRIDE;
 const REMAINDER_AT = PIECE_AT + PIECE_BYTES;
-const MEMORY_PAGES = 1;
+const DATA_AT = REMAINDER_AT + Math.ceil(FOLD_FROM / STRIDE) * STRIDE;
+const PAGE_BYTES = 65_536;
 
-let kernel: FoldKernel | undefined;
-let memory = new Uint8Array(0);
-let words = new Int32Array(0);
+let common: Folder | undefined;
+const folders = new WeakMap<ArrayBufferLike, Folder>();
 
-function instantiate(): FoldKernel {
-  const fresh = instantiateFoldKernel(MEMORY_PAGES);
-  memory = new Uint8Array(fresh.memory.buffer);
-  words = new Int32Array(fresh.memory.buffer);
-  return fresh;
-}
+function ready(): void {}
 
-/** Leaves in the remainder a message with the CRC of `bytes`, the initial register folded in. Answers its length:
- *  REACH … REACH + STRIDE bytes. */
-function shorten({ fold }: FoldKernel, bytes: Uint8Array): number {
-  const folded = Math.floor((bytes.length - REACH) / STRIDE) * STRIDE;
-  memory.fill(0, 0, PIECE_AT);
-  for (let at = 0; at < folded; at += PIECE_BYTES) {
-    const size = Math.min(PIECE_BYTES, folded - at);
-    memory.set(bytes.subarray(at, at + size), PIECE_AT);
-    if (at === 0) words[PIECE_AT >> 2]! ^= -1;
-    fold(PIECE_AT, PIECE_AT, PIECE_AT + size);
-    memory.copyWithin(PIECE_AT - REACH, PIECE_AT + size - REACH, PIECE_AT + size);
+class Folder {
+  readonly data: Uint8Array;
+  readonly #fold: FoldKernel["fold"];
+  readonly #memory: Uint8Array;
+  readonly #words: Int32Array;
+
+  constructor(dataBytes: number) {
+    const { memory, fold } = instantiateFoldKernel(Math.ceil((DATA_AT + dataBytes + STRIDE) / PAGE_BYTES));
+    this.#fold = fold;
+    this.#memory = new Uint8Array(memory.buffer);
+    this.#words = new Int32Array(memory.buffer);
+    this.data = this.#memory.subarray(DATA_AT, DATA_AT + dataBytes);
   }
-  const left = bytes.length - folded;
-  memory.set(bytes.subarray(folded), REMAINDER_AT);
-  memory.fill(0, PIECE_AT, PIECE_AT + left);
-  fold(REMAINDER_AT, PIECE_AT, REMAINDER_AT + Math.ceil(left / STRIDE) * STRIDE);
-  return left;
+
+  checksum(bytes: Uint8Array, fetch: (end: number) => void): number {
+    if (bytes.length >= FOLD_FROM) return ~advance(0, this.#words, this.#shorten(bytes, fetch)) >>> 0;
+    fetch(bytes.length);
+    this.#memory.set(bytes, REMAINDER_AT);
+    return ~advance(-1, this.#words, bytes.length) >>> 0;
+  }
+
+  /** Leaves in the remainder a message with the CRC of `bytes`, the initial register folded in. Answers its length:
+   *  REACH … REACH + STRIDE bytes. */
+  #shorten(bytes: Uint8Array, fetch: (end: number) => void): number {
+    const memory = this.#memory;
+    const inPlace = bytes.buffer === memory.buffer;
+    const folded = Math.floor((bytes.length - REACH) / STRIDE) * STRIDE;
+    memory.fill(0, 0, PIECE_AT);
+    for (let at = 0; at < folded; at += PIECE_BYTES) {
+      const size = Math.min(PIECE_BYTES, folded - at);
+      fetch(at + size);
+      if (!inPlace) memory.set(bytes.subarray(at, at + size), PIECE_AT);
+      this.#foldPiece(inPlace ? bytes.byteOffset + at : PIECE_AT, size, at === 0);
+      memory.copyWithin(PIECE_AT - REACH, PIECE_AT + size - REACH, PIECE_AT + size);
+    }
+    const left = bytes.length - folded;
+    fetch(bytes.length);
+    memory.set(bytes.subarray(folded), REMAINDER_AT);
+    memory.fill(0, PIECE_AT, PIECE_AT + left);
+    const end = REMAINDER_AT + Math.ceil(left / STRIDE) * STRIDE;
+    this.#fold(REMAINDER_AT, end, REMAINDER_AT, PIECE_AT);
+    return left;
+  }
+
+  /** The first stride depends on nothing before it: there the initial register, all ones, is xor-ed in. */
+  #foldPiece(source: number, size: number, first: boolean): void {
+    const head = first ? STRIDE : 0;
+    if (first) {
+      this.#fold(source, source + head, PIECE_AT, PIECE_AT);
+      this.#words[PIECE_AT >> 2]! ^= -1;
+      if (size === head) return;
+    }
+    this.#fold(source + head, source + size, PIECE_AT + head, PIECE_AT + head);
+  }
 }
 
 /** TABLES[256·k + b]: the register after byte b and then k zero bytes. */
@@ -63,11 +105,12 @@ for (let i = 256; i < TABLES.length; i++) {
 }
 
 /** The register after the first `length` bytes of the remainder, slicing by eight. */
-function advance(register: number, length: number): number {
-  const end = (REMAINDER_AT + length) >> 3;
-  for (let i = REMAINDER_AT >> 3; i < end; i++) {
-    const low = register ^ words[2 * i]!;
-    const high = words[2 * i + 1]!;
+function advance(register: number, words: Int32Array, length: number): number {
+  const first = REMAINDER_AT >> 2;
+  const end = first + 2 * (length >> 3);
+  for (let i = first; i < end; i += 2) {
+    const low = register ^ words[i]!;
+    const high = words[i + 1]!;
     register =
       TABLES[1792 + (low & 0xff)]! ^
       TABLES[1536 + ((low >>> 8) & 0xff)]! ^
@@ -78,7 +121,9 @@ function advance(register: number, length: number): number {
       TABLES[256 + ((high >>> 16) & 0xff)]! ^
       TABLES[high >>> 24]!;
   }
-  for (let i = 8 * end; i < REMAINDER_AT + length; i++)
-    register = TABLES[(register ^ memory[i]!) & 0xff]! ^ (register >>> 8);
+  for (let i = 0; i < (length & 7); i++) {
+    const byte = words[end + (i >> 2)]! >>> (8 * (i & 3));
+    register = TABLES[(register ^ byte) & 0xff]! ^ (register >>> 8);
+  }
   return register;
 }

@@ -13,6 +13,8 @@ export interface FileStoreOptions {
   fsync?: "each" | "on-commit";
 }
 
+/** A piece that fits the second cache of a core. */
+const AT_ONCE_BYTES = 128 * 1024;
 /** From this size on a transfer is worth a trip to the thread pool. */
 const POOL_FROM_BYTES = 256 * 1024;
 const MAX_OPEN_FILES = 128;
@@ -32,6 +34,7 @@ interface OpenFile {
 
 export class FileStore implements Store {
   readonly borrows = true;
+  readonly readsAtOnce = AT_ONCE_BYTES;
   readonly root: string;
   readonly #each: boolean;
   /** Least recently used first. Only synchronous reads use these, so none is closed under a read. */

@@ -74,7 +74,7 @@ export interface ShardIndex {
 export function parseShardIndex(bytes: Uint8Array, shardBytes: number, where: string): ShardIndex {
   const end = bytes.length - CRC_BYTES;
   const name = `the index of ${where}`;
-  verifyCrc(bytes.subarray(0, end), bytes.subarray(end), name);
+  verifyCrc(bytes.subarray(0, end), bytes.subarray(end), { where: name });
   const view = new DataView(bytes.buffer, bytes.byteOffset, end);
   const chunks = end / ENTRY_BYTES;
   const index = { offsets: new Float64Array(chunks).fill(-1), lengths: new Float64Array(chunks).fill(-1) };

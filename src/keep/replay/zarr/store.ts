@@ -4,6 +4,9 @@
 export type MaybePromise<T> = T | Promise<T>;
 
 export interface ReadableStore {
+  /** If given: `readInto` of up to so many bytes answers at once, never by a promise. Chunks that are used right away
+   *  are then read in such pieces. */
+  readonly readsAtOnce?: number;
   get(key: string): MaybePromise<Uint8Array | undefined>;
   /** Fills `parts`, one after another, with the bytes from `offset` on (from the end if negative) as far as they
    *  go. Answers the size of the whole value, by which the caller sees what was missing or left over;
