@@ -19,6 +19,8 @@ export interface Catalog {
   /** Records in the order of kind, family, id and digest. */
   records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
   record(digest: Digest): CatalogRecord | undefined;
+  /** Records whose digest begins with these hex digits. */
+  recordsStarting(hex: string): CatalogRecord[];
   /** One place of the blob's bytes; the book reads and checks them. */
   locate(digest: Digest): Location | undefined;
   referencesOf(digest: Digest): Digest[];
@@ -95,6 +97,13 @@ class SqliteCatalog implements Catalog {
     const query = this.#db.prepare("SELECT * FROM records WHERE digest = ?");
     const row = query.get<RecordRow>(digestToBytes(digest));
     return row === undefined ? undefined : recordOf(row);
+  }
+
+  recordsStarting(hex: string): CatalogRecord[] {
+    if (!/^[0-9a-f]{0,64}$/.test(hex)) return [];
+    const bound = (fill: string) => Buffer.from(hex.padEnd(64, fill), "hex");
+    const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
+    return query.all<RecordRow>(bound("0"), bound("f")).map(recordOf);
   }
 
   locate(digest: Digest): Location | undefined {

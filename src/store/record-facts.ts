@@ -19,6 +19,7 @@ import { sampleCount } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
 import { TrainerBatch } from "../contract/trainer-batch.ts";
 import { Release, Verdict } from "../contract/verdict.ts";
+import type { KindGuide } from "./kind-guide.ts";
 
 /** Records that stand by themselves. Everything else lives only as long as one of them refers to it. */
 const ROOTS: ReadonlySet<string> = new Set(
@@ -46,6 +47,14 @@ export function isRootKind(kind: string): boolean {
 export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
   return recordType(kind) === undefined || kind === MESSAGE_KIND ? [] : digestsIn(parse(bytes));
 }
+
+/** How the catalog and gc read the records of this package. */
+export const RECORD_GUIDE: KindGuide = {
+  isRecord: (kind) => recordType(kind) !== undefined,
+  isRoot: isRootKind,
+  references: referencesOf,
+  describe: describeRecord,
+};
 
 export interface RecordFacts {
   id?: string;
