@@ -42,6 +42,16 @@ describe("the documents", () => {
     expect(status).toBe(0);
   });
 
+  it("begin with an example that runs and prints the digest of a batch", () => {
+    const [example] = snippetsOf("README.md");
+    writeFileSync(`${FOLDER}/run.mts`, example!.code);
+    const { stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", `${FOLDER}/run.mts`], {
+      encoding: "utf8",
+    });
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 4,/);
+  });
+
   it("name the two commands of the README as .ci/run runs them", () => {
     const readme = readFileSync("README.md", "utf8");
     const ci = readFileSync(".ci/run", "utf8");

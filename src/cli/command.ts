@@ -1,10 +1,5 @@
 /** How commands are declared: every one has --json, those on a book have --book, all end their help with examples. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Io } from "./io.ts";
-
-export interface CommandContext {
-  readonly io: Io;
-}
 
 /** A command under `parent`. `examples` stand at the end of its help and run as they are. */
 export function addCommand(

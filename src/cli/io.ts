@@ -29,12 +29,15 @@ export function processIo(): Io {
 
 /** A reader that goes away (`| head`) ends the output, not the work: the exit code still tells how that went. */
 function writerTo(stream: NodeJS.WriteStream): (text: string) => void {
-  let open = true;
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    open = false;
-  });
+  let state: "new" | "open" | "gone" = "new";
   return (text) => {
-    if (open) stream.write(text);
+    if (state === "new") {
+      state = "open";
+      stream.on("error", (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EPIPE") throw error;
+        state = "gone";
+      });
+    }
+    if (state === "open") stream.write(text);
   };
 }

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../base/index.ts";
 import { type Book, openBook } from "../store/index.ts";
+import { type BookIndex, withIndex } from "./book-index.ts";
 import type { Io } from "./io.ts";
 
 export interface BookFlags {
@@ -19,6 +20,15 @@ export function isBook(root: string): boolean {
   return existsSync(join(root, "book.json"));
 }
 
+export function requireBook(root: string): void {
+  if (isBook(root)) return;
+  throw new RollbookError(
+    "no-book",
+    { root },
+    `${root} is not a book. Create one with \`rollbook init --book ${root}\`, or name another with --book.`,
+  );
+}
+
 /** Opens the book, runs `work` and closes it, whatever happens. Never creates one: that is `init`. */
 export async function withBook<T>(
   io: Io,
@@ -26,17 +36,20 @@ export async function withBook<T>(
   work: (book: Book) => Promise<T>,
 ): Promise<T> {
   const root = bookRoot(io, flags);
-  if (!isBook(root)) {
-    throw new RollbookError(
-      "no-book",
-      { root },
-      `${root} is not a book. Create one with \`rollbook init --book ${root}\`, or name another with --book.`,
-    );
-  }
+  requireBook(root);
   const book = await openBook(root, { clock: io.clock, mode: flags.mode ?? "read" });
   try {
     return await work(book);
   } finally {
     await book.close();
   }
+}
+
+/** The book and what is in it. */
+export async function withIndexedBook<T>(
+  io: Io,
+  flags: BookFlags & { mode?: "read" | "write" },
+  work: (book: Book, index: BookIndex) => Promise<T>,
+): Promise<T> {
+  return withBook(io, flags, (book) => withIndex(book, (index) => work(book, index)));
 }

@@ -4,9 +4,13 @@ import { Command } from "commander";
 import { withExamples } from "./command.ts";
 import { addArtifact } from "./commands/artifact.ts";
 import { addBatch } from "./commands/batch.ts";
+import { addCatalog } from "./commands/catalog.ts";
 import { addDemo } from "./commands/demo.ts";
+import { addDoctor } from "./commands/doctor.ts";
+import { addGc } from "./commands/gc.ts";
 import { addInit } from "./commands/init.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addSchema } from "./commands/schema.ts";
 import { addVerify } from "./commands/verify.ts";
 import { type Io, processIo } from "./io.ts";
 
@@ -32,6 +36,10 @@ export function buildProgram(io: Io = processIo()): Command {
   addArtifact(program, io);
   addBatch(program, io);
   addVerify(program, io);
+  addSchema(program, io);
+  addCatalog(program, io);
+  addGc(program, io);
+  addDoctor(program, io);
   return program;
 }
 

@@ -116,6 +116,49 @@ describe("a book from the command line", () => {
   });
 });
 
+describe("housekeeping", () => {
+  it("gc removes what nothing refers to, and only that", async () => {
+    const cli = await filled();
+    await cli.ok("batch assemble --target policy-r2 --level token");
+    const { openBook } = await import("../../src/store/index.ts");
+    const book = await openBook(cli.book, { clock: { nowMs: () => 0 } });
+    book.put("rollbook.column.f32", new Uint8Array(400));
+    await book.close();
+    const before = await cli.ok("artifact show r-1 --json");
+    expect((await cli.json("gc --dry-run"))[0]).toMatchObject({ blobsRemoved: 1, dryRun: true });
+    expect((await cli.json("gc"))[0]).toMatchObject({ blobsRemoved: 1, dryRun: false });
+    expect(await cli.ok("gc")).toContain("0 blobs and 0 copies removed");
+    expect(await cli.ok("artifact show r-1 --json")).toBe(before);
+    expect(await cli.ok("verify")).toContain("catalog: fits the bytes");
+    expect(await new Cli().run("gc")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("rollbook init"),
+    });
+  });
+
+  it("doctor says what is there, and schema prints what a JSON reader needs", async () => {
+    const cli = await filled(1);
+    const findings = await cli.json("doctor");
+    expect(findings.map(({ check }) => check)).toEqual([
+      "node",
+      "sqlite",
+      "book",
+      "disk",
+      "key",
+      "bwrap",
+      "docker",
+      "python3",
+    ]);
+    expect(findings.slice(0, 5).every(({ state }) => state === "ok")).toBe(true);
+    const kinds = (await cli.json("schema")).map(({ kind }) => kind);
+    expect(kinds).toContain("rollbook.trainer-batch.v1");
+    for (const kind of kinds)
+      expect(JSON.parse(await cli.ok(`schema ${kind}`))).toMatchObject({ title: kind, type: "object" });
+    expect(await cli.ok("schema rollout")).toBe(await cli.ok("schema rollbook.rollout.v1"));
+    expect(await cli.run("schema nothing")).toMatchObject({ code: 1 });
+  });
+});
+
 describe("keys", () => {
   it("are private, never overwritten unasked, and trusted when listed", async () => {
     const cli = await filled(2);

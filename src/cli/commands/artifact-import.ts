@@ -2,13 +2,12 @@
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import type { LogprobKind } from "../../contract/index.ts";
-import { indexBook } from "../book-index.ts";
 import { addCommand } from "../command.ts";
 import { type ImportSummary, importFiles } from "../import/import-files.ts";
 import { openSource, type Source, spool } from "../import/read-items.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withBook } from "../open-book.ts";
+import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { jsonLine, plural, renderError } from "../output.ts";
 
 interface ImportFlags extends BookFlags {
@@ -61,10 +60,10 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const errors: RollbookError[] = [];
   let more = 0;
-  const summary = await withBook(io, { ...flags, mode: "write" }, async (book) =>
+  const summary = await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) =>
     importFiles(sources, {
       book,
-      index: await indexBook(book),
+      index,
       signer,
       answers: { logprobKind: flags.logprobKind, dataSource: flags.dataSource },
       strict: flags.strict === true,

@@ -11,10 +11,10 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
-import { type BookIndex, indexBook } from "../book-index.ts";
+import type { BookIndex } from "../book-index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../open-book.ts";
+import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine } from "../output.ts";
 import { readRecord } from "../read-record.ts";
 import { type Artifact, artifactsOf, resolveArtifact } from "../resolve.ts";
@@ -45,7 +45,7 @@ export function addList(artifact: Command, io: Io): void {
     .option("--ending <ending>", "only this ending: terminal, truncated, cancelled, failed, failed-agent, …")
     .option("--limit <n>", "at most this many", wholeNumber)
     .action(async (flags: ListFlags) => {
-      const all = await withBook(io, flags, async (book) => artifactsOf(await indexBook(book)));
+      const all = await withIndexedBook(io, flags, async (_, index) => artifactsOf(index));
       const found = all.filter((each) => matches(each, flags)).slice(0, flags.limit);
       if (flags.json) for (const each of found) io.out(jsonLine(artifactRow(each)));
       else if (found.length > 0) io.out(renderArtifacts(found));
@@ -76,8 +76,7 @@ export function addShow(artifact: Command, io: Io): void {
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
     .action(async (name: string, flags: BookFlags & { json?: true }) => {
-      await withBook(io, flags, async (book) => {
-        const index = await indexBook(book);
+      await withIndexedBook(io, flags, async (book, index) => {
         const artifact = resolveArtifact(index, name);
         if (!flags.json) {
           io.out(renderArtifact(await readDetails(book, index, artifact)));

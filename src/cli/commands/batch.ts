@@ -13,11 +13,10 @@ import {
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
-import { indexBook } from "../book-index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withBook } from "../open-book.ts";
+import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short, table } from "../output.ts";
 import { readRecord } from "../read-record.ts";
 import { artifactsOf, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
@@ -27,7 +26,7 @@ import { addBatchVerify } from "./verify.ts";
 export function addBatch(program: Command, io: Io): void {
   const batch = addGroup(program, "batch", {
     summary: "cut trainer batches, show, compare and verify them",
-    examples: ["rollbook batch assemble --target policy-r3 --level token", "rollbook batch show"],
+    examples: ["rollbook batch assemble --target writer-r3 --level token", "rollbook batch show"],
   });
   addAssemble(batch, io);
   addShow(batch, io);
@@ -54,8 +53,8 @@ function addAssemble(batch: Command, io: Io): void {
     description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
 has been said about them, the target, the options and the seed; the order in which they arrived leaves no trace.`,
     examples: [
-      "rollbook batch assemble --target policy-r3 --level token",
-      "rollbook batch assemble --target router-r2 --level step --family router --seed 7",
+      "rollbook batch assemble --target writer-r3 --level token",
+      "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
     ],
   })
     .requiredOption("--target <revision>", "the policy revision to improve: id, digest, or first digits")
@@ -80,8 +79,7 @@ has been said about them, the target, the options and the seed; the order in whi
 }
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
-  await withBook(io, { ...flags, mode: "write" }, async (book) => {
-    const index = await indexBook(book);
+  await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
     const target = resolveRevision(index, flags.target, flags.family);
     const artifacts = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? artifactsOf(index);
     const batch = await assembleInBook({
@@ -121,12 +119,11 @@ function idFlag(flag: string, text: string): Id {
 function addShow(batch: Command, io: Io): void {
   addCommand(batch, "show", {
     summary: "show a batch, or list all of them",
-    examples: ["rollbook batch show", "rollbook batch show 3f2a --json"],
+    examples: ["rollbook batch show", "rollbook batch show b745 --json"],
   })
     .argument("[batch]", "digest, or the first digits of it (default: a list of all)")
     .action(async (name: string | undefined, flags: BookFlags & { json?: true }) => {
-      await withBook(io, flags, async (book) => {
-        const index = await indexBook(book);
+      await withIndexedBook(io, flags, async (book, index) => {
         if (name !== undefined)
           return printBatch(io, flags, await readDetails(book, resolveBatch(index, name).digest));
         const all = index.ofKind(TrainerBatch.kind).map(({ digest }) => digest);
@@ -170,13 +167,12 @@ async function listBatches(
 function addDiff(batch: Command, io: Io): void {
   addCommand(batch, "diff", {
     summary: "say in words how two batches differ, and why",
-    examples: ["rollbook batch diff 3f2a 91bc"],
+    examples: ["rollbook batch diff b745 57a3"],
   })
     .argument("<first>", "digest of a batch, or the first digits of it")
     .argument("<second>", "digest of another")
     .action(async (first: string, second: string, flags: BookFlags & { json?: true }) => {
-      await withBook(io, flags, async (book) => {
-        const index = await indexBook(book);
+      await withIndexedBook(io, flags, async (book, index) => {
         const [left, right] = [resolveBatch(index, first), resolveBatch(index, second)];
         const differences = await diffBatches((digest) => book.get(digest), left.digest, right.digest);
         io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));

@@ -3,12 +3,14 @@ import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { RolloutContent } from "../../contract/index.ts";
 import { type VerifyReport, verifyBook, verifyRecord } from "../../keep/verify/index.ts";
-import type { Book } from "../../store/index.ts";
-import { type BookIndex, indexBook } from "../book-index.ts";
+import { type Book, openCatalog } from "../../store/index.ts";
+import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { type BookIndex, isWritable } from "../book-index.ts";
 import { addCommand } from "../command.ts";
+import { CatalogComparison, type CatalogDifference } from "../compare-catalog.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, trustedKeys } from "../keyring.ts";
-import { type BookFlags, bookRoot, withBook } from "../open-book.ts";
+import { type BookFlags, bookRoot, withBook, withIndexedBook } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../resolve.ts";
 import { renderReport } from "../views/verify-view.ts";
@@ -30,28 +32,10 @@ followed, every batch assembled again. The report separates self-consistent from
     .argument("[name]", "an id, a digest, or the first digits of one (default: the whole book)")
     .option(...TRUST_FLAG)
     .action(async (name: string | undefined, flags: VerifyFlags) => {
-      await withBook(io, flags, async (book) => {
-        if (name === undefined)
-          return judge(io, flags, [
-            { what: `book ${bookRoot(io, flags)}`, report: await wholeBook(io, book) },
-          ]);
-        const index = await indexBook(book);
-        const record = resolveRecord(index, name);
-        const roots =
-          record.kind === RolloutContent.kind
-            ? resolveArtifact(index, record.digest).envelopes
-            : [record.digest];
-        return judge(
-          io,
-          flags,
-          await verifyRoots(
-            io,
-            book,
-            index,
-            roots.map((digest) => ({ what: nameOf(record), digest })),
-          ),
-        );
-      });
+      if (name === undefined)
+        judge(io, flags, [await withBook(io, flags, (book) => wholeBook(io, flags, book))]);
+      else
+        judge(io, flags, await withIndexedBook(io, flags, (book, index) => oneRecord(io, book, index, name)));
     });
 }
 
@@ -63,8 +47,7 @@ export function addArtifactVerify(artifact: Command, io: Io): void {
     .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
     .option(...TRUST_FLAG)
     .action(async (names: string[], flags: VerifyFlags) => {
-      await withBook(io, flags, async (book) => {
-        const index = await indexBook(book);
+      await withIndexedBook(io, flags, async (book, index) => {
         const chosen =
           names.length === 0 ? artifactsOf(index) : names.map((name) => resolveArtifact(index, name));
         const roots = chosen.flatMap(({ content, envelopes }) =>
@@ -78,13 +61,12 @@ export function addArtifactVerify(artifact: Command, io: Io): void {
 export function addBatchVerify(batch: Command, io: Io): void {
   addCommand(batch, "verify", {
     summary: "assemble a batch again from its manifest and compare",
-    examples: ["rollbook batch verify 3f2a"],
+    examples: ["rollbook batch verify b745 57a3"],
   })
     .argument("<batch...>", "digests of batches, or the first digits of them")
     .option(...TRUST_FLAG)
     .action(async (names: string[], flags: VerifyFlags) => {
-      await withBook(io, flags, async (book) => {
-        const index = await indexBook(book);
+      await withIndexedBook(io, flags, async (book, index) => {
         const roots = names
           .map((name) => resolveBatch(index, name))
           .map((record) => ({ what: nameOf(record), digest: record.digest }));
@@ -97,16 +79,42 @@ interface Verified {
   readonly what: string;
   readonly digest?: Digest;
   readonly report: VerifyReport;
+  /** Where the catalog differs from the bytes; undefined if it was not looked at. */
+  readonly catalog?: readonly CatalogDifference[];
 }
 
-async function wholeBook(io: Io, book: Book): Promise<VerifyReport> {
+async function wholeBook(io: Io, flags: VerifyFlags, book: Book): Promise<Verified> {
   let next = 0;
   const onProgress = (bytes: number) => {
     if (!io.live || bytes < next) return;
     next = bytes + 64 * 1024 ** 2;
     io.err(`\r${plural(Math.round(bytes / 1024 ** 2), "MiB")} read`);
   };
-  return verifyBook(book, { trustedKeys: trustedKeys(keyringOf(io)).keys(), onProgress });
+  const options = { trustedKeys: trustedKeys(keyringOf(io)).keys(), onProgress };
+  const what = `book ${bookRoot(io, flags)}`;
+  // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
+  if (!isWritable(book.root)) return { what, report: await verifyBook(book, options) };
+  const catalog = openCatalog(book.root, RECORD_GUIDE);
+  try {
+    await catalog.sync();
+    const comparison = new CatalogComparison(catalog);
+    const report = await verifyBook(comparison.watch(book), options);
+    return { what, report, catalog: comparison.finish() };
+  } finally {
+    catalog.close();
+  }
+}
+
+async function oneRecord(io: Io, book: Book, index: BookIndex, name: string): Promise<Verified[]> {
+  const record = resolveRecord(index, name);
+  const isContent = record.kind === RolloutContent.kind;
+  const roots = isContent ? resolveArtifact(index, record.digest).envelopes : [record.digest];
+  return verifyRoots(
+    io,
+    book,
+    index,
+    roots.map((digest) => ({ what: nameOf(record), digest })),
+  );
 }
 
 async function verifyRoots(
@@ -127,13 +135,17 @@ async function verifyRoots(
 /** Prints the reports and fails if one of them is bad. */
 function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
   const names = trustedKeys(keyringOf(io));
-  for (const { what, digest, report } of all)
-    io.out(flags.json ? jsonLine({ what, digest, ...report }) : renderReport(what, report, names));
-  const broken = all.filter(({ report }) => !report.ok);
-  if (broken.length > 0) {
-    const problems = broken.reduce((sum, { report }) => sum + report.problems.length, 0);
+  for (const { report, ...rest } of all)
+    io.out(flags.json ? jsonLine({ ...rest, ...report }) : renderReport({ report, ...rest }, names));
+  const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
+  if (problems > 0) {
     const remedy = "Restore the named files from a copy, or import the records again.";
     throw new RollbookError("not-verified", { problems }, `${plural(problems, "problem")} found. ${remedy}`);
+  }
+  const differences = all.reduce((sum, { catalog }) => sum + (catalog?.length ?? 0), 0);
+  if (differences > 0) {
+    const message = `the catalog differs from the bytes in ${plural(differences, "record")}. The bytes are the truth: run \`rollbook catalog rebuild\`.`;
+    throw new RollbookError("catalog-differs", { differences }, message);
   }
   const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
   if (flags.requireTrusted && untrusted > 0)

@@ -3,7 +3,7 @@ import { parseId, rngFrom } from "../../base/index.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
 import { type BlobStore, memoryStore } from "../../store/index.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
-import { indexBook } from "../book-index.ts";
+import { scanIndex } from "../book-index.ts";
 import { figure, plural, short } from "../output.ts";
 import { readRecord } from "../read-record.ts";
 import { artifactsOf, resolveRevision } from "../resolve.ts";
@@ -63,7 +63,7 @@ async function assemble(
   { target, level, options }: (typeof BATCHES)[number],
   { seed, signer }: Pick<Stage, "seed"> & { signer?: Stage["signer"] },
 ): Promise<Sealed<TrainerBatch>> {
-  const index = await indexBook(store);
+  const index = await scanIndex(store);
   return assembleInBook({
     store,
     index,

@@ -1,0 +1,36 @@
+/** `rollbook catalog`: the index over a book, which always follows from the bytes. */
+import type { Command } from "commander";
+import { openCatalog } from "../../store/index.ts";
+import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withBook } from "../open-book.ts";
+import { jsonLine, plural } from "../output.ts";
+
+export function addCatalog(program: Command, io: Io): void {
+  const group = addGroup(program, "catalog", {
+    summary: "the index over the book",
+    examples: ["rollbook catalog rebuild"],
+  });
+  addCommand(group, "rebuild", {
+    summary: "throw the catalog away and make it anew from the bytes",
+    examples: ["rollbook catalog rebuild"],
+  }).action(async (flags: BookFlags & { json?: true }) => {
+    const report = await withBook(io, flags, async (book) => {
+      const catalog = openCatalog(book.root, RECORD_GUIDE);
+      try {
+        return await catalog.rebuild();
+      } finally {
+        catalog.close();
+      }
+    });
+    if (flags.json) io.out(jsonLine(report));
+    else {
+      io.out(`${plural(report.records, "record")} and ${plural(report.blobs, "blob")} listed\n`);
+      if (report.damaged + report.undescribed > 0)
+        io.err(
+          `${plural(report.damaged + report.undescribed, "entry")} could not be read: \`rollbook verify\` names them\n`,
+        );
+    }
+  });
+}

@@ -1,0 +1,40 @@
+/** `rollbook schema`: the JSON Schema of every record kind. */
+import type { Command } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { EXCHANGE_TYPES, jsonSchemaOf } from "../../contract/json-schema.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { jsonLine, table } from "../output.ts";
+
+export function addSchema(program: Command, io: Io): void {
+  addCommand(program, "schema", {
+    summary: "print the JSON Schema of a record kind, or list the kinds",
+    examples: ["rollbook schema", "rollbook schema rollbook.rollout.v1 > rollout.schema.json"],
+    book: false,
+  })
+    .argument("[kind]", "a kind such as rollbook.rollout.v1, or its middle: rollout")
+    .action((name: string | undefined, flags: { json?: true }) => {
+      if (name !== undefined) io.out(`${JSON.stringify(jsonSchemaOf(typeNamed(name)), null, 2)}\n`);
+      else if (flags.json)
+        for (const { kind, summary } of EXCHANGE_TYPES) io.out(jsonLine({ kind, summary }));
+      else
+        io.out(
+          table(EXCHANGE_TYPES, [
+            { title: "KIND", cell: ({ kind }) => kind },
+            { title: "WHAT IT IS", cell: ({ summary }) => summary },
+          ]),
+        );
+    });
+}
+
+function typeNamed(name: string) {
+  const found = EXCHANGE_TYPES.find(
+    ({ kind }) => kind === name || kind.replace(/^rollbook\.|\.v\d+$/g, "") === name,
+  );
+  if (found !== undefined) return found;
+  throw new RollbookError(
+    "unknown-kind",
+    { kind: name },
+    `there is no record kind ${JSON.stringify(name)}. \`rollbook schema\` lists them.`,
+  );
+}

@@ -1,0 +1,50 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildProgram } from "../../src/cli/program.ts";
+import { commandsOf, helpOf } from "../support/command-tree.ts";
+
+const main = resolve("dist/cli/main.js");
+
+const examplesIn = (help: string): string[] =>
+  help
+    .slice(help.search(/\nExamples?:\n/))
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith("rollbook "));
+
+describe("the examples of the help texts", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-examples-"));
+  const env = { PATH: process.env.PATH, HOME: folder };
+  const bash = (script: string) =>
+    spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", `rollbook() { node ${main} "$@"; }\n${script}`], {
+      cwd: folder,
+      env,
+      encoding: "utf8",
+    });
+
+  beforeAll(() => {
+    if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
+    const ready = bash(
+      "rollbook demo --book .rollbook && rollbook artifact show r-0001 --json > rollouts.jsonl",
+    );
+    expect(ready.stderr).not.toContain("error");
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("all run as they stand, in a folder with the book of the demo", () => {
+    const examples = [
+      ...new Set(commandsOf(buildProgram()).flatMap((command) => examplesIn(helpOf(command)))),
+    ];
+    expect(examples.length).toBeGreaterThan(20);
+    const failed = examples.map((line) => ({ line, ...bash(line) })).filter(({ status }) => status !== 0);
+    expect(failed.map(({ line, stderr }) => `${line}: ${stderr}`)).toEqual([]);
+  });
+
+  it("survive a reader that goes away", () => {
+    expect(bash("rollbook artifact ls | head -1").status).toBe(0);
+    expect(bash("rollbook schema rollout | true").stderr).toBe("");
+  });
+});
