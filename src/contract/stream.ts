@@ -53,6 +53,10 @@ export const candidate = z.strictObject({
   probability: z.nullable(probability),
   /** A supervised value of choosing it, where one is known. Never filled from another score. */
   label: z.optional(finite),
+  /** A score relative to the state it was seen in. It does not telescope and is never a label. */
+  diagnostic: z.optional(finite),
+  /** Where the candidate came from: a generator, a rule, a person. */
+  provenance: z.optional(text(512)),
   features: z.optional(z.array(finite).max(100_000)),
 });
 export type Candidate = z.output<typeof candidate>;
@@ -66,6 +70,9 @@ export const step = z.strictObject({
   context: z.optional(z.array(finite).max(100_000)),
   candidates: z.array(candidate).min(1).max(100_000),
   chosen: count,
+  /** Error of the state before and after the choice, where it is measured: gains over a chain telescope. */
+  before: z.optional(finite),
+  after: z.optional(finite),
   /** Null: unlabelled. */
   reward: z.nullable(finite),
   advantage: z.optional(finite),
@@ -123,7 +130,13 @@ export function checkStream(item: Stream, field: string): void {
   else
     item.steps.forEach((each, i) => {
       checkStep(each, `${field}.steps[${i}]`, i);
+      checkContinuity(item.steps, i, `${field}.steps[${i}]`);
     });
+}
+
+/** Index of the step that step `index` continues; -1 for the first. */
+export function parentOf(steps: readonly Pick<Step, "parent">[], index: number): number {
+  return steps[index]!.parent ?? index - 1;
 }
 
 function checkTokenShape(item: TokenStream, field: string): void {
@@ -179,6 +192,19 @@ function checkDistribution(each: Step, chosen: Candidate, bad: (message: string)
   const sum = each.candidates.reduce((total, one) => total + one.probability!, 0);
   if (Math.abs(sum - 1) > SUM_TOLERANCE) throw bad(`the probabilities sum to ${sum}, not 1.`);
   if (chosen.probability === 0) throw bad(`chose ${chosen.id} with probability 0.`);
+}
+
+/** A state has one error: what a step leaves is what its continuation finds. */
+function checkContinuity(steps: readonly Step[], index: number, field: string): void {
+  const parent = parentOf(steps, index);
+  const left = parent < 0 ? undefined : steps[parent]!.after;
+  const found = steps[index]!.before;
+  if (left === undefined || found === undefined || left === found) return;
+  throw refuse(
+    "bad-choice",
+    { field, parent, left, found },
+    `${field}: begins with error ${found}, but step ${parent}, which it continues, ended with ${left}.`,
+  );
 }
 
 /** The rules of the numbers themselves. Called wherever columns are read or written. */
