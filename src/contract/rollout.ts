@@ -26,7 +26,7 @@ export const RolloutContent = defineRecord({
     /** Temperature, top-p and whatever else shaped the draw, as sent. */
     sampling: jsonObject,
     /** What else shaped the data, by digest: the candidate mixture, the target, the oracle, the rng. */
-    configs: z.optional(z.record(id, digest)),
+    configs: z.optional(z.record(id as z.ZodType<string, string>, digest)),
     calls: z.array(digest).max(100_000),
     streams: z.array(stream).min(1).max(1024),
     scores: z

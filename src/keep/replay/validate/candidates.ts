@@ -1,0 +1,194 @@
+/** Rules of candidates: one is chosen and it may be, probabilities sum to 1, labels and masks say the same. */
+import { type StepWindow, stepWindows } from "../fact-windows.ts";
+import { type Rule, type RuleContext, sameBits } from "./rule.ts";
+
+const STEPS = [
+  ...([
+    "chain",
+    "candidates_start",
+    "candidates_count",
+    "selectable_count",
+    "selected",
+    "probability",
+  ] as const),
+] as const;
+const CANDIDATES = [
+  ...(["step", "index", "id", "selectable", "labelled", "trainable", "selected", "probability"] as const),
+  ...(["label", "reasons", "features_length"] as const),
+] as const;
+type Window = StepWindow<(typeof STEPS)[number], (typeof CANDIDATES)[number]>;
+
+/** As the contract of a step has it. */
+const SUM_TOLERANCE = 1e-9;
+
+export const candidates: Rule = {
+  needs: {
+    steps: STEPS,
+    candidates: CANDIDATES,
+    chains: ["target"],
+    targets: ["valid"],
+    reasons: ["name"],
+  },
+  async check(context) {
+    const { reader, entry, report } = context;
+    const { valid } = await reader.read("targets", ["valid"]);
+    const widest = { maxCandidates: 0, maxFeatures: 0 };
+    for await (const window of stepWindows(reader, { steps: STEPS, candidates: CANDIDATES })) {
+      const chains = await reader.gather("chains", "target", window.steps.chain);
+      for (let i = 0; i < window.stepCount; i++) {
+        const count = window.steps.candidates_count[i]!;
+        widest.maxCandidates = Math.max(widest.maxCandidates, count);
+        if (count < 1)
+          report("steps/candidates_count", window.firstStep + i, "selection", "a step without candidates");
+        checkRows(context, window, { i, validTarget: valid[chains[i]!] === 1 });
+        checkChoice(context, window, i);
+        checkProbabilities(context, window, i);
+      }
+      for (const length of window.candidates.features_length)
+        widest.maxFeatures = Math.max(widest.maxFeatures, length);
+    }
+    for (const name of ["maxCandidates", "maxFeatures"] as const)
+      if (widest[name] !== entry[name])
+        report(
+          "candidates/step",
+          null,
+          "shape",
+          `${name} is ${widest[name]}, the manifest says ${entry[name]}`,
+        );
+  },
+};
+
+function* rowsOf(
+  { steps, firstCandidate }: Window,
+  i: number,
+): Generator<{ at: number; row: number; index: number }> {
+  const start = steps.candidates_start[i]!;
+  for (let index = 0; index < steps.candidates_count[i]!; index++)
+    yield { at: start + index - firstCandidate, row: start + index, index };
+}
+
+/** What each candidate says by itself. */
+function checkRows(
+  { reader, report }: RuleContext,
+  window: Window,
+  { i, validTarget }: { i: number; validTarget: boolean },
+): void {
+  const { candidates: rows, firstStep } = window;
+  const known = reader.rows("reasons");
+  const seen = new Set<number>();
+  for (const { at, row, index } of rowsOf(window, i)) {
+    if (rows.step[at] !== firstStep + i)
+      report(
+        "candidates/step",
+        row,
+        "chain",
+        `stands among the candidates of step ${firstStep + i}, says ${rows.step[at]}`,
+      );
+    if (rows.index[at] !== index)
+      report("candidates/index", row, "chain", `is candidate ${index}, says ${rows.index[at]}`);
+    if (seen.has(rows.id[at]!))
+      report("candidates/id", row, "unique", `the step has two candidates of this id`);
+    seen.add(rows.id[at]!);
+    const label = rows.label[at]!;
+    if ((rows.labelled[at] === 1) === Number.isNaN(label))
+      report(
+        "candidates/labelled",
+        row,
+        "trainable",
+        `labelled is ${rows.labelled[at]}, the label is ${label}`,
+      );
+    if (label === Number.POSITIVE_INFINITY || label === Number.NEGATIVE_INFINITY)
+      report("candidates/label", row, "value", `the label is ${label}`);
+    const trainable =
+      rows.selectable[at] === 1 && validTarget && rows.labelled[at] === 1 && Number.isFinite(label);
+    if ((rows.trainable[at] === 1) !== trainable)
+      report(
+        "candidates/trainable",
+        row,
+        "trainable",
+        `trainable is ${rows.trainable[at]}, the rule gives ${Number(trainable)}`,
+      );
+    const reasons = rows.reasons[at]!;
+    if (reasons === 0n) continue;
+    if (rows.selectable[at] === 1)
+      report("candidates/reasons", row, "reasons", "selectable, with reasons against it");
+    if (reasons >> BigInt(known) !== 0n)
+      report(
+        "candidates/reasons",
+        row,
+        "reasons",
+        `bit ${reasons.toString(2).length - 1} has no name; ${known} are known`,
+      );
+  }
+}
+
+/** Exactly one candidate is chosen; it is selectable, and it is the one the step names. */
+function checkChoice({ report }: RuleContext, window: Window, i: number): void {
+  const { steps, candidates: rows, firstStep } = window;
+  let chosen = 0;
+  let selectable = 0;
+  for (const { at, row } of rowsOf(window, i)) {
+    selectable += rows.selectable[at]!;
+    const isNamed = steps.selected[i] === row;
+    if ((rows.selected[at] === 1) !== isNamed)
+      report(
+        "candidates/selected",
+        row,
+        "selection",
+        `selected is ${rows.selected[at]}, the step chose ${steps.selected[i]}`,
+      );
+    if (rows.selected[at] !== 1) continue;
+    chosen++;
+    if (rows.selectable[at] !== 1)
+      report("candidates/selected", row, "selection", "chosen, but not selectable");
+  }
+  if (chosen !== 1)
+    report("steps/selected", firstStep + i, "selection", `${chosen} candidates are chosen, not one`);
+  if (steps.selectable_count[i] !== selectable)
+    report(
+      "steps/selectable_count",
+      firstStep + i,
+      "selection",
+      `says ${steps.selectable_count[i]}, ${selectable} candidates are selectable`,
+    );
+}
+
+/** All logged or none; within 0 … 1, 0 for what may not be chosen, above 0 for what was; summing to 1. */
+function checkProbabilities({ report }: RuleContext, window: Window, i: number): void {
+  const { steps, candidates: rows, firstStep } = window;
+  let [sum, logged] = [0, 0];
+  for (const { at, row } of rowsOf(window, i)) {
+    const probability = rows.probability[at]!;
+    if (steps.selected[i] === row && !sameBits(probability, steps.probability[i]!))
+      report(
+        "steps/probability",
+        firstStep + i,
+        "probability",
+        `says ${steps.probability[i]}, the chosen candidate ${probability}`,
+      );
+    if (Number.isNaN(probability)) continue;
+    logged++;
+    sum += probability;
+    if (probability < 0 || probability > 1)
+      report("candidates/probability", row, "probability", `${probability} is no probability`);
+    if (rows.selectable[at] === 0 && probability > 0)
+      report("candidates/probability", row, "probability", `${probability}, but it may not be chosen`);
+    if (rows.selected[at] === 1 && probability === 0)
+      report("candidates/probability", row, "probability", "chosen with probability 0");
+  }
+  if (logged === 0) return;
+  if (logged < steps.candidates_count[i]!)
+    report(
+      "candidates/probability",
+      steps.candidates_start[i]!,
+      "probability",
+      "some candidates of the step have a probability and some have none",
+    );
+  else if (Math.abs(sum - 1) > SUM_TOLERANCE)
+    report(
+      "candidates/probability",
+      steps.candidates_start[i]!,
+      "probability",
+      `the probabilities of the step sum to ${sum}`,
+    );
+}

@@ -1,0 +1,339 @@
+/** Rules of chains and steps: the tree of steps, continuity, gains, cumulative columns, endings, lineage. */
+import { failureOwner, outsideBaseline } from "../../../contract/ending.ts";
+import { endingFacts, sumOf } from "../chain-rows.ts";
+import { type ChainWindow, chainWindows } from "../fact-windows.ts";
+import { rootGain } from "../return-semantics.ts";
+import type { ColumnName } from "../schema.ts";
+import { readTargets } from "../stored-rows.ts";
+import { type Rule, type RuleContext, sameBits } from "./rule.ts";
+
+const CHAINS = [
+  ...([
+    "source",
+    "target",
+    "ending",
+    "level",
+    "terminal",
+    "truncated",
+    "steps_start",
+    "steps_count",
+  ] as const),
+  ...(["tokens_count", "final_gain", "final_reward"] as const),
+] as const;
+const STEPS = [
+  ...(["chain", "index", "parent", "depth", "source", "before", "after", "gain", "reward"] as const),
+  ...(["cumulative_gain", "cumulative_reward", "terminal", "truncated"] as const),
+] as const;
+type Window = ChainWindow<(typeof CHAINS)[number], (typeof STEPS)[number]>;
+type StepsOf<C extends ColumnName<"steps">> = Pick<Window["steps"], C & keyof Window["steps"]>;
+
+/** Relative to the numbers that were added. */
+const TOLERANCE = 1e-9;
+
+export const chains: Rule = {
+  needs: {
+    chains: CHAINS,
+    steps: STEPS,
+    dictionary: ["text"],
+    targets: ["key", "config", "reward", "valid", "invalid_reason"],
+  },
+  async check(context) {
+    const texts = await context.reader.texts();
+    const invalid = (await readTargets(context.reader)).map(({ target }) => target.invalidReason);
+    for await (const window of chainWindows(context.reader, { chains: CHAINS, steps: STEPS })) {
+      for (let i = 0; i < window.chains.steps_count.length; i++) {
+        checkChain(context, window, { i, texts, invalid });
+        checkTree(context, window, i);
+        checkReturns(context, window, i);
+        checkEndings(context, window, i);
+      }
+    }
+  },
+};
+
+/** Every ending as it is written, whether the episode ended by itself, and why the chain says nothing, if so. */
+const ENDINGS = new Map(
+  [
+    { kind: "terminal" } as const,
+    { kind: "cancelled" } as const,
+    ...(["turns", "tokens", "time", "budget"] as const).map(
+      (limit) => ({ kind: "truncated", limit }) as const,
+    ),
+    ...failureOwner.options.map((owner) => ({ kind: "failed", owner, message: "" }) as const),
+  ].map((ending) => {
+    const { text, terminal } = endingFacts(ending);
+    return [text, { terminal, invalid: outsideBaseline(ending) }];
+  }),
+);
+
+function checkChain(
+  { report }: RuleContext,
+  window: Window,
+  { i, texts, invalid }: { i: number; texts: readonly string[]; invalid: readonly (string | undefined)[] },
+): void {
+  const { chains: rows, firstChain, steps, firstStep } = window;
+  const row = firstChain + i;
+  const level = texts[rows.level[i]!]!;
+  const [stepCount, tokenCount] = [rows.steps_count[i]!, rows.tokens_count[i]!];
+  const fits = level === "step" ? stepCount > 0 && tokenCount === 0 : tokenCount > 0 && stepCount === 0;
+  if (!fits || !["step", "token"].includes(level))
+    report("chains/level", row, "chain", `a ${level} chain has ${stepCount} steps and ${tokenCount} tokens`);
+  const text = texts[rows.ending[i]!]!;
+  const ending = ENDINGS.get(text);
+  if (ending === undefined) report("chains/ending", row, "ending", `${text} is no ending`);
+  else {
+    if (rows.terminal[i] !== Number(ending.terminal))
+      report("chains/terminal", row, "ending", `terminal is ${rows.terminal[i]} for the ending ${text}`);
+    if (invalid[rows.target[i]!] !== ending.invalid)
+      report(
+        "chains/target",
+        row,
+        "ending",
+        `the ending ${text} does not fit a target that is ${invalid[rows.target[i]!] ?? "valid"}`,
+      );
+  }
+  if (rows.terminal[i] === rows.truncated[i])
+    report("chains/truncated", row, "ending", "a chain is terminal or truncated, not both and not neither");
+  const first = rows.steps_start[i]! - firstStep;
+  if (stepCount > 0 && rows.source[i] !== steps.source[first])
+    report(
+      "chains/source",
+      row,
+      "chain",
+      `source ${rows.source[i]} is not that of the first step, ${steps.source[first]}`,
+    );
+  if (stepCount === 0) return;
+  const last = first + stepCount - 1;
+  for (const [total, running] of [
+    ["final_gain", "cumulative_gain"],
+    ["final_reward", "cumulative_reward"],
+  ] as const)
+    if (!sameBits(rows[total][i]!, steps[running][last]!))
+      report(
+        `chains/${total}`,
+        row,
+        "return",
+        `${rows[total][i]} is not the ${running} of the last step, ${steps[running][last]}`,
+      );
+}
+
+/** Chain, index, parent and depth. */
+function checkTree({ report }: RuleContext, window: Window, i: number): void {
+  const { chains: rows, firstChain, firstStep, steps } = window;
+  const start = rows.steps_start[i]!;
+  for (let index = 0; index < rows.steps_count[i]!; index++) {
+    const row = start + index;
+    const at = row - firstStep;
+    if (steps.chain[at] !== firstChain + i)
+      report(
+        "steps/chain",
+        row,
+        "chain",
+        `stands among the steps of chain ${firstChain + i}, says ${steps.chain[at]}`,
+      );
+    if (steps.index[at] !== index)
+      report("steps/index", row, "chain", `is step ${index} of its chain, says ${steps.index[at]}`);
+    const parent = steps.parent[at]!;
+    if (index === 0 ? parent !== -1 : parent < start || parent >= row)
+      report(
+        "steps/parent",
+        row,
+        "chain",
+        `${parent} is no earlier step of the chain, which begins at ${start}`,
+      );
+    const depth = hasParent(steps, { at, start, firstStep }) ? steps.depth[parent - firstStep]! + 1 : 0;
+    if (steps.depth[at] !== depth)
+      report(
+        "steps/depth",
+        row,
+        "chain",
+        `depth is ${steps.depth[at]}, its path has ${depth} steps before it`,
+      );
+  }
+}
+
+/** Gains, cumulative columns, telescoping, and errors that go on where they left off. */
+function checkReturns({ report, manifest }: RuleContext, window: Window, i: number): void {
+  const { chains: rows, firstStep, steps } = window;
+  const { epsilon } = manifest.returns;
+  const start = rows.steps_start[i]!;
+  const root = steps.before[start - firstStep]!;
+  for (let row = start; row < start + rows.steps_count[i]!; row++) {
+    const at = row - firstStep;
+    const parent = hasParent(steps, { at, start, firstStep }) ? steps.parent[at]! - firstStep : -1;
+    const [before, after] = [steps.before[at]!, steps.after[at]!];
+    const left = parent < 0 ? Number.NaN : steps.after[parent]!;
+    if (!Number.isNaN(left) && !Number.isNaN(before) && left !== before)
+      report("steps/before", row, "continuity", `begins with error ${before}, its parent ended with ${left}`);
+    const gain = rootGain({ before, after, root }, epsilon);
+    if (!sameBits(steps.gain[at]!, gain))
+      report("steps/gain", row, "return", `gain is ${steps.gain[at]}, the errors give ${gain}`);
+    for (const [sum, item] of [
+      ["cumulative_gain", "gain"],
+      ["cumulative_reward", "reward"],
+    ] as const) {
+      const total = (parent < 0 ? 0 : steps[sum][parent]!) + steps[item][at]!;
+      if (!sameBits(steps[sum][at]!, total))
+        report(`steps/${sum}`, row, "return", `${steps[sum][at]}; the path up to here gives ${total}`);
+    }
+    const whole = rootGain({ before: root, after, root }, epsilon);
+    const off = Math.abs(steps.cumulative_gain[at]! - whole);
+    if (off > TOLERANCE * (1 + Math.abs(whole)) * (1 + steps.depth[at]!))
+      report(
+        "steps/cumulative_gain",
+        row,
+        "return",
+        `gains sum to ${steps.cumulative_gain[at]}, from root to here it is ${whole}: they do not telescope`,
+      );
+  }
+}
+
+/** The last step ends as its chain does; a branch left earlier is truncated; a step that goes on is neither. */
+function checkEndings({ report }: RuleContext, window: Window, i: number): void {
+  const { chains: rows, firstStep, steps } = window;
+  const start = rows.steps_start[i]!;
+  const count = rows.steps_count[i]!;
+  const continued = new Uint8Array(count);
+  for (let k = 1; k < count; k++) {
+    const parent = steps.parent[start + k - firstStep]! - start;
+    if (parent >= 0 && parent < k) continued[parent] = 1;
+  }
+  for (let k = 0; k < count; k++) {
+    const at = start + k - firstStep;
+    const isLast = k === count - 1;
+    const terminal = isLast ? rows.terminal[i] : 0;
+    const truncated = isLast ? rows.truncated[i] : 1 - continued[k]!;
+    if (steps.terminal[at] === 1 && steps.truncated[at] === 1)
+      report("steps/truncated", start + k, "ending", "a step cannot be both terminal and truncated");
+    if (steps.terminal[at] !== terminal)
+      report(
+        "steps/terminal",
+        start + k,
+        "ending",
+        `terminal is ${steps.terminal[at]}, its place in the chain says ${terminal}`,
+      );
+    if (steps.truncated[at] !== truncated)
+      report(
+        "steps/truncated",
+        start + k,
+        "ending",
+        `truncated is ${steps.truncated[at]}, its place in the chain says ${truncated}`,
+      );
+  }
+}
+
+function hasParent(
+  steps: StepsOf<"parent">,
+  { at, start, firstStep }: { at: number; start: number; firstStep: number },
+): boolean {
+  const parent = steps.parent[at]!;
+  return parent >= start && parent < at + firstStep;
+}
+
+const LINEAGE = ["chain", "environment", "reward", "target", "policy", "reasons_version"] as const;
+
+/** One row per chain, and nothing in it that the chain contradicts. */
+export const lineage: Rule = {
+  needs: {
+    lineage: LINEAGE,
+    chains: ["source", "target", "steps_start", "steps_count"],
+    sources: ["environment"],
+    targets: ["config", "reward"],
+    steps: ["policy"],
+    reasons: ["name"],
+  },
+  async check({ reader, report }) {
+    const targets = await reader.read("targets", ["config", "reward"]);
+    const total = reader.rows("lineage");
+    if (total !== reader.rows("chains"))
+      report("lineage/chain", null, "lineage", `lineage has ${total} rows, chains ${reader.rows("chains")}`);
+    for (let from = 0; from < Math.min(total, reader.rows("chains")); from += 4096) {
+      const range = { from, to: Math.min(total, from + 4096) };
+      const rows = await reader.read("lineage", LINEAGE, range);
+      const chain = await reader.read("chains", ["source", "target", "steps_start", "steps_count"], range);
+      const environment = await reader.gather("sources", "environment", chain.source);
+      const withSteps = chain.steps_start.filter((_, i) => chain.steps_count[i]! > 0);
+      const policies = await reader.gather("steps", "policy", withSteps);
+      for (let i = 0, step = 0; i < rows.chain.length; i++) {
+        const expected: [string, number, number][] = [
+          ["chain", rows.chain[i]!, from + i],
+          ["environment", rows.environment[i]!, environment[i]!],
+          ["reward", rows.reward[i]!, targets.reward[chain.target[i]!]!],
+          ["target", rows.target[i]!, targets.config[chain.target[i]!]!],
+        ];
+        if (chain.steps_count[i]! > 0) expected.push(["policy", rows.policy[i]!, policies[step++]!]);
+        for (const [name, actual, wanted] of expected)
+          if (actual !== wanted)
+            report(`lineage/${name}`, from + i, "lineage", `is ${actual}, the chain says ${wanted}`);
+        if (rows.reasons_version[i]! < 0 || rows.reasons_version[i]! > reader.rows("reasons"))
+          report(
+            "lineage/reasons_version",
+            from + i,
+            "reasons",
+            `version ${rows.reasons_version[i]} of ${reader.rows("reasons")} reason names`,
+          );
+      }
+    }
+  },
+};
+
+const TOKENS = ["logprob", "mask", "reward", "policy"] as const;
+const TOKEN_ROWS = 1 << 18;
+
+/** Finite numbers, a revision behind every sampled token, and rewards that sum to the chain's. */
+export const tokens: Rule = {
+  needs: {
+    chains: ["tokens_start", "tokens_count", "final_reward", "logprob_kind"],
+    tokens: TOKENS,
+    dictionary: ["text"],
+  },
+  async check(context) {
+    const { reader, report } = context;
+    const texts = await reader.texts();
+    for (let from = 0; from < reader.rows("chains"); from += 4096) {
+      const range = { from, to: Math.min(reader.rows("chains"), from + 4096) };
+      const rows = await reader.read(
+        "chains",
+        ["tokens_start", "tokens_count", "final_reward", "logprob_kind"],
+        range,
+      );
+      for (let i = 0; i < rows.tokens_count.length; i++) {
+        const kind = texts[rows.logprob_kind[i]!];
+        const isToken = rows.tokens_count[i]! > 0;
+        if (isToken ? kind !== "sampling" && kind !== "model" : kind !== undefined)
+          report(
+            "chains/logprob_kind",
+            from + i,
+            "chain",
+            `${kind ?? "no kind"} for a chain of ${rows.tokens_count[i]} tokens`,
+          );
+        if (!isToken) continue;
+        const start = Number(rows.tokens_start[i]!);
+        const sum = await checkTokens(context, start, start + rows.tokens_count[i]!);
+        if (!sameBits(sum, rows.final_reward[i]!))
+          report(
+            "chains/final_reward",
+            from + i,
+            "return",
+            `${rows.final_reward[i]}; its tokens sum to ${sum}`,
+          );
+      }
+    }
+  },
+};
+
+/** Answers the sum of the rewards, NaN if there are none. */
+async function checkTokens({ reader, report }: RuleContext, start: number, end: number): Promise<number> {
+  let sum = 0;
+  for (let from = start; from < end; from += TOKEN_ROWS) {
+    const block = await reader.read("tokens", TOKENS, { from, to: Math.min(end, from + TOKEN_ROWS) });
+    for (let i = 0; i < block.mask.length; i++) {
+      if (!Number.isFinite(block.logprob[i]!))
+        report("tokens/logprob", from + i, "value", `${block.logprob[i]} is not finite`);
+      if (block.mask[i] === 1 && block.policy[i]! < 0)
+        report("tokens/policy", from + i, "lineage", "a sampled token without the revision that sampled it");
+    }
+    sum = sumOf(block.reward, sum);
+  }
+  return sum;
+}

@@ -1,0 +1,108 @@
+/** Rules of single tables: keys, uniqueness, dictionaries, reason names, features, and the hashes of a segment. */
+
+import { KeyMap } from "../key-map.ts";
+import { columnsOf } from "../schema.ts";
+import { HASHED_LINEAGE, HashedSets } from "../segment-hashes.ts";
+import { sourceKey, targetKey } from "../segment-writer.ts";
+import { addStoredChains, readSources, readTargets } from "../stored-rows.ts";
+import type { Rule } from "./rule.ts";
+
+const TEXT = { dictionary: ["text"] } as const;
+
+/** No text twice, no reason twice; the reasons begin as those of the manifest do. */
+export const dictionaries: Rule = {
+  needs: { ...TEXT, reasons: ["name"] },
+  async check({ reader, manifest, report }) {
+    const texts = await reader.texts();
+    const { name } = await reader.read("reasons", ["name"]);
+    for (const [array, list] of [
+      ["dictionary/text", texts],
+      ["reasons/name", name],
+    ] as const) {
+      const seen = new Set<string>();
+      list.forEach((text, row) => {
+        if (seen.has(text)) report(array, row, "unique", `${JSON.stringify(text)} stands twice`);
+        seen.add(text);
+      });
+    }
+    name.forEach((text, bit) => {
+      if (manifest.reasons[bit] !== text)
+        report(
+          "reasons/name",
+          bit,
+          "reasons",
+          `bit ${bit} is ${text}, the manifest says ${manifest.reasons[bit]}`,
+        );
+    });
+  },
+};
+
+export const sources: Rule = {
+  needs: { ...TEXT, sources: columnsOf("sources"), source_features: ["value"] },
+  async check({ reader, entry, report }) {
+    const seen = new KeyMap();
+    let widest = 0;
+    for await (const { row, key, source } of readSources(reader)) {
+      if (Buffer.compare(key, sourceKey(source)) !== 0)
+        report("sources/key", row, "hash", "the key is not the digest of the row");
+      const first = seen.getOrSet(key, row);
+      if (first !== undefined) report("sources/key", row, "unique", `the same source stands in row ${first}`);
+      const bad = source.features.findIndex((value) => !Number.isFinite(value));
+      if (bad >= 0)
+        report("source_features/value", row, "value", `feature ${bad} of this source is not finite`);
+      widest = Math.max(widest, source.features.length);
+    }
+    if (widest !== entry.maxContext)
+      report(
+        "sources/features_length",
+        null,
+        "shape",
+        `the longest context is ${widest}, the manifest says ${entry.maxContext}`,
+      );
+  },
+};
+
+export const targets: Rule = {
+  needs: { ...TEXT, targets: columnsOf("targets") },
+  async check({ reader, report }) {
+    const seen = new KeyMap();
+    for (const [row, { key, valid, target }] of (await readTargets(reader)).entries()) {
+      if (Buffer.compare(key, targetKey(target)) !== 0)
+        report("targets/key", row, "hash", "the key is not the digest of the row");
+      const first = seen.getOrSet(key, row);
+      if (first !== undefined) report("targets/key", row, "unique", `the same target stands in row ${first}`);
+      if (valid !== (target.invalidReason === undefined))
+        report(
+          "targets/valid",
+          row,
+          "value",
+          `valid is ${valid}, the reason against it is ${target.invalidReason ?? "none"}`,
+        );
+    }
+  },
+};
+
+/** The hashes of the manifest, recomputed from the rows. */
+export const hashes: Rule = {
+  needs: {
+    ...TEXT,
+    chains: ["content", "stream"],
+    lineage: HASHED_LINEAGE,
+    sources: columnsOf("sources"),
+    source_features: ["value"],
+  },
+  async check({ reader, entry, report }) {
+    const sets = new HashedSets();
+    await addStoredChains(sets, reader);
+    for await (const { source } of readSources(reader)) sets.addSplit(source);
+    const actual = sets.digests();
+    for (const name of new Set([...Object.keys(actual), ...Object.keys(entry.hashes)]))
+      if (actual[name] !== entry.hashes[name])
+        report(
+          `hashes/${name}`,
+          null,
+          "hash",
+          `the rows give ${actual[name]}, the manifest says ${entry.hashes[name]}`,
+        );
+  },
+};

@@ -1,0 +1,33 @@
+/** A rule of the validator: the columns it reads, and what it says about them.
+ *  A rule is skipped where one of its columns is damaged or leads nowhere: that has been reported already, and what
+ *  follows from it would only hide it. */
+import type { ReplayManifest, ReplaySegment } from "../../../contract/replay-manifest.ts";
+import type { ColumnName, TableName } from "../schema.ts";
+import type { SegmentReader } from "../segment-reader.ts";
+import type { ReplayErrorCode } from "./findings.ts";
+
+export type ColumnLists = { readonly [T in TableName]?: readonly ColumnName<T>[] };
+
+export interface RuleContext {
+  readonly reader: SegmentReader;
+  readonly entry: ReplaySegment;
+  readonly manifest: ReplayManifest;
+  /** Reports an error of a column; the path of the segment is added. */
+  report(array: string, row: number | null, code: ReplayErrorCode, reason: string): void;
+  /** Takes a column out of all later rules. */
+  distrust(array: string): void;
+}
+
+export interface Rule {
+  readonly needs: ColumnLists;
+  check(context: RuleContext): Promise<void>;
+}
+
+export function pathsOf(lists: ColumnLists): string[] {
+  return Object.entries(lists).flatMap(([table, columns]) => columns.map((column) => `${table}/${column}`));
+}
+
+/** Equal bit by bit: NaN equals NaN, and 0 is not −0. */
+export function sameBits(a: number, b: number): boolean {
+  return Object.is(a, b);
+}

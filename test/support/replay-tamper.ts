@@ -1,0 +1,49 @@
+/** Changes a replay store the way a buggy writer would: values are wrong, yet every digest fits. For tests only. */
+import { digestBytes } from "../../src/base/digest.ts";
+import type { ReplayManifest } from "../../src/contract/replay-manifest.ts";
+import {
+  commitManifest,
+  readManifest,
+  sealReplayManifest,
+  segmentRoot,
+} from "../../src/keep/replay/manifest.ts";
+import {
+  consolidate,
+  createArray,
+  FileStore,
+  METADATA_TAG,
+  openArray,
+  type Values,
+} from "../../src/keep/replay/zarr/index.ts";
+
+/** Rewrites an array of a segment with what `change` makes of its values, and seals the store again. */
+export async function rewriteColumn<V extends Values>(
+  root: string,
+  path: string,
+  { change, segment = 0 }: { change: (values: V) => void; segment?: number },
+): Promise<void> {
+  const manifest = readManifest(root);
+  const entry = manifest.segments[segment]!;
+  const store = new FileStore(segmentRoot(root, entry));
+  const array = await openArray(store, path);
+  const values = (await array.read()) as V;
+  change(values);
+  const { dtype, shape, attributes, dimensionNames } = array.metadata;
+  const writer = createArray(store, path, {
+    dtype,
+    row: shape.slice(1),
+    attributes,
+    ...(dimensionNames === undefined ? {} : { dimensionNames }),
+  });
+  await writer.append(values as never);
+  const written = await writer.close();
+  entry.arrays[path] = written.digests.array;
+  await consolidate(store, "");
+  entry.groups[""] = digestBytes(METADATA_TAG, (await store.get("zarr.json"))!);
+  store.close();
+  reseal(root, manifest);
+}
+
+export function reseal(root: string, { digest: _, ...manifest }: ReplayManifest): void {
+  commitManifest(root, sealReplayManifest(manifest));
+}
