@@ -7,12 +7,19 @@
 import type { Json } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 
+/** A claim lives this long without a heartbeat; at exactly this age it still holds. */
+export const CLAIM_TTL_MS = 20_000;
+export const HEARTBEAT_MS = 10_000;
+export const MAX_ATTEMPTS = 3;
+/** Fits the message of every driver with room for headers. */
+export const MAX_PAYLOAD_BYTES = 512 * 1024;
+
 export interface QueueItem {
   /** Content-derived: enqueueing the same work twice adds it once. */
   id: string;
   /** What the worker needs to know; small. Bulk lives in the book, by digest. */
   payload: Json;
-  /** Attempts before the item is set aside as dead. */
+  /** Attempts before the item is set aside as dead; MAX_ATTEMPTS unless given. */
   maxAttempts?: number;
   /** Not before this time: how a retry backs off. */
   notBeforeMs?: number;
@@ -40,6 +47,7 @@ export type CompleteOutcome =
   | { outcome: "expired" }
   | { outcome: "conflict"; result: Digest };
 
+/** `attempt`: the one that failed. */
 export type FailOutcome =
   | { outcome: "requeued"; attempt: number }
   | { outcome: "dead" }
@@ -52,22 +60,44 @@ export interface QueueCounts {
   dead: number;
 }
 
-export type ItemState = { state: "waiting" | "claimed" | "dead" } | { state: "done"; result: Digest };
+export type ItemState =
+  | { state: "waiting"; attempt: number }
+  | { state: "claimed"; attempt: number; worker: string; token: number; expiresAtMs: number }
+  | { state: "done"; attempt: number; result: Digest }
+  /** `reason`: of the last failure. */
+  | { state: "dead"; attempt: number; reason: string };
+
+/** An item that came to its end, in the order of ends. */
+export type SettledItem = { item: string; cursor: number } & Extract<ItemState, { state: "done" | "dead" }>;
 
 export interface WorkQueue {
-  /** Durable when it resolves. */
+  /** Durable when it resolves. One id with two payloads is refused (`item-conflict`) and nothing is added. */
   enqueue(items: readonly QueueItem[]): Promise<{ added: number; known: number }>;
-  /** At most `limit` items, oldest first. Expired claims are taken back before looking. Empty if there is nothing. */
+  /** At most `limit` items, those ready longest first. Expired claims are taken back before looking, and are dead if
+   *  that was their last attempt. Empty if there is nothing. */
   claim(worker: string, limit: number): Promise<Claim[]>;
   /** Extends claims by the time to live; returns those that are lost. */
   heartbeat(claims: readonly ClaimKey[]): Promise<ClaimKey[]>;
-  /** Durable when it resolves. */
+  /** Durable when it resolves. An item nobody enqueued is refused (`unknown-item`), here and in `fail`. */
   complete(claim: ClaimKey, result: Digest): Promise<CompleteOutcome>;
   /** `retryAfterMs` undefined: do not retry, set aside as dead. */
   fail(claim: ClaimKey, reason: { message: string; retryAfterMs?: number }): Promise<FailOutcome>;
   /** Gives claims back untouched, attempt not counted: a worker that stops in good order. */
   release(claims: readonly ClaimKey[]): Promise<void>;
+  /** Puts dead items back with all their attempts; returns how many were dead. */
+  revive(items: readonly string[]): Promise<number>;
   state(item: string): Promise<ItemState | undefined>;
+  /** Ends after `cursor` (0: from the first), in order: how a launcher hears of results, and what a resumed one reads. */
+  settled(cursor: number, limit: number): Promise<SettledItem[]>;
   counts(): Promise<QueueCounts>;
+  /** For those who wait for work or for ends without asking all the time. */
+  watch(): QueueWatch;
   close(): Promise<void>;
+}
+
+export interface QueueWatch {
+  /** Resolves with true if something may have changed since the last call (at first: since `watch`), in this process
+   *  or another, as soon as it has; with false after `timeoutMs`. Time that passes is no change: what becomes ready
+   *  by waiting is found by asking again. */
+  changed(timeoutMs: number): Promise<boolean>;
 }

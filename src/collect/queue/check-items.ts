@@ -1,0 +1,68 @@
+/** What every driver refuses at its door, before anything is written. Pure. */
+import { canonicalize } from "../../base/canonical-json.ts";
+import { RollbookError } from "../../base/errors.ts";
+import { parseId } from "../../base/ids.ts";
+import { MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
+
+export interface CheckedItem {
+  readonly id: string;
+  /** Canonical JSON: equal payloads are equal texts. */
+  readonly payload: string;
+  readonly maxAttempts: number;
+  readonly notBeforeMs: number;
+}
+
+/** Repeats inside one call are folded; one id with two payloads is refused. */
+export function checkItems(items: readonly QueueItem[]): CheckedItem[] {
+  const unique = new Map<string, CheckedItem>();
+  for (const item of items) {
+    const checked = checkItem(item);
+    const known = unique.get(checked.id);
+    if (known !== undefined && known.payload !== checked.payload) throw itemConflict(checked.id);
+    if (known === undefined) unique.set(checked.id, checked);
+  }
+  return [...unique.values()];
+}
+
+export function itemConflict(item: string): RollbookError {
+  return new RollbookError(
+    "item-conflict",
+    { item },
+    `item ${item} is queued already with another payload. Derive ids from the payload, so that other work has another id.`,
+  );
+}
+
+export function unknownItem(item: string): RollbookError {
+  return new RollbookError(
+    "unknown-item",
+    { item },
+    `item ${item} was never enqueued here. Check that worker and launcher use the same queue.`,
+  );
+}
+
+/** Text as every driver can keep it: no NUL, well formed, bounded. */
+export function reasonText(message: string): string {
+  return message.toWellFormed().replaceAll("\0", "\ufffd").slice(0, 4096);
+}
+
+function checkItem(item: QueueItem): CheckedItem {
+  const id = parseId(item.id, "item id");
+  const payload = canonicalize(item.payload);
+  const bytes = Buffer.byteLength(payload);
+  if (bytes > MAX_PAYLOAD_BYTES) {
+    throw new RollbookError(
+      "payload-too-large",
+      { item: id, bytes, limit: MAX_PAYLOAD_BYTES },
+      `the payload of item ${id} has ${bytes} bytes, the limit is ${MAX_PAYLOAD_BYTES}. Put bulk into the book and name it by digest.`,
+    );
+  }
+  const { maxAttempts = MAX_ATTEMPTS, notBeforeMs = 0 } = item;
+  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1 || !Number.isSafeInteger(notBeforeMs)) {
+    throw new RollbookError(
+      "bad-item",
+      { item: id, maxAttempts, notBeforeMs },
+      `item ${id}: maxAttempts ${maxAttempts} and notBeforeMs ${notBeforeMs} must be whole numbers, the first at least 1.`,
+    );
+  }
+  return { id, payload, maxAttempts, notBeforeMs };
+}

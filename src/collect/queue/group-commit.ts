@@ -1,0 +1,78 @@
+/** One transaction, and so one fsync, for all operations that wait: a commit starts as soon as the one before it
+ *  ends, there is no timer. In: operations as closures. Out: their results, durable.
+ *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isRollbookError } from "../../base/errors.ts";
+import { isBusy, type Sqlite } from "../../store/sqlite.ts";
+
+export type Commit = <T>(operation: () => T) => Promise<T>;
+
+interface Waiting {
+  run(): void;
+  settle(): void;
+  failed(error: unknown): void;
+}
+
+/** How often a busy database is asked again: SQLite's own waiting would stop this process's event loop. */
+const BUSY_RETRY_MS = 1;
+const BUSY_RETRIES = 30_000;
+
+/** `changed` is called after a commit that wrote something, before its operations resolve. */
+export function makeCommit(db: Sqlite, changed: () => void): Commit {
+  const writes = db.prepare("SELECT total_changes() AS count");
+  const countWrites = () => writes.get<{ count: number }>()!.count;
+  let waiting: Waiting[] = [];
+  let committing = false;
+
+  async function commitAll(): Promise<void> {
+    committing = true;
+    while (waiting.length > 0) {
+      // Whatever else this turn of the event loop brings joins the group.
+      await new Promise((next) => setImmediate(next));
+      const group = waiting;
+      waiting = [];
+      try {
+        const before = countWrites();
+        await runGroup(db, group);
+        if (countWrites() !== before) changed();
+        for (const each of group) each.settle();
+      } catch (error) {
+        for (const each of group) each.failed(error);
+      }
+    }
+    committing = false;
+  }
+
+  return <T>(operation: () => T) =>
+    new Promise<T>((done, failed) => {
+      let outcome: { value: T } | { refusal: unknown };
+      waiting.push({
+        run() {
+          try {
+            outcome = { value: operation() };
+          } catch (refusal) {
+            if (!isRollbookError(refusal) || isRollbookError(refusal, "sqlite")) throw refusal;
+            outcome = { refusal };
+          }
+        },
+        settle: () => ("value" in outcome ? done(outcome.value) : failed(outcome.refusal)),
+        failed,
+      });
+      if (!committing) void commitAll();
+    });
+}
+
+async function runGroup(db: Sqlite, group: readonly Waiting[]): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      // Rolled back if busy, so running the operations again is running them once.
+      db.transaction(() => {
+        for (const each of group) each.run();
+      });
+      return;
+    } catch (error) {
+      if (!isBusy(error) || attempt >= BUSY_RETRIES) throw error;
+      await sleep(BUSY_RETRY_MS);
+    }
+  }
+}

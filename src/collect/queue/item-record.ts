@@ -1,0 +1,114 @@
+/** The life of one queued item, as pure transitions: waiting → claimed → done | dead, and back to waiting.
+ *  In: the record, the time. Out: the next record and what to answer. Drivers differ only in where records are kept
+ *  and how one is replaced (a transaction, a compare-and-set). */
+import type { Digest } from "../../base/digest.ts";
+import type { CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
+
+export interface ItemRecord {
+  readonly state: ItemState["state"];
+  readonly maxAttempts: number;
+  readonly readyAtMs: number;
+  /** Of the running or the last claim; 0 before the first. */
+  readonly attempt: number;
+  /** Counts every claim, released ones too: never goes back. */
+  readonly token: number;
+  readonly worker: string | null;
+  readonly expiresAtMs: number | null;
+  readonly result: Digest | null;
+  readonly reason: string | null;
+}
+
+/** What follows: `next` undefined leaves the record as it is. */
+export interface Transition<Answer> {
+  readonly answer: Answer;
+  readonly next?: ItemRecord;
+}
+
+export function newItem(options: { maxAttempts: number; readyAtMs: number }): ItemRecord {
+  const fresh = { attempt: 0, token: 0, worker: null, expiresAtMs: null, result: null, reason: null };
+  return { state: "waiting", ...options, ...fresh };
+}
+
+export function claimItem(item: ItemRecord, worker: string, expiresAtMs: number): ItemRecord {
+  const { attempt, token } = item;
+  return { ...item, state: "claimed", worker, expiresAtMs, attempt: attempt + 1, token: token + 1 };
+}
+
+/** Whether the claim of `token` still stands. A claim at exactly its time is alive. */
+export function holds(item: ItemRecord, token: number, nowMs: number): boolean {
+  return item.state === "claimed" && item.token === token && nowMs <= item.expiresAtMs!;
+}
+
+export function isExpired(item: ItemRecord, nowMs: number): boolean {
+  return item.state === "claimed" && nowMs > item.expiresAtMs!;
+}
+
+/** What becomes of an expired claim: the item keeps its place in line, unless that was its last attempt. */
+export function expireItem(item: ItemRecord): ItemRecord {
+  const reason = `the claim of ${item.worker} expired on attempt ${item.attempt}`;
+  if (item.attempt >= item.maxAttempts) return { ...unclaimed(item), state: "dead", reason };
+  return { ...unclaimed(item), state: "waiting", reason };
+}
+
+export function extendItem(item: ItemRecord, expiresAtMs: number): ItemRecord {
+  return { ...item, expiresAtMs };
+}
+
+export function completeItem(
+  item: ItemRecord,
+  by: { token: number; result: Digest; nowMs: number },
+): Transition<CompleteOutcome> {
+  const { token, result, nowMs } = by;
+  if (item.state === "done")
+    return {
+      answer:
+        item.result === result ? { outcome: "repeated" } : { outcome: "conflict", result: item.result! },
+    };
+  if (!holds(item, token, nowMs)) return { answer: { outcome: "expired" } };
+  return { answer: { outcome: "done" }, next: { ...unclaimed(item), state: "done", result } };
+}
+
+export function failItem(
+  item: ItemRecord,
+  by: { token: number; nowMs: number; message: string; retryAfterMs?: number | undefined },
+): Transition<FailOutcome> {
+  const { token, nowMs, message: reason, retryAfterMs } = by;
+  if (!holds(item, token, nowMs)) return { answer: { outcome: "expired" } };
+  const { attempt, maxAttempts } = item;
+  if (retryAfterMs === undefined || attempt >= maxAttempts)
+    return { answer: { outcome: "dead" }, next: { ...unclaimed(item), state: "dead", reason } };
+  const readyAtMs = nowMs + retryAfterMs;
+  return {
+    answer: { outcome: "requeued", attempt },
+    next: { ...unclaimed(item), state: "waiting", reason, readyAtMs },
+  };
+}
+
+export function releaseItem(item: ItemRecord): ItemRecord {
+  return { ...unclaimed(item), state: "waiting", attempt: item.attempt - 1 };
+}
+
+/** A dead item with all its attempts before it; its token does not start over, so old claims stay fenced off. */
+export function reviveItem(item: ItemRecord, readyAtMs: number): ItemRecord {
+  return { ...newItem({ maxAttempts: item.maxAttempts, readyAtMs }), token: item.token };
+}
+
+export function stateOf(item: ItemRecord): ItemState {
+  const { attempt, state } = item;
+  switch (state) {
+    case "waiting":
+      return { state, attempt };
+    case "claimed":
+      return { state, attempt, worker: item.worker!, token: item.token, expiresAtMs: item.expiresAtMs! };
+    case "done":
+      return { state, attempt, result: item.result! };
+    case "dead":
+      return { state, attempt, reason: item.reason! };
+    default:
+      return state satisfies never;
+  }
+}
+
+function unclaimed(item: ItemRecord): ItemRecord {
+  return { ...item, worker: null, expiresAtMs: null };
+}

@@ -1,0 +1,188 @@
+/** The queue in one SQLite file, for any number of processes on one machine.
+ *  In: a path (`queue.db`; `:memory:` for one process), a clock. Out: a WorkQueue.
+ *  Durable: WAL with a full sync per group commit. Claims look at partial indexes of what waits and what is claimed,
+ *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "../../base/canonical-json.ts";
+import type { Clock } from "../../base/clock.ts";
+import { parseId } from "../../base/ids.ts";
+import { openSqlite, type Sqlite } from "../../store/sqlite.ts";
+import { type CheckedItem, checkItems, itemConflict, reasonText, unknownItem } from "./check-items.ts";
+import { makeCommit } from "./group-commit.ts";
+import {
+  claimItem,
+  completeItem,
+  expireItem,
+  extendItem,
+  failItem,
+  holds,
+  type ItemRecord,
+  newItem,
+  releaseItem,
+  reviveItem,
+  stateOf,
+  type Transition,
+} from "./item-record.ts";
+import {
+  CLAIM_TTL_MS,
+  type Claim,
+  type ClaimKey,
+  type QueueWatch,
+  type SettledItem,
+  type WorkQueue,
+} from "./queue.ts";
+import { ItemTable, type StoredItem } from "./sqlite-items.ts";
+
+export interface QueueOptions {
+  clock: Clock;
+  ttlMs?: number;
+}
+
+/** How often another process's changes are looked for; the look is one read of shared memory. */
+const LOOK_MS = 10;
+
+export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue {
+  const { clock, ttlMs = CLAIM_TTL_MS } = options;
+  const db = openSqlite(path, { busyTimeoutMs: 10_000 });
+  const items = ItemTable.open(db);
+  const changes = watchChanges(db);
+  const commit = makeCommit(db, changes.tell);
+  const find = (id: string): StoredItem => items.find(id) ?? raise(unknownItem(id));
+  const held = (key: ClaimKey, nowMs: number): StoredItem | undefined => {
+    const item = items.find(key.item);
+    return item !== undefined && holds(item, key.token, nowMs) ? item : undefined;
+  };
+  const apply = <Answer>(item: StoredItem, { answer, next }: Transition<Answer>): Answer => {
+    if (next !== undefined) items.replace(item, next);
+    return answer;
+  };
+
+  return {
+    async enqueue(given) {
+      const checked = checkItems(given);
+      const added = await commit(() => addItems(items, checked, clock.nowMs()));
+      return { added, known: given.length - added };
+    },
+    async claim(worker, limit) {
+      parseId(worker, "worker");
+      return commit(() => claimItems(items, { worker, limit, nowMs: clock.nowMs(), ttlMs }));
+    },
+    heartbeat: (claims) =>
+      commit(() => {
+        const nowMs = clock.nowMs();
+        return claims.filter((key) => {
+          const item = held(key, nowMs);
+          if (item !== undefined) items.replace(item, extendItem(item, nowMs + ttlMs));
+          return item === undefined;
+        });
+      }),
+    complete: ({ item, token }, result) =>
+      commit(() => {
+        const found = find(item);
+        return apply(found, completeItem(found, { token, result, nowMs: clock.nowMs() }));
+      }),
+    fail: ({ item, token }, { message, retryAfterMs }) =>
+      commit(() => {
+        const found = find(item);
+        const by = { token, nowMs: clock.nowMs(), message: reasonText(message), retryAfterMs };
+        return apply(found, failItem(found, by));
+      }),
+    release: (claims) =>
+      commit(() => {
+        for (const key of claims) {
+          const item = held(key, clock.nowMs());
+          if (item !== undefined) items.replace(item, releaseItem(item));
+        }
+      }),
+    revive: (ids) =>
+      commit(() => {
+        const dead = [...new Set(ids)].map(find).filter((item) => item.state === "dead");
+        for (const item of dead) items.replace(item, reviveItem(item, clock.nowMs()));
+        return dead.length;
+      }),
+    async state(id) {
+      const item = items.find(id);
+      return item === undefined ? undefined : stateOf(item);
+    },
+    settled: async (cursor, limit) =>
+      items
+        .settledAfter(cursor, limit)
+        .map((item) => ({ item: item.id, cursor: item.settled!, ...stateOf(item) }) as SettledItem),
+    counts: async () => items.counts(),
+    watch: changes.watch,
+    async close() {
+      // What was asked before closing is done before closing.
+      await commit(() => {});
+      changes.close();
+      db.close();
+    },
+  };
+}
+
+function addItems(items: ItemTable, checked: readonly CheckedItem[], nowMs: number): number {
+  const fresh = checked.filter(({ id, payload }) => {
+    const known = items.payloadOf(id);
+    if (known !== undefined && known !== payload) throw itemConflict(id);
+    return known === undefined;
+  });
+  for (const { id, payload, maxAttempts, notBeforeMs } of fresh)
+    items.insert(id, payload, newItem({ maxAttempts, readyAtMs: Math.max(nowMs, notBeforeMs) }));
+  return fresh.length;
+}
+
+function claimItems(
+  items: ItemTable,
+  by: { worker: string; limit: number; nowMs: number; ttlMs: number },
+): Claim[] {
+  for (const item of items.expired(by.nowMs)) items.replace(item, expireItem(item));
+  const expiresAtMs = by.nowMs + by.ttlMs;
+  return items.ready(by.nowMs, by.limit).map((item) => {
+    const claimed: ItemRecord = claimItem(item, by.worker, expiresAtMs);
+    items.replace(item, claimed);
+    const { attempt, token } = claimed;
+    const payload = JSON.parse(item.payload) as Json;
+    return { item: item.id, token, payload, worker: by.worker, attempt, expiresAtMs };
+  });
+}
+
+/** Wakes those who wait: at once for a change made here, at the next look for one made elsewhere. */
+function watchChanges(db: Sqlite) {
+  const version = db.prepare("PRAGMA data_version");
+  const look = () => version.get<{ data_version: number }>()!.data_version;
+  let elsewhere = look();
+  let changes = 0;
+  let waking = new AbortController();
+  const tell = () => {
+    changes++;
+    waking.abort();
+    waking = new AbortController();
+  };
+  let closed = false;
+  return {
+    tell,
+    close() {
+      closed = true;
+      tell();
+    },
+    watch(): QueueWatch {
+      let seen = changes;
+      return {
+        async changed(timeoutMs) {
+          for (let leftMs = timeoutMs; ; leftMs -= LOOK_MS) {
+            const now = closed ? elsewhere : look();
+            if (now !== elsewhere) tell();
+            elsewhere = now;
+            const changed = changes !== seen;
+            seen = changes;
+            if (changed || leftMs <= 0) return changed;
+            await sleep(Math.min(LOOK_MS, leftMs), undefined, { signal: waking.signal }).catch(() => {});
+          }
+        },
+      };
+    },
+  };
+}
+
+function raise(error: Error): never {
+  throw error;
+}
