@@ -1,0 +1,168 @@
+/** The book against the machine: checked scans against bare SHA-256 over the same bytes, durable puts, and how
+ *  opening and memory grow with the number of blobs. `--blobs N` sets the size of the scanned book. */
+import { hash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Digest, rngFrom, systemClock } from "../src/base/index.ts";
+import { BlobIndex } from "../src/store/blob-index.ts";
+import { type Book, openBook } from "../src/store/index.ts";
+import { median, printTable } from "./support/interleave.ts";
+import type { Bench } from "./support/programs.ts";
+
+const clock = systemClock;
+const KIND = "bench.blob.v1";
+
+export const bench: Bench = {
+  summary: "scan against plain SHA-256, durable puts per second, growth of opening and index",
+  async run(args) {
+    const { values } = parseArgs({
+      args,
+      options: { blobs: { type: "string", default: "4000" }, json: { type: "boolean" } },
+    });
+    const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-store-"));
+    try {
+      const blobs = Number(values.blobs);
+      const rows = [];
+      for (const [bytes, count] of [
+        [50_000, blobs],
+        [1000, blobs * 5],
+        [1_000_000, Math.ceil(blobs / 20)],
+      ] as const)
+        rows.push(await measureScan(join(scratch, `scan-${bytes}`), { bytes, count }));
+      printTable(rows, args);
+      printTable(
+        [await measurePuts(scratch, 1), await measurePuts(scratch, 8), await measurePuts(scratch, 64)],
+        args,
+      );
+      const sizes = [1000, 10_000, 100_000];
+      const growth = [];
+      for (const count of sizes) growth.push(await measureOpen(join(scratch, `open-${count}`), count));
+      printTable(growth, args);
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  },
+};
+
+/** Blobs that all differ, without paying for randomness in each byte. */
+function* makeBlobs(bytes: number, count: number): Generator<Uint8Array> {
+  const rng = rngFrom(1);
+  const blob = Buffer.from(Array.from({ length: bytes }, () => rng.u32()));
+  for (let i = 0; i < count; i++) {
+    blob.writeUInt32LE(i, 0);
+    yield blob;
+  }
+}
+
+async function fill(root: string, { bytes, count }: { bytes: number; count: number }): Promise<Digest> {
+  const book = await openBook(root, { clock });
+  let last: Digest | undefined;
+  for (const blob of makeBlobs(bytes, count)) last = book.put(KIND, blob);
+  await book.close();
+  return last!;
+}
+
+async function measureScan(root: string, size: { bytes: number; count: number }) {
+  await fill(root, size);
+  const book = await openBook(root, { clock, mode: "read" });
+  const plain: number[] = [];
+  const scan: number[] = [];
+  // In turns, so that drift of the machine strikes both alike; the first turn warms up.
+  for (let turn = 0; turn < 6; turn++) {
+    const timings = { plain: timePlain(size), scan: await timeScan(book, size.count) };
+    if (turn === 0) continue;
+    plain.push(timings.plain);
+    scan.push(timings.scan);
+  }
+  await book.close();
+  rmSync(root, { recursive: true });
+  const total = size.bytes * size.count;
+  return {
+    blobs: size.count,
+    "bytes each": size.bytes,
+    "plain SHA-256, GB/s": total / median(plain) / 1e6,
+    "scan, GB/s": total / median(scan) / 1e6,
+    "scan × plain": median(scan.map((ms, i) => plain[i]! / ms)),
+  };
+}
+
+function timePlain({ bytes, count }: { bytes: number; count: number }): number {
+  // As many bytes, in pieces of the same length, from memory beyond the caches.
+  const memory = Buffer.alloc(Math.max(bytes, 64 << 20), 7);
+  const pieces = Math.floor(memory.length / bytes);
+  const start = performance.now();
+  for (let i = 0; i < count; i++) {
+    const at = (i % pieces) * bytes;
+    hash("sha256", memory.subarray(at, at + bytes), "hex");
+  }
+  return performance.now() - start;
+}
+
+async function timeScan(book: Book, count: number): Promise<number> {
+  const start = performance.now();
+  let seen = 0;
+  for await (const item of book.scan()) if (item.type === "blob") seen++;
+  const ms = performance.now() - start;
+  if (seen !== count) throw new Error(`scan saw ${seen} of ${count} blobs`);
+  return ms;
+}
+
+/** Each client puts a group of five blobs, 50 KB in all, and waits until it is durable. */
+async function measurePuts(scratch: string, clients: number) {
+  const root = join(scratch, `puts-${clients}`);
+  const book = await openBook(root, { clock });
+  const blobs = makeBlobs(10_000, Number.POSITIVE_INFINITY);
+  const waits: number[] = [];
+  const start = performance.now();
+  const client = async () => {
+    while (performance.now() - start < 2000) {
+      const begin = performance.now();
+      for (let i = 0; i < 5; i++) book.put(KIND, blobs.next().value!);
+      await book.flush();
+      waits.push(performance.now() - begin);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  const seconds = (performance.now() - start) / 1000;
+  await book.close();
+  rmSync(root, { recursive: true });
+  waits.sort((a, b) => a - b);
+  return {
+    clients,
+    "durable groups/s": waits.length / seconds,
+    "MB/s": (waits.length * 0.05) / seconds,
+    "wait p50, ms": waits[Math.floor(waits.length / 2)]!,
+    "wait p99, ms": waits[Math.floor(waits.length * 0.99)]!,
+  };
+}
+
+async function measureOpen(root: string, count: number) {
+  const last = await fill(root, { bytes: 200, count });
+  const start = performance.now();
+  const book = await openBook(root, { clock, mode: "read" });
+  await book.has(last);
+  const openMs = performance.now() - start;
+  await book.close();
+  rmSync(root, { recursive: true });
+  return {
+    blobs: count,
+    "open and index, ms": openMs,
+    "µs per blob": (openMs * 1000) / count,
+    ...indexBytes(count),
+  };
+}
+
+function indexBytes(count: number): Record<string, number> {
+  const before = process.memoryUsage().arrayBuffers;
+  const index = new BlobIndex();
+  for (let i = 0; i < count; i++)
+    index.set(`sha256:${hash("sha256", String(i), "hex")}` as Digest, {
+      file: 0,
+      offset: 0,
+      bytes: 8,
+      large: false,
+    });
+  return { "index bytes per blob": (process.memoryUsage().arrayBuffers - before) / index.size };
+}
