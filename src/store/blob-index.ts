@@ -30,6 +30,11 @@ export class BlobIndex {
     return this.#size;
   }
 
+  /** What it takes in memory. */
+  get byteLength(): number {
+    return this.#slots.byteLength + this.#chunks.length * CHUNK * WORDS * 4;
+  }
+
   set(digest: Digest, place: Place): void {
     this.#keyBytes.set(digestToBytes(digest));
     const slot = this.#findSlot();

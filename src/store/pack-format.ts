@@ -11,7 +11,7 @@
  *
  *  Integers are little-endian. In: entries. Out: bytes, and back, with every byte checked. No I/O. */
 import { crc32 } from "node:zlib";
-import { type Digest, digestFromBytes, digestTagged } from "../base/digest.ts";
+import { type Digest, digestTagged } from "../base/digest.ts";
 import { type FindingCode, isKind, MAX_KIND_BYTES } from "./blob-store.ts";
 
 export const HEADER_BYTES = 60;
@@ -100,7 +100,7 @@ export function readHeader(
 }
 
 export function headerDigest(block: Buffer, at: number): Digest {
-  return digestFromBytes(block.subarray(at + 24, at + 56));
+  return `sha256:${block.toString("hex", at + 24, at + 56)}` as Digest;
 }
 
 export function headerKind(block: Buffer, at: number, { layout, kindBytes }: EntryHeader): string {
