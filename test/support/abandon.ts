@@ -3,20 +3,25 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-export async function abandonSandbox(...args: readonly string[]): Promise<number> {
+/** `seconds` is also how the program is found: no other may sleep exactly that long. */
+export async function abandonSandbox(seconds: string, ...args: readonly string[]): Promise<number> {
   const script = fileURLToPath(new URL("./abandon-sandbox.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", script, ...args], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
-  if (child.exitCode !== null) throw new Error(`the sandbox could not be opened: exit ${child.exitCode}`);
+  const child = spawn(process.execPath, ["--import", "tsx", script, seconds, ...args], { stdio: "inherit" });
   const ended = once(child, "exit");
+  await untilRunning(`sleep ${seconds}`);
   child.kill("SIGKILL");
   await ended;
   return child.pid!;
 }
 
-/** Processes called exactly so, by their full command line. */
+/** Waits for a process with exactly this command line, wherever on this machine it runs. */
+export async function untilRunning(commandLine: string): Promise<void> {
+  for (let tries = 0; running(commandLine) === 0; tries++) {
+    if (tries > 600) throw new Error(`${commandLine} was never started`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 export function running(commandLine: string): number {
   const { stdout } = spawnSync("pgrep", ["-fcx", commandLine], { encoding: "utf8" });
   return Number(stdout.trim());

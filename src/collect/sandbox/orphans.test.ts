@@ -10,8 +10,8 @@ import { isAlive, ownerOf, ownerTag } from "./owner.ts";
 
 await describeNeeding(requirement, "a bubblewrap pool killed with -9", () => {
   it("leaves no process, and its cgroups and directories are gone after the next start", async () => {
-    const pid = await abandonSandbox("bubblewrap");
-    await vi.waitFor(() => expect(running("sleep 587")).toBe(0), 5_000);
+    const pid = await abandonSandbox("587.5", "bubblewrap");
+    await vi.waitFor(() => expect(running("sleep 587.5")).toBe(0), 5_000);
     expect(leftBy(pid).length).toBeGreaterThan(0);
     const slot = await openBubblewrap().openSlot();
     expect(leftBy(pid)).toEqual([]);

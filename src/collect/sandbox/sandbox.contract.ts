@@ -1,6 +1,7 @@
 /** The contract every engine keeps: the same results for the same programs, and every attack it claims to cover
  *  held. One suite; an engine's test names the engine and how to open it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { untilRunning } from "../../../test/support/abandon.ts";
 import type { Attack } from "./attacks/attack.ts";
 import { attacksFor } from "./attacks/catalogue.ts";
 import { openWitness, type Witness } from "./attacks/witness.ts";
@@ -111,16 +112,17 @@ export function sandboxContract(name: string, options: ContractOptions): void {
     });
 
     it("what was printed before the end is kept when time runs out", async () => {
-      const result = await run('console.log("first"); for (;;) {}', {}, { timeoutMs: 400 });
+      const result = await run('console.log("first"); for (;;) {}', {}, { timeoutMs: 1_500 });
       expect([textOf(result.stdout), result.timedOut, result.exitCode]).toEqual(["first\n", true, null]);
     });
 
     it.skipIf(options.strike === undefined)(
       "an engine that dies under a program is a typed error, not a verdict, and the next program runs",
       async () => {
-        const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", "60"] }, {}, { timeoutMs: 60_000 });
+        const argv = ["sleep", `60.${process.pid}`];
+        const sleeping = sandbox.exec({ kind: "command", argv }, {}, { timeoutMs: 60_000 });
         const failure = expect(sleeping).rejects.toMatchObject({ code: "sandbox-engine-died" });
-        await new Promise((resolve) => setTimeout(resolve, 1_000));
+        await untilRunning(argv.join(" "));
         await options.strike?.();
         await failure;
         expect(textOf((await run('console.log("again")')).stdout)).toBe("again\n");

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as requirement from "../../../../scripts/setup/sandbox-docker.mjs";
-import { abandonSandbox } from "../../../../test/support/abandon.ts";
+import { abandonSandbox, untilRunning } from "../../../../test/support/abandon.ts";
 import { describeNeeding } from "../../../../test/support/needs.ts";
 import { openPool } from "../pool.ts";
 import { sandboxContract } from "../sandbox.contract.ts";
@@ -49,7 +49,7 @@ await describeNeeding(requirement, "with a Docker daemon of our own", () => {
 
   it("containers of a pool killed with -9 are removed at the next start", async () => {
     await importImage(client, DEFAULT_IMAGE);
-    await abandonSandbox("docker", daemon.socketPath);
+    await abandonSandbox("588.5", "docker", daemon.socketPath);
     expect(await containers("/containers/json?all=1")).toHaveLength(1);
     const engine = await openDocker({ socketPath: daemon.socketPath, image: IMAGE });
     expect(await containers("/containers/json?all=1")).toEqual([]);
@@ -58,11 +58,11 @@ await describeNeeding(requirement, "with a Docker daemon of our own", () => {
 
   it("a daemon that dies under a program is a typed error", async () => {
     const sandbox = await openPool(await openDocker({ socketPath: daemon.socketPath, image: IMAGE }), 1);
-    const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", "60"] }, {}, { timeoutMs: 60_000 });
+    const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", "60.75"] }, {}, { timeoutMs: 60_000 });
     const failure = expect(sleeping).rejects.toMatchObject({
       code: expect.stringMatching(/^sandbox-(docker-unreachable|engine-died)$/),
     });
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await untilRunning("sleep 60.75");
     await daemon.stop();
     await failure;
   });
