@@ -1,5 +1,5 @@
 /** Sums and means of a batch as it is written: in all, by source revision, by group. Plain f64 sums in row order. */
-import type { Id } from "../../base/ids.ts";
+import { compareUtf8, type Id } from "../../base/ids.ts";
 import type { RecordOf } from "../../contract/record.ts";
 import type { BatchGroups } from "../../contract/trainer-batch.ts";
 import type { Baseline } from "./advantage.ts";
@@ -36,7 +36,7 @@ export function groupTable(
   baselines: ReadonlyMap<Id, Baseline>,
 ): RecordOf<typeof BatchGroups>["groups"] {
   return [...groups]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .sort(([a], [b]) => compareUtf8(a, b))
     .map(([group, sums]) => {
       const { rollouts, mean, spread } = baselines.get(group)!;
       return { group, rollouts, baseline: mean, spread, ...sums.aggregate() };
