@@ -75,12 +75,13 @@ export const MAX_KIND_BYTES = 128;
 export const RESERVED_PREFIX = "rollbook.pack-";
 
 const KIND = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
-const known = new Set<string>();
+/** The last text that was a kind: blobs of one kind come in rows. */
+let lastKind = "";
 
 export function isKind(kind: string): boolean {
-  if (known.has(kind)) return true;
+  if (kind === lastKind && kind !== "") return true;
   if (kind.length > MAX_KIND_BYTES || !KIND.test(kind)) return false;
-  if (known.size < 1000) known.add(kind);
+  lastKind = kind;
   return true;
 }
 

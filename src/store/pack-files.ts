@@ -5,7 +5,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Digest } from "../base/index.ts";
 import { type Blob, damageError, type Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
-import { entryFault, HEADER_BYTES, headerDigest, headerKind, readHeader } from "./pack-format.ts";
+import { checkEntry, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import { type HeaderVisit, walkHeaders } from "./pack-headers.ts";
 import type { BookPaths } from "./pack-names.ts";
 
@@ -97,14 +97,12 @@ function checkedBlob(entry: Buffer, { file, offset, digest }: Wanted): Blob {
   const header = entry.length < HEADER_BYTES ? undefined : readHeader(entry, { at: 0, offset });
   if (header === undefined || header.layout.end > entry.length)
     return fail({ code: "bad-header", message: "the entry that stood here is damaged" });
-  const actual = headerDigest(entry, 0);
-  const fault = entryFault(entry, { at: 0, header, expected: actual });
+  const { digest: actual, kind, fault } = checkEntry(entry, 0, header);
   if (fault !== undefined) return fail(fault);
   if (digest !== undefined && actual !== digest)
     return fail({ code: "digest-mismatch", message: `content is ${actual}, wanted was ${digest}`, actual });
-  const { payloadAt, payloadEnd } = header.layout;
-  const bytes = new Uint8Array(entry.buffer, entry.byteOffset + payloadAt, payloadEnd - payloadAt);
-  return { kind: headerKind(entry, 0, header), bytes };
+  const start = entry.byteOffset + header.layout.payloadAt;
+  return { kind, bytes: new Uint8Array(entry.buffer, start, header.payloadBytes) };
 }
 
 function openIfThere(path: string): number | undefined {

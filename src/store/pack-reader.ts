@@ -6,12 +6,10 @@ import type { Digest } from "../base/index.ts";
 import type { FindingCode } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
 import {
+  checkEntry,
   type EntryHeader,
-  entryFault,
   findMagic,
   HEADER_BYTES,
-  headerDigest,
-  headerKind,
   MAX_ENTRY_BYTES,
   readHeader,
 } from "./pack-format.ts";
@@ -157,19 +155,11 @@ export class PackReader {
     const block = this.#blocks.front;
     const offset = at + this.#base;
     const end = offset + header.layout.end;
-    const digest = headerDigest(block, at);
-    const fault = entryFault(block, { at, header, expected: digest });
+    const { digest, kind, fault } = checkEntry(block, at, header);
     if (fault !== undefined) return { type: "damage", offset, end, expected: digest, ...fault };
-    const { payloadAt, payloadEnd } = header.layout;
-    return {
-      type: "entry",
-      digest,
-      kind: headerKind(block, at, header),
-      bytes: new Uint8Array(block.buffer, block.byteOffset + at + payloadAt, payloadEnd - payloadAt),
-      offset,
-      end,
-      payloadAt: offset + payloadAt,
-    };
+    const { payloadAt } = header.layout;
+    const bytes = new Uint8Array(block.buffer, block.byteOffset + at + payloadAt, header.payloadBytes);
+    return { type: "entry", digest, kind, bytes, offset, end, payloadAt: offset + payloadAt };
   }
 
   /** Looks for the next whole header after damage at the current position. */

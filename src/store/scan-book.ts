@@ -46,7 +46,7 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<ScanItem> {
   }
 }
 
-/** The packs of a book in storage order, which is the order of their creation. */
+/** The packs of a book in storage order: by the time their sessions began. */
 export function listPacks(paths: BookPaths): PackName[] {
   const packs = new Map<string, PackName>();
   // A listing may miss a file that is renamed meanwhile, as packs are when sealed: once each, so look twice.

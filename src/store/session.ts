@@ -183,14 +183,15 @@ export class Session {
   }
 }
 
-/** A free name, with its lock taken. */
+/** A new name, with its lock taken. Names never come again, not even under a clock that stands still: an index may
+ *  still know the packs of a session that gc has removed. */
 function takeName(paths: BookPaths, clock: Clock): { name: string; lock: Lock } {
   const startedAtMs = clock.nowMs();
-  const packs = readdirSync(paths.packs);
-  for (let attempt = 0; ; attempt++) {
-    const name = sessionName(startedAtMs, digestJson("rollbook.session.v1", { ...origin(), attempt }));
+  for (;;) {
+    const moment = String(process.hrtime.bigint());
+    const name = sessionName(startedAtMs, digestJson("rollbook.session.v1", { ...origin(), moment }));
     const path = paths.sessionLock(name);
-    if (existsSync(path) || packs.some((file) => file.startsWith(name))) continue;
+    if (existsSync(path) || readdirSync(paths.packs).some((file) => file.startsWith(name))) continue;
     const lock = tryLock(path);
     if (lock !== undefined) return { name, lock };
   }
