@@ -14,7 +14,7 @@ import { digestCallLog, MESSAGE_KIND } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
 import { type PolicyRevision, PolicyRevision as PolicyRevisionType } from "../../contract/policy-revision.ts";
 import { commitTo } from "../../contract/proof.ts";
-import { openRecord, parseCanonical } from "../../contract/record.ts";
+import { openRecord, parseCanonical, type RecordType } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
 import {
   type RolloutContent,
@@ -90,10 +90,15 @@ export class Verifier {
   accept(blob: SeenBlob): void {
     this.#bytes += blob.byteLength;
     if (!this.#facts.note(blob.digest, blob.kind, blob.bytes, blob.byteLength)) return;
-    const named: Named = { record: blob.digest, kind: blob.kind, digest: blob.digest, where: blob.where };
-    if (blob.bytes === undefined) return;
-    if (blob.kind === MASK_KIND) this.#keepMask(blob.digest, blob.bytes);
-    this.#guard(named, () => this.#acceptRecord(blob.kind, blob.bytes!, named));
+    const { digest, kind, bytes, where } = blob;
+    if (bytes === undefined) return;
+    if (kind === MASK_KIND) this.#keepMask(digest, bytes);
+    const type = recordType(kind);
+    if (type === undefined && kind !== MESSAGE_KIND) return;
+    const named: Named = { record: digest, kind, digest, where };
+    this.#guard(named, () =>
+      type === undefined ? parseCanonical(bytes, digest) : this.#acceptRecord(type, bytes, named),
+    );
   }
 
   /** Damage that never became a blob. */
@@ -118,17 +123,11 @@ export class Verifier {
     };
   }
 
-  #acceptRecord(kind: string, bytes: Uint8Array, named: Named): void {
-    if (kind === MESSAGE_KIND) {
-      parseCanonical(bytes, named.digest);
-      return;
-    }
-    const type = recordType(kind);
-    if (type === undefined) return;
+  #acceptRecord(type: RecordType, bytes: Uint8Array, named: Named): void {
     const record = openRecord(type, bytes, named.digest);
-    named.record = nameOf(record, kind, named.digest);
+    named.record = nameOf(record, type.kind, named.digest);
     for (const reference of type.references(record)) this.#resolve(reference, named, false);
-    this.#acceptKnown(kind, record, named);
+    this.#acceptKnown(type.kind, record, named);
   }
 
   #acceptKnown(kind: string, record: unknown, named: Named): void {
@@ -305,7 +304,7 @@ export class Verifier {
     else this.#last.push(() => this.#guard(named, check));
   }
 
-  #guard(named: Named, check: () => void): void {
+  #guard(named: Named, check: () => unknown): void {
     try {
       check();
     } catch (error) {
