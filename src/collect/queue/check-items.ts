@@ -2,12 +2,13 @@
 import { canonicalize } from "../../base/canonical-json.ts";
 import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
-import { MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
+import { DEFAULT_LANE, MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
 
 export interface CheckedItem {
   readonly id: string;
   /** Canonical JSON: equal payloads are equal texts. */
   readonly payload: string;
+  readonly lane: string;
   readonly maxAttempts: number;
   readonly notBeforeMs: number;
 }
@@ -64,5 +65,6 @@ function checkItem(item: QueueItem): CheckedItem {
       `item ${id}: maxAttempts ${maxAttempts} and notBeforeMs ${notBeforeMs} must be whole numbers, the first at least 1.`,
     );
   }
-  return { id, payload, maxAttempts, notBeforeMs };
+  const lane = parseId(item.lane ?? DEFAULT_LANE, "lane");
+  return { id, payload, lane, maxAttempts, notBeforeMs };
 }

@@ -6,6 +6,7 @@ import type { CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
 
 export interface ItemRecord {
   readonly state: ItemState["state"];
+  readonly lane: string;
   readonly maxAttempts: number;
   readonly readyAtMs: number;
   /** Of the running or the last claim; 0 before the first. */
@@ -24,7 +25,7 @@ export interface Transition<Answer> {
   readonly next?: ItemRecord;
 }
 
-export function newItem(options: { maxAttempts: number; readyAtMs: number }): ItemRecord {
+export function newItem(options: { lane: string; maxAttempts: number; readyAtMs: number }): ItemRecord {
   const fresh = { attempt: 0, token: 0, worker: null, expiresAtMs: null, result: null, reason: null };
   return { state: "waiting", ...options, ...fresh };
 }
@@ -90,20 +91,28 @@ export function releaseItem(item: ItemRecord): ItemRecord {
 
 /** A dead item with all its attempts before it; its token does not start over, so old claims stay fenced off. */
 export function reviveItem(item: ItemRecord, readyAtMs: number): ItemRecord {
-  return { ...newItem({ maxAttempts: item.maxAttempts, readyAtMs }), token: item.token };
+  const { lane, maxAttempts, token } = item;
+  return { ...newItem({ lane, maxAttempts, readyAtMs }), token };
 }
 
 export function stateOf(item: ItemRecord): ItemState {
-  const { attempt, state } = item;
+  const { lane, attempt, state } = item;
   switch (state) {
     case "waiting":
-      return { state, attempt };
+      return { lane, state, attempt };
     case "claimed":
-      return { state, attempt, worker: item.worker!, token: item.token, expiresAtMs: item.expiresAtMs! };
+      return {
+        lane,
+        state,
+        attempt,
+        worker: item.worker!,
+        token: item.token,
+        expiresAtMs: item.expiresAtMs!,
+      };
     case "done":
-      return { state, attempt, result: item.result! };
+      return { lane, state, attempt, result: item.result! };
     case "dead":
-      return { state, attempt, reason: item.reason! };
+      return { lane, state, attempt, reason: item.reason! };
     default:
       return state satisfies never;
   }

@@ -95,6 +95,28 @@ export function describeQueue(name: string, open: OpenQueue): void {
       await close();
     });
 
+    it("keeps lanes apart", async () => {
+      const { queue, close } = await started([item("a"), item("b", { lane: "other" }), item("c")]);
+      expect((await queue.claim("w1", 9, { lane: "other" })).map((claim) => claim.item)).toEqual(["b"]);
+      expect((await queue.claim("w1", 9)).map((claim) => claim.item)).toEqual(["a", "c"]);
+      expect(await queue.claim("w1", 9, { lane: "nobody" })).toEqual([]);
+      await close();
+    });
+
+    it("gives an item by name, if it is ready and nobody has it", async () => {
+      const { clock, queue, close } = await started([item("a"), item("b", { notBeforeMs: 1_000_001 })]);
+      const named = async (id: string) =>
+        (await queue.claim("w1", 9, { item: id })).map((claim) => claim.item);
+      expect(await named("b")).toEqual([]);
+      clock.advance(1);
+      expect(await named("b")).toEqual(["b"]);
+      expect(await named("b")).toEqual([]);
+      expect(await named("stranger")).toEqual([]);
+      clock.advance(TTL_MS + 1);
+      expect(await named("b")).toEqual(["b"]);
+      await close();
+    });
+
     it("waits for notBeforeMs", async () => {
       const { clock, queue, close } = await started([item("a", { notBeforeMs: 1_000_005 })]);
       clock.advance(4);
@@ -153,7 +175,12 @@ export function describeQueue(name: string, open: OpenQueue): void {
       expect(await queue.complete(claim, result("x"))).toEqual({ outcome: "done" });
       expect(await queue.complete(claim, result("x"))).toEqual({ outcome: "repeated" });
       expect(await queue.complete(claim, result("y"))).toEqual({ outcome: "conflict", result: result("x") });
-      expect(await queue.state("a")).toEqual({ state: "done", attempt: 1, result: result("x") });
+      expect(await queue.state("a")).toEqual({
+        lane: "main",
+        state: "done",
+        attempt: 1,
+        result: result("x"),
+      });
       expect(await queue.claim("w2", 1)).toEqual([]);
       await close();
     });
@@ -187,7 +214,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
         outcome: "requeued",
         attempt: 1,
       });
-      expect(await queue.state("a")).toEqual({ state: "waiting", attempt: 1 });
+      expect(await queue.state("a")).toEqual({ lane: "main", state: "waiting", attempt: 1 });
       expect((await queue.claim("w1", 9)).map((each) => each.item)).toEqual(["b"]);
       clock.advance(499);
       expect(await queue.claim("w1", 9)).toEqual([]);
@@ -203,6 +230,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
       clock.advance(TTL_MS + 1);
       expect(await queue.claim("w2", 1)).toEqual([]);
       expect(await queue.state("a")).toEqual({
+        lane: "main",
         state: "dead",
         attempt: 2,
         reason: "the claim of w7 expired on attempt 2",
@@ -214,7 +242,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
     it("sets aside at once what is not to be tried again", async () => {
       const { queue, claimOne, close } = await started([item("a")]);
       expect(await queue.fail(await claimOne(), { message: "bad task \0" })).toEqual({ outcome: "dead" });
-      expect(await queue.state("a")).toEqual({ state: "dead", attempt: 1, reason: "bad task \ufffd" });
+      expect(await queue.state("a")).toMatchObject({ state: "dead", attempt: 1, reason: "bad task \ufffd" });
       await close();
     });
 

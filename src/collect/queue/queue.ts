@@ -11,6 +11,7 @@ import type { Digest } from "../../base/digest.ts";
 export const CLAIM_TTL_MS = 20_000;
 export const HEARTBEAT_MS = 10_000;
 export const MAX_ATTEMPTS = 3;
+export const DEFAULT_LANE = "main";
 /** Fits the message of every driver with room for headers. */
 export const MAX_PAYLOAD_BYTES = 512 * 1024;
 
@@ -19,6 +20,8 @@ export interface QueueItem {
   id: string;
   /** What the worker needs to know; small. Bulk lives in the book, by digest. */
   payload: Json;
+  /** Items of a lane go to those who ask for that lane: one per launch, agent or worker. DEFAULT_LANE unless given. */
+  lane?: string;
   /** Attempts before the item is set aside as dead; MAX_ATTEMPTS unless given. */
   maxAttempts?: number;
   /** Not before this time: how a retry backs off. */
@@ -60,12 +63,16 @@ export interface QueueCounts {
   dead: number;
 }
 
-export type ItemState =
-  | { state: "waiting"; attempt: number }
-  | { state: "claimed"; attempt: number; worker: string; token: number; expiresAtMs: number }
-  | { state: "done"; attempt: number; result: Digest }
+export type ItemState = { lane: string; attempt: number } & (
+  | { state: "waiting" }
+  | { state: "claimed"; worker: string; token: number; expiresAtMs: number }
+  | { state: "done"; result: Digest }
   /** `reason`: of the last failure. */
-  | { state: "dead"; attempt: number; reason: string };
+  | { state: "dead"; reason: string }
+);
+
+/** Where to look for work: in a lane, or at one item by name. */
+export type ClaimFrom = { lane: string } | { item: string };
 
 /** An item that came to its end, in the order of ends. */
 export type SettledItem = { item: string; cursor: number } & Extract<ItemState, { state: "done" | "dead" }>;
@@ -75,7 +82,7 @@ export interface WorkQueue {
   enqueue(items: readonly QueueItem[]): Promise<{ added: number; known: number }>;
   /** At most `limit` items, those ready longest first. Expired claims are taken back before looking, and are dead if
    *  that was their last attempt. Empty if there is nothing. */
-  claim(worker: string, limit: number): Promise<Claim[]>;
+  claim(worker: string, limit: number, from?: ClaimFrom): Promise<Claim[]>;
   /** Extends claims by the time to live; returns those that are lost. */
   heartbeat(claims: readonly ClaimKey[]): Promise<ClaimKey[]>;
   /** Durable when it resolves. An item nobody enqueued is refused (`unknown-item`), here and in `fail`. */

@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS items (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   payload TEXT NOT NULL,
+  lane TEXT NOT NULL,
   state TEXT NOT NULL,
   max_attempts INTEGER NOT NULL,
   ready_at INTEGER NOT NULL,
@@ -28,7 +29,7 @@ CREATE TABLE IF NOT EXISTS items (
   reason TEXT,
   settled INTEGER
 ) STRICT;
-CREATE INDEX IF NOT EXISTS waiting ON items (ready_at, seq) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS waiting ON items (lane, ready_at, seq) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS claimed ON items (expires_at) WHERE state = 'claimed';
 CREATE INDEX IF NOT EXISTS dead ON items (seq) WHERE state = 'dead';
 CREATE UNIQUE INDEX IF NOT EXISTS settled ON items (settled) WHERE settled IS NOT NULL;
@@ -36,7 +37,7 @@ CREATE TABLE IF NOT EXISTS ends (one INTEGER PRIMARY KEY CHECK (one = 1), count 
 INSERT OR IGNORE INTO ends VALUES (1, 0);
 `;
 
-const COLUMNS = `seq, id, payload, state, max_attempts AS maxAttempts, ready_at AS readyAtMs, attempt, token, worker,
+const COLUMNS = `seq, id, payload, lane, state, max_attempts AS maxAttempts, ready_at AS readyAtMs, attempt, token, worker,
   expires_at AS expiresAtMs, result, reason, settled`;
 
 export class ItemTable {
@@ -63,7 +64,8 @@ export class ItemTable {
     this.#find = db.prepare(`SELECT ${COLUMNS} FROM items WHERE id = ?`);
     this.#payload = db.prepare("SELECT payload FROM items WHERE id = ?");
     this.#insert = db.prepare(
-      `INSERT INTO items (id, payload, state, max_attempts, ready_at, attempt, token) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO items (id, payload, lane, state, max_attempts, ready_at, attempt, token)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#replace = db.prepare(
       `UPDATE items SET state = ?, ready_at = ?, attempt = ?, token = ?, worker = ?, expires_at = ?, result = ?,
@@ -71,7 +73,8 @@ export class ItemTable {
     );
     this.#nextEnd = db.prepare("UPDATE ends SET count = count + 1 RETURNING count");
     this.#ready = db.prepare(
-      `SELECT ${COLUMNS} FROM items WHERE state = 'waiting' AND ready_at <= ? ORDER BY ready_at, seq LIMIT ?`,
+      `SELECT ${COLUMNS} FROM items WHERE state = 'waiting' AND lane = ? AND ready_at <= ?
+       ORDER BY ready_at, seq LIMIT ?`,
     );
     this.#expired = db.prepare(`SELECT ${COLUMNS} FROM items WHERE state = 'claimed' AND expires_at < ?`);
     this.#settled = db.prepare(
@@ -94,8 +97,8 @@ export class ItemTable {
   }
 
   insert(id: string, payload: string, item: ItemRecord): void {
-    const { state, maxAttempts, readyAtMs, attempt, token } = item;
-    this.#insert.run(id, payload, state, maxAttempts, readyAtMs, attempt, token);
+    const { lane, state, maxAttempts, readyAtMs, attempt, token } = item;
+    this.#insert.run(id, payload, lane, state, maxAttempts, readyAtMs, attempt, token);
   }
 
   replace({ seq }: StoredItem, next: ItemRecord): void {
@@ -106,8 +109,8 @@ export class ItemTable {
   }
 
   /** Those ready longest first. */
-  ready(nowMs: number, limit: number): StoredItem[] {
-    return this.#ready.all<StoredItem>(nowMs, limit);
+  ready(lane: string, nowMs: number, limit: number): StoredItem[] {
+    return this.#ready.all<StoredItem>(lane, nowMs, limit);
   }
 
   expired(nowMs: number): StoredItem[] {

@@ -100,8 +100,10 @@ describe("the SQLite queue", () => {
         .map((row) => row.detail)
         .join("; ");
     expect(
-      plan("SELECT * FROM items WHERE state = 'waiting' AND ready_at <= 5 ORDER BY ready_at, seq LIMIT 9"),
-    ).toBe("SEARCH items USING INDEX waiting (ready_at<?)");
+      plan(
+        "SELECT * FROM items WHERE state = 'waiting' AND lane = 'x' AND ready_at <= 5 ORDER BY ready_at, seq LIMIT 9",
+      ),
+    ).toBe("SEARCH items USING INDEX waiting (lane=? AND ready_at<?)");
     expect(plan("SELECT * FROM items WHERE state = 'claimed' AND expires_at < 5")).toBe(
       "SEARCH items USING INDEX claimed (expires_at<?)",
     );

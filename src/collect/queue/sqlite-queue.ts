@@ -26,7 +26,9 @@ import {
 import {
   CLAIM_TTL_MS,
   type Claim,
+  type ClaimFrom,
   type ClaimKey,
+  DEFAULT_LANE,
   type QueueWatch,
   type SettledItem,
   type WorkQueue,
@@ -63,9 +65,9 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
       const added = await commit(() => addItems(items, checked, clock.nowMs()));
       return { added, known: given.length - added };
     },
-    async claim(worker, limit) {
+    async claim(worker, limit, from = { lane: DEFAULT_LANE }) {
       parseId(worker, "worker");
-      return commit(() => claimItems(items, { worker, limit, nowMs: clock.nowMs(), ttlMs }));
+      return commit(() => claimItems(items, { worker, limit, from, nowMs: clock.nowMs(), ttlMs }));
     },
     heartbeat: (claims) =>
       commit(() => {
@@ -125,24 +127,33 @@ function addItems(items: ItemTable, checked: readonly CheckedItem[], nowMs: numb
     if (known !== undefined && known !== payload) throw itemConflict(id);
     return known === undefined;
   });
-  for (const { id, payload, maxAttempts, notBeforeMs } of fresh)
-    items.insert(id, payload, newItem({ maxAttempts, readyAtMs: Math.max(nowMs, notBeforeMs) }));
+  for (const { id, payload, lane, maxAttempts, notBeforeMs } of fresh)
+    items.insert(id, payload, newItem({ lane, maxAttempts, readyAtMs: Math.max(nowMs, notBeforeMs) }));
   return fresh.length;
 }
 
 function claimItems(
   items: ItemTable,
-  by: { worker: string; limit: number; nowMs: number; ttlMs: number },
+  by: { worker: string; limit: number; from: ClaimFrom; nowMs: number; ttlMs: number },
 ): Claim[] {
   for (const item of items.expired(by.nowMs)) items.replace(item, expireItem(item));
   const expiresAtMs = by.nowMs + by.ttlMs;
-  return items.ready(by.nowMs, by.limit).map((item) => {
+  return findReady(items, by).map((item) => {
     const claimed: ItemRecord = claimItem(item, by.worker, expiresAtMs);
     items.replace(item, claimed);
     const { attempt, token } = claimed;
     const payload = JSON.parse(item.payload) as Json;
     return { item: item.id, token, payload, worker: by.worker, attempt, expiresAtMs };
   });
+}
+
+function findReady(
+  items: ItemTable,
+  { from, nowMs, limit }: { from: ClaimFrom; nowMs: number; limit: number },
+): StoredItem[] {
+  if ("lane" in from) return items.ready(from.lane, nowMs, limit);
+  const item = items.find(from.item);
+  return item?.state === "waiting" && item.readyAtMs <= nowMs && limit > 0 ? [item] : [];
 }
 
 /** Wakes those who wait: at once for a change made here, at the next look for one made elsewhere. */
