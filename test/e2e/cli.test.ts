@@ -220,6 +220,12 @@ describe("usage", () => {
     expect(readdirSync(cli.folder)).toEqual([]);
   });
 
+  it("a stack trace comes on request only", async () => {
+    const cli = new Cli();
+    expect((await cli.run("verify")).err.trim().split("\n")).toHaveLength(1);
+    expect((await cli.run("verify", "", { ROLLBOOK_DEBUG: "1" })).err).toContain("at requireBook");
+  });
+
   it("help and version go to stdout with exit 0", async () => {
     const cli = new Cli();
     expect(await cli.run("--help")).toMatchObject({

@@ -22,7 +22,11 @@ export class Cli {
     onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
-  async run(words: string | readonly string[], stdin: string | Uint8Array = ""): Promise<Outcome> {
+  async run(
+    words: string | readonly string[],
+    stdin: string | Uint8Array = "",
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Outcome> {
     const outcome = { out: "", err: "" };
     const code = await run(typeof words === "string" ? words.split(" ") : words, {
       stdin: (async function* () {
@@ -35,7 +39,7 @@ export class Cli {
         outcome.err += text;
       },
       live: false,
-      env: { ROLLBOOK_BOOK: this.book, ROLLBOOK_HOME: this.home },
+      env: { ROLLBOOK_BOOK: this.book, ROLLBOOK_HOME: this.home, ...env },
       home: this.folder,
       clock: manualClock(1000),
     });

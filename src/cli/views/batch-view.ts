@@ -53,7 +53,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
 
 function ledgerText(ledger: LossLedger): string {
   const { considered, batched, excluded } = ledger;
-  const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${batched.streams} batched + ${excluded.streams} excluded\n`;
+  const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${thousands(batched.streams)} batched + ${thousands(excluded.streams)} excluded\n`;
   if (ledger.reasons.length === 0) return sum;
   const reasons = table(ledger.reasons, [
     { title: "EXCLUDED AS", cell: (each) => each.reason },

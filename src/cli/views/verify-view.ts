@@ -20,7 +20,7 @@ export function renderReport(
     ...(problems.length > MOST_PROBLEMS
       ? [`  … and ${thousands(problems.length - MOST_PROBLEMS)} more (--json lists all)`]
       : []),
-    `signed: ${trust.signed} of ${plural(trust.artifacts, "artifact")}, ${trust.trusted} by a trusted key`,
+    `signed: ${thousands(trust.signed)} of ${plural(trust.artifacts, "artifact")}, ${thousands(trust.trusted)} by a trusted key`,
     ...trust.signers.map(
       ({ key, artifacts, trusted }) =>
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
