@@ -89,8 +89,9 @@ function draws(rng: Rng, tokens: number): { ids: Uint32Array; logprobs: Float32A
   let state = rng.u32() | 1;
   for (let i = 0; i < tokens; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    ids[i] = state % 50_000;
-    logprobs[i] = -(state % 4096) / 1024;
+    // The low bits of this generator repeat soon.
+    ids[i] = (state >>> 8) % 50_000;
+    logprobs[i] = -((state >>> 12) % 4096) / 1024;
   }
   return { ids, logprobs };
 }
