@@ -1,5 +1,5 @@
 import { onPath } from "../on-path.mjs";
 
 export const name = "sandbox (bubblewrap)";
-export const packages = ["bubblewrap", "python3-minimal", "util-linux"];
-export const check = () => ["bwrap", "setpriv"].every(onPath);
+export const packages = ["bubblewrap", "procps", "python3-minimal", "util-linux"];
+export const check = () => ["bwrap", "pgrep", "python3", "setpriv"].every(onPath);

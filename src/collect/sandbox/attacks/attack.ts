@@ -12,3 +12,6 @@ export interface Attack {
   /** What went wrong, or undefined when the sandbox held. Asks for the exact verdict, not only for no harm. */
   fault(result: ExecResult): string | undefined;
 }
+
+/** For attacks that end by themselves: long enough for a slow or crowded machine, on which time is no verdict. */
+export const PATIENCE_MS = 20_000;

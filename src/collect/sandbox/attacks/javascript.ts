@@ -1,7 +1,7 @@
 /** Attacks written in JavaScript, which every engine runs: Node inside namespaces, or QuickJS in WebAssembly. */
 
 import { type ExecResult, type Limits, textOf } from "../sandbox.ts";
-import type { Attack } from "./attack.ts";
+import { type Attack, PATIENCE_MS } from "./attack.ts";
 import { cleanEnvironment, exits, flags, hides, prints } from "./judge.ts";
 import type { Witness } from "./witness.ts";
 
@@ -128,7 +128,7 @@ function attack(script: Script, fault: Attack["fault"]): Attack {
     probe: script.probe ?? false,
     program: { kind: "javascript", entry: "attack.mjs" },
     files: { "attack.mjs": script.source },
-    limits: { timeoutMs: 5_000, ...script.limits },
+    limits: { timeoutMs: PATIENCE_MS, ...script.limits },
     fault,
   };
 }

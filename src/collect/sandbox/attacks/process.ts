@@ -1,7 +1,7 @@
 /** Attacks by shell and Python, for engines that run real processes. */
 
 import { type ExecResult, type Limits, type ProgramIo, textOf } from "../sandbox.ts";
-import type { Attack } from "./attack.ts";
+import { type Attack, PATIENCE_MS } from "./attack.ts";
 import { cleanEnvironment, exits, flags, hides, prints, summary } from "./judge.ts";
 import type { Witness } from "./witness.ts";
 
@@ -151,7 +151,7 @@ function leftoverAttacks(): Attack[] {
       "(setsid sleep 300 </dev/null >/dev/null 2>&1 &); (setsid sleep 300 &); exit 0",
       {
         fault: (result) =>
-          exits(result, 0) ?? (result.usage.wallMs < 4_000 ? undefined : "waited for the orphan"),
+          exits(result, 0) ?? (result.usage.wallMs < PATIENCE_MS / 2 ? undefined : "waited for the orphan"),
       },
     ),
     shell("leave files that resist removal", "leftovers", RESIST, { fault: (result) => exits(result, 0) }),
@@ -198,7 +198,7 @@ function shell(name: string, threat: Attack["threat"], script: string, options: 
   return {
     ...{ name: `shell: ${name}`, threat, probe, files: {}, fault },
     program: { ...io, kind: "command", argv: ["/bin/sh", "-c", script] },
-    limits: { timeoutMs: 5_000, ...limits },
+    limits: { timeoutMs: PATIENCE_MS, ...limits },
   };
 }
 
@@ -208,7 +208,7 @@ function python(name: string, threat: Attack["threat"], source: string, options:
     ...{ name: `Python: ${name}`, threat, probe, fault },
     program: { ...io, kind: "python", entry: "attack.py" },
     files: { "attack.py": source },
-    limits: { timeoutMs: 5_000, ...limits },
+    limits: { timeoutMs: PATIENCE_MS, ...limits },
   };
 }
 

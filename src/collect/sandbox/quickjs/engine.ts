@@ -84,6 +84,7 @@ class QuickjsSlot implements Slot {
         worker.terminate().then(outcome, reject);
       };
       const onMessage = (message: FromWorker) => {
+        if (message.kind === "ready") return;
         if (message.kind === "output") return into[message.stream].push(message.bytes);
         finish();
         resolve(message.end);
@@ -131,10 +132,17 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
     ? new Worker(fromSource(), { ...options, eval: true })
     : new Worker(new URL("./worker.js", import.meta.url), options);
   await new Promise<void>((resolve, reject) => {
-    worker.once("online", resolve);
-    worker.once("error", (cause) => reject(died(cause)));
+    const onError = (cause: Error) => reject(died(cause));
+    const onExit = () => reject(died());
+    // Its first message says that its modules are loaded: no program pays for that with its own time.
+    worker
+      .on("error", onError)
+      .on("exit", onExit)
+      .once("message", () => {
+        worker.off("error", onError).off("exit", onExit);
+        resolve();
+      });
   });
-  worker.removeAllListeners();
   // A thread that is being ended may still report an error when nobody waits for it any more.
   worker.on("error", () => {});
   return worker;

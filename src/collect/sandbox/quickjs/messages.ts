@@ -13,6 +13,7 @@ export interface GuestTask {
 
 /** Output travels as it is written, so that what a terminated program said is not lost. */
 export type FromWorker =
+  | { readonly kind: "ready" }
   | { readonly kind: "output"; readonly stream: "stdout" | "stderr"; readonly bytes: Uint8Array }
   | { readonly kind: "end"; readonly end: GuestEnd };
 

@@ -10,3 +10,5 @@ const send = (message: FromWorker) => port.postMessage(message);
 port.on("message", (task: GuestTask) => {
   void runGuest(task, workerData.wasmModule as WasmModule, send).then((end) => send({ kind: "end", end }));
 });
+
+send({ kind: "ready" });
