@@ -8,6 +8,8 @@ import { revisionKey } from "./policy-revision.ts";
 import { defineRecord, parseCanonical, type RecordOf } from "./record.ts";
 
 export const MESSAGE_KIND = "rollbook.message.v1";
+/** Bytes of an image, a sound or a file that a message carried; the message names them by digest. */
+export const MEDIA_KIND = "rollbook.media.v1";
 
 export const Call = defineRecord({
   kind: "rollbook.call.v1",
@@ -19,8 +21,12 @@ export const Call = defineRecord({
     revision: z.optional(z.strictObject({ family: id, ...revisionKey.shape })),
     request: z.strictObject({
       messages: z.array(digest).max(100_000),
+      /** The tools offered, as one blob: they are resent with every turn, like messages. */
+      tools: z.optional(digest),
       parameters: jsonObject,
       bodyDigest: z.optional(digest),
+      /** What was sent on, where that differs from what was received: a routed alias, a configured capture. */
+      sentDigest: z.optional(digest),
     }),
     response: z.strictObject({
       messages: z.array(digest).max(1024),
@@ -28,6 +34,8 @@ export const Call = defineRecord({
       status: z.optional(count),
       bodyDigest: z.optional(digest),
     }),
+    /** What the messages carried beside text. */
+    media: z.optional(z.array(digest).max(10_000)),
     usage: z.optional(
       z.strictObject({ promptTokens: count, completionTokens: count, cachedTokens: z.optional(count) }),
     ),
@@ -45,6 +53,16 @@ export const Call = defineRecord({
       digest: message,
       kind: MESSAGE_KIND,
       field: `response.messages[${i}]`,
+    })),
+    ...(call.request.tools === undefined
+      ? []
+      : [{ digest: call.request.tools, kind: MESSAGE_KIND, field: "request.tools" }]),
+    // An artifact may travel without its pictures.
+    ...(call.media ?? []).map((each, i) => ({
+      digest: each,
+      kind: MEDIA_KIND,
+      field: `media[${i}]`,
+      external: true,
     })),
   ],
 });

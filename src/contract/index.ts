@@ -8,7 +8,7 @@ export {
   signerFromPem,
   signersOf,
 } from "./attestation.ts";
-export { Call, digestCallLog, sealMessage } from "./call.ts";
+export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, sealMessage } from "./call.ts";
 export { type Ending, type FailureOwner, outsideBaseline } from "./ending.ts";
 export { type EnvironmentKey, EnvironmentPackage } from "./environment.ts";
 export { Feedback } from "./feedback.ts";
@@ -54,14 +54,17 @@ export {
 } from "./record.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";
 export { isRefusal, REFUSALS, type RefusalCode } from "./refusal.ts";
-export { checkProofs, RolloutContent, RolloutEnvelope, rolloutIdFor } from "./rollout.ts";
+export { checkProofs, type Delivery, RolloutContent, RolloutEnvelope, rolloutIdFor } from "./rollout.ts";
 export {
   parseRolloutDraft,
+  type RecordedRollout,
   RolloutDraft,
   type SealedBlob,
   type SealedRollout,
+  sealRecorded,
   sealRollout,
 } from "./rollout-draft.ts";
+export { RolloutEvent } from "./rollout-event.ts";
 export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout-exchange.ts";
 export type {
   Candidate,

@@ -11,6 +11,7 @@ import { PolicyRevision } from "./policy-revision.ts";
 import { Receipt } from "./receipt.ts";
 import type { RecordType } from "./record.ts";
 import { RolloutContent, RolloutEnvelope } from "./rollout.ts";
+import { RolloutEvent } from "./rollout-event.ts";
 import { Task } from "./task.ts";
 import { BatchGroups, BatchProofs, BatchShard, TrainerBatch } from "./trainer-batch.ts";
 import { Release, Verdict } from "./verdict.ts";
@@ -23,6 +24,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   Call,
   RolloutContent,
   RolloutEnvelope,
+  RolloutEvent,
   Attestation,
   Feedback,
   Verdict,

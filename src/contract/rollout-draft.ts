@@ -49,7 +49,7 @@ const tokenStreamDraft = z.strictObject({
 const { schema: _schema, request, response, ...callShape } = Call.schema.shape;
 const callDraft = z.strictObject({
   ...callShape,
-  request: z.strictObject({ ...request.shape, messages: z.array(json) }),
+  request: z.strictObject({ ...request.shape, messages: z.array(json), tools: z.optional(json) }),
   response: z.strictObject({ ...response.shape, messages: z.array(json) }),
 });
 
@@ -102,12 +102,20 @@ export function parseRolloutDraft(value: unknown, where = "rollout"): RolloutDra
 }
 
 export function sealRollout(draft: RolloutDraft): SealedRollout {
-  const { envelope, streams, calls, contentDigest, envelopeDigest, ...rest } = draft;
   const blobs: SealedBlob[] = [];
-  const sealedCalls = calls.map((call) => sealCall(call, blobs));
+  const calls = draft.calls.map((call) => sealCall(call, blobs).digest);
+  return sealRecorded({ ...draft, calls }, blobs);
+}
+
+/** A draft whose calls are sealed and stored already, as a recorder's are. */
+export type RecordedRollout = Omit<RolloutDraft, "calls"> & { readonly calls: Digest[] };
+
+/** Seals a rollout around calls that stand in the store; `blobs` come before it in writing order. */
+export function sealRecorded(draft: RecordedRollout, blobs: SealedBlob[] = []): SealedRollout {
+  const { envelope, streams, calls, contentDigest, envelopeDigest, ...rest } = draft;
   const content = seal(RolloutContent, {
     ...withoutSchema(rest),
-    calls: sealedCalls.map((call) => call.digest),
+    calls,
     streams: streams.map((item, i) =>
       item.level === "step" ? item : sealTokenStream(item, `streams[${i}]`, blobs),
     ),
@@ -134,9 +142,14 @@ function sealCall(call: RolloutDraft["calls"][number], blobs: SealedBlob[]): Sea
       blobs.push(blob);
       return blob.digest;
     });
+  const { tools, ...request } = call.request;
   const sealed = seal(Call, {
     ...call,
-    request: { ...call.request, messages: messages(call.request.messages) },
+    request: {
+      ...request,
+      messages: messages(call.request.messages),
+      ...(tools === undefined ? {} : { tools: messages([tools])[0]! }),
+    },
     response: { ...call.response, messages: messages(call.response.messages) },
   });
   blobs.push(sealed);

@@ -90,9 +90,14 @@ async function inlineCall(read: ReadBlob, call: Digest): Promise<unknown> {
   const { schema: _, ...rest } = encodeWire(Call, record) as Call;
   const messages = (digests: readonly Digest[]) =>
     Promise.all(digests.map(async (each) => openMessage(await need(read, each, "message"), each)));
+  const { tools } = rest.request;
   return {
     ...rest,
-    request: { ...rest.request, messages: await messages(rest.request.messages) },
+    request: {
+      ...rest.request,
+      messages: await messages(rest.request.messages),
+      ...(tools === undefined ? {} : { tools: (await messages([tools]))[0] }),
+    },
     response: { ...rest.response, messages: await messages(rest.response.messages) },
   };
 }

@@ -64,6 +64,11 @@ export const RolloutContent = defineRecord({
 });
 export type RolloutContent = RecordOf<typeof RolloutContent>;
 
+/** Whether the last byte of a reply was handed to the client. After a crash nobody knows, unless a later prompt
+ *  contains the reply. */
+export const delivery = z.enum(["sent", "aborted", "unknown"]);
+export type Delivery = z.output<typeof delivery>;
+
 export const RolloutEnvelope = defineRecord({
   kind: "rollbook.rollout-envelope.v1",
   summary: "Who ran a rollout, when, on which attempt, and the proofs; binds the content by digest.",
@@ -76,7 +81,14 @@ export const RolloutEnvelope = defineRecord({
     endedAtMs: timeMs,
     callTimes: z.optional(
       z
-        .array(z.strictObject({ startedAtMs: timeMs, firstByteMs: z.optional(finite), durationMs: finite }))
+        .array(
+          z.strictObject({
+            startedAtMs: timeMs,
+            firstByteMs: z.optional(finite),
+            durationMs: finite,
+            delivery: z.optional(delivery),
+          }),
+        )
         .max(100_000),
     ),
     proofs: z.array(proof).max(10_000),

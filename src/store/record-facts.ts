@@ -15,6 +15,7 @@ import {
   RolloutContent as RolloutContentType,
   RolloutEnvelope,
 } from "../contract/rollout.ts";
+import { RolloutEvent } from "../contract/rollout-event.ts";
 import { sampleCount } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
 import { TrainerBatch } from "../contract/trainer-batch.ts";
@@ -29,6 +30,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     Task,
     Assignment,
     RolloutEnvelope,
+    RolloutEvent,
     Attestation,
     Feedback,
     Verdict,

@@ -83,8 +83,15 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     dialect: "openai-chat",
     model: "tiny-lm",
     revision: { family: "train.decoder", ...revision },
-    request: { messages: [d("m1")], parameters: { temperature: 0.5 }, bodyDigest: d("body") },
+    request: {
+      messages: [d("m1")],
+      tools: d("tools"),
+      parameters: { temperature: 0.5 },
+      bodyDigest: d("body"),
+      sentDigest: d("sent"),
+    },
     response: { messages: [d("m2")], finishReason: "stop", status: 200, bodyDigest: d("answer") },
+    media: [d("image")],
     usage: { promptTokens: 5, completionTokens: 6, cachedTokens: 1 },
     tokenizer: d("tokenizer"),
     costUsd: 0.001,
@@ -153,7 +160,7 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     claim: "claim-1",
     startedAtMs: 1000,
     endedAtMs: 2000,
-    callTimes: [{ startedAtMs: 1100, firstByteMs: 3.5, durationMs: 20 }],
+    callTimes: [{ startedAtMs: 1100, firstByteMs: 3.5, durationMs: 20, delivery: "sent" }],
     proofs: [
       { kind: "call-log", digest: d("p1") },
       { kind: "commitment", digest: d("p2"), nonce: "n" },
@@ -166,6 +173,31 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     const { schema: _, ...wire } = exampleSigner.attest([d("a"), d("b")]).record;
     return wire;
   })(),
+  "rollbook.rollout-event.v1": {
+    rollout: "rollout-1",
+    event: {
+      kind: "called",
+      index: 1,
+      call: d("call"),
+      steps: [steps[0]],
+      stepFamily: "router",
+      parent: 0,
+      tokens: {
+        family: "train.decoder",
+        revision,
+        logprobKind: "sampling",
+        tokenizer: d("tokenizer"),
+        keep: 4,
+        prompt: column("u32", 2),
+        samples: [{ ids: column("u32", 3), logprobs: column("f32", 3) }],
+      },
+      outcome: "answered",
+      startedAtMs: 1100,
+      firstByteMs: 3.5,
+      durationMs: 20,
+      deliveries: [{ call: 0, delivery: "sent" }],
+    },
+  },
   "rollbook.feedback.v1": {
     subject: d("content"),
     call: 0,

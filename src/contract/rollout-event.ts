@@ -1,0 +1,101 @@
+/** The journal of a rollout that is still open: what was opened, called, graded and closed, one record per event.
+ *  A recorder that dies leaves these; the next one reads them and goes on or seals. They prove nothing afterwards. */
+import { z } from "zod";
+import { ending } from "./ending.ts";
+import { environmentKey } from "./environment.ts";
+import {
+  columnRef,
+  columnReference,
+  count,
+  dataSource,
+  digest,
+  finite,
+  id,
+  text,
+  timeMs,
+  u64,
+} from "./fields.ts";
+import { revisionKey } from "./policy-revision.ts";
+import { defineRecord, type RecordOf } from "./record.ts";
+import { delivery } from "./rollout.ts";
+import { logprobKind, step } from "./stream.ts";
+
+/** Token ids as the upstream gave them. The prompt repeats `keep` tokens of the call with tokens before it (its
+ *  prompt, then its first sample), so that a resent history is stored once. */
+const tokens = z.strictObject({
+  family: id,
+  revision: revisionKey,
+  logprobKind,
+  tokenizer: z.optional(digest),
+  keep: count,
+  prompt: columnRef("u32"),
+  samples: z
+    .array(z.strictObject({ ids: columnRef("u32"), logprobs: columnRef("f32") }))
+    .min(1)
+    .max(1024),
+});
+
+const event = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("opened"),
+    environment: environmentKey,
+    task: z.strictObject({ id, digest: z.optional(digest) }),
+    assignment: z.optional(z.strictObject({ digest, sample: count })),
+    group: z.optional(id),
+    seed: u64,
+    dataSource,
+    maxTurns: z.optional(count),
+    budgetUsd: z.optional(finite),
+    atMs: timeMs,
+  }),
+  z.strictObject({
+    kind: z.literal("called"),
+    index: count,
+    call: digest,
+    /** The choices of a model that led to this call; more than one after a failover. */
+    steps: z.array(step).max(1024),
+    stepFamily: z.optional(id),
+    /** The call this one continues, by its messages. */
+    parent: z.optional(count),
+    tokens: z.optional(tokens),
+    outcome: z.enum(["answered", "refused", "provider-failed", "cut", "disconnected"]),
+    startedAtMs: timeMs,
+    firstByteMs: z.optional(finite),
+    durationMs: finite,
+    /** What became of earlier replies of this rollout. */
+    deliveries: z.array(z.strictObject({ call: count, delivery })).max(10_000),
+  }),
+  z.strictObject({
+    kind: z.literal("graded"),
+    call: z.optional(count),
+    name: id,
+    value: finite,
+    source: text(512),
+    idempotencyKey: text(256),
+    atMs: timeMs,
+  }),
+  /** Comes before the artifact: an event without its envelope means that the sealing was cut short. */
+  z.strictObject({ kind: z.literal("closed"), ending, envelope: z.optional(digest), atMs: timeMs }),
+]);
+
+export const RolloutEvent = defineRecord({
+  kind: "rollbook.rollout-event.v1",
+  summary: "One entry in the journal of an open rollout: opened, called, graded or closed.",
+  shape: { rollout: id, event },
+  references: ({ event: each }) =>
+    each.kind !== "called"
+      ? []
+      : [
+          { digest: each.call, kind: "rollbook.call.v1", field: "event.call" },
+          ...(each.tokens === undefined
+            ? []
+            : [
+                columnReference(each.tokens.prompt, "event.tokens.prompt"),
+                ...each.tokens.samples.flatMap(({ ids, logprobs }, i) => [
+                  columnReference(ids, `event.tokens.samples[${i}].ids`),
+                  columnReference(logprobs, `event.tokens.samples[${i}].logprobs`),
+                ]),
+              ]),
+        ],
+});
+export type RolloutEvent = RecordOf<typeof RolloutEvent>;
