@@ -7,6 +7,7 @@ import { addBatch } from "./commands/batch.ts";
 import { addCatalog } from "./commands/catalog.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
+import { addGateway } from "./commands/gateway.ts";
 import { addGc } from "./commands/gc.ts";
 import { addInit } from "./commands/init.ts";
 import { addKeys } from "./commands/keys.ts";
@@ -33,6 +34,7 @@ export function buildProgram(io: Io = processIo()): Command {
   addDemo(program, io);
   addInit(program, io);
   addKeys(program, io);
+  addGateway(program, io);
   addArtifact(program, io);
   addBatch(program, io);
   addVerify(program, io);

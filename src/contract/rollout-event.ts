@@ -38,6 +38,8 @@ const tokens = z.strictObject({
 const event = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("opened"),
+    /** Whose rollout it is: another recorder on the same book leaves it alone. */
+    worker: id,
     environment: environmentKey,
     task: z.strictObject({ id, digest: z.optional(digest) }),
     assignment: z.optional(z.strictObject({ digest, sample: count })),
@@ -75,7 +77,14 @@ const event = z.discriminatedUnion("kind", [
     atMs: timeMs,
   }),
   /** Comes before the artifact: an event without its envelope means that the sealing was cut short. */
-  z.strictObject({ kind: z.literal("closed"), ending, envelope: z.optional(digest), atMs: timeMs }),
+  z.strictObject({
+    kind: z.literal("closed"),
+    ending,
+    scores: z.array(z.strictObject({ name: id, value: finite, weight: finite })).max(1024),
+    /** Absent if there was nothing to seal. */
+    envelope: z.optional(digest),
+    atMs: timeMs,
+  }),
 ]);
 
 export const RolloutEvent = defineRecord({

@@ -14,7 +14,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
   store: ["libsql"],
   policy: ["yaml", "zod"],
-  collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core"],
+  collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "yaml", "zod"],
   keep: ["numcodecs"],
   cli: ["commander"],
 };

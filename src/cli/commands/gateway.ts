@@ -1,0 +1,102 @@
+/** `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { RollbookError, rngFrom } from "../../base/index.ts";
+import { type GatewayConfig, openGateway, parseGatewayConfig } from "../../collect/gateway/index.ts";
+import { openBook } from "../../store/index.ts";
+import { addCommand, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, bookRoot } from "../open-book.ts";
+import { jsonLine, plural } from "../output.ts";
+
+interface GatewayFlags extends BookFlags {
+  config: string;
+  port?: number;
+  host?: string;
+  record?: "durable" | "async";
+  json?: true;
+}
+
+export function addGateway(program: Command, io: Io): void {
+  addCommand(program, "gateway", {
+    summary: "record every model call of an agent that changes only its base URL and key",
+    description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat completions,
+responses and completions, and Anthropic messages; streams as the upstream streams. A reply is on disk before its last
+byte is released. Runs until interrupted; open rollouts go on at the next start.`,
+    examples: [
+      "rollbook gateway --config gateway.yaml",
+      "rollbook gateway --config gateway.yaml --record async",
+    ],
+  })
+    .requiredOption("--config <file>", "the configuration, in YAML")
+    .option("--port <n>", "listen on this port instead of the configured one", wholeNumber)
+    .option("--host <address>", "listen on this address instead of the configured one")
+    .addOption(
+      new Option("--record <mode>", "release replies when they are on disk, or at once").choices([
+        "durable",
+        "async",
+      ]),
+    )
+    .action((flags: GatewayFlags) => serve(io, flags));
+}
+
+async function serve(io: Io, flags: GatewayFlags): Promise<void> {
+  const config = withFlags(parseGatewayConfig(readConfig(flags.config), flags.config), flags);
+  const signer = loadSigner(keyringOf(io));
+  if (signer === undefined)
+    io.err("there is no key to sign with, rollouts stay unsigned: `rollbook keys new` makes one\n");
+  const root = bookRoot(io, flags);
+  const book = await openBook(root, { clock: io.clock });
+  try {
+    const seed = BigInt(`0x${randomUUID().replaceAll("-", "").slice(0, 16)}`);
+    const gateway = await openGateway({
+      ...{ config, book, clock: io.clock, signer, env: io.env },
+      rng: rngFrom(seed),
+      newId: () => `r-${randomUUID()}`,
+      log: (line) => io.err(`${line}\n`),
+    });
+    const { url, recovered } = gateway;
+    io.out(flags.json ? jsonLine({ url, book: root, record: config.record, recovered }) : `${url}\n`);
+    if (recovered.length > 0) io.err(`${plural(recovered.length, "rollout")} of an earlier run still open\n`);
+    await interrupted();
+    io.err("stopping: calls in progress may end\n");
+    await gateway.close();
+  } finally {
+    await book.close();
+  }
+}
+
+function withFlags(config: GatewayConfig, { port, host, record }: GatewayFlags): GatewayConfig {
+  const listen = { host: host ?? config.listen.host, port: port ?? config.listen.port };
+  return { ...config, listen, record: record ?? config.record };
+}
+
+function readConfig(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new RollbookError(
+      "no-config",
+      { path },
+      `${path} cannot be read. Name a configuration with --config.`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+function interrupted(): Promise<void> {
+  return new Promise((done) => {
+    const stop = () => {
+      process.off("SIGINT", stop);
+      process.off("SIGTERM", stop);
+      done();
+    };
+    process.on("SIGINT", stop);
+    process.on("SIGTERM", stop);
+  });
+}

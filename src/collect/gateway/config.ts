@@ -1,0 +1,175 @@
+/** The gateway's configuration: a YAML file, read strictly, so that a typo is refused and never ignored.
+ *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import type { Digest } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import { parseId } from "../../base/ids.ts";
+
+const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
+const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, "is not a digest") as unknown as z.ZodType<Digest>;
+const positive = z.number().int().min(1);
+const amount = z.number().min(0);
+
+const upstream = z.strictObject({
+  /** `http://host:8000/v1`; without a path, `/v1` is implied. */
+  baseUrl: z.url({ protocol: /^https?$/ }),
+  /** The environment variable that holds the key. Without one, none is sent. */
+  keyEnv: z.optional(variable),
+  /** How the key travels. */
+  auth: z.enum(["bearer", "x-api-key"]).default("bearer"),
+  headers: z.record(z.string(), z.string()).default({}),
+  /** Until the first byte, and between two. */
+  timeoutMs: positive.default(600_000),
+  connectTimeoutMs: positive.default(10_000),
+  connections: positive.max(4096).default(256),
+  /** Further attempts after 429, 5xx or a failed connection, before the first byte. */
+  retries: z.number().int().min(0).max(10).default(2),
+  retryBaseMs: positive.default(250),
+  retryMaxMs: positive.default(10_000),
+  /** So many failures in a row open the breaker; after the pause one request tries again. */
+  breaker: z.strictObject({ failures: positive.default(8), pauseMs: positive.default(15_000) }).prefault({}),
+});
+
+const model = z.strictObject({
+  upstream: name,
+  /** What the upstream calls it; the name itself unless told. */
+  model: z.optional(z.string().min(1).max(512)),
+  /** US dollars per million tokens. */
+  price: z.optional(z.strictObject({ prompt: amount, completion: amount, cached: z.optional(amount) })),
+  /** Asks the upstream for exact tokens. `vllm` and `sglang` know the fields; `fields` adds any others. */
+  capture: z.optional(
+    z.strictObject({
+      tokens: z.optional(z.enum(["vllm", "sglang"])),
+      fields: z.record(z.string(), z.json()).default({}),
+    }),
+  ),
+  /** What the upstream's logprobs are of; without it tokens are not kept, because nobody could use them. */
+  logprobKind: z.optional(z.enum(["sampling", "model"])),
+  tokenizer: z.optional(digest),
+  /** The policy that answers. Without it the model is known by its name alone. */
+  family: z.optional(name),
+  revision: z.optional(z.strictObject({ id: name, digest })),
+});
+
+const configSchema = z.strictObject({
+  listen: z
+    .strictObject({
+      host: z.string().default("127.0.0.1"),
+      port: z.number().int().min(0).max(65_535).default(8790),
+    })
+    .prefault({}),
+  /** Environment variables that hold tokens. Required unless the gateway listens on loopback only. */
+  tokensEnv: z.array(variable).default([]),
+  record: z.enum(["durable", "async"]).default("durable"),
+  limits: z
+    .strictObject({
+      requestBytes: positive.default(64 * 1024 * 1024),
+      responseBytes: positive.default(256 * 1024 * 1024),
+      headerBytes: positive.default(32 * 1024),
+      openRollouts: positive.default(100_000),
+    })
+    .prefault({}),
+  rollouts: z
+    .strictObject({
+      /** A rollout without a call for so long is sealed. */
+      idleMs: positive.default(15 * 60 * 1000),
+      maxTurns: z.optional(positive),
+      budgetUsd: z.optional(amount),
+      environment: z.string().default("gateway@1"),
+      dataSource: z.enum(["real", "synthetic"]).default("real"),
+    })
+    .prefault({}),
+  worker: name.default("gateway"),
+  upstreams: z.record(name, upstream),
+  models: z.record(name, model).default({}),
+  /** An alias, and the models a router chooses among. */
+  routes: z.record(name, z.array(name).min(1)).default({}),
+  /** Where models go that are not listed. */
+  defaultUpstream: z.optional(name),
+  /** Regular expressions: what they match is not recorded. */
+  redact: z.array(z.string().max(1024)).default([]),
+});
+
+export type GatewayConfig = z.output<typeof configSchema>;
+export type UpstreamConfig = GatewayConfig["upstreams"][string];
+export type ModelConfig = GatewayConfig["models"][string];
+
+export function parseGatewayConfig(text: string, where = "gateway.yaml"): GatewayConfig {
+  const document = parseDocument(text, { uniqueKeys: true });
+  const fault = document.errors[0] ?? document.warnings[0];
+  if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
+  return checkGatewayConfig(document.toJS({ maxAliasCount: 0 }) ?? {}, where);
+}
+
+export function checkGatewayConfig(value: unknown, where = "configuration"): GatewayConfig {
+  const result = configSchema.safeParse(value);
+  if (!result.success) {
+    const { path, message } = result.error.issues[0]!;
+    throw bad(where, `${path.map(String).join(".") || "the file"}: ${message}`);
+  }
+  checkNames(result.data, where);
+  return result.data;
+}
+
+/** The values of the named variables; a variable that is not set is an error, not an open door. */
+export function readSecrets(
+  config: GatewayConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): { tokens: string[]; keys: Map<string, string> } {
+  const need = (variableName: string, what: string): string => {
+    const value = env[variableName];
+    if (value !== undefined && value !== "") return value;
+    throw new RollbookError(
+      "no-key",
+      { variable: variableName },
+      `${what} is to be in the environment variable ${variableName}, which is not set. Set it or remove it from the configuration.`,
+    );
+  };
+  const keys = new Map<string, string>();
+  for (const [upstreamName, { keyEnv }] of Object.entries(config.upstreams))
+    if (keyEnv !== undefined) keys.set(upstreamName, need(keyEnv, `the key of upstream ${upstreamName}`));
+  return { tokens: config.tokensEnv.map((each) => need(each, "a token of the gateway")), keys };
+}
+
+function checkNames(config: GatewayConfig, where: string): void {
+  const { upstreams, models, routes, defaultUpstream } = config;
+  const need = (known: object, wanted: string, place: string) => {
+    if (!Object.hasOwn(known, wanted))
+      throw bad(
+        where,
+        `${place} names ${wanted}, which is not there. Known: ${Object.keys(known).join(", ")}`,
+      );
+  };
+  if (defaultUpstream !== undefined) need(upstreams, defaultUpstream, "defaultUpstream");
+  for (const [each, { upstream: wanted, capture, logprobKind, family }] of Object.entries(models)) {
+    need(upstreams, wanted, `models.${each}.upstream`);
+    if (capture?.tokens !== undefined && logprobKind === undefined)
+      throw bad(where, `models.${each} captures tokens but does not say logprobKind: sampling or model`);
+    if (family !== undefined) parseId(family, `models.${each}.family`);
+  }
+  for (const [alias, candidates] of Object.entries(routes)) {
+    if (Object.hasOwn(models, alias)) throw bad(where, `${alias} is both a model and a route`);
+    for (const candidate of candidates) need(models, candidate, `routes.${alias}`);
+  }
+  for (const pattern of config.redact) compile(pattern, where);
+  parseId(config.worker, "worker");
+}
+
+export function compile(pattern: string, where = "configuration"): RegExp {
+  try {
+    return new RegExp(pattern, "u");
+  } catch (cause) {
+    throw bad(where, `redact: ${JSON.stringify(pattern)} is not a regular expression`, cause);
+  }
+}
+
+function bad(where: string, problem: string, cause?: unknown): RollbookError {
+  return new RollbookError(
+    "bad-config",
+    { where },
+    `${where}: ${problem}. Correct the configuration.`,
+    cause === undefined ? undefined : { cause },
+  );
+}

@@ -1,0 +1,67 @@
+/** OpenAI responses: POST /v1/responses. The input is text or a list of items; the output is a list of items. */
+import { type Accumulator, type Dialect, finishOf, openAiError, usageOf } from "./dialect.ts";
+import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, without } from "./json.ts";
+
+const NOT_PARAMETERS = new Set(["model", "input", "instructions", "tools"]);
+const LAST = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
+
+export const openAiResponses: Dialect = {
+  name: "openai-responses",
+
+  readRequest(body) {
+    const model = textAt(body, "model");
+    if (model === undefined) return undefined;
+    const { input, instructions, tools } = body;
+    const items = typeof input === "string" ? [{ role: "user", content: input }] : listAt(body, "input");
+    return {
+      model,
+      stream: body.stream === true,
+      messages: [
+        ...(typeof instructions === "string" ? [{ role: "system", content: instructions }] : []),
+        ...(items ?? []),
+      ],
+      ...(tools === undefined || tools === null ? {} : { tools }),
+      parameters: without(body, NOT_PARAMETERS),
+    };
+  },
+
+  readReply(body) {
+    const usage = objectAt(body, "usage");
+    const incomplete = textAt(objectAt(body, "incomplete_details"), "reason");
+    return {
+      messages: listAt(body, "output") ?? [],
+      ...finishOf(incomplete ?? textAt(body, "status")),
+      ...usageOf(
+        countAt(usage, "input_tokens"),
+        countAt(usage, "output_tokens"),
+        countAt(objectAt(usage, "input_tokens_details"), "cached_tokens"),
+      ),
+    };
+  },
+
+  accumulate: () => new ResponseStream(),
+  errorBody: openAiError,
+};
+
+/** The last event carries the whole response; if it never comes, the finished items are what there is. */
+class ResponseStream implements Accumulator {
+  readonly #items = new Map<number, unknown>();
+  #whole: JsonObject | undefined;
+  #ended = false;
+
+  push(type: string, data: unknown): boolean {
+    if (!isObject(data)) return false;
+    const kind = textAt(data, "type") ?? type;
+    if (kind === "response.output_item.done" && isObject(data.item))
+      this.#items.set(countAt(data, "output_index") ?? this.#items.size, data.item);
+    if (!LAST.has(kind)) return false;
+    this.#whole = objectAt(data, "response");
+    this.#ended = true;
+    return true;
+  }
+
+  finish() {
+    const output = [...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item);
+    return { reply: openAiResponses.readReply(this.#whole ?? { output }), complete: this.#ended };
+  }
+}

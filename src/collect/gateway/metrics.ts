@@ -1,0 +1,109 @@
+/** Counters and histograms in the Prometheus text format. In: what happened. Out: one page of text. */
+
+type Labels = Readonly<Record<string, string | number>>;
+
+interface Family {
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly series: Map<string, Series>;
+}
+
+interface Series {
+  value: number;
+  buckets?: number[];
+  count?: number;
+}
+
+/** Seconds: from a fast local answer to a long stream. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+/** Labels come from configuration and from us, never from clients; a bound all the same. */
+const MAX_SERIES = 2000;
+
+const HELP = {
+  rollbook_gateway_calls_total: "Model calls by upstream, model, status and outcome.",
+  rollbook_gateway_tokens_total: "Tokens by model and direction, as reported by upstreams.",
+  rollbook_gateway_cost_usd_total: "Cost by model, from the configured prices.",
+  rollbook_gateway_retries_total: "Upstream attempts that were repeated, by upstream.",
+  rollbook_gateway_refusals_total: "Requests refused by the gateway itself, by code.",
+  rollbook_gateway_drift_total: "How prompts continued earlier ones, by drift.",
+  rollbook_gateway_delivery_total: "Replies by delivery mark.",
+  rollbook_gateway_rollouts_total: "Rollouts by what became of them.",
+  rollbook_gateway_feedback_total: "Outcomes received.",
+  rollbook_gateway_record_failures_total: "Calls that could not be recorded and therefore not be answered.",
+} as const;
+const HISTOGRAMS = {
+  rollbook_gateway_call_seconds: "From the request to the last byte, by upstream.",
+  rollbook_gateway_first_byte_seconds: "From the request to the first byte of the reply, by upstream.",
+  rollbook_gateway_commit_seconds: "From the end of a reply until its record was durable.",
+} as const;
+const GAUGES = {
+  rollbook_gateway_open_rollouts: "Rollouts that are open.",
+  rollbook_gateway_active_calls: "Calls in progress.",
+} as const;
+
+export class Metrics {
+  readonly #families = new Map<string, Family>();
+
+  constructor() {
+    for (const [name, help] of Object.entries(HELP))
+      this.#families.set(name, { help, type: "counter", series: new Map() });
+    for (const [name, help] of Object.entries(GAUGES))
+      this.#families.set(name, { help, type: "gauge", series: new Map() });
+    for (const [name, help] of Object.entries(HISTOGRAMS))
+      this.#families.set(name, { help, type: "histogram", series: new Map() });
+  }
+
+  count(name: keyof typeof HELP, labels: Labels = {}, by = 1): void {
+    this.#series(name, labels).value += by;
+  }
+
+  set(name: keyof typeof GAUGES, value: number): void {
+    this.#series(name, {}).value = value;
+  }
+
+  observe(name: keyof typeof HISTOGRAMS, labels: Labels, seconds: number): void {
+    const series = this.#series(name, labels);
+    series.buckets ??= new Array<number>(BOUNDS.length).fill(0);
+    for (let i = BOUNDS.length - 1; i >= 0 && seconds <= BOUNDS[i]!; i--) series.buckets[i]!++;
+    series.value += seconds;
+    series.count = (series.count ?? 0) + 1;
+  }
+
+  text(): string {
+    const lines: string[] = [];
+    for (const [name, { help, type, series }] of this.#families) {
+      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+      for (const [labels, each] of series) lines.push(...linesOf(name, labels, each));
+    }
+    return `${lines.join("\n")}\n`;
+  }
+
+  #series(name: string, labels: Labels): Series {
+    const { series } = this.#families.get(name)!;
+    const key = labelText(labels);
+    let known = series.get(key);
+    if (known !== undefined) return known;
+    if (series.size >= MAX_SERIES) return { value: 0 };
+    known = { value: 0 };
+    series.set(key, known);
+    return known;
+  }
+}
+
+function linesOf(name: string, labels: string, { value, buckets, count }: Series): string[] {
+  if (buckets === undefined) return [`${name}${labels === "" ? "" : `{${labels}}`} ${value}`];
+  const join = labels === "" ? "" : `${labels},`;
+  return [
+    ...BOUNDS.map((bound, i) => `${name}_bucket{${join}le="${bound}"} ${buckets[i]}`),
+    `${name}_bucket{${join}le="+Inf"} ${count}`,
+    `${name}_sum${labels === "" ? "" : `{${labels}}`} ${value}`,
+    `${name}_count${labels === "" ? "" : `{${labels}}`} ${count}`,
+  ];
+}
+
+function labelText(labels: Labels): string {
+  let text = "";
+  for (const name in labels)
+    text += `${text === "" ? "" : ","}${name}="${String(labels[name]).replaceAll(/["\\\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;
+  return text;
+}

@@ -1,0 +1,38 @@
+/** Reads a request's body, up to a limit. In: the request. Out: its bytes, or a refusal. */
+import type { IncomingMessage } from "node:http";
+import { decodeUtf8 } from "../../base/parse-json.ts";
+import { isObject, type JsonObject } from "./dialects/json.ts";
+import { HttpRefusal } from "./refusal.ts";
+
+export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > limit) return Promise.reject(tooLarge(limit));
+  return new Promise((done, failed) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= limit) chunks.push(chunk);
+      else failed(tooLarge(limit));
+    });
+    request.on("end", () => done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.on("error", failed);
+    request.on("close", () =>
+      failed(new HttpRefusal(400, "incomplete", "the request ended before its body did.")),
+    );
+  });
+}
+
+export function parseBody(body: Buffer): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(decodeUtf8(body, "the body"));
+  } catch (cause) {
+    throw new HttpRefusal(400, "bad-json", "the body is not JSON in UTF-8.", { cause });
+  }
+  if (isObject(value)) return value;
+  throw new HttpRefusal(400, "bad-json", "the body is not a JSON object.");
+}
+
+function tooLarge(limit: number): HttpRefusal {
+  return new HttpRefusal(413, "too-large", `the body is larger than ${limit} bytes.`);
+}

@@ -1,0 +1,59 @@
+/** What must not be recorded: keys the gateway knows, and whatever the configuration or a hook names.
+ *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies that pass
+ *  through are not touched: this is about the record. */
+import type { Json } from "../../base/canonical-json.ts";
+import { define, isObject, type JsonObject } from "./dialects/json.ts";
+
+export type Redact = (value: Json) => Json;
+
+export const REDACTED = "[redacted]";
+
+/** Undefined if there is nothing to look for. A secret shorter than eight characters would hit ordinary words. */
+export function redactText(
+  secrets: readonly string[],
+  patterns: readonly RegExp[],
+): ((text: string) => string) | undefined {
+  const known = [...new Set(secrets)].filter((secret) => secret.length >= 8);
+  const global = patterns.map((pattern) => new RegExp(pattern.source, addFlag(pattern.flags, "g")));
+  if (known.length + global.length === 0) return undefined;
+  return (text) => {
+    let out = text;
+    for (const secret of known) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED);
+    for (const pattern of global) out = out.replace(pattern, REDACTED);
+    return out;
+  };
+}
+
+/** Applies `redact` to every string, keys of objects included. Copies only where something changed. */
+export function redactStrings(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === "string") return redact(value);
+  if (Array.isArray(value)) return mapList(value, redact);
+  return isObject(value) ? mapObject(value, redact) : value;
+}
+
+function mapList(list: unknown[], redact: (text: string) => string): unknown[] {
+  let copy: unknown[] | undefined;
+  for (const [i, item] of list.entries()) {
+    const next = redactStrings(item, redact);
+    if (next !== item) {
+      copy ??= [...list];
+      copy[i] = next;
+    }
+  }
+  return copy ?? list;
+}
+
+function mapObject(object: JsonObject, redact: (text: string) => string): JsonObject {
+  let changed = false;
+  const out: JsonObject = {};
+  for (const [key, item] of Object.entries(object)) {
+    const [name, next] = [redact(key), redactStrings(item, redact)];
+    changed ||= name !== key || next !== item;
+    define(out, name, next);
+  }
+  return changed ? out : object;
+}
+
+function addFlag(flags: string, flag: string): string {
+  return flags.includes(flag) ? flags : flags + flag;
+}

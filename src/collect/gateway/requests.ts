@@ -1,0 +1,60 @@
+/** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
+import { z } from "zod";
+import { ending } from "../../contract/ending.ts";
+import { environmentKey } from "../../contract/environment.ts";
+import { count, dataSource, digest, finite, id, text } from "../../contract/fields.ts";
+import { HttpRefusal } from "./refusal.ts";
+
+const seed = z
+  .union([z.string().regex(/^(0|[1-9][0-9]{0,19})$/, "is not a decimal u64"), count])
+  .transform((value) => BigInt(value))
+  .refine((value) => value < 1n << 64n, "exceeds 2^64−1");
+
+export const openRequest = z.strictObject({
+  id: z.optional(id),
+  environment: z.optional(environmentKey),
+  task: z.optional(z.strictObject({ id, digest: z.optional(digest) })),
+  assignment: z.optional(z.strictObject({ digest, sample: count })),
+  group: z.optional(id),
+  seed: z.optional(seed),
+  dataSource: z.optional(dataSource),
+  maxTurns: z.optional(count),
+  budgetUsd: z.optional(finite),
+});
+
+export const closeRequest = z.strictObject({
+  ending: z.optional(ending),
+  scores: z.optional(
+    z.array(z.strictObject({ name: id, value: finite, weight: finite.default(1) })).max(1024),
+  ),
+});
+
+export const feedbackRequest = z
+  .strictObject({
+    /** `<rollout>.<number>`, as in the header x-rollbook-call. */
+    call: z.optional(text(512)),
+    rollout: z.optional(id),
+    name: id,
+    value: finite,
+    source: text(512).default("feedback"),
+    idempotencyKey: text(256).min(1),
+  })
+  .refine(
+    ({ call, rollout }) => (call === undefined) !== (rollout === undefined),
+    "name either call or rollout",
+  );
+
+export function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0]!;
+  throw new HttpRefusal(400, "bad-request", `${path.map(String).join(".") || "the body"}: ${message}.`);
+}
+
+/** The rollout and the number of a call, from its name. */
+export function splitCall(name: string): { rollout: string; call: number } {
+  const [, rollout, number] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
+  if (rollout === undefined)
+    throw new HttpRefusal(400, "bad-request", "call: is not of the form <rollout>.<number>.");
+  return { rollout: decodeURIComponent(rollout), call: Number(number) };
+}

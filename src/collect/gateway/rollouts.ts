@@ -1,0 +1,354 @@
+/** The rollouts of a gateway: opened, called, graded, closed, sealed; by a client, by a cap, or by silence.
+ *  In: requests about rollouts. Out: their state, and sealed artifacts in the book. Does not speak HTTP. */
+import type { Clock } from "../../base/clock.ts";
+import { type Digest, digestJson } from "../../base/digest.ts";
+import { type Id, parseId } from "../../base/ids.ts";
+import { type Ending, Feedback, type PublicKey, type Signer, seal } from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import { makeSealer, type Sealer } from "../../store/sealer.ts";
+import type { GatewayConfig } from "./config.ts";
+import { type ClosedRollout, putEvent, type Recovered } from "./journal.ts";
+import type { Metrics } from "./metrics.ts";
+import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
+import { HttpRefusal } from "./refusal.ts";
+import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
+
+export interface CloseReport {
+  readonly id: string;
+  readonly ending: Ending;
+  readonly calls: number;
+  /** Absent if there was no call, and so nothing to seal. */
+  readonly content?: Digest;
+  readonly envelope?: Digest;
+  readonly signedBy?: PublicKey;
+}
+
+export interface Closing {
+  readonly ending?: Ending | undefined;
+  readonly scores?: EventOf<"closed">["scores"] | undefined;
+}
+
+/** Closed rollouts remembered for feedback by id; older ones are named by their content digest. */
+const REMEMBERED = 100_000;
+
+export class Rollouts {
+  readonly #config: GatewayConfig;
+  readonly #store: Pick<BlobStore, "put" | "flush">;
+  readonly #sealer: Sealer;
+  readonly #signer: Signer | undefined;
+  readonly #clock: Clock;
+  readonly #newId: () => string;
+  readonly #metrics: Metrics;
+  readonly #worker: Id;
+  /** Oldest use first. */
+  readonly #open = new Map<string, OpenRollout>();
+  readonly #closed = new Map<string, ClosedRollout>();
+  readonly #sealing = new Set<Promise<unknown>>();
+
+  constructor(options: {
+    config: GatewayConfig;
+    store: Pick<BlobStore, "put" | "flush">;
+    signer: Signer | undefined;
+    clock: Clock;
+    newId: () => string;
+    metrics: Metrics;
+  }) {
+    this.#config = options.config;
+    this.#store = options.store;
+    this.#signer = options.signer;
+    this.#sealer = makeSealer(options.store, options.signer);
+    this.#clock = options.clock;
+    this.#newId = options.newId;
+    this.#metrics = options.metrics;
+    this.#worker = parseId(options.config.worker, "worker");
+  }
+
+  /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
+  async adopt({ open, halfClosed, closed }: Recovered): Promise<void> {
+    for (const [id, each] of closed) this.#remember(id, each);
+    for (const rollout of open) this.#open.set(rollout.id, rollout);
+    for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
+    await Promise.all([
+      ...halfClosed.map(({ rollout, closed: { ending, scores } }) =>
+        this.close(rollout.id, { ending, scores }),
+      ),
+      ...open.filter(isSingle).map(({ id }) => this.close(id, {})),
+    ]);
+    this.#metrics.count(
+      "rollbook_gateway_rollouts_total",
+      { event: "recovered" },
+      open.length + halfClosed.length,
+    );
+    this.#gauge();
+  }
+
+  get openIds(): string[] {
+    return [...this.#open.keys()];
+  }
+
+  /** Opens a rollout, durably. Opening one again in the same words is no error. */
+  async open(
+    wanted: Partial<Omit<Opening, "kind" | "worker" | "atMs">> & { id?: string },
+  ): Promise<{ id: Id; created: boolean }> {
+    const id = parseId(wanted.id ?? this.#newId(), "id");
+    const opening = this.#opening(id, wanted);
+    const known = this.#open.get(id);
+    if (known !== undefined) {
+      if (sameOpening(known.opening, opening)) return { id, created: false };
+      throw new HttpRefusal(
+        409,
+        "rollout-exists",
+        `rollout ${id} is open already, for something else. Choose another id.`,
+      );
+    }
+    if (this.#closed.has(id))
+      throw new HttpRefusal(409, "rollout-closed", `rollout ${id} is closed. Choose another id.`);
+    if (this.#open.size >= this.#config.limits.openRollouts)
+      throw new HttpRefusal(429, "too-many-rollouts", `${this.#open.size} rollouts are open. Close some.`, {
+        retry: true,
+      });
+    this.#start(id, opening);
+    await this.#store.flush();
+    return { id, created: true };
+  }
+
+  /** A rollout for one call that belongs to none. Durable together with the call. */
+  openSingle(): OpenRollout {
+    const id = parseId(this.#newId(), "id");
+    return this.#start(id, { ...this.#opening(id, {}), task: { id: SINGLE_TASK } });
+  }
+
+  /** The open rollout of that name, ready for one more call. */
+  enter(id: string): OpenRollout {
+    const rollout = this.#open.get(id);
+    if (rollout === undefined || rollout.closing !== undefined) {
+      if (rollout === undefined && !this.#closed.has(id))
+        throw new HttpRefusal(
+          404,
+          "unknown-rollout",
+          `no rollout is called ${printable(id)}. Open it with POST /v1/rollouts.`,
+        );
+      throw new HttpRefusal(503, "rollout-closed", `rollout ${id} is closed. Open another one.`);
+    }
+    const { maxTurns, budgetUsd } = rollout.opening;
+    if (maxTurns !== undefined && rollout.turns >= maxTurns) {
+      rollout.capped ??= "turns";
+      throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${maxTurns} turns.`);
+    }
+    if (budgetUsd !== undefined && rollout.costUsd >= budgetUsd) {
+      rollout.capped ??= "budget";
+      throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
+    }
+    return rollout;
+  }
+
+  isOpen(id: string): boolean {
+    return this.#open.has(id);
+  }
+
+  /** A call begins: its number in the rollout. */
+  begin(rollout: OpenRollout): number {
+    rollout.active++;
+    this.#touch(rollout);
+    return rollout.started++;
+  }
+
+  /** A call is recorded, whatever became of it. */
+  end(rollout: OpenRollout): void {
+    rollout.active--;
+    this.#touch(rollout);
+    if (rollout.active > 0) return;
+    for (const wake of rollout.whenQuiet.splice(0)) wake();
+    if (isSingle(rollout)) this.#background(this.close(rollout.id, {}));
+  }
+
+  /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
+  close(id: string, closing: Closing): Promise<CloseReport> {
+    const closed = this.#closed.get(id);
+    if (closed !== undefined) return Promise.resolve(this.#reportOf(id, closed));
+    const rollout = this.#open.get(id);
+    if (rollout === undefined)
+      return Promise.reject(
+        new HttpRefusal(404, "unknown-rollout", `no rollout is called ${printable(id)}.`),
+      );
+    rollout.closing ??= this.#close(rollout, closing);
+    return rollout.closing as Promise<CloseReport>;
+  }
+
+  /** Seals what has been silent for too long. Returns how many. */
+  async sealIdle(): Promise<number> {
+    const before = this.#clock.nowMs() - this.#config.rollouts.idleMs;
+    const idle: Promise<unknown>[] = [];
+    for (const rollout of this.#open.values()) {
+      if (rollout.lastUsedMs > before) break;
+      if (rollout.active === 0 && rollout.closing === undefined) idle.push(this.close(rollout.id, {}));
+    }
+    await Promise.all(idle);
+    return idle.length;
+  }
+
+  /** Resolves when nothing is being sealed any more. */
+  async settle(): Promise<void> {
+    while (this.#sealing.size > 0) await Promise.allSettled(this.#sealing);
+  }
+
+  /** Adds an outcome, durably. The same key again changes nothing. */
+  async grade(id: string, grade: Omit<Grade, "kind" | "atMs">): Promise<{ added: boolean }> {
+    const event: Grade = { kind: "graded", ...grade, atMs: this.#clock.nowMs() };
+    const open = this.#open.get(id);
+    const closed = this.#closed.get(id);
+    if (open === undefined && closed === undefined)
+      throw new HttpRefusal(404, "unknown-rollout", `no rollout is called ${printable(id)}.`);
+    // A rollout that is just being sealed takes its grades along; wait, and grade the artifact.
+    if (open?.closing !== undefined) {
+      await open.closing;
+      return this.grade(id, grade);
+    }
+    const calls = open === undefined ? closed!.calls : [...Array(open.started).keys()];
+    if (grade.call !== undefined && !calls.includes(grade.call))
+      throw new HttpRefusal(404, "unknown-call", `rollout ${id} has no call ${grade.call}.`);
+    const grades = open?.grades ?? closed!.grades;
+    const known = grades.find((each) => each.idempotencyKey === grade.idempotencyKey);
+    if (known !== undefined) {
+      if (known.name === grade.name && known.value === grade.value && known.call === grade.call)
+        return { added: false };
+      throw new HttpRefusal(
+        409,
+        "key-reused",
+        `the idempotency key ${printable(grade.idempotencyKey)} was used for another outcome.`,
+      );
+    }
+    grades.push(event);
+    if (open !== undefined) putEvent(this.#store, open.id, event);
+    else this.#putFeedback(closed!, event);
+    await this.#store.flush();
+    this.#metrics.count("rollbook_gateway_feedback_total");
+    return { added: true };
+  }
+
+  async #close(rollout: OpenRollout, closing: Closing): Promise<CloseReport> {
+    if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
+    const ending = closing.ending ?? endingOf(rollout);
+    const scores = closing.scores ?? [];
+    const endedAtMs = this.#clock.nowMs();
+    const sealed = sealOpenRollout(rollout, { ending, scores, worker: this.#worker, endedAtMs });
+    // The event first: one without its artifact says that the sealing has to be done again.
+    putEvent(this.#store, rollout.id, {
+      ...{ kind: "closed", ending, scores, atMs: endedAtMs },
+      ...(sealed === undefined ? {} : { envelope: sealed.envelope.digest }),
+    });
+    if (sealed === undefined) {
+      await this.#store.flush();
+      this.#forget(rollout, "empty");
+      return { id: rollout.id, ending, calls: 0 };
+    }
+    const calls = [...rollout.calls.keys()].sort((a, b) => a - b);
+    const closed: ClosedRollout = {
+      ...{ content: sealed.content.digest, envelope: sealed.envelope.digest, ending, calls },
+      grades: rollout.grades,
+    };
+    const durable = this.#sealer.add(sealed);
+    for (const grade of rollout.grades) this.#putFeedback(closed, grade);
+    await durable;
+    this.#remember(rollout.id, closed);
+    this.#forget(rollout, "sealed");
+    return this.#reportOf(rollout.id, closed);
+  }
+
+  #putFeedback({ content, calls }: ClosedRollout, grade: Grade): void {
+    const { kind: _, call, ...rest } = grade;
+    const number = call === undefined ? -1 : calls.indexOf(call);
+    if (call !== undefined && number < 0) return; // begun, never recorded: a crash took it, and its grade has no subject
+    const sealed = seal(Feedback, {
+      subject: content,
+      ...(call === undefined ? {} : { call: number }),
+      ...rest,
+    });
+    this.#store.put(sealed.kind, sealed.bytes);
+  }
+
+  #opening(id: string, wanted: Partial<Omit<Opening, "kind" | "worker" | "atMs">>): Opening {
+    const { environment, dataSource, maxTurns, budgetUsd } = this.#config.rollouts;
+    const { id: _, ...given } = wanted as { id?: string };
+    return {
+      kind: "opened",
+      worker: this.#worker,
+      environment: environment as Opening["environment"],
+      task: { id: UNNAMED_TASK },
+      seed: BigInt(`0x${digestJson("rollbook.gateway-seed.v1", id).slice(7, 23)}`),
+      dataSource,
+      ...(maxTurns === undefined ? {} : { maxTurns }),
+      ...(budgetUsd === undefined ? {} : { budgetUsd }),
+      ...given,
+      atMs: this.#clock.nowMs(),
+    };
+  }
+
+  #start(id: Id, opening: Opening): OpenRollout {
+    const rollout = new OpenRollout(id, opening);
+    this.#open.set(id, rollout);
+    putEvent(this.#store, id, opening);
+    this.#gauge();
+    return rollout;
+  }
+
+  #touch(rollout: OpenRollout): void {
+    rollout.lastUsedMs = this.#clock.nowMs();
+    if (this.#open.delete(rollout.id)) this.#open.set(rollout.id, rollout);
+  }
+
+  #forget(rollout: OpenRollout, event: string): void {
+    this.#open.delete(rollout.id);
+    this.#metrics.count("rollbook_gateway_rollouts_total", { event });
+    this.#gauge();
+  }
+
+  #remember(id: string, closed: ClosedRollout): void {
+    this.#closed.set(id, closed);
+    if (this.#closed.size <= REMEMBERED) return;
+    for (const oldest of this.#closed.keys()) {
+      this.#closed.delete(oldest);
+      return;
+    }
+  }
+
+  #reportOf(id: string, { content, envelope, ending, calls }: ClosedRollout): CloseReport {
+    const signedBy = this.#signer?.publicKey;
+    return {
+      id,
+      ending,
+      calls: calls.length,
+      content,
+      envelope,
+      ...(signedBy === undefined ? {} : { signedBy }),
+    };
+  }
+
+  #background(work: Promise<unknown>): void {
+    const done: Promise<unknown> = work
+      .catch(() => this.#metrics.count("rollbook_gateway_record_failures_total"))
+      .finally(() => this.#sealing.delete(done));
+    this.#sealing.add(done);
+  }
+
+  #gauge(): void {
+    this.#metrics.set("rollbook_gateway_open_rollouts", this.#open.size);
+  }
+}
+
+const UNNAMED_TASK = parseId("unnamed");
+const SINGLE_TASK = parseId("single-call");
+
+function isSingle({ opening }: OpenRollout): boolean {
+  return opening.task.id === SINGLE_TASK;
+}
+
+function sameOpening(a: Opening, b: Opening): boolean {
+  const text = (each: Opening) =>
+    JSON.stringify({ ...each, seed: String(each.seed), atMs: 0 }, Object.keys({ ...a, ...b }).sort());
+  return text(a) === text(b) && JSON.stringify(a.task) === JSON.stringify(b.task);
+}
+
+function printable(id: string): string {
+  return JSON.stringify(id.slice(0, 80));
+}

@@ -1,0 +1,182 @@
+/** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
+ *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
+ *  among what remains when a target fails. */
+import { type Digest, digestJson } from "../../base/digest.ts";
+import { type Id, idFault, parseId } from "../../base/ids.ts";
+import type { Rng } from "../../base/rng.ts";
+import type { LogprobKind, RevisionKey, Step } from "../../contract/index.ts";
+import {
+  type Decision,
+  type DecisionCandidate,
+  type DecisionContext,
+  decide,
+  digestRouter,
+  parseStaticTable,
+  type Router,
+  stepOf,
+} from "../../policy/index.ts";
+import type { GatewayConfig, ModelConfig } from "./config.ts";
+import type { RequestFacts } from "./dialects/dialect.ts";
+import { isObject, listAt, textAt } from "./dialects/json.ts";
+
+export interface Target {
+  readonly upstream: string;
+  /** What the upstream calls the model. */
+  readonly model: string;
+  readonly price: ModelConfig["price"];
+  readonly capture: ModelConfig["capture"];
+  readonly logprobKind: LogprobKind | undefined;
+  readonly tokenizer: Digest | undefined;
+  readonly family: Id | undefined;
+  readonly revision: RevisionKey | undefined;
+}
+
+export interface RouteQuestion {
+  readonly alias: string;
+  readonly context: DecisionContext;
+  readonly candidates: readonly DecisionCandidate[];
+}
+
+/** What a router answers: a decision, and the revision it is logged under. */
+export interface RouteAnswer {
+  readonly decision: Decision;
+  readonly family: string;
+  readonly revision: RevisionKey;
+}
+
+export type Choose = (question: RouteQuestion) => RouteAnswer;
+
+export interface Choice {
+  readonly target: Target;
+  readonly candidate: string;
+  readonly step: Step;
+  readonly family: Id;
+}
+
+export class Routes {
+  readonly #config: GatewayConfig;
+  readonly #targets = new Map<string, Target>();
+  readonly #choose: Choose;
+
+  constructor(config: GatewayConfig, choose: Choose) {
+    this.#config = config;
+    this.#choose = choose;
+    for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
+  }
+
+  get names(): string[] {
+    return [...Object.keys(this.#config.models), ...Object.keys(this.#config.routes)];
+  }
+
+  isAlias(model: string): boolean {
+    return Object.hasOwn(this.#config.routes, model);
+  }
+
+  /** The target a client named itself; undefined if nobody knows the model. */
+  named(model: string): Target | undefined {
+    const known = this.#targets.get(model);
+    if (known !== undefined) return known;
+    const { defaultUpstream } = this.#config;
+    if (defaultUpstream === undefined) return undefined;
+    return targetOf(model.slice(0, 512), { upstream: defaultUpstream });
+  }
+
+  /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
+  choose(
+    alias: string,
+    request: RequestFacts,
+    at: { call: number; failed: ReadonlySet<string>; isResting: (upstream: string) => boolean },
+  ): Choice | undefined {
+    const names = this.#config.routes[alias]!;
+    const left = names.filter((name) => !at.failed.has(name));
+    if (left.length === 0) return undefined;
+    const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
+    const selectable = new Set(awake.length > 0 ? awake : left);
+    const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
+    const { decision, family, revision } = this.#choose({ alias, context: contextOf(request), candidates });
+    const candidate = names[decision.chosen]!;
+    return {
+      target: this.#targets.get(candidate)!,
+      candidate,
+      family: parseId(family, "family"),
+      step: stepOf({ decision, candidates, revision, turn: at.call, call: at.call }),
+    };
+  }
+
+  #candidate(id: string, selectable: boolean, failed: boolean): DecisionCandidate {
+    const { price } = this.#targets.get(id)!;
+    return {
+      id,
+      selectable,
+      reasons: selectable ? [] : [failed ? "failed" : "resting"],
+      features: price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion },
+    };
+  }
+}
+
+/** Without a router: the first of the list that works. */
+export function firstInList(rng: Rng): Choose {
+  const routers = new Map<string, Router>();
+  return ({ alias, context, candidates }) => {
+    let router = routers.get(alias);
+    if (router === undefined) {
+      const list = JSON.stringify(candidates.map(({ id }) => id));
+      const table = parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${list}\n`, alias);
+      router = { table, floor: 0, exploration: 0 };
+      routers.set(alias, router);
+    }
+    return {
+      decision: decide(context, candidates, router, rng),
+      family: "gateway.first-in-list",
+      revision: { id: parseId("first-in-list"), digest: digestRouter(router) },
+    };
+  };
+}
+
+/** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */
+function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>): Target {
+  const model = config.model ?? name;
+  const family = config.family ?? safeId(name);
+  const revision = config.revision ?? {
+    id: safeId(model),
+    digest: digestJson("rollbook.unpinned-model.v1", {
+      upstream: config.upstream,
+      model: model.toWellFormed(),
+    }),
+  };
+  return {
+    upstream: config.upstream,
+    model: model.toWellFormed(),
+    price: config.price,
+    capture: config.capture,
+    logprobKind: config.logprobKind,
+    tokenizer: config.tokenizer,
+    family: parseId(family, "family"),
+    revision: { id: parseId(safeId(revision.id)), digest: revision.digest as Digest },
+  };
+}
+
+function safeId(name: string): string {
+  if (idFault(name) === undefined) return name;
+  const safe = name.replaceAll(/[^A-Za-z0-9_.:+-]/g, "_").slice(0, 120);
+  return /^[A-Za-z0-9_]/.test(safe) ? safe : `_${safe}`;
+}
+
+/** What a router may see: the last words of the user, and the shape of the request. */
+function contextOf(request: RequestFacts): DecisionContext {
+  const last = request.messages.findLast((message) => isObject(message) && message.role === "user");
+  return {
+    prompt: textOf(last ?? request.messages.at(-1)),
+    fields: {
+      messages: request.messages.length,
+      tools: Array.isArray(request.tools) ? request.tools.length : 0,
+      stream: request.stream,
+    },
+  };
+}
+
+function textOf(message: unknown): string {
+  const plain = textAt(message, "content");
+  if (plain !== undefined) return plain;
+  return (listAt(message, "content") ?? []).map((part) => textAt(part, "text") ?? "").join("\n");
+}

@@ -1,0 +1,339 @@
+/** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
+ *  listening server that records. Handlers are thin: calls are in model-call.ts, rollouts in rollouts.ts. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Clock } from "../../base/clock.ts";
+import { isRollbookError, RollbookError, reasonOf } from "../../base/errors.ts";
+import type { Rng } from "../../base/rng.ts";
+import type { Signer } from "../../contract/index.ts";
+import type { Book } from "../../store/index.ts";
+import { type Lock, tryLock } from "../../store/locks.ts";
+import { compile, type GatewayConfig, readSecrets } from "./config.ts";
+import { openAiError } from "./dialects/dialect.ts";
+import { dialectAt } from "./dialects/index.ts";
+import { textAt } from "./dialects/json.ts";
+import { addFeedback } from "./feedback.ts";
+import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
+import { recoverRollouts } from "./journal.ts";
+import { Metrics } from "./metrics.ts";
+import { type CallContext, ModelCall } from "./model-call.ts";
+import { passThrough } from "./pass-through.ts";
+import { parseBody, readBody } from "./read-body.ts";
+import { Recorder } from "./recorder.ts";
+import { type Redact, redactText } from "./redact.ts";
+import { HttpRefusal } from "./refusal.ts";
+import { check, closeRequest, openRequest } from "./requests.ts";
+import { Rollouts } from "./rollouts.ts";
+import { type Choose, firstInList, Routes } from "./routes.ts";
+import { Upstream } from "./upstream.ts";
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig;
+  /** Opened to write; stays the caller's to close. */
+  readonly book: Book;
+  readonly clock: Clock;
+  readonly rng: Rng;
+  /** Ids of rollouts that were not given one. Must be unique over the life of the book. */
+  readonly newId: () => string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signer?: Signer | undefined;
+  /** The router for aliases; without one, the first of the list that works. */
+  readonly choose?: Choose | undefined;
+  /** Sees every message, tool list and parameter object before it is recorded. */
+  readonly redact?: Redact | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** Open rollouts found from an earlier run. */
+  readonly recovered: readonly string[];
+  /** Seals rollouts that have been silent for too long; also done by a timer. */
+  sealIdle(): Promise<number>;
+  /** Stops listening, lets calls in progress end, seals nothing that is still open: the next start goes on. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
+const IDLE_CHECK_MS = 5_000;
+/** Longer than the pools of common clients, so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, book } = options;
+  const { tokens, keys } = readSecrets(config, options.env);
+  if (tokens.length === 0 && !LOOPBACK.test(config.listen.host))
+    throw new RollbookError(
+      "bad-config",
+      { host: config.listen.host },
+      `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
+    );
+  const lock = takeLock(book.root, config.worker);
+  try {
+    const server = new GatewayServer(options, { tokens, keys });
+    await server.start();
+    return server.handle(() => lock.release());
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Two gateways of one name would take up each other's rollouts. */
+function takeLock(root: string, worker: string): Lock {
+  const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(worker)}.gateway`));
+  if (lock !== undefined) return lock;
+  throw new RollbookError(
+    "gateway-running",
+    { root, worker },
+    `another gateway named ${worker} works on ${root}. Stop it, or give this one another \`worker\` name.`,
+  );
+}
+
+class GatewayServer {
+  readonly #options: GatewayOptions;
+  readonly #server: Server;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #calls: CallContext;
+  readonly #rollouts: Rollouts;
+  readonly #metrics = new Metrics();
+  #recovered: string[] = [];
+  #idleTimer: NodeJS.Timeout | undefined;
+  #active = 0;
+  #stopping = false;
+
+  constructor(options: GatewayOptions, secrets: { tokens: string[]; keys: Map<string, string> }) {
+    const { config, book, clock, rng, signer, newId } = options;
+    this.#options = options;
+    const metrics = this.#metrics;
+    const rollouts = new Rollouts({ config, store: book, signer, clock, newId, metrics });
+    this.#rollouts = rollouts;
+    this.#gatekeeper = new Gatekeeper(secrets.tokens, (id) => rollouts.isOpen(id));
+    this.#calls = {
+      ...{ config, clock, rollouts, metrics, record: config.record },
+      steadyMs: () => performance.now(),
+      recorder: new Recorder({
+        store: book,
+        redact: options.redact,
+        redactText: redactText(
+          [...secrets.tokens, ...secrets.keys.values()],
+          config.redact.map((each) => compile(each)),
+        ),
+      }),
+      routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
+      upstreams: openUpstreams(config, { keys: secrets.keys, clock, rng, metrics }),
+      log: options.log ?? (() => {}),
+    };
+    this.#server = createServer(
+      { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
+      (request, response) => void this.#serve(request, response),
+    );
+  }
+
+  async start(): Promise<void> {
+    const { config, book } = this.#options;
+    const recovered = await recoverRollouts(book, config.worker);
+    await this.#rollouts.adopt(recovered);
+    this.#recovered = this.#rollouts.openIds;
+    await new Promise<void>((done, failed) => {
+      this.#server.once("error", failed);
+      this.#server.listen(config.listen.port, config.listen.host, done);
+    });
+    const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
+    this.#idleTimer = setInterval(() => {
+      this.#rollouts.sealIdle().catch((error) => this.#calls.log(`sealing failed: ${reasonOf(error)}`));
+    }, everyMs).unref();
+  }
+
+  handle(release: () => void): Gateway {
+    const { address, port } = this.#server.address() as AddressInfo;
+    const host = address.includes(":") ? `[${address}]` : address;
+    return {
+      url: `http://${host}:${port}`,
+      host: address,
+      port,
+      recovered: this.#recovered,
+      sealIdle: () => this.#rollouts.sealIdle(),
+      close: async (graceMs = 10_000) => {
+        await this.#stop(graceMs);
+        release();
+      },
+    };
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#idleTimer);
+    const closed = new Promise((done) => this.#server.close(done));
+    this.#server.closeIdleConnections();
+    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await closed;
+    clearTimeout(cut);
+    await this.#rollouts.settle();
+    await this.#options.book.flush();
+    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#metrics.set("rollbook_gateway_active_calls", ++this.#active);
+    response.once("close", () => this.#metrics.set("rollbook_gateway_active_calls", --this.#active));
+    // A socket that breaks is the client's business; its call hears of it by "close".
+    response.on("error", () => {});
+    if (this.#stopping) response.setHeader("connection", "close");
+    const path = parsePath(request.url ?? "/");
+    try {
+      await this.#route(request, response, path);
+    } catch (error) {
+      this.#refuse(response, error, path);
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): Promise<void> {
+    if (path.path === "/healthz") return sendJson(response, 200, { ok: true });
+    const caller = this.#gatekeeper.admit(request.headers, path);
+    const dialect = dialectAt(path.path);
+    if (request.method === "GET") return this.#get(response, path, caller);
+    if (request.method !== "POST")
+      throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
+    const body = await readBody(request, this.#options.config.limits.requestBytes);
+    if (dialect === undefined) return this.#post(request, response, { path, caller, body });
+    const facts = dialect.readRequest(parseBody(body));
+    if (facts === undefined)
+      throw new HttpRefusal(
+        400,
+        "bad-request",
+        `the body is not a request of ${path.path}: model or messages are missing.`,
+      );
+    const rollout =
+      caller.rollout === undefined ? this.#rollouts.openSingle() : this.#rollouts.enter(caller.rollout);
+    const below = path.path.slice("/v1".length) + path.query;
+    const { rawHeaders } = request;
+    new ModelCall(
+      { dialect, request: facts, body, rawHeaders, path: below, rollout, response },
+      this.#calls,
+    ).start();
+  }
+
+  #get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
+    if (path === "/metrics") {
+      requireOwner(caller);
+      response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(this.#metrics.text());
+      return;
+    }
+    const { names } = this.#calls.routes;
+    if (path === "/v1/models") {
+      const data = names.map(modelEntry);
+      sendJson(response, 200, {
+        object: "list",
+        data,
+        has_more: false,
+        first_id: names[0],
+        last_id: names.at(-1),
+      });
+      return;
+    }
+    const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
+    const model = name === undefined ? undefined : decodeURIComponent(name);
+    if (model === undefined) throw new HttpRefusal(404, "not-found", `there is nothing at ${path}.`);
+    if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
+    sendJson(response, 200, modelEntry(model));
+  }
+
+  async #post(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, caller, body }: { path: ApiPath; caller: Caller; body: Buffer },
+  ): Promise<void> {
+    const [, closed] = /^\/v1\/rollouts\/([^/]+)\/close$/.exec(path.path) ?? [];
+    if (path.path === "/v1/messages/count_tokens")
+      return this.#countTokens(request, response, { path, body });
+    if (path.path !== "/v1/rollouts" && path.path !== "/v1/feedback" && closed === undefined)
+      throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
+    requireOwner(caller);
+    const value = body.length === 0 ? {} : parseBody(body);
+    if (path.path === "/v1/feedback")
+      return sendJson(response, 200, await addFeedback(this.#rollouts, value));
+    if (closed !== undefined) {
+      const report = await this.#rollouts.close(decodeURIComponent(closed), check(closeRequest, value));
+      return sendJson(response, 200, report);
+    }
+    const wanted = Object.entries(check(openRequest, value)).filter(([, each]) => each !== undefined);
+    const { id, created } = await this.#rollouts.open(Object.fromEntries(wanted));
+    const basePath = `/r/${encodeURIComponent(id)}`;
+    sendJson(response, created ? 201 : 200, { id, apiKey: this.#gatekeeper.keyFor(id), basePath });
+  }
+
+  /** Counting is not a call: nothing is sampled, nothing is recorded. */
+  #countTokens(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, body }: { path: ApiPath; body: Buffer },
+  ): void {
+    const model = textAt(parseBody(body), "model") ?? "";
+    const target = this.#calls.routes.named(model);
+    if (target === undefined)
+      throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
+    const upstream = this.#calls.upstreams.get(target.upstream)!;
+    passThrough({ upstream, model, target, body, path: path.path.slice(3) + path.query, request, response });
+  }
+
+  #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {
+    const refusal =
+      error instanceof HttpRefusal
+        ? error
+        : isRollbookError(error, "bad-id")
+          ? new HttpRefusal(400, error.code, error.message, { cause: error })
+          : new HttpRefusal(500, "internal", "the gateway failed; its log says how.", {
+              retry: true,
+              cause: error,
+            });
+    if (refusal.status === 500) this.#calls.log(`${path}: ${reasonOf(error)}`);
+    this.#metrics.count("rollbook_gateway_refusals_total", { code: refusal.code });
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const body = (dialectAt(path)?.errorBody ?? openAiError)(refusal);
+    // What is left of the request is not read; the connection cannot be used again.
+    const headers = refusal.status === 413 ? { connection: "close", ...refusal.headers } : refusal.headers;
+    sendJson(response, refusal.status, body, headers);
+  }
+}
+
+function openUpstreams(
+  config: GatewayConfig,
+  { keys, clock, rng, metrics }: { keys: Map<string, string>; clock: Clock; rng: Rng; metrics: Metrics },
+): Map<string, Upstream> {
+  const make = ([name, each]: [string, GatewayConfig["upstreams"][string]]): [string, Upstream] => {
+    const onRetry = () => metrics.count("rollbook_gateway_retries_total", { upstream: name });
+    return [name, new Upstream(name, each, { key: keys.get(name), clock, rng: rng.split(name), onRetry })];
+  };
+  return new Map(Object.entries(config.upstreams).map(make));
+}
+
+function requireOwner({ isOwner }: Caller): void {
+  if (!isOwner) throw new HttpRefusal(403, "forbidden", "a rollout's key may call models, nothing else.");
+}
+
+/** In the words of OpenAI and of Anthropic at once. */
+function modelEntry(id: string) {
+  return { id, object: "model", created: 0, owned_by: "rollbook", type: "model", display_name: id };
+}
+
+function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = Buffer.from(JSON.stringify(value));
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": body.length,
+    ...headers,
+  });
+  response.end(body);
+}

@@ -1,0 +1,227 @@
+/** One upstream: its connections, its key, its patience. In: a request. Out: the reply, piece by piece, to a receiver.
+ *  Retries with jitter after 429, 5xx and failed connections, as long as nothing has reached the receiver.
+ *  Does not look into bodies. */
+import { type Dispatcher, Pool } from "undici";
+import type { Clock } from "../../base/clock.ts";
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import type { Rng } from "../../base/rng.ts";
+import { Breaker } from "./breaker.ts";
+import type { UpstreamConfig } from "./config.ts";
+
+export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The reply, in this order: start, data …, then end or error. Exactly one of the last two. */
+export interface Receiver {
+  onStart(status: number, headers: ReplyHeaders): void;
+  /** False: wait for `resume`. */
+  onData(chunk: Buffer): boolean;
+  onEnd(): void;
+  onError(error: RollbookError): void;
+}
+
+export interface Exchange {
+  resume(): void;
+  /** Ends the exchange; the receiver hears nothing more. */
+  abort(): void;
+}
+
+export interface UpstreamRequest {
+  readonly method: "GET" | "POST";
+  /** Below the base URL: `/chat/completions`. */
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly body?: Buffer;
+}
+
+const RETRIED: ReadonlySet<number> = new Set([408, 409, 429, 500, 502, 503, 504, 529]);
+
+export class Upstream {
+  readonly name: string;
+  readonly breaker: Breaker;
+  readonly #config: UpstreamConfig;
+  readonly #prefix: string;
+  readonly #pool: Pool;
+  readonly #fixed: readonly string[];
+  readonly #rng: Rng;
+  readonly #onRetry: () => void;
+
+  constructor(
+    name: string,
+    config: UpstreamConfig,
+    options: { key: string | undefined; clock: Clock; rng: Rng; onRetry?: () => void },
+  ) {
+    this.name = name;
+    this.#config = config;
+    this.#rng = options.rng;
+    this.#onRetry = options.onRetry ?? (() => {});
+    this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
+    const url = new URL(config.baseUrl);
+    this.#prefix = url.pathname === "/" ? "/v1" : url.pathname.replace(/\/+$/, "");
+    this.#fixed = fixedHeaders(config, options.key);
+    this.#pool = new Pool(url.origin, {
+      connections: config.connections,
+      pipelining: 1,
+      connect: { timeout: config.connectTimeoutMs },
+      headersTimeout: config.timeoutMs,
+      bodyTimeout: config.timeoutMs,
+    });
+  }
+
+  send(request: UpstreamRequest, receiver: Receiver): Exchange {
+    const attempt = new Attempt(this.#pool, receiver, {
+      options: {
+        method: request.method,
+        path: this.#prefix + request.path,
+        headers: [...request.headers, ...this.#fixed],
+        body: request.body ?? null,
+      },
+      breaker: this.breaker,
+      retries: this.#config.retries,
+      delayMs: (tries, retryAfter) => this.#delayMs(tries, retryAfter),
+      onRetry: this.#onRetry,
+      name: this.name,
+    });
+    attempt.start();
+    return attempt;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+
+  /** Full jitter over an exponential span; a server that names its time is believed, up to the bound. */
+  #delayMs(tries: number, retryAfter: string | undefined): number {
+    const { retryBaseMs, retryMaxMs } = this.#config;
+    const span = Math.min(retryMaxMs, retryBaseMs * 2 ** tries);
+    const asked = retryAfter === undefined ? Number.NaN : Number(retryAfter) * 1000;
+    const jittered = this.#rng.float() * span;
+    return asked >= 0 ? Math.min(retryMaxMs, asked + jittered / 4) : jittered;
+  }
+}
+
+interface AttemptOptions {
+  readonly options: Dispatcher.DispatchOptions;
+  readonly breaker: Breaker;
+  readonly retries: number;
+  delayMs(tries: number, retryAfter: string | undefined): number;
+  onRetry(): void;
+  readonly name: string;
+}
+
+/** Drives one request through its attempts; is itself the handler of each. */
+class Attempt implements Exchange, Dispatcher.DispatchHandler {
+  readonly #pool: Pool;
+  readonly #receiver: Receiver;
+  readonly #with: AttemptOptions;
+  #controller: Dispatcher.DispatchController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #tries = 0;
+  #passing = false;
+  #aborted = false;
+
+  constructor(pool: Pool, receiver: Receiver, options: AttemptOptions) {
+    this.#pool = pool;
+    this.#receiver = receiver;
+    this.#with = options;
+  }
+
+  start(): void {
+    const waitMs = this.#with.breaker.waitMs();
+    if (waitMs > 0) {
+      // Not in the caller's own turn: it has not got the exchange yet.
+      queueMicrotask(() => {
+        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#with.name, waitMs));
+      });
+      return;
+    }
+    this.#pool.dispatch(this.#with.options, this);
+  }
+
+  resume(): void {
+    this.#controller?.resume();
+  }
+
+  abort(): void {
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#with.breaker.undecided();
+    clearTimeout(this.#timer);
+    this.#controller?.abort(new Error("the client left"));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#aborted) controller.abort(new Error("the client left"));
+  }
+
+  onResponseStart(_controller: unknown, status: number, headers: ReplyHeaders): void {
+    if (status < 200 || this.#aborted) return;
+    const isFault = RETRIED.has(status);
+    if (status >= 500) this.#with.breaker.failed();
+    else this.#with.breaker.succeeded();
+    if (isFault && this.#tries < this.#with.retries) {
+      const retryAfter = headers["retry-after"];
+      this.#again(typeof retryAfter === "string" ? retryAfter : undefined);
+      return;
+    }
+    this.#passing = true;
+    this.#receiver.onStart(status, headers);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#passing || this.#aborted) return;
+    if (!this.#receiver.onData(chunk)) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#passing && !this.#aborted) this.#receiver.onEnd();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    // An attempt given up for another one ends here, too.
+    if (this.#aborted || this.#timer !== undefined) return;
+    this.#with.breaker.failed();
+    if (!this.#passing && this.#tries < this.#with.retries) this.#again(undefined);
+    else this.#receiver.onError(unreachable(this.#with.name, error));
+  }
+
+  #again(retryAfter: string | undefined): void {
+    const old = this.#controller;
+    this.#with.onRetry();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.start();
+      },
+      this.#with.delayMs(this.#tries++, retryAfter),
+    );
+    old?.abort(new Error("tried again"));
+  }
+}
+
+function fixedHeaders(config: UpstreamConfig, key: string | undefined): string[] {
+  const headers = Object.entries(config.headers).flat();
+  if (key !== undefined)
+    headers.push(...(config.auth === "bearer" ? ["authorization", `Bearer ${key}`] : ["x-api-key", key]));
+  return headers;
+}
+
+function breakerOpen(upstream: string, waitMs: number): RollbookError {
+  return new RollbookError(
+    "upstream-resting",
+    { upstream, waitMs },
+    `upstream ${upstream} has failed too often and rests for ${Math.ceil(waitMs / 1000)} s. Try later, or route elsewhere.`,
+  );
+}
+
+function unreachable(upstream: string, cause: Error): RollbookError {
+  const { code } = cause as NodeJS.ErrnoException;
+  const isTimeout = code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+  return new RollbookError(
+    isTimeout ? "upstream-timeout" : "upstream-failed",
+    { upstream, code: code ?? null },
+    `upstream ${upstream} ${isTimeout ? "did not answer in time" : `failed: ${reasonOf(cause)}`}.`,
+    { cause },
+  );
+}
