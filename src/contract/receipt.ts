@@ -3,7 +3,9 @@ import { z } from "zod";
 import { digest, finite, id, text, timeMs } from "./fields.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 
+/** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */
 export const receiptOutcome = z.enum([
+  "stored",
   "accepted-exact",
   "accepted-off-policy",
   "quarantined",

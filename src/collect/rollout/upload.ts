@@ -1,0 +1,192 @@
+/** An uploaded artifact, taken apart and checked against its claim and its assignment.
+ *  In: the upload, a way to read what the book holds. Out: the opened records, or a refusal with a code.
+ *  Every digest is recomputed and every blob must be one the artifact names. Writes nothing. */
+import { type Digest, digestBytes } from "../../base/digest.ts";
+import type { RollbookError } from "../../base/errors.ts";
+import { Assignment, checkBinding } from "../../contract/assignment.ts";
+import { Attestation, checkAttestation } from "../../contract/attestation.ts";
+import { Call, openMessage } from "../../contract/call.ts";
+import type { Reference } from "../../contract/fields.ts";
+import { openRecord, type RecordOf, type RecordType } from "../../contract/record.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { checkProofs, RolloutContent, RolloutEnvelope, rolloutIdFor } from "../../contract/rollout.ts";
+import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
+import { checkTokenColumns } from "../../contract/stream.ts";
+import type { Blob } from "../../store/blob-store.ts";
+import type { ClaimKey } from "../queue/queue.ts";
+import { claimId } from "./work-item.ts";
+import type { RegisteredWorker } from "./worker-registration.ts";
+
+/** More travels by reference: the worker puts it into the book and names it. */
+export const INLINE_LIMIT_BYTES = 65_536;
+
+export interface Upload {
+  readonly claim: ClaimKey;
+  readonly content: Digest;
+  readonly envelope: Digest;
+  /** A sealed attestation by the worker's key whose subjects include the envelope. */
+  readonly attestation: Uint8Array;
+  /** The blobs of the artifact; those left out are in the book already. Empty: an upload by reference. */
+  readonly blobs: readonly Blob[];
+}
+
+export interface OpenedUpload {
+  readonly content: RolloutContent;
+  readonly envelope: RolloutEnvelope;
+}
+
+export function inlineBytes({ blobs, attestation }: Upload): number {
+  return blobs.reduce((sum, blob) => sum + blob.bytes.byteLength, attestation.byteLength);
+}
+
+export async function openUpload(
+  upload: Upload,
+  by: {
+    worker: RegisteredWorker;
+    attempt: number;
+    read: ReadBlob;
+    has: (digest: Digest) => Promise<boolean>;
+  },
+): Promise<OpenedUpload> {
+  const parts = new UploadParts(upload, by.read);
+  const envelope = await parts.open(RolloutEnvelope, upload.envelope, "envelope");
+  const content = await parts.open(RolloutContent, upload.content, "content");
+  checkClaimed(upload, { content, envelope }, by);
+  await checkSigned(upload, by);
+  const assigned = content.assignment!.digest;
+  checkBinding(content, await parts.open(Assignment, assigned, "assignment"), assigned);
+  checkProofs(envelope, content);
+  await checkReferences(parts, content, envelope);
+  parts.refuseUnused();
+  return { content, envelope };
+}
+
+/** Blobs by digest, the inline ones first; remembers which were asked for and found. */
+class UploadParts {
+  readonly #inline: Map<Digest, Blob>;
+  readonly #found = new Set<Digest>();
+  readonly #book: ReadBlob;
+
+  constructor(upload: Upload, book: ReadBlob) {
+    this.#inline = new Map(upload.blobs.map((blob) => [digestBytes(blob.kind, blob.bytes), blob]));
+    this.#book = book;
+  }
+
+  readonly read: ReadBlob = async (digest) => {
+    const blob = this.#inline.get(digest) ?? (await this.#book(digest));
+    if (blob !== undefined) this.#found.add(digest);
+    return blob;
+  };
+
+  async open<T extends RecordType>(type: T, digest: Digest, what: string): Promise<RecordOf<T>> {
+    const blob = await this.read(digest);
+    if (blob === undefined) throw this.#missing(digest, what);
+    if (blob.kind !== type.kind)
+      throw refuse(
+        "bad-record",
+        { digest, expected: type.kind, actual: blob.kind },
+        `the ${what} ${digest} is a ${blob.kind}, not a ${type.kind}.`,
+      );
+    return openRecord(type, blob.bytes, what);
+  }
+
+  /** Present, whatever it is; what is `external` may also be elsewhere. */
+  async need({ digest, field, external }: Reference): Promise<void> {
+    if (this.#found.has(digest) || (await this.read(digest)) !== undefined || external === true) return;
+    throw this.#missing(digest, field);
+  }
+
+  /** A blob that nobody names would be kept for nothing, or for something else. */
+  refuseUnused(): void {
+    for (const [digest, { kind }] of this.#inline)
+      if (!this.#found.has(digest))
+        throw refuse(
+          "digest-mismatch",
+          { digest, kind },
+          `the upload brings a ${kind} ${digest} that its artifact does not name. Send what was sealed, unchanged.`,
+        );
+  }
+
+  /** Of an inline upload: bytes were sent, and none hash to what was claimed. */
+  #missing(digest: Digest, what: string): RollbookError {
+    if (this.#inline.size > 0 && (what === "envelope" || what === "content"))
+      return refuse(
+        "digest-mismatch",
+        { expected: digest, what },
+        `no uploaded blob hashes to the ${what} ${digest}. Send what was sealed, unchanged.`,
+      );
+    return refuse(
+      "missing-blob",
+      { digest, what },
+      `the ${what} ${digest} is neither in the upload nor in the book. Put it into the book before naming it.`,
+    );
+  }
+}
+
+/** The artifact is the one that this worker's claim asked for. */
+function checkClaimed(
+  upload: Upload,
+  { content, envelope }: OpenedUpload,
+  { worker, attempt }: { worker: RegisteredWorker; attempt: number },
+): void {
+  const bound = content.assignment;
+  const item = bound === undefined ? undefined : rolloutIdFor(bound.digest, bound.sample);
+  const pairs: [string, unknown, unknown][] = [
+    ["envelope.content", upload.content, envelope.content],
+    ["envelope.worker", worker.id, envelope.worker],
+    ["envelope.claim", claimId(upload.claim), envelope.claim],
+    ["envelope.attempt", attempt, envelope.attempt],
+    ["assignment", upload.claim.item, item],
+    ["rolloutId", upload.claim.item, content.rolloutId],
+  ];
+  for (const [field, expected, actual] of pairs)
+    if (expected !== actual)
+      throw refuse(
+        "not-bound",
+        { field, expected: String(expected), actual: String(actual) },
+        `${field} is ${String(actual)}, the claim says ${String(expected)}. Submit what was claimed.`,
+      );
+}
+
+async function checkSigned(
+  upload: Upload,
+  { worker, has }: { worker: RegisteredWorker; has: (digest: Digest) => Promise<boolean> },
+): Promise<void> {
+  const attestation = openRecord(Attestation, upload.attestation, "attestation");
+  const { signer, subjects } = attestation;
+  if (signer !== worker.key || !subjects.includes(upload.envelope))
+    throw refuse(
+      "bad-signature",
+      { signer, expected: worker.key, envelope: upload.envelope },
+      `the upload is signed by ${signer}, over ${subjects.length} subjects; it needs the key ${worker.key} over ${upload.envelope}.`,
+    );
+  checkAttestation(attestation);
+  // Kept beside the artifact, it must not name what the book will never have.
+  for (const subject of subjects)
+    if (subject !== upload.envelope && !(await has(subject)))
+      throw refuse(
+        "missing-blob",
+        { digest: subject, what: "attested record" },
+        `the attestation also covers ${subject}, which is not in the book. Sign each inline upload by itself.`,
+      );
+}
+
+/** Everything the artifact names is there, and its numbers are numbers. */
+async function checkReferences(
+  parts: UploadParts,
+  content: RolloutContent,
+  envelope: RolloutEnvelope,
+): Promise<void> {
+  for (const [i, stream] of content.streams.entries())
+    if (stream.level === "token")
+      checkTokenColumns(stream, await readTokenColumns(parts.read, stream), `streams[${i}]`);
+  for (const digest of content.calls) {
+    const call = await parts.open(Call, digest, "call");
+    for (const message of Call.references(call)) {
+      await parts.need(message);
+      openMessage((await parts.read(message.digest))!.bytes, message.digest);
+    }
+  }
+  for (const reference of RolloutContent.references(content)) await parts.need(reference);
+  for (const reference of RolloutEnvelope.references(envelope)) await parts.need(reference);
+}

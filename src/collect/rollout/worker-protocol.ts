@@ -1,0 +1,199 @@
+/** The worker protocol: register → claim → heartbeat → upload → receipt, over any queue and any book.
+ *  In: what workers ask. Out: claims, and for every upload a sealed receipt that is durable when it is given.
+ *  A structural fault (forged digest, another worker's claim, an artifact for another task) is an error with a code;
+ *  an upload that came too late, twice or too large gets a receipt that says so. Runs no rollouts, opens no sockets.
+ *  Order of writes: artifact, then the queue's mark, then the receipt. A crash between them loses no accepted rollout
+ *  and accepts none twice: accepted is what the queue says is done. */
+import type { Clock } from "../../base/clock.ts";
+import type { Digest } from "../../base/digest.ts";
+import { parseId } from "../../base/ids.ts";
+import { Attestation, type PublicKey, type Signer } from "../../contract/attestation.ts";
+import { Receipt } from "../../contract/receipt.ts";
+import { type Sealed, seal } from "../../contract/record.ts";
+import { RolloutEnvelope } from "../../contract/rollout.ts";
+import type { SealedBlob } from "../../contract/rollout-draft.ts";
+import type { Blob, BlobStore } from "../../store/blob-store.ts";
+import { makeSealer } from "../../store/sealer.ts";
+import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../queue/queue.ts";
+import {
+  checkAlive,
+  checkHolder,
+  checkLane,
+  checkNamedClaim,
+  checkUpload,
+  checkWorker,
+} from "./claim-checks.ts";
+import { INLINE_LIMIT_BYTES, inlineBytes, type OpenedUpload, openUpload, type Upload } from "./upload.ts";
+import { claimId } from "./work-item.ts";
+import { checkRegistration, type RegisteredWorker, type Registration } from "./worker-registration.ts";
+
+/** What admission has to say of an artifact (see keep/admit); its records are kept with the receipt. */
+export interface Admission extends Pick<Receipt, "outcome" | "signals" | "message"> {
+  readonly records?: readonly SealedBlob[];
+}
+
+export interface Submitted extends OpenedUpload {
+  readonly digest: Digest;
+  readonly nowMs: number;
+}
+
+export interface DeskOptions {
+  queue: WorkQueue;
+  book: Pick<BlobStore, "put" | "flush" | "get" | "has">;
+  clock: Clock;
+  /** Which keys may register. */
+  trusts: (key: PublicKey) => boolean;
+  /** A fresh name that cannot be guessed, per registration. */
+  newSession: () => string;
+  /** Judges what is stored; without it receipts say "stored". */
+  admit?: (artifact: Submitted) => Admission | Promise<Admission>;
+  /** Signs receipts. */
+  signer?: Signer;
+}
+
+export interface ClaimRequest {
+  limit: number;
+  lane?: string;
+  /** One item by name, instead of whatever a lane holds. */
+  item?: string;
+}
+
+/** Every call but `register` names the session that `register` gave. */
+export interface WorkerDesk {
+  register(registration: Registration): { session: string };
+  claim(session: string, request: ClaimRequest): Promise<Claim[]>;
+  /** Every HEARTBEAT_MS, also without claims. Returns the claims that are lost. */
+  heartbeat(session: string, claims: readonly ClaimKey[]): Promise<ClaimKey[]>;
+  upload(session: string, upload: Upload): Promise<Sealed<Receipt>>;
+  fail(
+    session: string,
+    claim: ClaimKey,
+    reason: { message: string; retryAfterMs?: number },
+  ): Promise<FailOutcome>;
+  release(session: string, claims: readonly ClaimKey[]): Promise<void>;
+}
+
+export function makeDesk(options: DeskOptions): WorkerDesk {
+  const { queue, clock, trusts, newSession } = options;
+  const receipts = makeSealer(options.book, options.signer);
+  const workers = new Map<string, RegisteredWorker>();
+  const find = (session: string) => checkWorker(workers.get(session));
+  const checkOwn = async (worker: RegisteredWorker, claims: readonly ClaimKey[]) => {
+    for (const claim of claims) checkHolder(worker, claim, await queue.state(claim.item));
+  };
+
+  return {
+    register(registration) {
+      const worker = checkRegistration(registration, { nowMs: clock.nowMs(), trusts });
+      // One session per worker and key: the newest.
+      for (const [session, { holder }] of workers) if (holder === worker.holder) workers.delete(session);
+      const session = newSession();
+      workers.set(session, worker);
+      return { session };
+    },
+    async claim(session, { limit, lane, item }) {
+      const worker = find(session);
+      const nowMs = clock.nowMs();
+      checkAlive(worker, nowMs);
+      if (item !== undefined) checkNamedClaim({ worker, item, state: await queue.state(item), nowMs });
+      if (lane !== undefined) checkLane(worker, lane);
+      const from = item !== undefined ? { item } : lane !== undefined ? { lane } : undefined;
+      const claims = await queue.claim(worker.holder, limit, from);
+      return claims.map((claim) => ({ ...claim, worker: worker.id }));
+    },
+    async heartbeat(session, claims) {
+      const worker = find(session);
+      workers.set(session, { ...worker, seenAtMs: clock.nowMs() });
+      await checkOwn(worker, claims);
+      return claims.length === 0 ? [] : queue.heartbeat(claims);
+    },
+    async upload(session, upload) {
+      const submission = { worker: find(session), upload };
+      return receive(options, submission, async (admission) => {
+        const receipt = sealReceipt(submission, admission, clock.nowMs());
+        await receipts.add({ envelope: receipt, blobs: [...(admission.records ?? []), receipt] });
+        return receipt;
+      });
+    },
+    async fail(session, claim, reason) {
+      await checkOwn(find(session), [claim]);
+      return queue.fail(claim, reason);
+    },
+    async release(session, claims) {
+      await checkOwn(find(session), claims);
+      await queue.release(claims);
+    },
+  };
+}
+
+interface Submission {
+  worker: RegisteredWorker;
+  upload: Upload;
+}
+
+type Answer = (admission: Admission) => Promise<Sealed<Receipt>>;
+
+async function receive(
+  options: DeskOptions,
+  submission: Submission,
+  answer: Answer,
+): Promise<Sealed<Receipt>> {
+  const { queue, book, clock } = options;
+  const { worker, upload } = submission;
+  const { claim, envelope, content: digest } = upload;
+  const state = await queue.state(claim.item);
+  const standing = checkUpload({ worker, claim, envelope, state, nowMs: clock.nowMs() });
+  if (standing.standing !== "active")
+    return answer({ outcome: standing.standing, signals: [], message: standing.message });
+  const bytes = inlineBytes(upload);
+  if (bytes > INLINE_LIMIT_BYTES) return answer(oversize(bytes));
+  const opened = await openUpload(upload, {
+    worker,
+    attempt: standing.attempt,
+    read: (each) => book.get(each),
+    has: (each) => book.has(each),
+  });
+  const admission = (await options.admit?.({ ...opened, digest, nowMs: clock.nowMs() })) ?? STORED;
+  putUpload(book, upload);
+  await book.flush();
+  const { outcome } = await queue.complete(claim, envelope);
+  if (outcome === "done") return answer(admission);
+  if (outcome === "expired")
+    return answer({ outcome, signals: [], message: "the claim was lost while the upload was on its way" });
+  return answer({ outcome: "duplicate", signals: [], message: "this assignment has its result already" });
+}
+
+const STORED: Admission = { outcome: "stored", signals: [], message: "kept; its freshness was not judged" };
+
+function oversize(bytes: number): Admission {
+  const signal: Receipt["signals"][number] = {
+    name: parseId("inline-bytes"),
+    observed: bytes,
+    acceptBudget: INLINE_LIMIT_BYTES,
+    quarantineBudget: null,
+    outcome: "oversize",
+  };
+  const message = `${bytes} bytes inline, the limit is ${INLINE_LIMIT_BYTES}: put the blobs into the book and upload by reference`;
+  return { outcome: "oversize", signals: [signal], message };
+}
+
+/** What is referred to first, the envelope as the commit mark last, then who vouches for it. */
+function putUpload(book: DeskOptions["book"], { blobs, attestation }: Upload): void {
+  const isEnvelope = ({ kind }: Blob) => kind === RolloutEnvelope.kind;
+  for (const { kind, bytes } of [...blobs.filter((blob) => !isEnvelope(blob)), ...blobs.filter(isEnvelope)])
+    book.put(kind, bytes);
+  book.put(Attestation.kind, attestation);
+}
+
+function sealReceipt({ worker, upload }: Submission, admission: Admission, atMs: number): Sealed<Receipt> {
+  const { outcome, signals, message } = admission;
+  return seal(Receipt, {
+    subject: upload.content,
+    claim: parseId(claimId(upload.claim)),
+    worker: worker.id,
+    outcome,
+    signals,
+    message,
+    atMs,
+  });
+}
