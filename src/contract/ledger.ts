@@ -19,6 +19,7 @@ export const exclusionReason = z.enum([
   "quarantined",
   "replay-required",
   "rejected",
+  "stale",
   "zero-weight",
   "unlabelled",
   "no-propensity",

@@ -45,6 +45,7 @@ export function makeGates(options: {
       );
       const worst = Math.max(0, ...standing.map(({ record }) => SEVERITY.indexOf(record.disposition)));
       const disposition = SEVERITY[worst]!;
+      if (disposition === "rejected") return { open: false, reason: rejectedFor(standing) };
       if (disposition !== "accepted" && disposition !== "normalized")
         return { open: false, reason: disposition };
       const weightBps = Math.min(FULL_WEIGHT_BPS, ...standing.map(({ record }) => record.weightBps));
@@ -57,6 +58,14 @@ export function makeGates(options: {
       );
     },
   };
+}
+
+/** Coming too late is no fault of the rollout, so it is told apart, unless something else is wrong too. */
+function rejectedFor(verdicts: readonly Sealed<Verdict>[]): "stale" | "rejected" {
+  const codes = verdicts
+    .filter(({ record }) => record.disposition === "rejected")
+    .map(({ record }) => record.codes.join());
+  return codes.every((code) => code === "stale-policy-rejected") ? "stale" : "rejected";
 }
 
 /** A task is its id and its digest: a mended task under the old id is not quarantined with it. */

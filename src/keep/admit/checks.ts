@@ -1,0 +1,105 @@
+/** The validator's checks of one artifact, each a pure function: what was observed, what was expected, and the code if
+ *  the two do not fit. Cheap ones look at the records; the expensive ones compare with a second execution. */
+import { canonicalize } from "../../base/canonical-json.ts";
+import type { Digest } from "../../base/digest.ts";
+import { parseId } from "../../base/ids.ts";
+import type { Call } from "../../contract/call.ts";
+import type { Proof } from "../../contract/proof.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
+import type { Verdict } from "../../contract/verdict.ts";
+
+export type VerdictCode = Verdict["codes"][number];
+
+export interface Finding {
+  readonly observation: Verdict["observations"][number];
+  readonly code?: VerdictCode;
+}
+
+/** What a second execution of the same rollout gave. */
+export interface Reexecution {
+  readonly finalState?: Digest;
+  /** The sampling parameters that were in force, as the artifact states them. */
+  readonly sampling: Record<string, unknown>;
+}
+
+/** `present`: the execution proofs whose bytes are at hand. A call log proves itself: it is recomputed elsewhere. */
+export function checkExecutionProof(envelope: RolloutEnvelope, present: ReadonlySet<Digest>): Finding {
+  const isProof = ({ kind, digest }: Proof) =>
+    kind === "call-log" || (kind === "execution" && present.has(digest));
+  const count = envelope.proofs.filter(isProof).length;
+  return finding("execution-proofs", count, "at least 1", count > 0 ? undefined : "execution-proof-missing");
+}
+
+/** Every call lies inside the rollout, and the rollout before its submission. Without call times only the latter. */
+export function checkTimers(
+  { calls }: RolloutContent,
+  { startedAtMs, endedAtMs, callTimes }: RolloutEnvelope,
+  submittedAtMs: number,
+): Finding {
+  const outside = (callTimes ?? []).filter(
+    (call) =>
+      call.durationMs < 0 ||
+      call.startedAtMs < startedAtMs ||
+      call.startedAtMs + call.durationMs > endedAtMs + CLOCK_ROUNDING_MS ||
+      (call.firstByteMs !== undefined && (call.firstByteMs < 0 || call.firstByteMs > call.durationMs)),
+  ).length;
+  const counted = callTimes === undefined || callTimes.length === calls.length;
+  const bad = outside > 0 || !counted || endedAtMs > submittedAtMs;
+  const observed = { timed: callTimes?.length ?? null, outside, endedAtMs };
+  const expected = { calls: calls.length, outside: 0, submittedAtMs };
+  return finding("timers", observed, expected, bad ? "timer-integrity-mismatch" : undefined);
+}
+
+/** Times are whole milliseconds, durations are not. */
+const CLOCK_ROUNDING_MS = 1;
+
+/** No stream claims more tokens of a call than the provider counted. Fewer are honest: some are never shown. */
+export function checkTokens(content: RolloutContent, calls: readonly Call[]): Finding {
+  let over = 0;
+  let counted = 0;
+  for (const stream of content.streams) {
+    if (stream.level === "step") continue;
+    const perCall = new Map<number, number>();
+    for (const { start, end, call } of stream.segments)
+      if (call !== undefined) perCall.set(call, (perCall.get(call) ?? 0) + end - start);
+    for (const [call, tokens] of perCall) {
+      const usage = calls[call]?.usage;
+      if (usage === undefined) continue;
+      counted++;
+      over += Math.max(0, tokens - usage.completionTokens);
+    }
+  }
+  return finding(
+    "tokens",
+    { counted, over },
+    { over: 0 },
+    over > 0 ? "token-accounting-mismatch" : undefined,
+  );
+}
+
+export function checkFinalState(content: RolloutContent, again: Reexecution): Finding {
+  const [observed, expected] = [again.finalState ?? null, content.finalState ?? null];
+  return finding(
+    "final-state",
+    observed,
+    expected,
+    observed === expected ? undefined : "final-state-mismatch",
+  );
+}
+
+export function checkStrategy(content: RolloutContent, again: Reexecution): Finding {
+  const same = canonicalize(again.sampling) === canonicalize(content.sampling);
+  return finding(
+    "sampling",
+    again.sampling,
+    content.sampling,
+    same ? undefined : "execution-strategy-mismatch",
+  );
+}
+
+export function finding(name: string, observed: unknown, expected: unknown, code?: VerdictCode): Finding {
+  return {
+    observation: { name: parseId(name), observed, expected },
+    ...(code === undefined ? {} : { code }),
+  };
+}

@@ -1,0 +1,200 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { refusalOf } from "../../../test/support/refusal-of.ts";
+import { FAMILY, makeRevision, makeRollout, weightsOf } from "../../../test/support/shelf.ts";
+import type { PolicyRevision } from "../../contract/index.ts";
+import { FRESHNESS_PROFILES, type FreshnessBudgets, judgeFreshness } from "./freshness.ts";
+
+/** Revision n of the family, made at 1 000 · n ms. */
+const revision = (n: number, over: Partial<PolicyRevision> = {}) =>
+  makeRevision(`r${n}`, { number: BigInt(n), producedAtMs: 1000 * n, ...over }).record;
+const keyOf = ({ id, digest }: PolicyRevision) => ({ id, digest });
+
+/** A rollout that ended at 5 000 ms, sampled by `sources`, judged against `target`. */
+function judge(options: {
+  target: PolicyRevision;
+  sources: PolicyRevision[];
+  budgets?: FreshnessBudgets;
+  submittedAtMs?: number;
+  known?: PolicyRevision[];
+}) {
+  const { target, sources, budgets = FRESHNESS_PROFILES.default, submittedAtMs = 5000 } = options;
+  const segments = sources.map((source, i) => ({ start: i, end: i + 1, revision: keyOf(source) }));
+  const column = (value: number) => sources.map(() => value);
+  const { content, envelope } = makeRollout(
+    "r",
+    { envelope: { worker: "w", startedAtMs: 1, endedAtMs: 5000 } },
+    {
+      revision: undefined,
+      segments,
+      ids: column(1),
+      logprobs: column(-1),
+      mask: column(1),
+      rewards: column(0),
+    },
+  );
+  const known = options.known ?? sources;
+  return judgeFreshness({
+    content: content.record,
+    envelope: envelope.record,
+    target,
+    revision: (key) => known.find((each) => each.id === key.id),
+    submittedAtMs,
+    budgets,
+  });
+}
+
+const outcome = (options: Parameters<typeof judge>[0]) => judge(options).outcome;
+
+describe("drift", () => {
+  it.each([
+    [0, "accepted-exact"],
+    [1, "accepted-off-policy"],
+    [3, "accepted-off-policy"],
+    [4, "quarantined"],
+    [5, "quarantined"],
+    [6, "discarded"],
+  ])("of %i revisions is %s under the default budgets", (drift, expected) => {
+    expect(outcome({ target: revision(10), sources: [revision(10 - drift)] })).toBe(expected);
+  });
+
+  it("is recorded with both budgets, and the message says why", () => {
+    const { signals, message } = judge({ target: revision(10), sources: [revision(6)] });
+    expect(signals[0]).toEqual({
+      name: "drift",
+      observed: 4,
+      acceptBudget: 3,
+      quarantineBudget: 5,
+      outcome: "quarantined",
+    });
+    expect(message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
+  });
+
+  it("is that of the source furthest off, where a hot swap left several", () => {
+    const judged = judge({ target: revision(10), sources: [revision(10), revision(6), revision(9)] });
+    expect(judged.outcome).toBe("quarantined");
+    expect(judged.signals[0]!.observed).toBe(4);
+    expect(outcome({ target: revision(10), sources: [revision(10), revision(9)] })).toBe(
+      "accepted-off-policy",
+    );
+  });
+
+  it("exact means the same weights, not the same name or number", () => {
+    const swapped = revision(10, { digest: weightsOf("other") });
+    expect(outcome({ target: revision(10), sources: [swapped] })).toBe("accepted-off-policy");
+  });
+});
+
+describe("what is discarded whatever the budgets", () => {
+  const wide = { accept: 1e9, quarantine: 1e9 };
+  const budgets = { drift: wide, policyAgeMs: wide, rolloutAgeMs: wide };
+
+  it("a source revision ahead of the target", () => {
+    expect(outcome({ target: revision(10), sources: [revision(11, { producedAtMs: 1 })], budgets })).toBe(
+      "discarded",
+    );
+  });
+
+  it("a source made after the target", () => {
+    expect(outcome({ target: revision(10), sources: [revision(9, { producedAtMs: 10_001 })], budgets })).toBe(
+      "discarded",
+    );
+    expect(
+      outcome({ target: revision(10), sources: [revision(9, { producedAtMs: 10_001 })], budgets: {} }),
+    ).toBe("discarded");
+  });
+
+  it("a rollout that ended after its submission, even an exact one", () => {
+    const target = revision(10);
+    expect(outcome({ target, sources: [target], budgets, submittedAtMs: 4999 })).toBe("discarded");
+    expect(outcome({ target, sources: [target], budgets: {}, submittedAtMs: 4999 })).toBe("discarded");
+    expect(outcome({ target, sources: [target], budgets, submittedAtMs: 5000 })).toBe("accepted-exact");
+  });
+
+  it("a mismatch that no budget measures: no numbers, no record, no budget", () => {
+    const target = revision(10);
+    const unnumbered = makeRevision("r9", { producedAtMs: 9000 }).record;
+    expect(outcome({ target, sources: [unnumbered] })).toBe("discarded");
+    expect(outcome({ target, sources: [revision(9)], budgets: {} })).toBe("discarded");
+    expect(outcome({ target, sources: [revision(9)], known: [], budgets })).toBe("discarded");
+    const renamed = revision(9, { digest: weightsOf("other") });
+    expect(outcome({ target, sources: [revision(9)], known: [renamed], budgets })).toBe("discarded");
+    // An age budget measures what numbers cannot.
+    expect(outcome({ target, sources: [unnumbered], budgets: { policyAgeMs: wide } })).toBe(
+      "accepted-off-policy",
+    );
+  });
+});
+
+describe("ages", () => {
+  it.each([
+    [30_000, "accepted-exact"],
+    [30_001, "quarantined"],
+    [60_000, "quarantined"],
+    [60_001, "discarded"],
+  ])(
+    "a rollout of %i ms is %s under the psionic profile, and always exact under the default",
+    (age, expected) => {
+      const at = { target: revision(10), sources: [revision(10)], submittedAtMs: 5000 + age };
+      expect(outcome({ ...at, budgets: FRESHNESS_PROFILES.psionic })).toBe(expected);
+      expect(outcome(at)).toBe("accepted-exact");
+    },
+  );
+
+  it("a policy age is measured from target to source", () => {
+    const budgets = { drift: { accept: 9, quarantine: 9 }, policyAgeMs: { accept: 999, quarantine: 1000 } };
+    expect(outcome({ target: revision(10), sources: [revision(9)], budgets })).toBe("quarantined");
+    expect(outcome({ target: revision(10), sources: [revision(8)], budgets })).toBe("discarded");
+  });
+
+  it("a signal without a budget is recorded and judges nothing", () => {
+    const { signals } = judge({ target: revision(10), sources: [revision(10)], submittedAtMs: 1e9 });
+    expect(signals.slice(1)).toMatchObject([
+      { name: "policy-age-ms", observed: 0, acceptBudget: null, outcome: "unknown" },
+      { name: "rollout-age-ms", observed: 999_995_000, acceptBudget: null, outcome: "unknown" },
+    ]);
+  });
+});
+
+it("a rollout without a stream of the family is unknown, not accepted", () => {
+  const target = makeRevision("r1", { family: "other.family" as never, number: 1n }).record;
+  expect(judge({ target, sources: [revision(1)] })).toMatchObject({
+    outcome: "unknown",
+    message: "holds no stream of other.family",
+  });
+  expect(FAMILY).not.toBe("other.family");
+});
+
+it.each([
+  { accept: -1, quarantine: 5 },
+  { accept: 6, quarantine: 5 },
+  { accept: 0, quarantine: Number.POSITIVE_INFINITY },
+  { accept: Number.NaN, quarantine: 5 },
+])("the budget %j is refused", (drift) => {
+  const target = revision(1);
+  expect(refusalOf(() => judge({ target, sources: [target], budgets: { drift } })).code).toBe("bad-budget");
+});
+
+it("a larger budget never gives a harsher outcome", () => {
+  const order = ["accepted-exact", "accepted-off-policy", "quarantined", "discarded"];
+  fc.assert(
+    fc.property(
+      fc.record({
+        drift: fc.nat(12),
+        age: fc.nat(50),
+        accept: fc.nat(12),
+        more: fc.nat(12),
+        wider: fc.nat(12),
+      }),
+      ({ drift, age, accept, more, wider }) => {
+        const at = { target: revision(12), sources: [revision(12 - drift)], submittedAtMs: 5000 + age };
+        const with_ = (extra: number) => {
+          const budget = { accept: accept + extra, quarantine: accept + extra + more };
+          return order.indexOf(outcome({ ...at, budgets: { drift: budget, rolloutAgeMs: budget } }));
+        };
+        expect(with_(wider)).toBeLessThanOrEqual(with_(0));
+      },
+    ),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,183 @@
+/** Whether a rollout is fresh enough to learn from: how far its policy has drifted, how old policy and rollout are.
+ *  In: the artifact, the target revision, the source revisions, budgets, the time. Out: an admission (outcome, signals
+ *  with the observed value and both budgets, message), which a Receipt records. Pure.
+ *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
+import { RollbookError } from "../../base/errors.ts";
+import { parseId } from "../../base/ids.ts";
+import type { PolicyRevision, RevisionKey } from "../../contract/policy-revision.ts";
+import type { Receipt } from "../../contract/receipt.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
+
+/** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
+export interface Budget {
+  readonly accept: number;
+  readonly quarantine: number;
+}
+
+/** A budget that is absent is not applied. */
+export interface FreshnessBudgets {
+  /** Revisions between source and target. */
+  readonly drift?: Budget;
+  /** Between the making of the source revision and of the target. */
+  readonly policyAgeMs?: Budget;
+  /** Between the rollout's end and its submission. */
+  readonly rolloutAgeMs?: Budget;
+}
+
+export const FRESHNESS_PROFILES = {
+  /** Ages are left alone: an agent's rollout may take longer than any age that suits everybody. */
+  default: { drift: { accept: 3, quarantine: 5 } },
+  psionic: {
+    drift: { accept: 3, quarantine: 5 },
+    rolloutAgeMs: { accept: 30_000, quarantine: 60_000 },
+  },
+} as const satisfies Record<string, FreshnessBudgets>;
+
+export interface FreshnessRequest {
+  readonly content: RolloutContent;
+  readonly envelope: RolloutEnvelope;
+  readonly target: PolicyRevision;
+  /** The record of a revision that sampled; undefined where there is none. */
+  readonly revision: (key: RevisionKey) => PolicyRevision | undefined;
+  readonly submittedAtMs: number;
+  readonly budgets: FreshnessBudgets;
+}
+
+export type Freshness = Pick<Receipt, "signals" | "message"> & { readonly outcome: FreshnessOutcome };
+export type FreshnessOutcome =
+  | "accepted-exact"
+  | "accepted-off-policy"
+  | "quarantined"
+  | "discarded"
+  | "unknown";
+type Signal = Receipt["signals"][number];
+
+export function judgeFreshness(request: FreshnessRequest): Freshness {
+  const { content, envelope, target, submittedAtMs, budgets } = request;
+  checkBudgets(budgets);
+  const keys = sourcesOf(content, target.family);
+  if (keys.length === 0)
+    return { outcome: "unknown", signals: [], message: `holds no stream of ${target.family}` };
+  const exact = keys.every((key) => key.digest === target.digest);
+  const sources = keys.filter((key) => key.digest !== target.digest).map((key) => measure(request, key));
+  const within = exact ? "accepted-exact" : "accepted-off-policy";
+  const signals = [
+    // An exact rollout has drifted by nothing; otherwise the source that is furthest off counts.
+    worst(
+      sources.map(({ drift }) => judge("drift", drift, budgets.drift, within)),
+      judge("drift", 0, budgets.drift, within),
+    ),
+    worst(
+      sources.map(({ ageMs }) => judge("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
+      judge("policy-age-ms", 0, budgets.policyAgeMs, within),
+    ),
+    judge("rollout-age-ms", submittedAtMs - envelope.endedAtMs, budgets.rolloutAgeMs, within),
+    ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
+  ];
+  const outcome = RANK.find((rank) => signals.some((signal) => signal.outcome === rank)) ?? within;
+  return { outcome, signals, message: messageOf(outcome, signals) };
+}
+
+const RANK = ["discarded", "quarantined"] as const;
+
+interface Measured {
+  /** Negative: the source is ahead of the target. Null: unknowable. */
+  drift: number | null;
+  ageMs: number | null;
+  /** Whether some budget says how far off is too far. */
+  measured: boolean;
+}
+
+function measure({ target, revision, budgets }: FreshnessRequest, key: RevisionKey): Measured {
+  const source = revision(key);
+  // A record of the same name with other weights is not this revision's record.
+  const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
+  const numbered = known?.number !== undefined && target.number !== undefined;
+  const drift = numbered ? Number(target.number! - known.number!) : null;
+  const ageMs = known === undefined ? null : target.producedAtMs - known.producedAtMs;
+  const measured =
+    (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
+  return { drift, ageMs, measured };
+}
+
+/** What lies in the future is discarded whatever the budget; without a budget or an observation nothing is judged. */
+function judge(
+  name: string,
+  observed: number | null,
+  budget: Budget | undefined,
+  within: FreshnessOutcome,
+): Signal {
+  const outcome =
+    observed === null
+      ? "unknown"
+      : observed < 0
+        ? "discarded"
+        : budget === undefined
+          ? "unknown"
+          : observed <= budget.accept
+            ? within
+            : observed <= budget.quarantine
+              ? "quarantined"
+              : "discarded";
+  const { accept = null, quarantine = null } = budget ?? {};
+  return { name: parseId(name), observed, acceptBudget: accept, quarantineBudget: quarantine, outcome };
+}
+
+/** A policy that differs from the target by nobody knows how much. */
+const UNMEASURED: Signal = {
+  name: parseId("unmeasured-mismatch"),
+  observed: null,
+  acceptBudget: null,
+  quarantineBudget: null,
+  outcome: "discarded",
+};
+
+const SEVERITY: readonly Signal["outcome"][] = [
+  "accepted-exact",
+  "accepted-off-policy",
+  "unknown",
+  "quarantined",
+  "discarded",
+];
+
+/** The harshest signal; among equals the one furthest off. */
+function worst(signals: readonly Signal[], none: Signal): Signal {
+  const severity = ({ outcome }: Signal) => SEVERITY.indexOf(outcome);
+  const size = ({ observed }: Signal) => Math.abs(observed ?? 0);
+  return [...signals].sort((a, b) => severity(b) - severity(a) || size(b) - size(a))[0] ?? none;
+}
+
+function sourcesOf(content: RolloutContent, family: string): RevisionKey[] {
+  const keys = new Map<string, RevisionKey>();
+  for (const stream of content.streams) {
+    if (stream.family !== family) continue;
+    for (const { revision } of stream.level === "token" ? stream.segments : stream.steps)
+      keys.set(revision.id, revision);
+  }
+  return [...keys.values()];
+}
+
+function messageOf(outcome: FreshnessOutcome, signals: readonly Signal[]): string {
+  const causes = signals
+    .filter((signal) => signal.outcome === outcome && RANK.includes(outcome as never))
+    .map(({ name, observed, acceptBudget, quarantineBudget }) => {
+      if (observed === null) return `${name}`;
+      return observed < 0
+        ? `${name} ${observed} lies in the future`
+        : `${name} ${observed} (accepts ${acceptBudget}, quarantines ${quarantineBudget})`;
+    });
+  return [outcome, ...causes].join("; ");
+}
+
+function checkBudgets(budgets: FreshnessBudgets): void {
+  for (const [name, budget] of Object.entries(budgets) as [string, Budget | undefined][]) {
+    if (budget === undefined) continue;
+    const { accept, quarantine } = budget;
+    if (accept >= 0 && accept <= quarantine && Number.isFinite(quarantine)) continue;
+    throw new RollbookError(
+      "bad-budget",
+      { name, accept, quarantine },
+      `the ${name} budget accepts ${accept} and quarantines ${quarantine}: give 0 ≤ accept ≤ quarantine.`,
+    );
+  }
+}

@@ -1,0 +1,182 @@
+/** The validator: one verdict for each content of a bundle.
+ *  In: artifacts, what was accepted before, access to calls and proofs, a way to execute again. Out: sealed verdicts.
+ *  The same bundle in any order gives the same verdicts. Which artifacts get the expensive checks follows from their
+ *  digests and a nonce, so nobody chooses. A check that should have been made and was not is "replay-required", never
+ *  an acceptance. Freshness gives its verdict apart (admission.ts); batches obey the harshest. */
+import { type Digest, digestJson } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import type { Id } from "../../base/ids.ts";
+import type { Call } from "../../contract/call.ts";
+import { type Sealed, seal } from "../../contract/record.ts";
+import { checkProofs, type RolloutContent, type RolloutEnvelope } from "../../contract/rollout.ts";
+import { type Disposition, FULL_WEIGHT_BPS, Verdict } from "../../contract/verdict.ts";
+import {
+  checkExecutionProof,
+  checkFinalState,
+  checkStrategy,
+  checkTimers,
+  checkTokens,
+  type Finding,
+  finding,
+  type Reexecution,
+  type VerdictCode,
+} from "./checks.ts";
+
+export interface Artifact {
+  readonly content: Sealed<RolloutContent>;
+  readonly envelope: Sealed<RolloutEnvelope>;
+}
+
+export interface ValidateOptions {
+  readonly validator: Id;
+  readonly nowMs: number;
+  /** How many of 10 000 artifacts are executed again. */
+  readonly sampleBps: number;
+  /** Kept from workers until they have submitted, so that nobody shapes a rollout to avoid the draw. */
+  readonly nonce: string;
+  /** The weight of a repetition. */
+  readonly duplicateWeightBps?: number;
+  readonly has: (digest: Digest) => Promise<boolean>;
+  readonly calls: (content: RolloutContent) => Promise<readonly Call[]>;
+  /** Executes an artifact again; undefined if that is not possible now. */
+  readonly reexecute?: (artifact: Artifact) => Promise<Reexecution | undefined>;
+  /** Artifacts accepted earlier: what is copied from them is a replay. */
+  readonly earlier?: Iterable<Artifact>;
+}
+
+export const DUPLICATE_WEIGHT_BPS = 5_000;
+
+export async function validateBundle(
+  artifacts: readonly Artifact[],
+  options: ValidateOptions,
+): Promise<Sealed<Verdict>[]> {
+  checkBps("sampleBps", options.sampleBps, FULL_WEIGHT_BPS);
+  checkBps("duplicateWeightBps", options.duplicateWeightBps ?? DUPLICATE_WEIGHT_BPS, FULL_WEIGHT_BPS - 1);
+  const seen = new SeenArtifacts(options.earlier ?? []);
+  const verdicts: Sealed<Verdict>[] = [];
+  for (const artifact of oncePerContent(artifacts)) {
+    const findings = [seen.findReplay(artifact), seen.findDuplicate(artifact)];
+    verdicts.push(await validateOne(artifact, findings, options));
+    seen.add(artifact);
+  }
+  return verdicts;
+}
+
+/** Whether an artifact is among the `bps` of 10 000 that get the expensive checks. */
+export function isSampled(content: Digest, nonce: string, bps: number): boolean {
+  const word = digestJson("rollbook.sampled-check.v1", [content, nonce]).slice(7, 7 + 12);
+  return Number.parseInt(word, 16) % FULL_WEIGHT_BPS < bps;
+}
+
+async function validateOne(
+  artifact: Artifact,
+  known: readonly Finding[],
+  options: ValidateOptions,
+): Promise<Sealed<Verdict>> {
+  const { content, envelope } = artifact;
+  checkProofs(envelope.record, content.record);
+  const sampled = isSampled(content.digest, options.nonce, options.sampleBps);
+  const again = sampled ? await options.reexecute?.(artifact) : undefined;
+  const findings = [
+    checkExecutionProof(envelope.record, await presentProofs(envelope.record, options.has)),
+    checkTimers(content.record, envelope.record, options.nowMs),
+    checkTokens(content.record, await options.calls(content.record)),
+    ...known,
+    finding("executed-again", again !== undefined, sampled),
+    ...(again === undefined
+      ? []
+      : [checkFinalState(content.record, again), checkStrategy(content.record, again)]),
+  ];
+  const codes = findings.flatMap(({ code }) => code ?? []);
+  const disposition = disposeOf(codes, sampled && again === undefined);
+  const normalized = disposition === "normalized";
+  return seal(Verdict, {
+    subject: content.digest,
+    validator: options.validator,
+    disposition,
+    weightBps: weightOf(disposition, options.duplicateWeightBps ?? DUPLICATE_WEIGHT_BPS),
+    codes: normalized ? [...codes, "contribution-normalized"] : codes,
+    observations: findings.map(({ observation }) => observation),
+    atMs: options.nowMs,
+  });
+}
+
+function disposeOf(codes: readonly VerdictCode[], unobserved: boolean): Disposition {
+  if (codes.some((code) => code !== "duplicate-detected")) return "rejected";
+  if (unobserved) return "replay-required";
+  return codes.length > 0 ? "normalized" : "accepted";
+}
+
+function weightOf(disposition: Disposition, duplicateBps: number): number {
+  if (disposition === "rejected") return 0;
+  return disposition === "normalized" ? duplicateBps : FULL_WEIGHT_BPS;
+}
+
+/** What has been seen, by what may stand once only and by what counts less the second time. */
+class SeenArtifacts {
+  readonly #names = new Map<string, Digest>();
+  readonly #proofs = new Map<Digest, Digest>();
+  readonly #choices = new Map<Digest, Digest>();
+
+  constructor(earlier: Iterable<Artifact>) {
+    for (const artifact of earlier) this.add(artifact);
+  }
+
+  add({ content, envelope }: Artifact): void {
+    this.#names.set(content.record.rolloutId, content.digest);
+    for (const { kind, digest } of envelope.record.proofs)
+      if (kind === "execution") this.#proofs.set(digest, content.digest);
+    const choices = choicesOf(content.record);
+    if (!this.#choices.has(choices)) this.#choices.set(choices, content.digest);
+  }
+
+  /** Another artifact's name, or its proof of execution. (The very same content again is the same artifact.) */
+  findReplay({ content, envelope }: Artifact): Finding {
+    const proofs = envelope.record.proofs.filter(({ kind }) => kind === "execution");
+    const others = [
+      this.#names.get(content.record.rolloutId),
+      ...proofs.map(({ digest }) => this.#proofs.get(digest)),
+    ];
+    const original = others.find((digest) => digest !== undefined && digest !== content.digest);
+    const code = original === undefined ? undefined : "replayed-artifact-detected";
+    return finding("replay-of", original ?? null, null, code);
+  }
+
+  /** Another rollout that made the same choices: honest where a policy is deterministic, and yet no new evidence. */
+  findDuplicate({ content }: Artifact): Finding {
+    const first = this.#choices.get(choicesOf(content.record));
+    const code = first === undefined || first === content.digest ? undefined : "duplicate-detected";
+    return finding("duplicate-of", code === undefined ? null : first!, null, code);
+  }
+}
+
+function choicesOf({ environment, task, calls, streams }: RolloutContent): Digest {
+  return digestJson("rollbook.choices.v1", { environment, task, calls, streams });
+}
+
+async function presentProofs({ proofs }: RolloutEnvelope, has: ValidateOptions["has"]): Promise<Set<Digest>> {
+  const present = new Set<Digest>();
+  for (const { kind, digest } of proofs) if (kind === "execution" && (await has(digest))) present.add(digest);
+  return present;
+}
+
+/** Each content once, in the order of ends: it decides who copied whom, and digests settle ties, whatever came first. */
+function oncePerContent(artifacts: readonly Artifact[]): Artifact[] {
+  const key = ({ content, envelope }: Artifact) => `${content.digest} ${envelope.digest}`;
+  const sorted = [...artifacts].sort(
+    (a, b) => a.envelope.record.endedAtMs - b.envelope.record.endedAtMs || (key(a) < key(b) ? -1 : 1),
+  );
+  const first = new Map<Digest, Artifact>();
+  for (const artifact of sorted)
+    if (!first.has(artifact.content.digest)) first.set(artifact.content.digest, artifact);
+  return [...first.values()];
+}
+
+function checkBps(name: string, bps: number, limit: number): void {
+  if (Number.isInteger(bps) && bps >= 0 && bps <= limit) return;
+  throw new RollbookError(
+    "bad-basis-points",
+    { name, bps },
+    `${name} ${bps} is not a whole number in 0 … ${limit}.`,
+  );
+}
