@@ -110,11 +110,7 @@ export class ChunkSource<T extends DataType> {
   /** Memory for `load` into that is used again and again; undefined where it is of no use. */
   buffer(): ValuesOf[T] | undefined {
     const { dtype } = this.metadata;
-    if (dtype === "string") return undefined;
-    return valuesOver(
-      dtype,
-      this.#crc ? checksumMemory(this.#bytes) : new Uint8Array(this.#bytes),
-    ) as ValuesOf[T];
+    return dtype === "string" ? undefined : (valuesOver(dtype, checksumMemory(this.#bytes)) as ValuesOf[T]);
   }
 
   /** Whether parts of this chunk may be read in place: it is uncompressed, must be there, and its checksum, if it
@@ -189,25 +185,21 @@ export class ChunkSource<T extends DataType> {
     return true;
   }
 
-  /** The same in pieces, each checked as soon as it is read: that is nearly twice as fast as first one, then the
-   *  other. */
+  /** The same in pieces, each checked as soon as it is read: faster than first one, then the other. */
   #readPieces(chunk: number, { key, offset, length }: Place, values: ValuesOf[T]): boolean {
     const bytes = bytesOver(values as NumericValues);
     const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
-    const [step, stored] = [this.#store.readsAtOnce! - CRC_BYTES, bytes.length + trailer.length];
-    let done = 0;
-    const next = (): boolean => {
-      const part = bytes.subarray(done, done + step);
-      const last = done + part.length === bytes.length;
-      const parts = last && this.#crc ? [part, trailer] : [part];
-      const size = readInto(this.#store, key, { parts, offset: offset + done }) as number | undefined;
+    const [step, stored] = [this.#store.readsAtOnce!, bytes.length + trailer.length];
+    const read = (part: Uint8Array, at: number): boolean => {
+      const size = readInto(this.#store, key, { parts: [part], offset: offset + at }) as number | undefined;
       if (size !== undefined) this.#checkLength({ chunk, size, length, stored });
-      done += part.length;
       return size !== undefined;
     };
-    if (!next()) return false;
+    // The first bytes read say whether the chunk is there, and how long it is.
+    if (!read(trailer, bytes.length)) return false;
+    let done = 0;
     const fetch = (end: number) => {
-      while (done < end) if (!next()) throw this.#missing(this.#where(chunk));
+      for (; done < end; done += step) read(bytes.subarray(done, done + step), done);
     };
     if (this.#crc) this.#verify(chunk, { bytes, trailer, fetch });
     else fetch(bytes.length);

@@ -1,31 +1,35 @@
-/** The hot loop of CRC-32C as a WebAssembly SIMD module, assembled here by hand (about 300 bytes).
- *  Out: `fold`, which rewrites a message into a far shorter one with the same CRC. Knows no CRC tables.
+/** The hot loops of CRC-32C as a WebAssembly SIMD module, assembled here by hand (about 600 bytes).
+ *  Out: two foldings, each of which rewrites a message into a far shorter one with the same CRC. Knows no CRC tables.
  *
- *  WebAssembly has no carry-less multiply, but a CRC is a remainder modulo P(x), and P divides the sparse
- *  x^(8a) + x^(8b) + x^(8c) + 1 with a, b, c below (found by exhaustive search, checked by a test). So a block of
- *  the message may be dropped once it is xor-ed in `a−b`, `a−c` and `a` bytes later: three loads and three xors
- *  per 16 bytes, no tables, no shifts. The idea is that of "Chorba" (Russell, arXiv:2412.16398). */
+ *  WebAssembly has no carry-less multiply, but a CRC is a remainder modulo P(x), and P divides sparse polynomials such
+ *  as x^(8a) + x^(8b) + x^(8c) + 1 (found by exhaustive search, checked by a test). So a block of the message may be
+ *  dropped once it is xor-ed in `a−b`, `a−c` and `a` bytes later: three loads and three xors per 16 bytes, no tables,
+ *  no shifts. The idea is that of "Chorba" (Russell, arXiv:2412.16398). */
 
-/** P divides x^(8·5424) + x^(8·4146) + x^(8·3859) + 1. A few shorter ones exist; in this one the first exponent is a
- *  multiple of 16 bytes, which keeps a third of the loads aligned. */
-export const SPARSE_MULTIPLE = [5424, 4146, 3859, 0] as const;
+export interface Folding {
+  /** P divides the sum of x^(8·exponent); the last exponent is 0. */
+  readonly exponents: readonly number[];
+  /** Bytes after which a block has no influence any more: the first exponent. */
+  readonly reach: number;
+  /** Bytes per turn of the loop: at most the distance of the first two exponents, so that its blocks are independent. */
+  readonly stride: number;
+}
 
-/** Bytes after which a block has no influence any more: the history that `fold` looks back on. */
-export const REACH = SPARSE_MULTIPLE[0];
-const NEAR = SPARSE_MULTIPLE[0] - SPARSE_MULTIPLE[1];
-const MIDDLE = SPARSE_MULTIPLE[0] - SPARSE_MULTIPLE[2];
+/** For messages much longer than 5 KB. Shorter multiples with four terms exist; in this one the first exponent is a
+ *  multiple of 16, which keeps a third of the loads aligned. */
+export const LONG: Folding = { exponents: [5424, 4146, 3859, 0], reach: 5424, stride: 128 };
+/** For what is left: half as fast, but down to 209 bytes. */
+export const SHORT: Folding = { exponents: [209, 144, 54, 39, 14, 0], reach: 209, stride: 64 };
 
-const LANE = 16;
-const UNROLL = 8;
-/** `fold` works in strides of this many bytes; smaller than NEAR, so the blocks of one stride are independent. */
-export const STRIDE = LANE * UNROLL;
+/** For each block of the source up to `end`: the xor of it and of earlier blocks of the history, where `history` is the
+ *  position that corresponds to `source`, goes to the target. Folding means that the target becomes the history, so
+ *  the two are the same; only the last call has another target. A multiple of the stride. */
+export type Fold = (source: number, end: number, target: number, history: number) => void;
 
 export interface FoldKernel {
   memory: { readonly buffer: ArrayBuffer };
-  /** For each block of the source up to `end`: the xor of it and of three earlier blocks of the history, where
-   *  `history` is the position that corresponds to `source`, goes to the target. Folding means that the target becomes
-   *  the history, so the two are the same; only the last call has another target. A multiple of STRIDE bytes. */
-  fold(source: number, end: number, target: number, history: number): void;
+  foldLong: Fold;
+  foldShort: Fold;
 }
 
 export function instantiateFoldKernel(pages: number): FoldKernel {
@@ -55,31 +59,36 @@ const I32 = 0x7f;
 const V128_LOAD = [0xfd, 0x00];
 const V128_STORE = [0xfd, 0x0b];
 const V128_XOR = [0xfd, 0x51];
+const BLOCK = 16;
 const [SOURCE, SOURCE_END, TARGET, HISTORY] = [0, 1, 2, 3];
 
 function assemble(pages: number): Uint8Array<ArrayBuffer> {
-  const body = [0, ...foldBody(), END];
+  const bodies = [LONG, SHORT].flatMap((folding) => {
+    const body = [0, ...foldBody(folding), END];
+    return [...unsigned(body.length), ...body];
+  });
   return new Uint8Array([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, [1, 0x60, 4, I32, I32, I32, I32, 0]),
-    ...section(3, [1, 0]),
+    ...section(3, [2, 0, 0]),
     ...section(5, [1, 0, ...unsigned(pages)]),
-    ...section(7, [2, ...name("memory"), 2, 0, ...name("fold"), 0, 0]),
-    ...section(10, [1, ...unsigned(body.length), ...body]),
+    ...section(7, [3, ...name("memory"), 2, 0, ...name("foldLong"), 0, 0, ...name("foldShort"), 0, 1]),
+    ...section(10, [2, ...bodies]),
   ]);
 }
 
-/** `history` is moved back by REACH first: load offsets are unsigned. */
-function foldBody(): number[] {
-  const code = [LOCAL_GET, HISTORY, I32_CONST, ...signed(REACH), I32_SUB, LOCAL_SET, HISTORY, LOOP, VOID];
-  for (let lane = 0; lane < STRIDE; lane += LANE) {
-    code.push(LOCAL_GET, TARGET, LOCAL_GET, SOURCE, ...V128_LOAD, 0, ...unsigned(lane));
-    for (const distance of [NEAR, MIDDLE, REACH])
-      code.push(LOCAL_GET, HISTORY, ...V128_LOAD, 0, ...unsigned(lane + REACH - distance), ...V128_XOR);
-    code.push(...V128_STORE, 0, ...unsigned(lane));
+/** `history` is moved back by the reach first: load offsets are unsigned. The distances back from a block are then
+ *  the exponents themselves, forward from there. */
+function foldBody({ exponents, reach, stride }: Folding): number[] {
+  const code = [LOCAL_GET, HISTORY, I32_CONST, ...signed(reach), I32_SUB, LOCAL_SET, HISTORY, LOOP, VOID];
+  for (let block = 0; block < stride; block += BLOCK) {
+    code.push(LOCAL_GET, TARGET, LOCAL_GET, SOURCE, ...V128_LOAD, 0, ...unsigned(block));
+    for (const exponent of exponents.slice(1))
+      code.push(LOCAL_GET, HISTORY, ...V128_LOAD, 0, ...unsigned(block + exponent), ...V128_XOR);
+    code.push(...V128_STORE, 0, ...unsigned(block));
   }
   for (const pointer of [SOURCE, TARGET, HISTORY])
-    code.push(LOCAL_GET, pointer, I32_CONST, ...signed(STRIDE), I32_ADD, LOCAL_SET, pointer);
+    code.push(LOCAL_GET, pointer, I32_CONST, ...signed(stride), I32_ADD, LOCAL_SET, pointer);
   return [...code, LOCAL_GET, SOURCE, LOCAL_GET, SOURCE_END, I32_LT_U, BR_IF, 0, END];
 }
 

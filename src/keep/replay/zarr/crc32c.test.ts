@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checksumMemory, crc32c } from "./crc32c.ts";
-import { REACH, SPARSE_MULTIPLE, STRIDE } from "./crc32c-kernel.ts";
+import { LONG, SHORT } from "./crc32c-kernel.ts";
 
 const POLYNOMIAL = 0x82f63b78;
 
@@ -36,8 +36,19 @@ describe("crc32c", () => {
   });
 
   it("agrees with the definition at every length around the limits of the kernel", () => {
-    const bytes = noise(40_000);
-    const limits = [0, 8, REACH, Math.ceil(1.5 * REACH), 2 * REACH, REACH + 128 * STRIDE, 40_000];
+    const bytes = noise(140_000);
+    const { reach } = LONG;
+    const limits = [
+      0,
+      8,
+      SHORT.reach,
+      4 * SHORT.reach,
+      reach,
+      2 * reach,
+      3 * reach,
+      reach + 65_536,
+      bytes.length,
+    ];
     for (const limit of limits)
       for (let length = Math.max(0, limit - 17); length <= Math.min(bytes.length, limit + 17); length++)
         expect([length, crc32c(bytes.subarray(0, length))]).toEqual([
@@ -65,7 +76,7 @@ describe("crc32c", () => {
       [0, 100_000],
       [0, 50_001],
       [1, 99_999],
-      [13, 13 + 2 * REACH],
+      [13, 13 + 2 * LONG.reach],
       [5, 500],
       [3, 3],
     ] as const)
@@ -91,7 +102,7 @@ describe("crc32c", () => {
     }
   });
 
-  it("rests on a sparse multiple of its polynomial", () => {
+  it("rests on sparse multiples of its polynomial", () => {
     // The remainder of x^(8n) is what n zero bytes make of the register that stands for 1.
     const remainder = (bytes: number) => {
       let register = 0x80000000 | 0;
@@ -99,6 +110,10 @@ describe("crc32c", () => {
         register = register & 1 ? (register >>> 1) ^ POLYNOMIAL : register >>> 1;
       return register;
     };
-    expect(SPARSE_MULTIPLE.reduce<number>((sum, exponent) => sum ^ remainder(exponent), 0)).toBe(0);
+    for (const { exponents, reach, stride } of [LONG, SHORT]) {
+      expect(exponents.reduce((sum, exponent) => sum ^ remainder(exponent), 0)).toBe(0);
+      expect([exponents[0], exponents.at(-1)]).toEqual([reach, 0]);
+      expect(exponents[0]! - exponents[1]!).toBeGreaterThanOrEqual(stride);
+    }
   });
 });

@@ -1,95 +1,137 @@
 /** CRC-32C (Castagnoli), the checksum of Zarr's `crc32c` codec and of shard indexes.
- *  In: bytes. Out: an unsigned 32-bit number. Long inputs are first folded by the kernel, at memory speed; short ones,
- *  and the remainder that folding leaves, go through tables, eight bytes at a time. */
-import { type FoldKernel, instantiateFoldKernel, REACH, STRIDE } from "./crc32c-kernel.ts";
+ *  In: bytes. Out: an unsigned 32-bit number. Long inputs are folded by the kernel, at memory speed, to a few hundred
+ *  bytes with the same CRC; those go through tables, eight bytes at a time. */
+import { type Fold, type Folding, instantiateFoldKernel, LONG, SHORT } from "./crc32c-kernel.ts";
 
 /** `fetch(end)`, if given, is called before the bytes up to `end` are looked at: a caller may read them in just then,
  *  so that they are checked while they are hot in the cache. It must not call `crc32c` itself. */
 export function crc32c(bytes: Uint8Array, fetch: (end: number) => void = ready): number {
-  const own = folders.get(bytes.buffer);
+  const own = workspaces.get(bytes.buffer);
   if (own !== undefined) return own.checksum(bytes, fetch);
-  common ??= new Folder(0);
+  common ??= new Workspace(0);
   return common.checksum(bytes, fetch);
 }
 
 /** Memory from which `crc32c` reads in place; all other memory it has to copy to the kernel first, which takes half as
- *  long as the checksum itself. It costs address space, so it is meant for buffers that are used many times. */
+ *  long as the checksum itself. It begins at a page, where reads from files are fastest. It costs address space, so it
+ *  is meant for buffers that are used many times. */
 export function checksumMemory(bytes: number): Uint8Array {
-  const folder = new Folder(bytes);
-  folders.set(folder.data.buffer, folder);
-  return folder.data;
+  const workspace = new Workspace(bytes);
+  workspaces.set(workspace.data.buffer, workspace);
+  return workspace.data;
 }
 
-/** Below this the remainder of folding (REACH bytes) is not worth it. */
-const FOLD_FROM = Math.ceil(1.5 * REACH);
 const POLYNOMIAL = 0x82f63b78;
+/** Below these lengths folding is not worth its remainder. */
+const LONG_FROM = 2 * LONG.reach;
+const SHORT_FROM = 4 * SHORT.reach;
 
-// The memory of a kernel: [history | piece | remainder | data]. A piece is small enough to stay in the first cache.
-const PIECE_AT = Math.ceil(REACH / STRIDE) * STRIDE;
-const PIECE_BYTES = 128 * STRIDE;
-const REMAINDER_AT = PIECE_AT + PIECE_BYTES;
-const DATA_AT = REMAINDER_AT + Math.ceil(FOLD_FROM / STRIDE) * STRIDE;
+// The memory of a kernel: [history | piece | middle | rest | data]. The middle is what the long folding leaves, with
+// room for the history of the short one, and the rest what that one leaves.
+const PIECE_AT = roundUp(LONG.reach, LONG.stride);
+const PIECE_BYTES = 512 * LONG.stride;
+const MIDDLE_AT = PIECE_AT + PIECE_BYTES + roundUp(SHORT.reach, LONG.stride);
+const REST_AT = MIDDLE_AT + roundUp(LONG_FROM, LONG.stride);
+const DATA_AT = roundUp(REST_AT + SHORT_FROM, 4096);
 const PAGE_BYTES = 65_536;
 
-let common: Folder | undefined;
-const folders = new WeakMap<ArrayBufferLike, Folder>();
+let common: Workspace | undefined;
+const workspaces = new WeakMap<ArrayBufferLike, Workspace>();
 
 function ready(): void {}
 
-class Folder {
+class Workspace {
   readonly data: Uint8Array;
-  readonly #fold: FoldKernel["fold"];
+  readonly #foldLong: Fold;
+  readonly #foldShort: Fold;
   readonly #memory: Uint8Array;
   readonly #words: Int32Array;
 
   constructor(dataBytes: number) {
-    const { memory, fold } = instantiateFoldKernel(Math.ceil((DATA_AT + dataBytes + STRIDE) / PAGE_BYTES));
-    this.#fold = fold;
-    this.#memory = new Uint8Array(memory.buffer);
-    this.#words = new Int32Array(memory.buffer);
+    const kernel = instantiateFoldKernel(Math.ceil((DATA_AT + dataBytes) / PAGE_BYTES));
+    this.#foldLong = kernel.foldLong;
+    this.#foldShort = kernel.foldShort;
+    this.#memory = new Uint8Array(kernel.memory.buffer);
+    this.#words = new Int32Array(kernel.memory.buffer);
     this.data = this.#memory.subarray(DATA_AT, DATA_AT + dataBytes);
   }
 
   checksum(bytes: Uint8Array, fetch: (end: number) => void): number {
-    if (bytes.length >= FOLD_FROM) return ~advance(0, this.#words, this.#shorten(bytes, fetch)) >>> 0;
-    fetch(bytes.length);
-    this.#memory.set(bytes, REMAINDER_AT);
-    return ~advance(-1, this.#words, bytes.length) >>> 0;
+    const words = this.#words;
+    let length = bytes.length;
+    if (length >= LONG_FROM) {
+      length = this.#shortenLong(bytes, fetch);
+    } else {
+      fetch(length);
+      this.#memory.set(bytes, length < SHORT_FROM ? REST_AT : MIDDLE_AT);
+      if (length < SHORT_FROM) return ~advance(-1, words, length) >>> 0;
+      // The initial register, all ones, is the same as a message whose first four bytes are inverted.
+      words[MIDDLE_AT >> 2]! ^= -1;
+    }
+    return ~advance(0, words, this.#shortenMiddle(length)) >>> 0;
   }
 
-  /** Leaves in the remainder a message with the CRC of `bytes`, the initial register folded in. Answers its length:
-   *  REACH … REACH + STRIDE bytes. */
-  #shorten(bytes: Uint8Array, fetch: (end: number) => void): number {
+  /** Leaves in the middle a message with the CRC of `bytes`, the initial register included. Answers its length. */
+  #shortenLong(bytes: Uint8Array, fetch: (end: number) => void): number {
     const memory = this.#memory;
     const inPlace = bytes.buffer === memory.buffer;
-    const folded = Math.floor((bytes.length - REACH) / STRIDE) * STRIDE;
+    const folded = roundDown(bytes.length - LONG.reach, LONG.stride);
     memory.fill(0, 0, PIECE_AT);
     for (let at = 0; at < folded; at += PIECE_BYTES) {
       const size = Math.min(PIECE_BYTES, folded - at);
       fetch(at + size);
       if (!inPlace) memory.set(bytes.subarray(at, at + size), PIECE_AT);
       this.#foldPiece(inPlace ? bytes.byteOffset + at : PIECE_AT, size, at === 0);
-      memory.copyWithin(PIECE_AT - REACH, PIECE_AT + size - REACH, PIECE_AT + size);
+      memory.copyWithin(PIECE_AT - LONG.reach, PIECE_AT + size - LONG.reach, PIECE_AT + size);
     }
-    const left = bytes.length - folded;
     fetch(bytes.length);
-    memory.set(bytes.subarray(folded), REMAINDER_AT);
-    memory.fill(0, PIECE_AT, PIECE_AT + left);
-    const end = REMAINDER_AT + Math.ceil(left / STRIDE) * STRIDE;
-    this.#fold(REMAINDER_AT, end, REMAINDER_AT, PIECE_AT);
-    return left;
+    memory.set(bytes.subarray(folded), MIDDLE_AT);
+    return this.#finish(LONG, {
+      fold: this.#foldLong,
+      history: PIECE_AT,
+      at: MIDDLE_AT,
+      length: bytes.length - folded,
+    });
   }
 
-  /** The first stride depends on nothing before it: there the initial register, all ones, is xor-ed in. */
+  /** The first stride depends on nothing before it: there the initial register is xor-ed in. */
   #foldPiece(source: number, size: number, first: boolean): void {
-    const head = first ? STRIDE : 0;
+    const head = first ? LONG.stride : 0;
     if (first) {
-      this.#fold(source, source + head, PIECE_AT, PIECE_AT);
+      this.#foldLong(source, source + head, PIECE_AT, PIECE_AT);
       this.#words[PIECE_AT >> 2]! ^= -1;
       if (size === head) return;
     }
-    this.#fold(source + head, source + size, PIECE_AT + head, PIECE_AT + head);
+    this.#foldLong(source + head, source + size, PIECE_AT + head, PIECE_AT + head);
   }
+
+  /** Leaves in the rest a message with the CRC of the middle. Answers its length. */
+  #shortenMiddle(length: number): number {
+    const folded = roundDown(length - SHORT.reach, SHORT.stride);
+    this.#memory.fill(0, MIDDLE_AT - SHORT.reach, MIDDLE_AT);
+    this.#foldShort(MIDDLE_AT, MIDDLE_AT + folded, MIDDLE_AT, MIDDLE_AT);
+    this.#memory.copyWithin(REST_AT, MIDDLE_AT + folded, MIDDLE_AT + length);
+    const history = MIDDLE_AT + folded;
+    return this.#finish(SHORT, { fold: this.#foldShort, history, at: REST_AT, length: length - folded });
+  }
+
+  /** The last bytes receive from what came before them, but not from each other: their own history is zero. */
+  #finish(
+    { stride }: Folding,
+    { fold, history, at, length }: { fold: Fold; history: number; at: number; length: number },
+  ): number {
+    this.#memory.fill(0, history, history + length);
+    fold(at, at + roundUp(length, stride), at, history);
+    return length;
+  }
+}
+
+function roundUp(value: number, unit: number): number {
+  return Math.ceil(value / unit) * unit;
+}
+
+function roundDown(value: number, unit: number): number {
+  return Math.floor(value / unit) * unit;
 }
 
 /** TABLES[256·k + b]: the register after byte b and then k zero bytes. */
@@ -104,9 +146,9 @@ for (let i = 256; i < TABLES.length; i++) {
   TABLES[i] = (before >>> 8) ^ TABLES[before & 0xff]!;
 }
 
-/** The register after the first `length` bytes of the remainder, slicing by eight. */
+/** The register after the first `length` bytes of the rest, slicing by eight. */
 function advance(register: number, words: Int32Array, length: number): number {
-  const first = REMAINDER_AT >> 2;
+  const first = REST_AT >> 2;
   const end = first + 2 * (length >> 3);
   for (let i = first; i < end; i += 2) {
     const low = register ^ words[i]!;

@@ -13,10 +13,8 @@ export interface FileStoreOptions {
   fsync?: "each" | "on-commit";
 }
 
-/** A piece that fits the second cache of a core. */
-const AT_ONCE_BYTES = 128 * 1024;
-/** From this size on a transfer is worth a trip to the thread pool. */
-const POOL_FROM_BYTES = 256 * 1024;
+/** Up to this size, which a core holds in its second cache, a transfer is not worth a trip to the thread pool. */
+const AT_ONCE_BYTES = 256 * 1024;
 const MAX_OPEN_FILES = 128;
 const TEMPORARY = ".tmp";
 
@@ -63,7 +61,7 @@ export class FileStore implements Store {
     return this.#guard("read", key, () => {
       let wanted = 0;
       for (const part of parts) wanted += part.length;
-      if (wanted < POOL_FROM_BYTES) {
+      if (wanted <= AT_ONCE_BYTES) {
         const file = this.#keepOpen(key);
         if (file === undefined) return undefined;
         const at = offset < 0 ? Math.max(0, file.size + offset) : offset;
@@ -167,7 +165,7 @@ export class FileStore implements Store {
       fs.closeSync(file.fd);
       checkRead(count, Math.min(wanted, file.size - at));
     };
-    if (wanted < POOL_FROM_BYTES) return finish(readSync(file.fd, parts, at));
+    if (wanted <= AT_ONCE_BYTES) return finish(readSync(file.fd, parts, at));
     return readPooled(file.fd, parts, at).then(finish, (error) => {
       fs.closeSync(file.fd);
       throw error;
@@ -258,7 +256,7 @@ function checkRead(count: number, expected: number): void {
 }
 
 function writeAll(fd: number, bytes: Uint8Array): MaybePromise<void> {
-  if (bytes.length >= POOL_FROM_BYTES) return writePooled(fd, bytes);
+  if (bytes.length > AT_ONCE_BYTES) return writePooled(fd, bytes);
   for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at, bytes.length - at, at);
 }
 
