@@ -73,12 +73,13 @@ export function digestColumn(column: Column): Digest {
 
 /** Index of the first value that is not finite, or -1. Looks at exponents, which is faster than arithmetic. */
 export function firstNonFinite(column: Float32Array | Float64Array): number {
-  const wide = column instanceof Float64Array;
   const words = new Uint32Array(column.buffer, column.byteOffset, column.byteLength >> 2);
-  const exponent = wide ? 0x7ff00000 : 0x7f800000;
-  const carry = wide ? 0x00100000 : 0x00800000;
-  // An exponent of all ones, and no other, carries into the sign bit. Of a double the odd word holds it.
+  // An exponent of all ones, and no other, carries into the sign bit.
   let seen = 0;
-  for (let i = wide ? 1 : 0; i < words.length; i += wide ? 2 : 1) seen |= (words[i]! & exponent) + carry;
+  if (column instanceof Float32Array) {
+    for (let i = 0; i < words.length; i++) seen |= (words[i]! & 0x7f800000) + 0x00800000;
+  } else {
+    for (let i = 1; i < words.length; i += 2) seen |= (words[i]! & 0x7ff00000) + 0x00100000;
+  }
   return seen >= 0 ? -1 : column.findIndex((value) => !Number.isFinite(value));
 }

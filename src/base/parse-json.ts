@@ -1,5 +1,6 @@
 /** A strict JSON reader for text from outside: refuses duplicate keys, deep nesting, lone surrogates and
  *  numbers that overflow, and says where. JSON.parse keeps the last duplicate silently; a record must not. */
+import { isAscii } from "node:buffer";
 import { type Json, MAX_DEPTH } from "./canonical-json.ts";
 import { RollbookError } from "./errors.ts";
 
@@ -23,6 +24,8 @@ export function parseWideJson(text: string, where = "input"): WideJson {
 
 /** The UTF-8 of `bytes`, refusing invalid sequences instead of replacing them. */
 export function decodeUtf8(bytes: Uint8Array, where = "input"): string {
+  // Most records are plain ASCII, which needs no decoder.
+  if (isAscii(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   try {
     return decoder.decode(bytes);
   } catch (cause) {

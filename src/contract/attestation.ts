@@ -94,24 +94,14 @@ export function newKeyPem(): string {
 
 /** Throws a refusal unless the signature is good. Says nothing about trust in the signer. */
 export function checkAttestation(attestation: Attestation): void {
-  const raw = Buffer.from(attestation.signer.slice(KEY_PREFIX.length), "base64url");
-  const key = createPublicKey({
-    key: { kty: "OKP", crv: "Ed25519", x: raw.toString("base64url") },
-    format: "jwk",
-  });
-  const good = verify(
-    null,
-    message(attestation.signer, attestation.subjects),
-    key,
-    Buffer.from(attestation.signature, "base64url"),
+  const { signer, subjects, signature } = attestation;
+  const good = verify(null, message(signer, subjects), keyOf(signer), Buffer.from(signature, "base64url"));
+  if (good) return;
+  throw refuse(
+    "bad-signature",
+    { signer },
+    `the signature by ${signer} does not fit its ${subjects.length} subjects.`,
   );
-  if (!good) {
-    throw refuse(
-      "bad-signature",
-      { signer: attestation.signer },
-      `the signature by ${attestation.signer} does not fit its ${attestation.subjects.length} subjects.`,
-    );
-  }
 }
 
 /** Distinct keys per subject: ten signatures by one signer are one signer. */
@@ -129,6 +119,20 @@ export function signersOf(attestations: Iterable<Attestation>): Map<Digest, Set<
 
 function message(signer: PublicKey, subjects: readonly Digest[]): Buffer {
   return Buffer.from(`${Attestation.kind}\0${canonicalize({ signer, subjects })}`);
+}
+
+/** Making a key object costs a fifth of a verification, and a book has few signers. */
+const keys = new Map<PublicKey, KeyObject>();
+const KEPT_KEYS = 64;
+
+function keyOf(signer: PublicKey): KeyObject {
+  const known = keys.get(signer);
+  if (known !== undefined) return known;
+  const x = signer.slice(KEY_PREFIX.length);
+  const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  if (keys.size >= KEPT_KEYS) keys.clear();
+  keys.set(signer, key);
+  return key;
 }
 
 function nameKey(key: KeyObject): PublicKey {

@@ -33,6 +33,11 @@ export class BlobFacts {
     return this.#slots.has(digest);
   }
 
+  kindOf(digest: Digest): string | undefined {
+    const slot = this.#slots.get(digest);
+    return slot === undefined ? undefined : this.#kinds[this.#kind[slot]!];
+  }
+
   get(digest: Digest): BlobFact | undefined {
     const slot = this.#slots.get(digest);
     if (slot === undefined) return undefined;

@@ -12,7 +12,11 @@ import {
 } from "../../contract/attestation.ts";
 import { digestCallLog, MESSAGE_KIND } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
-import { type PolicyRevision, PolicyRevision as PolicyRevisionType } from "../../contract/policy-revision.ts";
+import {
+  type PolicyRevision,
+  PolicyRevision as PolicyRevisionType,
+  type RevisionKey,
+} from "../../contract/policy-revision.ts";
 import { commitTo } from "../../contract/proof.ts";
 import { openRecord, parseCanonical, type RecordType } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
@@ -25,7 +29,7 @@ import {
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type Stream, type TokenStream } from "../../contract/stream.ts";
 import type { Location } from "../../store/blob-store.ts";
-import { BlobFacts } from "./blob-facts.ts";
+import { type BlobFact, BlobFacts } from "./blob-facts.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 
 const MASK_KIND = columnTag("u8");
@@ -55,7 +59,8 @@ interface Maskless {
 }
 
 interface Named {
-  record: string;
+  /** Its own id, once it has been read and if it has one. */
+  name: string | undefined;
   kind: string;
   digest: Digest;
   where: string | Location;
@@ -95,7 +100,7 @@ export class Verifier {
     if (kind === MASK_KIND) this.#keepMask(digest, bytes);
     const type = recordType(kind);
     if (type === undefined && kind !== MESSAGE_KIND) return;
-    const named: Named = { record: digest, kind, digest, where };
+    const named: Named = { name: undefined, kind, digest, where };
     this.#guard(named, () =>
       type === undefined ? parseCanonical(bytes, digest) : this.#acceptRecord(type, bytes, named),
     );
@@ -125,7 +130,8 @@ export class Verifier {
 
   #acceptRecord(type: RecordType, bytes: Uint8Array, named: Named): void {
     const record = openRecord(type, bytes, named.digest);
-    named.record = nameOf(record, type.kind, named.digest);
+    const { rolloutId, id } = record as { rolloutId?: string; id?: string };
+    named.name = rolloutId ?? id;
     for (const reference of type.references(record)) this.#resolve(reference, named, false);
     this.#acceptKnown(type.kind, record, named);
   }
@@ -154,8 +160,8 @@ export class Verifier {
   }
 
   #acceptTokens(stream: TokenStream, field: string, named: Named): void {
-    const needs = Object.values(stream.columns).map((column) => column?.digest);
-    this.#whenSeen(needs, named, () => this.#checkColumns(stream, field));
+    if (!this.#checkColumns(stream, field))
+      this.#last.push(() => this.#guard(named, () => this.#checkColumns(stream, field)));
     const covered =
       stream.segments.length === 1 && stream.segments[0]!.end - stream.segments[0]!.start === stream.length;
     if (covered) return;
@@ -218,36 +224,23 @@ export class Verifier {
       this.#nameRevision(`${revision.family} ${revision.parent.id}`, revision.parent.digest, named);
   }
 
-  #checkColumns(stream: TokenStream, field: string): void {
+  /** False if a column has not been seen yet, so that the check has to be made again at the end. */
+  #checkColumns(stream: TokenStream, field: string): boolean {
+    let complete = true;
     for (const [name, column] of Object.entries(stream.columns)) {
-      const fact = column === undefined ? undefined : this.#facts.get(column.digest);
-      if (column === undefined || fact === undefined) continue;
-      if (fact.length !== column.length)
-        throw new RollbookError(
-          "length-mismatch",
-          {},
-          `${field}.${name} has ${fact.length} values, the record says ${column.length}`,
-        );
-      if (!fact.finite)
-        throw new RollbookError(
-          "non-finite-number",
-          {},
-          `${field}.${name} holds a number that is not finite`,
-        );
-      if (name === "mask" && fact.ones !== stream.samples) {
-        throw new RollbookError(
-          "bad-mask",
-          {},
-          fact.ones < 0
-            ? `${field}.mask holds values other than 0 and 1`
-            : `${field}.mask marks ${fact.ones} samples, the record says ${stream.samples}`,
-        );
-      }
+      if (column === undefined) continue;
+      const fact = this.#facts.get(column.digest);
+      if (fact === undefined) complete = false;
+      else checkColumn(fact, { name, field, length: column.length, samples: stream.samples });
     }
+    return complete;
   }
 
   #nameRevisions(stream: Stream, named: Named): void {
+    let before: RevisionKey | undefined;
     for (const { revision } of stream.level === "token" ? stream.segments : stream.steps) {
+      if (revision.id === before?.id && revision.digest === before.digest) continue;
+      before = revision;
       this.#nameRevision(`${stream.family} ${revision.id}`, revision.digest, named);
     }
   }
@@ -269,8 +262,8 @@ export class Verifier {
   }
 
   #resolve(reference: Reference, from: Named, final: boolean): void {
-    const fact = this.#facts.get(reference.digest);
-    if (fact === undefined) {
+    const kind = this.#facts.kindOf(reference.digest);
+    if (kind === undefined) {
       if (!final) this.#waiting.push({ reference, from });
       else if (reference.external === true) this.#external++;
       else if (!this.#whole && from.kind === AttestationType.kind) return;
@@ -287,13 +280,13 @@ export class Verifier {
       }
       return;
     }
-    if (reference.kind === "" || fact.kind === reference.kind) return;
+    if (reference.kind === "" || kind === reference.kind) return;
     this.#problem(
       from,
       new RollbookError(
         "unknown-schema",
         {},
-        `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${fact.kind}`,
+        `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`,
       ),
     );
   }
@@ -316,7 +309,7 @@ export class Verifier {
     const code = error instanceof RollbookError ? error.code : "unexpected";
     this.problems.push({
       code,
-      record: from.record,
+      record: nameOf(from),
       kind: from.kind,
       digest: from.digest,
       where: placeOf(from.where),
@@ -340,6 +333,22 @@ export class Verifier {
   }
 }
 
+function checkColumn(
+  fact: BlobFact,
+  at: { name: string; field: string; length: number; samples: number },
+): void {
+  const bad = (code: string, what: string) => new RollbookError(code, {}, `${at.field}.${at.name} ${what}`);
+  if (fact.length !== at.length)
+    throw bad("length-mismatch", `has ${fact.length} values, the record says ${at.length}`);
+  if (!fact.finite) throw bad("non-finite-number", "holds a number that is not finite");
+  if (at.name !== "mask" || fact.ones === at.samples) return;
+  const what =
+    fact.ones < 0
+      ? "holds values other than 0 and 1"
+      : `marks ${fact.ones} samples, the record says ${at.samples}`;
+  throw bad("bad-mask", what);
+}
+
 export function placeOf(where: string | Location): string {
   return typeof where === "string" ? where : `${where.file} at ${where.offset}`;
 }
@@ -353,8 +362,6 @@ function conflict(revision: string, known: Digest, found: Digest): RollbookError
 }
 
 /** What people call a record: its own id where it has one. */
-function nameOf(record: unknown, kind: string, digest: Digest): string {
-  const { rolloutId, id } = record as { rolloutId?: string; id?: string };
-  const short = kind.replace(/^rollbook\.|\.v\d+$/g, "");
-  return `${short} ${rolloutId ?? id ?? digest.slice(7, 19)}`;
+function nameOf({ name, kind, digest }: Named): string {
+  return name === undefined ? digest : `${kind.replace(/^rollbook\.|\.v\d+$/g, "")} ${name}`;
 }
