@@ -1,0 +1,41 @@
+/** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
+ *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import type { Ending, FailureOwner } from "../../contract/index.ts";
+
+const OWNERS: readonly FailureOwner[] = ["agent", "task", "provider", "sandbox", "infrastructure"];
+type Limit = Extract<Ending, { kind: "truncated" }>["limit"];
+const LIMITS: readonly Limit[] = ["turns", "tokens", "time", "budget"];
+const MAX_MESSAGE = 4096;
+
+/** Thrown by an agent that knows whose fault it is: `throw failedBy("provider", "the model is gone")`. */
+export function failedBy(owner: FailureOwner, message: string, options?: ErrorOptions): RollbookError {
+  return new RollbookError(`failed-${owner}`, { owner }, message, options);
+}
+
+/** Thrown by an agent that ran into a limit: the rollout is truncated, which is no failure. */
+export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`): RollbookError {
+  return new RollbookError(`limit-${limit}`, { limit }, message);
+}
+
+/** The first error in the chain of causes that names an owner or a limit decides. */
+export function endingOfError(error: unknown): Ending {
+  for (let each: unknown = error; each instanceof Error; each = each.cause) {
+    const ending = each instanceof RollbookError ? endingOfCode(each.code, reasonOf(error)) : undefined;
+    if (ending !== undefined) return ending;
+  }
+  return failure("agent", reasonOf(error));
+}
+
+export function failure(owner: FailureOwner, message: string): Ending {
+  return { kind: "failed", owner, message: message.toWellFormed().slice(0, MAX_MESSAGE).toWellFormed() };
+}
+
+function endingOfCode(code: string, message: string): Ending | undefined {
+  const owner = OWNERS.find((each) => code === `failed-${each}`);
+  if (owner !== undefined) return failure(owner, message);
+  const limit = LIMITS.find((each) => code === `limit-${each}`);
+  if (limit !== undefined) return { kind: "truncated", limit };
+  // The engines of this package raise only when they broke themselves; a program's failure is data.
+  return code.startsWith("sandbox-") ? failure("sandbox", message) : undefined;
+}

@@ -1,0 +1,40 @@
+export {
+  type Agent,
+  defineRollout,
+  functionAgent,
+  type Payload,
+  type Reward,
+  type RolloutContext,
+  type RolloutDefinition,
+  type RolloutFunction,
+  type RolloutLimits,
+  type RolloutOutput,
+} from "./agent.ts";
+export { type Execution, type ExecutorOptions, executeRollout, type RolloutJob } from "./executor.ts";
+export { cutBy, failedBy } from "./failure.ts";
+export { type Launch, type LaunchOptions, launch, type RolloutFuture } from "./launcher.ts";
+export { loadAgent } from "./load-agent.ts";
+export { type LaunchSettings, launchId, type Overrides } from "./plan.ts";
+export { programAgent, serverAgent } from "./program.ts";
+export type { Progress } from "./progress.ts";
+export { bookRecorder, type Closing, type Opening, type Recorder, type Recording } from "./recorder.ts";
+export { type Rescored, rescore } from "./rescore.ts";
+export type { DeadResult, RolloutResult, SealedResult } from "./result.ts";
+export {
+  compositeReward,
+  costTerm,
+  latencyTerm,
+  type RewardFunction,
+  type RewardInput,
+  type RewardTerm,
+  retriesTerm,
+  rewardOf,
+  type Scorer,
+  terminalFailureTerm,
+  timeoutTerm,
+  type Usage,
+  verificationTerm,
+} from "./reward.ts";
+export type { RolloutConfig } from "./rollout-config.ts";
+export { openSealedIndex, type SealedIndex } from "./sealed-index.ts";
+export { ATTEMPTS, type Attempts, startWorker, type Worker, type WorkerOptions } from "./worker.ts";

@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { collect, launchWorld } from "../../../test/support/launch-world.ts";
+import { digestJson, parseId, rngFrom, systemClock } from "../../base/index.ts";
+import { makeSealer } from "../../store/sealer.ts";
+import { functionAgent, type RolloutFunction } from "./agent.ts";
+import { failedBy } from "./failure.ts";
+import { bookRecorder } from "./recorder.ts";
+import { openSealedIndex } from "./sealed-index.ts";
+import { startWorker } from "./worker.ts";
+
+const rows = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ prompt: `p${i}`, metadata: { i } }));
+const echo: RolloutFunction = ({ i }) => i as number;
+
+describe("launch", () => {
+  it("runs tasks × samples in groups, each once, with seeds of their own", async () => {
+    const { start } = await launchWorld();
+    const results = await collect(start(rows(3), (_, { seed }) => Number(seed % 1000n), { samples: 4 }));
+    expect(results.length).toBe(12);
+    expect(new Set(results.map(({ rolloutId }) => rolloutId)).size).toBe(12);
+    expect(new Set(results.map(({ group }) => group)).size).toBe(3);
+    expect(new Set(results.map((each) => (each.state === "sealed" ? each.reward : -1))).size).toBeGreaterThan(
+      6,
+    );
+  });
+
+  it("yields in completion order", async () => {
+    const { start } = await launchWorld();
+    const slowFirst: RolloutFunction = async ({ i }) => sleep(i === 0 ? 400 : 0, 1);
+    const results = await collect(start(rows(3), slowFirst));
+    expect(results.at(-1)?.row).toBe(0);
+  });
+
+  it("makes two assignments of a row that stands twice, and the same ids every time", async () => {
+    const twice = [...rows(1), ...rows(1)];
+    const [first, second] = [await launchWorld(), await launchWorld()];
+    const ids = async ({ start }: typeof first) =>
+      (await collect(start(twice, echo))).map(({ rolloutId }) => rolloutId).sort();
+    const known = await ids(first);
+    expect(new Set(known).size).toBe(2);
+    expect(await ids(second)).toEqual(known);
+  });
+
+  it("runs only what is missing when launched again, and yields the rest as earlier", async () => {
+    const { start } = await launchWorld();
+    let runs = 0;
+    const count: RolloutFunction = () => ++runs;
+    await collect(start(rows(4), count));
+    const again = await collect(start(rows(6), count));
+    expect(runs).toBe(6);
+    expect(again.filter((each) => each.state === "sealed" && each.earlier).length).toBe(4);
+  });
+
+  it("retries by owner: providers get three attempts, agents one", async () => {
+    const { start } = await launchWorld();
+    const attempts: Record<number, number> = {};
+    const results = await collect(
+      start(rows(3), ({ i }, { attempt }) => {
+        attempts[i as number] = attempt;
+        if (i === 0 && attempt < 3) throw failedBy("provider", "503");
+        if (i === 1) throw failedBy("provider", "down for good");
+        if (i === 2) throw new Error("my own fault");
+        return 1;
+      }),
+    );
+    expect(attempts).toEqual({ 0: 3, 1: 3, 2: 1 });
+    const endings = results
+      .sort((a, b) => a.row - b.row)
+      .map((each) => each.state === "sealed" && each.ending);
+    expect(endings).toMatchObject([{ kind: "terminal" }, { owner: "provider" }, { owner: "agent" }]);
+  });
+
+  it("applies overrides to the rows they are for", async () => {
+    const { start } = await launchWorld();
+    const results = await collect(
+      start(rows(2), (_, { rolloutConfig }) => Number(rolloutConfig.difficulty), {
+        extra: { difficulty: 1 },
+        override: (_row, index) => (index === 1 ? { config: { difficulty: 7 } } : undefined),
+      }),
+    );
+    const rewards = results
+      .sort((a, b) => a.row - b.row)
+      .map((each) => each.state === "sealed" && each.reward);
+    expect(rewards).toEqual([1, 7]);
+  });
+
+  it("leaves nothing behind when its iteration is left: agents stopped, claims given back, attempts uncounted", async () => {
+    const { start, queue } = await launchWorld();
+    let running = 0;
+    const launched = start(rows(20), async ({ i }, { signal }) => {
+      if (i === 0) return 1;
+      running++;
+      await sleep(60_000, undefined, { signal }).finally(() => running--);
+      return 1;
+    });
+    for await (const _ of launched) break;
+    expect(running).toBe(0);
+    expect(await queue.counts()).toMatchObject({ claimed: 0, dead: 0, done: 1, waiting: 19 });
+    expect(await queue.state((await launched.futures())[1]!.id)).toMatchObject({
+      state: "waiting",
+      attempt: 0,
+    });
+  });
+
+  it("ends at its deadline with what there is; futures of the rest say so", async () => {
+    const { start } = await launchWorld();
+    const launched = start(rows(3), async ({ i }, { signal }) => sleep(i === 0 ? 0 : 60_000, 1, { signal }), {
+      deadlineMs: 600,
+    });
+    const futures = await launched.futures();
+    expect(await futures[0]!.result()).toMatchObject({ state: "sealed", reward: 1 });
+    await expect(futures[1]!.result(10)).rejects.toMatchObject({ code: "not-yet" });
+    expect((await collect(launched)).length).toBe(1);
+    await expect(futures[1]!.result()).rejects.toMatchObject({ code: "cancelled" });
+  });
+
+  it("cancels one future and no other", async () => {
+    const { start } = await launchWorld();
+    const launched = start(rows(2), async ({ i }, { signal }) => sleep(i === 0 ? 60_000 : 50, 1, { signal }));
+    const [first, second] = await launched.futures();
+    await sleep(100);
+    first!.cancel();
+    expect(await first!.result()).toMatchObject({ state: "dead", reason: "cancelled" });
+    expect(await second!.result()).toMatchObject({ state: "sealed" });
+    await launched.cancel();
+  });
+
+  it("holds its rate", async () => {
+    const { start } = await launchWorld();
+    const startMs = Date.now();
+    await collect(start(rows(6), echo, { rate: 4 }));
+    expect(Date.now() - startMs).toBeGreaterThan(350);
+  });
+
+  it("reports an artifact sealed by a worker that died before saying so, and does not run it again", async () => {
+    const { start, book, queue } = await launchWorld();
+    let runs = 0;
+    // The queue forgets everything, as if no one had completed anything; the book remembers.
+    const count: RolloutFunction = () => ++runs;
+    const first = await collect(start(rows(2), count));
+    const { openSqliteQueue } = await import("../queue/sqlite-queue.ts");
+    const empty = openSqliteQueue(":memory:", { clock: systemClock });
+    const second = await collect(start(rows(2), count, { queue: empty } as never));
+    await empty.close();
+    expect(runs).toBe(2);
+    const contents = (list: typeof first) =>
+      list.map((each) => each.state === "sealed" && each.content).sort();
+    expect(contents(second)).toEqual(contents(first));
+    expect(await queue.counts()).toMatchObject({ done: 2 });
+    expect(book.recovered).toEqual([]);
+  });
+
+  it("takes results of other workers as its own, and a worker with another agent takes none", async () => {
+    const { start, book, queue } = await launchWorld();
+    const launched = start(rows(4), echo, { concurrency: 0 });
+    await launched.futures();
+    const sealed = await openSealedIndex(book.root);
+    const helper = (agent: string) =>
+      startWorker({
+        ...{ queue, book, sealed, clock: systemClock, rng: rngFrom(2n), concurrency: 2 },
+        name: parseId("worker-2"),
+        agent: functionAgent(echo, { name: "agent.ts", digest: digestJson("test.agent.v1", agent) }),
+        recorder: bookRecorder(makeSealer(book)),
+        signal: new AbortController().signal,
+        idleMs: 100,
+      });
+    await helper("another").ended;
+    expect(await queue.counts()).toMatchObject({ waiting: 4, done: 0 });
+    await helper("agent").ended;
+    await sealed.close();
+    const results = await collect(launched);
+    expect(results.map((each) => each.state === "sealed" && each.worker)).toEqual(Array(4).fill("worker-2"));
+  });
+
+  it("refuses a key in its configuration, which would reach the disk", async () => {
+    const { start } = await launchWorld();
+    await expect(collect(start(rows(1), echo, { extra: { api_key: "sk-secret" } }))).rejects.toMatchObject({
+      code: "key-on-disk",
+    });
+  });
+});

@@ -1,0 +1,112 @@
+/** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
+ *  that report their choices themselves, and a gateway, which records model calls as they pass.
+ *  In: what the rollout is for; later how it ended. Out: a sealed, signed, durable artifact, named by its envelope. */
+import { canonicalize, type Json } from "../../base/canonical-json.ts";
+import { type Digest, digestBytes } from "../../base/digest.ts";
+import { type Id, parseId } from "../../base/ids.ts";
+import {
+  type Ending,
+  type RolloutDraft,
+  type SealedBlob,
+  type Step,
+  sealRollout,
+} from "../../contract/index.ts";
+import type { Sealer } from "../../store/sealer.ts";
+import type { Score } from "./output.ts";
+import { totalOf } from "./output.ts";
+import type { Usage } from "./reward.ts";
+
+export const FINAL_STATE_KIND = "rollbook.final-state.v1";
+/** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
+export const AGENT_FAMILY = parseId("agent");
+
+export interface Opening
+  extends Pick<
+    RolloutDraft,
+    "environment" | "task" | "assignment" | "group" | "seed" | "dataSource" | "sampling"
+  > {
+  readonly rolloutId: Id;
+  readonly agent: { readonly name: string; readonly digest: Digest };
+  readonly worker: Id;
+  readonly attempt: number;
+  readonly claim?: Id;
+  readonly startedAtMs: number;
+  readonly maxTurns?: number;
+  readonly budgetUsd?: number;
+}
+
+export interface Closing extends Pick<RolloutDraft, "streams" | "calls"> {
+  readonly ending: Ending;
+  readonly scores: readonly Score[];
+  readonly finalState?: Json;
+  readonly endedAtMs: number;
+}
+
+export interface Recording {
+  /** Where model calls of this rollout go, and the key that names it. */
+  readonly baseUrl?: string;
+  readonly apiKey?: string;
+  /** What was recorded so far. */
+  usage(): Promise<Usage>;
+  /** The digest of the envelope, when it is durable. */
+  close(closing: Closing): Promise<Digest>;
+  /** Nothing is sealed: the rollout was cancelled, or will be tried again. */
+  abandon(): Promise<void>;
+}
+
+export interface Recorder {
+  open(opening: Opening): Promise<Recording>;
+}
+
+/** Seals what the agent reports; knows of no model calls but those in its report. */
+export function bookRecorder(sealer: Sealer): Recorder {
+  return {
+    async open(opening) {
+      return {
+        usage: async () => ({ calls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 }),
+        async close(closing) {
+          const state = closing.finalState === undefined ? undefined : stateBlob(closing.finalState);
+          const { envelope, blobs } = sealRollout(draftOf(opening, closing, state?.digest));
+          await sealer.add({ envelope, blobs: state === undefined ? blobs : [state, ...blobs] });
+          return envelope.digest;
+        },
+        async abandon() {},
+      };
+    },
+  };
+}
+
+export function stateBlob(state: Json): SealedBlob {
+  const bytes = Buffer.from(canonicalize(state));
+  return { kind: FINAL_STATE_KIND, digest: digestBytes(FINAL_STATE_KIND, bytes), bytes };
+}
+
+function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefined): RolloutDraft {
+  const { rolloutId, environment, task, assignment, group, seed, dataSource, sampling } = opening;
+  const { worker, attempt, claim, startedAtMs } = opening;
+  return {
+    ...{ rolloutId, environment, task, assignment, group, seed, dataSource, sampling },
+    calls: closing.calls,
+    streams: closing.streams.length > 0 ? closing.streams : [agentStream(opening, totalOf(closing.scores))],
+    scores: closing.scores.map((score) => ({ ...score })),
+    ending: closing.ending,
+    ...(finalState === undefined ? {} : { finalState }),
+    envelope: {
+      ...{ worker, attempt, startedAtMs },
+      ...(claim === undefined ? {} : { claim }),
+      endedAtMs: Math.max(startedAtMs, closing.endedAtMs),
+    },
+  };
+}
+
+function agentStream({ agent }: Opening, reward: number | null): RolloutDraft["streams"][number] {
+  const step: Step = {
+    revision: { id: parseId(`agent-${agent.digest.slice(7, 19)}`), digest: agent.digest },
+    turn: 0,
+    candidates: [{ id: agent.name.slice(0, 512), selectable: true, reasons: [], probability: 1 }],
+    chosen: 0,
+    reward,
+    reason: "the agent as it is",
+  };
+  return { level: "step", family: AGENT_FAMILY, steps: [step] };
+}
