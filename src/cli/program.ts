@@ -11,6 +11,7 @@ import { addGateway } from "./commands/gateway.ts";
 import { addGc } from "./commands/gc.ts";
 import { addInit } from "./commands/init.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addReplay } from "./commands/replay.ts";
 import { addSchema } from "./commands/schema.ts";
 import { addVerify } from "./commands/verify.ts";
 import { type Io, processIo } from "./io.ts";
@@ -37,6 +38,7 @@ export function buildProgram(io: Io = processIo()): Command {
   addGateway(program, io);
   addArtifact(program, io);
   addBatch(program, io);
+  addReplay(program, io);
   addVerify(program, io);
   addSchema(program, io);
   addCatalog(program, io);

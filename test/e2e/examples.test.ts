@@ -41,7 +41,7 @@ describe("the examples of the help texts", () => {
     expect(examples.length).toBeGreaterThan(20);
     const failed = examples.map((line) => ({ line, ...bash(line) })).filter(({ status }) => status !== 0);
     expect(failed.map(({ line, stderr }) => `${line}: ${stderr}`)).toEqual([]);
-  });
+  }, 180_000);
 
   it("survive a reader that goes away", () => {
     expect(bash("rollbook artifact ls | head -1").status).toBe(0);

@@ -1,5 +1,8 @@
 /** `rollbook gc`: removes what nothing refers to. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
+import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
 import { collectGarbage } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { addCommand } from "../command.ts";
@@ -11,7 +14,8 @@ export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
     summary: "remove blobs that nothing refers to",
     description: `Remove blobs that nothing refers to, and fold copies of one blob into one. Safe while others write to the
-book; a damaged book is left alone. Rollouts, revisions, batches and everything they rest on stay.`,
+book; a damaged book is left alone. Rollouts, revisions, batches and everything they rest on stay. In the replay
+stores below replay/ of the book, segments that a dead writer left are removed.`,
     examples: ["rollbook gc --dry-run", "rollbook gc"],
   })
     .option("--dry-run", "only say what would go")
@@ -20,10 +24,25 @@ book; a damaged book is left alone. Rollouts, revisions, batches and everything 
       requireBook(root);
       const dryRun = flags.dryRun === true;
       const report = await collectGarbage(root, { guide: RECORD_GUIDE, clock: io.clock, dryRun });
-      if (flags.json) io.out(jsonLine(report));
+      const orphans = await collectReplay(root, dryRun);
+      if (flags.json) io.out(jsonLine({ ...report, orphans }));
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
+        if (orphans.length > 0)
+          io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
       }
     });
+}
+
+/** The orphans of all replay stores of the book, by path. */
+async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
+  const folder = join(root, "replay");
+  const stores = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  const orphans: string[] = [];
+  for (const store of stores.filter(isReplayStore)) {
+    const found = dryRun ? listOrphans(store) : await collectOrphans(store);
+    orphans.push(...found.map((path) => join(store, path)));
+  }
+  return orphans;
 }

@@ -6,6 +6,7 @@ import { openBook } from "../../store/index.ts";
 import { batchScene, orderScene } from "./batch-scene.ts";
 import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
 import { laterScene } from "./later-scene.ts";
+import { replayScene } from "./replay-scene.ts";
 import type { Scene, SceneResult, Stage } from "./stage.ts";
 import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
 import { makeWorld } from "./world.ts";
@@ -16,6 +17,7 @@ const SCENES: readonly Scene[] = [
   laterScene,
   batchScene,
   orderScene,
+  replayScene,
   verifyScene,
   tamperScene,
   refusalScene,

@@ -11,7 +11,7 @@ export {
   statesOf,
   supervision,
 } from "./minibatches.ts";
-export { collectOrphans, listOrphans } from "./orphans.ts";
+export { collectOrphans, isReplayStore, listOrphans } from "./orphans.ts";
 export { type Block, openReplay, ReplayStore } from "./replay-store.ts";
 export { DEFAULT_RETURNS, type ReturnSemantics, type Returns } from "./return-semantics.ts";
 export {

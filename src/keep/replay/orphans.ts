@@ -39,11 +39,16 @@ export function listOrphans(root: string): string[] {
     .sort();
 }
 
-/** A store, or the beginning of one: nothing is removed from any other directory. */
-function requireStore(root: string): void {
+/** A store, or the beginning of one that died before its first commit. */
+export function isReplayStore(root: string): boolean {
   const path = join(root, ROOT_FILE);
   const begun = existsSync(path) && Buffer.compare(readFileSync(path), segmentedRoot(0)) === 0;
-  if (begun || hasManifest(root)) return;
+  return begun || hasManifest(root);
+}
+
+/** Nothing is removed from any other directory. */
+function requireStore(root: string): void {
+  if (isReplayStore(root)) return;
   throw new RollbookError(
     "no-replay-store",
     { root },

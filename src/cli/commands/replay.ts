@@ -1,0 +1,232 @@
+/** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import {
+  appendReplay,
+  compactReplay,
+  type Layout,
+  listOrphans,
+  openReplay,
+  type ReplayWriter,
+  type ReturnSemantics,
+  validateReplay,
+  type WriteOptions,
+  type WriteResult,
+  writeReplay,
+} from "../../keep/replay/index.ts";
+import { addCommand, addGroup, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withIndexedBook } from "../open-book.ts";
+import { jsonLine } from "../output.ts";
+import { artifactsOf, resolveArtifact } from "../resolve.ts";
+import { renderErrors, renderInfo, renderWritten } from "../views/replay-view.ts";
+
+const STORE = ".rollbook/replay/router";
+
+export function addReplay(program: Command, io: Io): void {
+  const replay = addGroup(program, "replay", {
+    summary: "write rollouts into Zarr stores, append, validate and compact them",
+    examples: [
+      `rollbook replay write ${STORE} --family router --returns reward-to-go`,
+      `rollbook replay validate ${STORE}`,
+    ],
+  });
+  addWrite(replay, io);
+  addAppend(replay, io);
+  addInfo(replay, io);
+  addValidate(replay, io);
+  addCompact(replay, io);
+}
+
+interface LayoutFlags {
+  codec: "none" | "zstd" | "gzip";
+  chunkBytes?: number;
+  shardChunks?: number;
+  json?: true;
+}
+
+interface AppendFlags extends BookFlags, LayoutFlags {
+  family?: string[];
+  artifact?: string[];
+}
+
+interface WriteFlags extends AppendFlags {
+  returns: ReturnSemantics;
+  gamma: number;
+}
+
+function addWrite(replay: Command, io: Io): void {
+  const command = addCommand(replay, "write", {
+    summary: "make a store of the rollouts of the book",
+    description: `Make a store of the rollouts of the book: chains, steps, all candidates, tokens, lineage, and the dense view q_h.
+The reward of q_h is the root-normalised gain of the errors before and after, which telescopes, or the reward as
+recorded. A rollout without the one has NaN there; nothing is filled in from the other.`,
+    examples: [`rollbook replay write ${STORE} --family router --returns reward-to-go`],
+  }).argument("<store>", "a new directory");
+  sourceOptions(layoutOptions(command))
+    .addOption(
+      new Option("--returns <semantics>", "what the reward of q_h is")
+        .choices(["root-gain", "reward-to-go"])
+        .default("root-gain"),
+    )
+    .option("--gamma <number>", "discount per step", fraction, 1)
+    .action((root: string, flags: WriteFlags, self: Command) =>
+      write(io, { root, flags, self, returns: { semantics: flags.returns, gamma: flags.gamma } }),
+    );
+}
+
+function addAppend(replay: Command, io: Io): void {
+  const command = addCommand(replay, "append", {
+    summary: "add rollouts of the book to a store",
+    description: `Add rollouts of the book to a store, as segments of their own. Those that the store has are skipped. Readers
+see the store before or after, and an append that dies leaves the store as it was.`,
+    examples: [`rollbook replay append ${STORE} --family router`],
+  }).argument("<store>", "the directory of the store");
+  sourceOptions(layoutOptions(command)).action((root: string, flags: AppendFlags, self: Command) =>
+    write(io, { root, flags, self }),
+  );
+}
+
+function sourceOptions(command: Command): Command {
+  return command
+    .option("--family <family...>", "only streams of these policy families")
+    .option("--artifact <id...>", "only these artifacts (default: all of the book)");
+}
+
+function layoutOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--codec <codec>", "how chunks are compressed")
+        .choices(["none", "zstd", "gzip"])
+        .default("none"),
+    )
+    .option("--chunk-bytes <n>", "bytes of a chunk before compression (default: about 1 MB)", wholeNumber)
+    .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", wholeNumber);
+}
+
+interface WriteTask {
+  root: string;
+  flags: AppendFlags;
+  self: Command;
+  /** Makes a new store. */
+  returns?: WriteOptions["returns"];
+}
+
+async function write(io: Io, { root, flags, self, returns }: WriteTask): Promise<void> {
+  const result = await withIndexedBook<WriteResult>(io, flags, async (book, index) => {
+    const chosen = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? artifactsOf(index);
+    const rollouts = chosen.map(({ content }) => content.digest);
+    const options = {
+      root,
+      read: (digest: (typeof rollouts)[number]) => book.get(digest),
+      rollouts,
+      clock: io.clock,
+      layout: layoutOf(flags),
+      writer: writerOf(io, self),
+      ...(flags.family === undefined ? {} : { families: flags.family }),
+      onProgress: (done: { rollouts: number }) => progress(io, "rollout", done.rollouts, rollouts.length),
+    };
+    return returns === undefined ? appendReplay(options) : writeReplay({ ...options, returns });
+  });
+  io.out(flags.json ? jsonLine({ store: root, ...result }) : renderWritten(root, result));
+}
+
+function addInfo(replay: Command, io: Io): void {
+  addCommand(replay, "info", {
+    summary: "say what a store holds",
+    examples: [`rollbook replay info ${STORE}`],
+    book: false,
+  })
+    .argument("<store>", "the directory of the store")
+    .action(async (root: string, flags: { json?: true }) => {
+      const store = await openReplay(root);
+      store.close();
+      const { manifest } = store;
+      const orphans = listOrphans(root);
+      io.out(
+        flags.json ? jsonLine({ store: root, manifest, orphans }) : renderInfo(root, { manifest, orphans }),
+      );
+    });
+}
+
+function addValidate(replay: Command, io: Io): void {
+  addCommand(replay, "validate", {
+    summary: "check every byte and every rule of a store",
+    description: `Check every byte and every rule of a store: digests, references, masks, probabilities, returns, endings,
+splits; the dense view is built again from the facts and compared bit for bit. All errors are listed, each with
+array, row and reason.`,
+    examples: [`rollbook replay validate ${STORE}`],
+    book: false,
+  })
+    .argument("<store>", "the directory of the store")
+    .option("--limit <n>", "list at most this many errors; all are counted", wholeNumber, 1000)
+    .action(async (root: string, flags: { limit: number; json?: true }) => {
+      const report = await validateReplay(root, {
+        limit: flags.limit,
+        onProgress: ({ segments, of }) => progress(io, "segment", segments, of),
+      });
+      if (flags.json) io.out(jsonLine(report));
+      else io.out(renderErrors(report));
+      if (report.valid) return;
+      throw new RollbookError(
+        "replay-invalid",
+        { root, errors: report.count },
+        `${root} has ${report.count} errors. Restore it from a copy, or write it again from its rollouts.`,
+      );
+    });
+}
+
+function addCompact(replay: Command, io: Io): void {
+  const command = addCommand(replay, "compact", {
+    summary: "make one plain Zarr tree of a store",
+    description: `Make one plain Zarr tree of a store, in a new directory: zarr-python, xarray and zarrita open it without
+knowing Rollbook. The store itself stays as it is.`,
+    examples: [`rollbook replay compact ${STORE} router.zarr`],
+    book: false,
+  })
+    .argument("<store>", "the directory of the store")
+    .argument("<out>", "a new directory");
+  layoutOptions(command).action(async (from: string, to: string, flags: LayoutFlags, self: Command) => {
+    const manifest = await compactReplay({
+      from,
+      to,
+      clock: io.clock,
+      layout: layoutOf(flags),
+      writer: writerOf(io, self),
+      onProgress: ({ segments, of }) => progress(io, "segment", segments, of),
+    });
+    io.out(flags.json ? jsonLine({ store: to, manifest }) : renderInfo(to, { manifest, orphans: [] }));
+  });
+}
+
+function layoutOf({ codec, chunkBytes, shardChunks }: LayoutFlags): Layout {
+  return {
+    codec,
+    ...(chunkBytes === undefined ? {} : { chunkBytes }),
+    ...(shardChunks === undefined ? {} : { shardChunks }),
+  };
+}
+
+/** Who writes, for the manifest: the command line as typed, the versions, and the commit where a CI names it. */
+function writerOf(io: Io, self: Command): Partial<ReplayWriter> {
+  let program = self;
+  while (program.parent !== null) program = program.parent;
+  const gitCommit = io.env.ROLLBOOK_GIT_COMMIT ?? io.env.GITHUB_SHA;
+  return {
+    versions: { rollbook: program.version() ?? "unknown", node: process.versions.node },
+    invocation: ["rollbook", ...(program as Command & { rawArgs: string[] }).rawArgs],
+    ...(gitCommit === undefined ? {} : { gitCommit }),
+  };
+}
+
+function progress(io: Io, what: string, done: number, total: number): void {
+  if (!io.live || (done % 100 !== 0 && done !== total)) return;
+  io.err(`\r${what} ${done} of ${total}${done === total ? "\n" : ""}`);
+}
+
+function fraction(text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= 0 && value <= 1))
+    throw new InvalidArgumentError("It must be a number from 0 to 1.");
+  return value;
+}

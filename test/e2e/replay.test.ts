@@ -1,0 +1,61 @@
+import { appendFileSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Cli } from "../support/cli.ts";
+
+async function demoBook(): Promise<{ cli: Cli; store: string }> {
+  const cli = new Cli();
+  await cli.ok(`demo --book ${cli.book}`);
+  return { cli, store: join(cli.book, "replay", "router") };
+}
+
+describe("rollbook replay", () => {
+  it("writes the decisions of a family, appends what is new, compacts, and all of it validates", async () => {
+    const { cli, store } = await demoBook();
+    const flags = "--family router --returns reward-to-go --gamma 0.9";
+    const [written] = await cli.json(`replay write ${store} ${flags} --artifact r-0001`);
+    expect(written).toMatchObject({
+      chains: 1,
+      skipped: 0,
+      manifest: { generation: 1, returns: { gamma: 0.9 } },
+    });
+    const { invocation } = written.manifest.segments[0].writer;
+    expect(invocation.slice(0, 3)).toEqual(["rollbook", "replay", "write"]);
+    expect(await cli.ok(`replay append ${store} --family router`)).toContain(
+      "35 chains of 36 rollouts written, 1 skipped",
+    );
+    const [info] = await cli.json(`replay info ${store}`);
+    expect(info.manifest.rows).toMatchObject({ chains: 36, steps: 36, candidates: 72, tokens: 0 });
+    expect(await cli.ok(`replay info ${store}`)).toContain("returns      reward-to-go, gamma 0.9");
+    const plain = join(cli.folder, "router.zarr");
+    await cli.ok(`replay compact ${store} ${plain} --codec zstd`);
+    for (const root of [store, plain])
+      expect(await cli.json(`replay validate ${root}`)).toMatchObject([
+        { valid: true, rows: { chains: 36 } },
+      ]);
+  });
+
+  it("lists every error with array, row and reason, refuses what it must, and leaves orphans to gc", async () => {
+    const { cli, store } = await demoBook();
+    await cli.ok(`replay write ${store}`);
+    const refused = async (words: string, code: number, error: string) =>
+      expect(await cli.run(words)).toMatchObject({ code, err: expect.stringContaining(error) });
+    await refused(`replay write ${store}`, 1, "replay-exists");
+    await refused("replay write elsewhere --gamma 2", 2, "from 0 to 1");
+    await refused(`replay info ${cli.book}`, 1, "no-replay-store");
+
+    const orphan = join(store, "segments", "s000099");
+    mkdirSync(orphan);
+    expect(await cli.json("gc --dry-run")).toMatchObject([{ orphans: [orphan] }]);
+    expect(existsSync(orphan)).toBe(true);
+    expect(await cli.ok("gc")).toContain("1 orphan segment removed");
+    expect(existsSync(orphan)).toBe(false);
+
+    appendFileSync(join(store, "segments", "s000001", "steps", "gain", "c", "0"), "x");
+    const { code, out, err } = await cli.run(`replay validate ${store} --json`);
+    expect(code).toBe(1);
+    const damaged = { array: "segments/s000001/steps/gain", row: 0, code: "damaged" };
+    expect(JSON.parse(out).errors).toContainEqual(expect.objectContaining(damaged));
+    expect(err).toContain("replay-invalid");
+  });
+});
