@@ -11,9 +11,11 @@ import { addGateway } from "./commands/gateway.ts";
 import { addGc } from "./commands/gc.ts";
 import { addInit } from "./commands/init.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addLaunch } from "./commands/launch.ts";
 import { addReplay } from "./commands/replay.ts";
 import { addSchema } from "./commands/schema.ts";
 import { addVerify } from "./commands/verify.ts";
+import { addWorker } from "./commands/worker.ts";
 import { type Io, processIo } from "./io.ts";
 
 export function buildProgram(io: Io = processIo()): Command {
@@ -36,6 +38,8 @@ export function buildProgram(io: Io = processIo()): Command {
   addInit(program, io);
   addKeys(program, io);
   addGateway(program, io);
+  addLaunch(program, io);
+  addWorker(program, io);
   addArtifact(program, io);
   addBatch(program, io);
   addReplay(program, io);

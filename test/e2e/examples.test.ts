@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -31,6 +31,8 @@ describe("the examples of the help texts", () => {
       "rollbook demo --book .rollbook && rollbook artifact show r-0001 --json > rollouts.jsonl",
     );
     expect(ready.stderr).not.toContain("error");
+    writeFileSync(join(folder, "tasks.jsonl"), '{"prompt": "2 + 2", "metadata": {"a": 2}}\n{"a": 3}\n');
+    writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -26,6 +26,7 @@ export interface RolloutJob {
   readonly seed: bigint;
   readonly attempt: number;
   readonly claim?: Id;
+  readonly token?: number;
   readonly config: ConfigParts;
   readonly limits: RolloutLimits;
 }
@@ -45,7 +46,7 @@ export interface ExecutorOptions {
 export interface Execution {
   readonly ending: Ending;
   readonly scores: readonly Score[];
-  readonly usage: Usage;
+  readonly usage: Usage | undefined;
   readonly durationMs: number;
   /** Seals the artifact; resolves with the digest of its envelope when it is durable. */
   seal(): Promise<Digest>;
@@ -69,6 +70,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
     attempt: job.attempt,
     ...(job.group === undefined ? {} : { group: job.group }),
     ...(job.claim === undefined ? {} : { claim: job.claim }),
+    ...(job.token === undefined ? {} : { token: job.token }),
     ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
     ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),
   });
@@ -81,7 +83,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   return {
     ...{ ending, scores, usage, durationMs },
     seal: () => sealRun(recording, { ...closing, ...(finalState === undefined ? {} : { finalState }) }),
-    abandon: () => recording.abandon(),
+    abandon: () => recording.abandon(ending),
   };
 }
 
@@ -172,7 +174,7 @@ async function scoreRun(run: {
   job: RolloutJob;
   agent: Agent;
   ran: ReadOutput;
-  usage: Usage;
+  usage: Usage | undefined;
   durationMs: number;
 }): Promise<{ ending: Ending; scores: Score[] }> {
   const { job, agent, ran, usage, durationMs } = run;
@@ -185,7 +187,8 @@ async function scoreRun(run: {
       claimed: totalOf(ran.scores),
       metrics: ran.metrics,
       ...(ran.finalState === undefined ? {} : { finalState: ran.finalState }),
-      ...{ usage, durationMs, attempt: job.attempt },
+      ...(usage === undefined ? {} : { usage }),
+      ...{ durationMs, attempt: job.attempt },
     });
     const names = new Set<string>(own.map(({ name }) => name));
     const claims = ran.scores

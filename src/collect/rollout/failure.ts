@@ -20,11 +20,51 @@ export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`
 
 /** The first error in the chain of causes that names an owner or a limit decides. */
 export function endingOfError(error: unknown): Ending {
-  for (let each: unknown = error; each instanceof Error; each = each.cause) {
-    const ending = each instanceof RollbookError ? endingOfCode(each.code, reasonOf(error)) : undefined;
+  for (const each of causesOf(error)) {
+    const ending =
+      each instanceof RollbookError
+        ? endingOfCode(each.code, reasonOf(error))
+        : endingOfReply(each as ReplyError, reasonOf(error));
     if (ending !== undefined) return ending;
   }
   return failure("agent", reasonOf(error));
+}
+
+/** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */
+interface ReplyError {
+  readonly status?: number;
+  readonly statusCode?: number;
+  readonly code?: unknown;
+  readonly headers?: unknown;
+  readonly responseHeaders?: unknown;
+  readonly responseBody?: unknown;
+  readonly message: string;
+  /** The `ai` package wraps what it has retried. */
+  readonly lastError?: unknown;
+}
+
+/** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
+ *  the provider's. Replies of other servers are the agent's own business. */
+function endingOfReply(error: ReplyError, message: string): Ending | undefined {
+  const status = error.status ?? error.statusCode;
+  if (typeof status !== "number") return undefined;
+  const said = `${String(error.code)} ${String(error.responseBody)} ${error.message}`;
+  if (status === 429 && said.includes("turn-cap")) return { kind: "truncated", limit: "turns" };
+  if (status === 402 && said.includes("budget-cap")) return { kind: "truncated", limit: "budget" };
+  const isOurs = headerIn(error.headers ?? error.responseHeaders, "x-rollbook-call");
+  return isOurs && (status === 408 || status === 429 || status >= 500)
+    ? failure("provider", message)
+    : undefined;
+}
+
+function headerIn(headers: unknown, name: string): boolean {
+  if (headers instanceof Headers) return headers.has(name);
+  return typeof headers === "object" && headers !== null && Object.hasOwn(headers, name);
+}
+
+function* causesOf(error: unknown): IterableIterator<Error> {
+  for (let each: unknown = error; each instanceof Error; each = each.cause ?? (each as ReplyError).lastError)
+    yield each;
 }
 
 export function failure(owner: FailureOwner, message: string): Ending {

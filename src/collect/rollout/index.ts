@@ -12,6 +12,7 @@ export {
 } from "./agent.ts";
 export { type Execution, type ExecutorOptions, executeRollout, type RolloutJob } from "./executor.ts";
 export { cutBy, failedBy } from "./failure.ts";
+export { type GatewayPlace, gatewayRecorder } from "./gateway-recorder.ts";
 export { type Launch, type LaunchOptions, launch, type RolloutFuture } from "./launcher.ts";
 export { loadAgent } from "./load-agent.ts";
 export { type LaunchSettings, launchId, type Overrides } from "./plan.ts";

@@ -6,6 +6,7 @@ import { type Digest, digestBytes } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import {
   type Ending,
+  type RolloutContent,
   type RolloutDraft,
   type SealedBlob,
   type Step,
@@ -30,6 +31,8 @@ export interface Opening
   readonly worker: Id;
   readonly attempt: number;
   readonly claim?: Id;
+  /** The number of the claim, which grows with every claim, also where the attempt does not. */
+  readonly token?: number;
   readonly startedAtMs: number;
   readonly maxTurns?: number;
   readonly budgetUsd?: number;
@@ -46,16 +49,20 @@ export interface Recording {
   /** Where model calls of this rollout go, and the key that names it. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
-  /** What was recorded so far. */
-  usage(): Promise<Usage>;
+  /** What was recorded so far; undefined where that is known only after closing. */
+  usage(): Promise<Usage | undefined>;
   /** The digest of the envelope, when it is durable. */
   close(closing: Closing): Promise<Digest>;
-  /** Nothing is sealed: the rollout was cancelled, or will be tried again. */
-  abandon(): Promise<void>;
+  /** No result: the rollout was cancelled, or will be tried again. */
+  abandon(ending: Ending): Promise<void>;
 }
 
 export interface Recorder {
   open(opening: Opening): Promise<Recording>;
+  /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
+  namesOf?(item: string, token: number): readonly string[];
+  /** Whether an artifact under such an id is a result; all are unless given. */
+  isReported?(content: Pick<RolloutContent, "scores">): boolean;
 }
 
 /** Seals what the agent reports; knows of no model calls but those in its report. */

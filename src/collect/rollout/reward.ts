@@ -28,7 +28,8 @@ export interface RewardInput {
   readonly claimed: number | null;
   readonly metrics: Readonly<Record<string, number>>;
   readonly finalState?: Json;
-  readonly usage: Usage;
+  /** Absent where it is not known yet: a gateway tells after closing. */
+  readonly usage?: Usage;
   readonly durationMs: number;
   /** 1 for the first. */
   readonly attempt: number;
@@ -134,9 +135,10 @@ export function retriesTerm({ weight, most = 3 }: Weighted & { readonly most?: n
   });
 }
 
-/** −1 at `perUsd` dollars, in proportion below, no more beyond. */
+/** −1 at `perUsd` dollars, in proportion below, no more beyond; silent where the cost is not known. */
 export function costTerm({ weight, perUsd }: Weighted & { readonly perUsd: number }): RewardTerm {
-  const value: RewardFunction = ({ usage }) => 0 - Math.min(1, usage.costUsd / perUsd);
+  const value: RewardFunction = ({ usage }) =>
+    usage === undefined ? null : 0 - Math.min(1, usage.costUsd / perUsd);
   return builtin("cost", { weight, parameters: { perUsd }, value });
 }
 

@@ -6,8 +6,12 @@ import { openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 
 export interface SealedIndex {
-  /** `fresh`: also what was sealed since the last look, by whomever. */
-  find(rolloutId: string, options: { fresh: boolean }): Promise<Digest | undefined>;
+  /** The envelope of the first artifact under one of these ids that `accept` takes.
+   *  `fresh`: also what was sealed since the last look, by whomever. */
+  find(
+    ids: readonly string[],
+    options: { fresh: boolean; accept?: (content: Digest) => Promise<boolean> },
+  ): Promise<Digest | undefined>;
   close(): Promise<void>;
 }
 
@@ -16,17 +20,19 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
   let syncing: Promise<unknown> = catalog.sync();
   await syncing;
   return {
-    async find(rolloutId, { fresh }) {
+    async find(ids, { fresh, accept = async () => true }) {
       if (fresh) {
         // A look that is under way may have passed what we ask for: begin another after it.
         syncing = syncing.then(() => catalog.sync());
         await syncing;
       }
-      const contents = [...catalog.records({ kind: RolloutContent.kind, id: rolloutId })];
-      const envelopes = contents
-        .flatMap(({ digest }) => catalog.referrersOf(digest))
-        .filter((digest) => catalog.record(digest)?.kind === RolloutEnvelope.kind);
-      return envelopes.sort()[0];
+      for (const { digest } of ids.flatMap((id) => [...catalog.records({ kind: RolloutContent.kind, id })])) {
+        const envelopes = catalog
+          .referrersOf(digest)
+          .filter((each) => catalog.record(each)?.kind === RolloutEnvelope.kind);
+        if (envelopes.length > 0 && (await accept(digest))) return envelopes.sort()[0];
+      }
+      return undefined;
     },
     async close() {
       await syncing.catch(() => {});

@@ -4,7 +4,7 @@
  *  that died in between reports it and does not run the rollout again. Does not enqueue. */
 import type { Clock } from "../../base/clock.ts";
 import { type Digest, isDigest } from "../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { isRollbookError, RollbookError } from "../../base/errors.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import type { Rng } from "../../base/rng.ts";
 import {
@@ -13,6 +13,7 @@ import {
   openRecord,
   type RecordOf,
   type RecordType,
+  RolloutContent,
   sampleSeed,
   Task,
 } from "../../contract/index.ts";
@@ -143,28 +144,37 @@ async function beat(queue: WorkQueue, running: Running): Promise<void> {
 }
 
 async function runClaim(claim: Claim, options: WorkerOptions, signal: AbortSignal): Promise<void> {
-  const { queue, sealed, cancelled } = options;
+  const { queue, cancelled } = options;
   if (cancelled?.has(claim.item)) {
     await queue.fail(claim, { message: "cancelled" });
     return;
   }
-  const known = await sealed.find(claim.item, { fresh: claim.attempt > 1 });
+  const known = await findSealed(claim, options);
   if (known !== undefined) {
     await queue.complete(claim, known);
     return;
   }
-  let execution: Execution;
   try {
-    execution = await executeRollout(await readJob(claim, options), {
-      ...options,
-      worker: options.name,
-      signal,
-    });
+    const job = await readJob(claim, options);
+    const execution = await executeRollout(job, { ...options, worker: options.name, signal });
+    await settleClaim(claim, execution, options, signal);
   } catch (error) {
-    await giveUp(claim, { owner: "infrastructure", message: reasonOf(error) }, options);
-    return;
+    // What breaks around a rollout, not in it: a gateway that is away, a record that is missing. A disk that fails
+    // must stop the worker.
+    if (!isRollbookError(error, "failed-infrastructure") && !isRollbookError(error, "missing-blob"))
+      throw error;
+    await giveUp(claim, { owner: "infrastructure", message: error.message }, options);
   }
-  await settleClaim(claim, execution, options, signal);
+}
+
+/** What a worker that died in between had sealed for this item. The first claim of all can find it only at the start. */
+async function findSealed(claim: Claim, options: WorkerOptions): Promise<Digest | undefined> {
+  const { sealed, recorder, book } = options;
+  const ids = recorder.namesOf?.(claim.item, claim.token) ?? [claim.item];
+  return sealed.find(ids, {
+    fresh: claim.token > 1,
+    accept: async (digest) => recorder.isReported?.(await readRecord(book, RolloutContent, digest)) ?? true,
+  });
 }
 
 async function settleClaim(
@@ -232,6 +242,7 @@ async function readJob(claim: Claim, { book }: WorkerOptions): Promise<RolloutJo
     seed: sampleSeed(order.assignment, order.sample),
     attempt: claim.attempt,
     claim: parseId(claimId(claim)),
+    token: claim.token,
     config: {
       required: { exp_id: exp, input_id: task.id },
       ...(extra === undefined ? {} : { extra }),

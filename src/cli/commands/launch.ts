@@ -1,0 +1,208 @@
+/** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
+import { createReadStream, mkdirSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { decodeUtf8, type Json, parseId, parseJson, RollbookError, rngFrom } from "../../base/index.ts";
+import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import {
+  type Launch,
+  type LaunchOptions,
+  launch,
+  loadAgent,
+  type Progress,
+  type RolloutResult,
+} from "../../collect/rollout/index.ts";
+import type { RowForm } from "../../collect/rollout/rows.ts";
+import { openBook } from "../../store/index.ts";
+import { addCommand, seedOption, wholeNumber } from "../command.ts";
+import { splitLines } from "../import/lines.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, bookRoot } from "../open-book.ts";
+import { jsonLine, plural } from "../output.ts";
+import { renderProgress, renderSummary } from "../views/launch-view.ts";
+import { addRunOptions, type RunFlags, recorderFrom } from "./run-options.ts";
+
+interface LaunchFlags extends BookFlags, RunFlags {
+  tasks: string;
+  samples: number;
+  exp: string;
+  model?: string;
+  baseUrl?: string;
+  sampling?: Record<string, Json>;
+  config?: Record<string, Json>;
+  environment: string;
+  synthetic?: true;
+  rows: RowForm;
+  seed: bigint;
+  timeLimit?: number;
+  maxTurns?: number;
+  budgetUsd?: number;
+  deadline?: number;
+  json?: true;
+}
+
+const MAX_ROW_BYTES = 16 * 1024 * 1024;
+const DRAW_EVERY_MS = 200;
+
+export function addLaunch(program: Command, io: Io): void {
+  const command = addCommand(program, "launch", {
+    summary: "run an agent on every task, several times, and seal what happened",
+    description: `Run an agent on every task, several times, and seal what happened. The same command again, after a crash or an
+interruption, runs only what is missing. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}}, where metadata
+is the agent's payload, or any other object, which is the payload itself.`,
+    examples: [
+      "rollbook launch --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
+      "rollbook launch --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --rate 25 --json",
+    ],
+  })
+    .requiredOption("--tasks <file>", "the tasks, one JSON object a line; - reads stdin")
+    .option("--samples <n>", "rollouts per task", positive, 1)
+    .option("--exp <id>", "the experiment: another name, other rollouts", "default")
+    .option("--model <id>", "rollout_config.model_id")
+    .option("--base-url <url>", "rollout_config.base_url, where there is no gateway")
+    .option("--sampling <json>", "rollout_config.sampling_params", jsonObject)
+    .option("--config <json>", "further fields of rollout_config", jsonObject)
+    .option("--environment <ref@version>", "where the tasks take place", "local@1")
+    .option("--synthetic", "mark the rollouts as synthetic data")
+    .addOption(
+      new Option("--rows <form>", "the form of the rows").choices(["auto", "slime", "plain"]).default("auto"),
+    )
+    .addOption(seedOption("fixes the seeds of all rollouts", 0n))
+    .option("--time-limit <s>", "seconds for one rollout, then it is truncated", seconds)
+    .option("--max-turns <n>", "turns of one rollout, then it is truncated", positive)
+    .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
+    .option("--deadline <s>", "seconds for everything, then what is left stays for the next time", seconds);
+  addRunOptions(command, { queueDefault: "queue.db in the book" }).action((flags: LaunchFlags) =>
+    runLaunch(io, flags),
+  );
+}
+
+async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
+  const agent = await loadAgent(flags.agent);
+  const root = bookRoot(io, flags);
+  const signer = loadSigner(keyringOf(io));
+  if (signer === undefined)
+    io.err("there is no key to sign with, rollouts stay unsigned: `rollbook keys new` makes one\n");
+  const book = await openBook(root, { clock: io.clock });
+  const path = flags.queue ?? join(root, "queue.db");
+  mkdirSync(dirname(path), { recursive: true });
+  const queue = openSqliteQueue(path, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
+  const stop = new AbortController();
+  const interrupt = () => stop.abort();
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  try {
+    const launched = launch(readTasks(io, flags.tasks), {
+      ...settingsOf(flags),
+      ...{ agent, book, queue, clock: io.clock, signal: stop.signal },
+      rng: rngFrom(BigInt(process.pid)),
+      worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
+      ...(signer === undefined ? {} : { signer }),
+      ...recorderFrom(io, flags, { book, signer }),
+      log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
+    });
+    await follow(io, launched, flags);
+    finish(io, launched.progress(), flags, stop.signal.aborted);
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+    await queue.close();
+    await book.close();
+  }
+}
+
+function settingsOf(flags: LaunchFlags) {
+  const { samples, exp, model, baseUrl, sampling, config, seed, rows, timeLimit, maxTurns, budgetUsd } =
+    flags;
+  const extra = { ...config, ...(sampling === undefined ? {} : { sampling_params: sampling }) };
+  return {
+    ...{ samples, exp: parseId(exp, "--exp"), seed, extra, form: rows },
+    environment: flags.environment as LaunchOptions["environment"],
+    dataSource: flags.synthetic ? ("synthetic" as const) : ("real" as const),
+    ...(model === undefined ? {} : { modelId: model }),
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    limits: {
+      ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
+      ...(maxTurns === undefined ? {} : { maxTurns }),
+      ...(budgetUsd === undefined ? {} : { budgetUsd }),
+    },
+    ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
+    ...{ concurrency: flags.concurrency, heartbeatMs: (flags.claimTtl * 1000) / 2 },
+    ...(flags.rate === undefined ? {} : { rate: flags.rate }),
+    attempts: { provider: flags.attempts, sandbox: flags.attempts, infrastructure: flags.attempts },
+  };
+}
+
+async function follow(io: Io, launched: Launch, flags: LaunchFlags): Promise<void> {
+  const draw = () => io.err(`\r\u001b[K${renderProgress(launched.progress())}`);
+  const timer = io.live ? setInterval(draw, DRAW_EVERY_MS) : undefined;
+  try {
+    for await (const result of launched) if (flags.json) io.out(jsonLine(resultJson(result)));
+  } finally {
+    clearInterval(timer);
+    if (io.live) io.err("\r\u001b[K");
+  }
+}
+
+function resultJson(result: RolloutResult): object {
+  return { kind: "rollout", ...result };
+}
+
+function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boolean): void {
+  if (flags.json) io.out(jsonLine({ kind: "summary", ...progress }));
+  else io.out(renderSummary(progress));
+  const { total, done, dead } = progress;
+  const left = total - done;
+  if (left === 0) return;
+  const why = interrupted
+    ? "interrupted"
+    : dead > 0
+      ? `${plural(dead, "rollout")} set aside`
+      : "the deadline passed";
+  throw new RollbookError(
+    "launch-incomplete",
+    { total, done, dead },
+    `${left} of ${plural(total, "rollout")} not done: ${why}. Give the same command again to run what is missing.`,
+  );
+}
+
+async function* readTasks(io: Io, path: string): AsyncGenerator<Json> {
+  const chunks = path === "-" ? io.stdin : createReadStream(path);
+  const name = path === "-" ? "stdin" : path;
+  for await (const { number, bytes } of splitLines(chunks, MAX_ROW_BYTES)) {
+    const where = `${name}:${number}`;
+    if (bytes === undefined)
+      throw new RollbookError("bad-row", { where }, `${where} is longer than ${MAX_ROW_BYTES} bytes.`);
+    const text = decodeUtf8(bytes, where).trim();
+    if (text !== "") yield parseJson(text, where);
+  }
+}
+
+function jsonObject(text: string): Record<string, Json> {
+  let value: Json;
+  try {
+    value = parseJson(text, "value");
+  } catch {
+    throw new InvalidArgumentError("It must be a JSON object.");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new InvalidArgumentError("It must be a JSON object.");
+  return value as Record<string, Json>;
+}
+
+function positive(text: string): number {
+  const value = wholeNumber(text);
+  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return value;
+}
+
+function seconds(text: string): number {
+  const value = amount(text);
+  if (value === 0) throw new InvalidArgumentError("It must be more than 0.");
+  return value;
+}
+
+function amount(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");
+  return Number(text);
+}

@@ -1,0 +1,62 @@
+/** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
+import { type Command, InvalidArgumentError } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { bookRecorder, gatewayRecorder, type Recorder } from "../../collect/rollout/index.ts";
+import type { Signer } from "../../contract/index.ts";
+import type { Book } from "../../store/index.ts";
+import { makeSealer } from "../../store/sealer.ts";
+import { wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+
+export interface RunFlags {
+  agent: string;
+  queue?: string;
+  concurrency: number;
+  rate?: number;
+  attempts: number;
+  claimTtl: number;
+  gateway?: string;
+  gatewayTokenEnv?: string;
+}
+
+export function addRunOptions(command: Command, { queueDefault }: { queueDefault?: string }): Command {
+  command.requiredOption(
+    "--agent <file|url>",
+    "a .js, .mjs, .ts or .py file, an executable, or a server's URL",
+  );
+  if (queueDefault === undefined)
+    command.requiredOption("--queue <file>", "the queue that the launch writes");
+  else command.option("--queue <file>", `the queue (default: ${queueDefault})`);
+  return command
+    .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
+    .option("--rate <n>", "rollouts begun per second, at most", positiveNumber)
+    .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", wholeNumber, 3)
+    .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveNumber, 20)
+    .option("--gateway <url>", "record model calls at this gateway; it must write to the same book")
+    .option("--gateway-token-env <name>", "the environment variable with the gateway's token");
+}
+
+/** The gateway's recorder, or the book's. */
+export function recorderFrom(
+  io: Io,
+  { gateway: url, gatewayTokenEnv }: RunFlags,
+  { book, signer }: { book: Book; signer: Signer | undefined },
+): { recorder: Recorder } {
+  const own = bookRecorder(makeSealer(book, signer));
+  if (url === undefined) return { recorder: own };
+  const token = gatewayTokenEnv === undefined ? undefined : io.env[gatewayTokenEnv];
+  if (gatewayTokenEnv !== undefined && !token)
+    throw new RollbookError(
+      "no-key",
+      { variable: gatewayTokenEnv },
+      `the environment variable ${gatewayTokenEnv} is not set. Set it to the gateway's token.`,
+    );
+  return { recorder: gatewayRecorder({ url, ...(token === undefined ? {} : { token }) }, own) };
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0)
+    throw new InvalidArgumentError("It must be a number greater than 0.");
+  return value;
+}

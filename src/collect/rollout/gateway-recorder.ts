@@ -1,0 +1,84 @@
+/** Records rollouts through a gateway, over HTTP: it sees the model calls and seals them.
+ *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
+ *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
+ *  A rollout that called no model is sealed by the book's recorder. Final states are not kept by gateways. */
+import type { Digest } from "../../base/digest.ts";
+import { reasonOf } from "../../base/errors.ts";
+import { type Id, parseId } from "../../base/ids.ts";
+import { failedBy } from "./failure.ts";
+import type { Score } from "./output.ts";
+import type { Closing, Opening, Recorder } from "./recorder.ts";
+
+/** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
+export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
+
+export interface GatewayPlace {
+  /** `http://127.0.0.1:8790` */
+  readonly url: string;
+  /** Needed where the gateway asks for one. */
+  readonly token?: string;
+}
+
+export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
+  const url = place.url.replace(/\/+(v1\/?)?$/, "");
+  return {
+    namesOf: (item, token) => Array.from({ length: token }, (_, i) => attemptName(item, i + 1)),
+    isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
+    async open(opening) {
+      const id = attemptName(opening.rolloutId, opening.token ?? opening.attempt);
+      const { apiKey } = (await post(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
+        apiKey: string;
+      };
+      const close = (body: object) =>
+        post(place, `${url}/v1/rollouts/${encodeURIComponent(id)}/close`, body) as Promise<{
+          envelope?: Digest;
+        }>;
+      return {
+        baseUrl: `${url}/v1`,
+        apiKey,
+        usage: async () => undefined,
+        async close(closing) {
+          const scores = [...closing.scores, REPORTED];
+          const { envelope } = await close({ ending: closing.ending, scores: scores.map(bareScore) });
+          if (envelope !== undefined) return envelope;
+          return (await fallback.open(opening)).close({ ...closing, scores });
+        },
+        async abandon(ending) {
+          await close({ ending });
+        },
+      };
+    },
+  };
+}
+
+/** The first claim has the plain name; later ones add the number of their claim. */
+function attemptName(item: string, token: number): Id {
+  return parseId(token === 1 ? item : `${item}.${token}`);
+}
+
+function openingBody(id: Id, opening: Opening): object {
+  const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
+  return { id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd };
+}
+
+function bareScore({ name, value, weight }: Closing["scores"][number]): object {
+  return { name, value, weight };
+}
+
+async function post({ token }: GatewayPlace, url: string, body: object): Promise<unknown> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+  }).catch((cause: unknown) => {
+    throw failedBy("infrastructure", `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, {
+      cause,
+    });
+  });
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text);
+  throw failedBy("infrastructure", `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`);
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { Cli, lines } from "../support/cli.ts";
+
+const AGENT = `
+export default async (payload, context) => {
+  if (payload.fail) throw new Error("I cannot");
+  return { reward: payload.a, metrics: { sample: context.sample }, finalState: { exp: context.rolloutConfig.exp_id } };
+};
+`;
+const TASKS = lines(
+  { prompt: "p", label: 1, metadata: { a: 1 } },
+  { a: 2 },
+  { prompt: "no metadata" },
+  { fail: true },
+);
+
+describe("rollbook launch", () => {
+  it("seals tasks × samples, signed and verifiable, and says what happened", async () => {
+    const cli = new Cli();
+    await cli.ok("keys new");
+    const words = `launch --tasks ${cli.file("t.jsonl", TASKS)} --agent ${cli.file("a.mjs", AGENT)} --samples 2 --exp e1`;
+    const { code, out, err } = await cli.run(words);
+    expect(code).toBe(0);
+    expect(out).toBe("8 of 8 rollouts sealed, failed 2 (agent 2), mean reward 1.5\n");
+    expect(err).toContain("row 3: metadata is missing; the agent gets an empty payload");
+    expect(await cli.ok("verify")).toContain("8");
+    const listed = await cli.json("artifact ls");
+    expect(listed.length).toBe(8);
+  });
+
+  it("runs only what is missing when given again, and all of it under another name", async () => {
+    const cli = new Cli();
+    const [tasks, agent] = [cli.file("t.jsonl", TASKS), cli.file("a.mjs", AGENT)];
+    const first = await cli.json(`launch --tasks ${tasks} --agent ${agent}`);
+    const again = await cli.json(`launch --tasks ${tasks} --agent ${agent}`);
+    expect(again.at(-1)).toMatchObject({ kind: "summary", total: 4, done: 4, earlier: 4 });
+    const ids = (all: { rolloutId?: string }[]) => all.flatMap(({ rolloutId }) => rolloutId ?? []).sort();
+    expect(ids(again)).toEqual(ids(first));
+    const other = await cli.json(`launch --tasks ${tasks} --agent ${agent} --exp other`);
+    expect(other.at(-1)).toMatchObject({ done: 4, earlier: 0 });
+  });
+
+  it("hands configuration on in its order, and refuses a key in it", async () => {
+    const cli = new Cli();
+    const agent = cli.file(
+      "c.mjs",
+      "export default (_, { rolloutConfig: c }) => ({ reward: c.model_id === 'm' && c.sampling_params.top_p === 1 && c.depth === 2 ? 1 : 0 });",
+    );
+    const words = ["launch", "--tasks", cli.file("t.jsonl", "{}\n"), "--agent", agent, "--json"];
+    const given = ["--model", "m", "--sampling", '{"top_p":1}', "--config", '{"depth":2,"model_id":"x"}'];
+    const summary = (await cli.ok([...words, ...given])).trim().split("\n").at(-1)!;
+    expect(JSON.parse(summary)).toMatchObject({ meanReward: 1 });
+    const refused = await cli.run([...words, "--config", '{"api_key":"sk-1"}']);
+    expect(refused.code).toBe(1);
+    expect(refused.err).toContain("key-on-disk");
+  });
+
+  it("reads tasks from stdin, and a worker that comes late finds nothing to do", async () => {
+    const cli = new Cli();
+    const agent = cli.file("a.mjs", AGENT);
+    expect(await cli.ok(`launch --tasks - --agent ${agent}`, TASKS)).toContain("4 of 4");
+    expect(await cli.ok(`worker --queue ${cli.book}/queue.db --agent ${agent}`)).toBe(
+      "0 rollouts begun here\n",
+    );
+  });
+
+  it.each([
+    ["a bad line, by its place", "{}\n{oops\n", "", "t.jsonl:2"],
+    ["a task file that is not there", "{}\n", "--tasks no-such-file", "no-such-file"],
+    ["an agent that is not there", "{}\n", "--agent no-such-agent.mjs", "bad-agent"],
+    ["no samples", "{}\n", "--samples 0", "at least 1"],
+    ["an environment that is none", "{}\n", "--environment here", "ref@version"],
+  ])("refuses %s", async (_name, tasks, words, message) => {
+    const cli = new Cli();
+    const base = `launch --tasks ${cli.file("t.jsonl", tasks)} --agent ${cli.file("a.mjs", AGENT)}`;
+    const { code, err } = await cli.run(`${base} ${words}`.trim());
+    expect(code).not.toBe(0);
+    expect(err).toContain(message);
+  });
+});
