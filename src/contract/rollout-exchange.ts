@@ -5,12 +5,7 @@ import { Call, openMessage } from "./call.ts";
 import type { ColumnRef } from "./fields.ts";
 import { encodeWire, openRecord } from "./record.ts";
 import { refuse } from "./refusal.ts";
-import {
-  type RolloutContent,
-  RolloutContent as RolloutContentType,
-  type RolloutEnvelope,
-  RolloutEnvelope as RolloutEnvelopeType,
-} from "./rollout.ts";
+import { RolloutContent, RolloutEnvelope } from "./rollout.ts";
 import { RolloutDraft } from "./rollout-draft.ts";
 import type { Stream, TokenColumns, TokenStream } from "./stream.ts";
 
@@ -22,21 +17,17 @@ export async function inlineRollout(
   artifact: { content: Digest; envelope: Digest },
 ): Promise<Record<string, unknown>> {
   const envelope = openRecord(
-    RolloutEnvelopeType,
+    RolloutEnvelope,
     await need(read, artifact.envelope, "envelope"),
     artifact.envelope,
   );
-  const content = openRecord(
-    RolloutContentType,
-    await need(read, artifact.content, "content"),
-    artifact.content,
-  );
-  const { schema: _c, calls, streams, ...rest } = encodeWire(RolloutContentType, content) as RolloutContent;
+  const content = openRecord(RolloutContent, await need(read, artifact.content, "content"), artifact.content);
+  const { schema: _c, calls, streams, ...rest } = encodeWire(RolloutContent, content) as RolloutContent;
   const {
     schema: _e,
     content: _d,
     ...envelopeRest
-  } = encodeWire(RolloutEnvelopeType, envelope) as RolloutEnvelope;
+  } = encodeWire(RolloutEnvelope, envelope) as RolloutEnvelope;
   return {
     schema: RolloutDraft.kind,
     ...rest,

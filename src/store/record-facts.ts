@@ -10,11 +10,7 @@ import { Manifest } from "../contract/manifest.ts";
 import { PolicyRevision } from "../contract/policy-revision.ts";
 import { Receipt } from "../contract/receipt.ts";
 import { recordType } from "../contract/records.ts";
-import {
-  type RolloutContent,
-  RolloutContent as RolloutContentType,
-  RolloutEnvelope,
-} from "../contract/rollout.ts";
+import { RolloutContent, RolloutEnvelope } from "../contract/rollout.ts";
 import { RolloutEvent } from "../contract/rollout-event.ts";
 import { sampleCount } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
@@ -68,7 +64,7 @@ export interface RecordFacts {
 export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | undefined {
   if (recordType(kind) === undefined) return undefined;
   const record = parse(bytes) as Record<string, unknown>;
-  if (kind === RolloutContentType.kind) return describeContent(record as unknown as RolloutContent);
+  if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record))
     if (name !== "schema" && isBrief(value)) fields[name] = value;

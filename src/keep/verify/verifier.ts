@@ -3,34 +3,23 @@
 import { columnTag } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { type Assignment, Assignment as AssignmentType, checkBinding } from "../../contract/assignment.ts";
-import {
-  type Attestation,
-  Attestation as AttestationType,
-  checkAttestation,
-  type PublicKey,
-} from "../../contract/attestation.ts";
+import { Assignment, checkBinding } from "../../contract/assignment.ts";
+import { Attestation } from "../../contract/attestation.ts";
 import { digestCallLog, MESSAGE_KIND } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
-import {
-  type PolicyRevision,
-  PolicyRevision as PolicyRevisionType,
-  type RevisionKey,
-} from "../../contract/policy-revision.ts";
+import { PolicyRevision } from "../../contract/policy-revision.ts";
 import { commitTo } from "../../contract/proof.ts";
 import { openRecord, parseCanonical, type RecordType } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
-import {
-  type RolloutContent,
-  RolloutContent as RolloutContentType,
-  type RolloutEnvelope,
-  RolloutEnvelope as RolloutEnvelopeType,
-} from "../../contract/rollout.ts";
+import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { checkCoverage, type Stream, type TokenStream } from "../../contract/stream.ts";
+import { checkCoverage, type TokenStream } from "../../contract/stream.ts";
 import type { Location } from "../../store/blob-store.ts";
-import { type BlobFact, BlobFacts } from "./blob-facts.ts";
+import { BlobFacts } from "./blob-facts.ts";
+import { checkColumns, isCovered } from "./check-columns.ts";
 import type { Problem, VerifyReport } from "./report.ts";
+import { RevisionNames } from "./revision-names.ts";
+import { TrustTally } from "./trust-tally.ts";
 
 const MASK_KIND = columnTag("u8");
 const RECENT_MASKS = 32;
@@ -69,17 +58,14 @@ interface Named {
 export class Verifier {
   readonly problems: Problem[] = [];
   readonly #facts = new BlobFacts();
-  readonly #trusted: ReadonlySet<string>;
   readonly #whole: boolean;
   readonly #waiting: Waiting[] = [];
   /** Checks that can only be made once every record has been seen. */
   readonly #last: (() => void)[] = [];
   readonly #callLogs = new Map<Digest, Digest>();
   readonly #assignments = new Map<Digest, Assignment>();
-  readonly #envelopes = new Set<Digest>();
-  readonly #signers = new Map<PublicKey, Digest[]>();
-  readonly #revisions = new Map<string, Digest>();
-  readonly #namedRevisions = new Map<string, { digest: Digest; from: Named }>();
+  readonly #trust: TrustTally;
+  readonly #revisions = new RevisionNames<Named>();
   /** The last few masks: a stream that comes soon after its mask is checked without reading it again. */
   readonly #recentMasks = new Map<Digest, Uint8Array>();
   readonly #maskless: Maskless[] = [];
@@ -88,7 +74,7 @@ export class Verifier {
 
   /** `whole`: every blob of the book will be seen, so what an attestation names and nobody has is missing. */
   constructor(options: { trustedKeys: Iterable<string>; whole: boolean }) {
-    this.#trusted = new Set(options.trustedKeys);
+    this.#trust = new TrustTally(options.trustedKeys);
     this.#whole = options.whole;
   }
 
@@ -115,7 +101,7 @@ export class Verifier {
     for (const { reference, from } of this.#waiting) this.#resolve(reference, from, true);
     for (const check of this.#last) check();
     for (const each of this.#maskless) await this.#checkLateCoverage(read, each);
-    const unrecorded = this.#checkRevisions();
+    const unrecordedRevisions = this.#revisions.finish((from, error) => this.#problem(from, error));
     return {
       ok: this.problems.length === 0,
       problems: this.problems,
@@ -123,8 +109,8 @@ export class Verifier {
       blobs: this.#facts.size,
       bytes: this.#bytes,
       external: this.#external,
-      unrecordedRevisions: unrecorded,
-      trust: this.#trustReport(),
+      unrecordedRevisions,
+      trust: this.#trust.report(),
     };
   }
 
@@ -137,17 +123,17 @@ export class Verifier {
   }
 
   #acceptKnown(kind: string, record: unknown, named: Named): void {
-    if (kind === RolloutContentType.kind) this.#acceptContent(record as RolloutContent, named);
-    else if (kind === RolloutEnvelopeType.kind) this.#acceptEnvelope(record as RolloutEnvelope, named);
-    else if (kind === AttestationType.kind) this.#acceptAttestation(record as Attestation);
-    else if (kind === AssignmentType.kind) this.#assignments.set(named.digest, record as Assignment);
-    else if (kind === PolicyRevisionType.kind) this.#acceptRevision(record as PolicyRevision, named);
+    if (kind === RolloutContent.kind) this.#acceptContent(record as RolloutContent, named);
+    else if (kind === RolloutEnvelope.kind) this.#acceptEnvelope(record as RolloutEnvelope, named);
+    else if (kind === Attestation.kind) this.#trust.addAttestation(record as Attestation);
+    else if (kind === Assignment.kind) this.#assignments.set(named.digest, record as Assignment);
+    else if (kind === PolicyRevision.kind) this.#revisions.record(record as PolicyRevision, named);
   }
 
   #acceptContent(content: RolloutContent, named: Named): void {
     if (content.calls.length > 0) this.#callLogs.set(named.digest, digestCallLog(content.calls));
     for (const [i, stream] of content.streams.entries()) {
-      this.#nameRevisions(stream, named);
+      this.#revisions.nameAll(stream, named);
       if (stream.level === "token") this.#acceptTokens(stream, `streams[${i}]`, named);
     }
     const assignment = content.assignment?.digest;
@@ -160,11 +146,9 @@ export class Verifier {
   }
 
   #acceptTokens(stream: TokenStream, field: string, named: Named): void {
-    if (!this.#checkColumns(stream, field))
-      this.#last.push(() => this.#guard(named, () => this.#checkColumns(stream, field)));
-    const covered =
-      stream.segments.length === 1 && stream.segments[0]!.end - stream.segments[0]!.start === stream.length;
-    if (covered) return;
+    if (!checkColumns(this.#facts, stream, field))
+      this.#last.push(() => this.#guard(named, () => checkColumns(this.#facts, stream, field)));
+    if (isCovered(stream)) return;
     const mask = this.#recentMasks.get(stream.columns.mask.digest);
     if (mask === undefined) this.#maskless.push({ stream, field, named });
     else checkCoverage(stream, mask, field);
@@ -186,7 +170,7 @@ export class Verifier {
   }
 
   #acceptEnvelope(envelope: RolloutEnvelope, named: Named): void {
-    this.#envelopes.add(named.digest);
+    this.#trust.addArtifact(named.digest);
     for (const each of envelope.proofs) {
       if (each.kind === "commitment" && each.digest !== commitTo(envelope.content, each.nonce)) {
         throw new RollbookError(
@@ -208,65 +192,12 @@ export class Verifier {
     }
   }
 
-  #acceptAttestation(attestation: Attestation): void {
-    checkAttestation(attestation);
-    const subjects = this.#signers.get(attestation.signer) ?? [];
-    for (const subject of attestation.subjects) subjects.push(subject);
-    this.#signers.set(attestation.signer, subjects);
-  }
-
-  #acceptRevision(revision: PolicyRevision, named: Named): void {
-    const key = `${revision.family} ${revision.id}`;
-    const known = this.#revisions.get(key) ?? revision.digest;
-    if (known !== revision.digest) throw conflict(revision.id, known, revision.digest);
-    this.#revisions.set(key, known);
-    if (revision.parent !== undefined)
-      this.#nameRevision(`${revision.family} ${revision.parent.id}`, revision.parent.digest, named);
-  }
-
-  /** False if a column has not been seen yet, so that the check has to be made again at the end. */
-  #checkColumns(stream: TokenStream, field: string): boolean {
-    let complete = true;
-    for (const [name, column] of Object.entries(stream.columns)) {
-      if (column === undefined) continue;
-      const fact = this.#facts.get(column.digest);
-      if (fact === undefined) complete = false;
-      else checkColumn(fact, { name, field, length: column.length, samples: stream.samples });
-    }
-    return complete;
-  }
-
-  #nameRevisions(stream: Stream, named: Named): void {
-    let before: RevisionKey | undefined;
-    for (const { revision } of stream.level === "token" ? stream.segments : stream.steps) {
-      if (revision.id === before?.id && revision.digest === before.digest) continue;
-      before = revision;
-      this.#nameRevision(`${stream.family} ${revision.id}`, revision.digest, named);
-    }
-  }
-
-  #nameRevision(key: string, digest: Digest, from: Named): void {
-    const known = this.#namedRevisions.get(key);
-    if (known === undefined) this.#namedRevisions.set(key, { digest, from });
-    else if (known.digest !== digest) throw conflict(key, known.digest, digest);
-  }
-
-  #checkRevisions(): string[] {
-    const unrecorded: string[] = [];
-    for (const [key, { digest, from }] of this.#namedRevisions) {
-      const recorded = this.#revisions.get(key);
-      if (recorded === undefined) unrecorded.push(key);
-      else if (recorded !== digest) this.#problem(from, conflict(key, recorded, digest));
-    }
-    return unrecorded.sort();
-  }
-
   #resolve(reference: Reference, from: Named, final: boolean): void {
     const kind = this.#facts.kindOf(reference.digest);
     if (kind === undefined) {
       if (!final) this.#waiting.push({ reference, from });
       else if (reference.external === true) this.#external++;
-      else if (!this.#whole && from.kind === AttestationType.kind) return;
+      else if (!this.#whole && from.kind === Attestation.kind) return;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
         this.#problem(
@@ -316,49 +247,10 @@ export class Verifier {
       message: reasonOf(error),
     });
   }
-
-  #trustReport(): VerifyReport["trust"] {
-    const signed = new Set<Digest>();
-    const trusted = new Set<Digest>();
-    const signers = [...this.#signers].map(([key, subjects]) => {
-      const mine = new Set(subjects.filter((subject) => this.#envelopes.has(subject)));
-      for (const subject of mine) {
-        signed.add(subject);
-        if (this.#trusted.has(key)) trusted.add(subject);
-      }
-      return { key, artifacts: mine.size, trusted: this.#trusted.has(key) };
-    });
-    signers.sort((a, b) => (a.key < b.key ? -1 : 1));
-    return { artifacts: this.#envelopes.size, signed: signed.size, trusted: trusted.size, signers };
-  }
 }
 
-function checkColumn(
-  fact: BlobFact,
-  at: { name: string; field: string; length: number; samples: number },
-): void {
-  const bad = (code: string, what: string) => new RollbookError(code, {}, `${at.field}.${at.name} ${what}`);
-  if (fact.length !== at.length)
-    throw bad("length-mismatch", `has ${fact.length} values, the record says ${at.length}`);
-  if (!fact.finite) throw bad("non-finite-number", "holds a number that is not finite");
-  if (at.name !== "mask" || fact.ones === at.samples) return;
-  const what =
-    fact.ones < 0
-      ? "holds values other than 0 and 1"
-      : `marks ${fact.ones} samples, the record says ${at.samples}`;
-  throw bad("bad-mask", what);
-}
-
-export function placeOf(where: string | Location): string {
+function placeOf(where: string | Location): string {
   return typeof where === "string" ? where : `${where.file} at ${where.offset}`;
-}
-
-function conflict(revision: string, known: Digest, found: Digest): RollbookError {
-  return new RollbookError(
-    "revision-conflict",
-    {},
-    `revision ${revision} appears with two digests, ${known} and ${found}`,
-  );
 }
 
 /** What people call a record: its own id where it has one. */

@@ -1,0 +1,51 @@
+/** One revision id, one digest, across the whole book: between records, and between records and samples. */
+import type { Digest } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import type { PolicyRevision, RevisionKey } from "../../contract/policy-revision.ts";
+import type { Stream } from "../../contract/stream.ts";
+
+/** `From`: what to blame where a name turns out to clash. */
+export class RevisionNames<From> {
+  readonly #recorded = new Map<string, Digest>();
+  readonly #named = new Map<string, { digest: Digest; from: From }>();
+
+  record(revision: PolicyRevision, from: From): void {
+    const key = `${revision.family} ${revision.id}`;
+    const known = this.#recorded.get(key) ?? revision.digest;
+    if (known !== revision.digest) throw conflict(key, known, revision.digest);
+    this.#recorded.set(key, known);
+    if (revision.parent !== undefined) this.#name(revision.family, revision.parent, from);
+  }
+
+  nameAll(stream: Stream, from: From): void {
+    let before: RevisionKey | undefined;
+    for (const { revision } of stream.level === "token" ? stream.segments : stream.steps) {
+      if (revision.id === before?.id && revision.digest === before.digest) continue;
+      before = revision;
+      this.#name(stream.family, revision, from);
+    }
+  }
+
+  /** Once all is seen: clashes between samples and records, and revisions that have no record. */
+  finish(blame: (from: From, error: RollbookError) => void): string[] {
+    const unrecorded: string[] = [];
+    for (const [key, { digest, from }] of this.#named) {
+      const recorded = this.#recorded.get(key);
+      if (recorded === undefined) unrecorded.push(key);
+      else if (recorded !== digest) blame(from, conflict(key, recorded, digest));
+    }
+    return unrecorded.sort();
+  }
+
+  #name(family: string, revision: RevisionKey, from: From): void {
+    const key = `${family} ${revision.id}`;
+    const known = this.#named.get(key);
+    if (known === undefined) this.#named.set(key, { digest: revision.digest, from });
+    else if (known.digest !== revision.digest) throw conflict(key, known.digest, revision.digest);
+  }
+}
+
+function conflict(revision: string, known: Digest, found: Digest): RollbookError {
+  const message = `revision ${revision} appears with two digests, ${known} and ${found}`;
+  return new RollbookError("revision-conflict", { revision, known, found }, message);
+}
