@@ -53,8 +53,8 @@ export function addLaunch(program: Command, io: Io): void {
 interruption, runs only what is missing. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}}, where metadata
 is the agent's payload, or any other object, which is the payload itself.`,
     examples: [
-      "rollbook launch --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
-      "rollbook launch --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --rate 25 --json",
+      "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
+      "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --json",
     ],
   })
     .requiredOption("--tasks <file>", "the tasks, one JSON object a line; - reads stdin")

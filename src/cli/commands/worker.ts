@@ -24,7 +24,7 @@ export function addWorker(program: Command, io: Io): void {
     summary: "join a launch from another process",
     description: `Join a launch from another process on this machine: the same queue, the same book, the same agent. Takes work
 meant for this very agent only. Ends when the queue is empty, or when there was nothing for this agent for a while.`,
-    examples: ["rollbook worker --queue .rollbook/queue.db --agent agent.mjs"],
+    examples: ["rollbook worker --book runs --queue runs/queue.db --agent agent.mjs"],
   });
   addRunOptions(command, {})
     .option("--idle <s>", "seconds without work before it ends", wholeNumber, 60)
