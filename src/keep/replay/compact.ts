@@ -11,7 +11,7 @@ import { commitManifest, sealReplayManifest } from "./manifest.ts";
 import { ReasonNames } from "./reason-names.ts";
 import { openReplay, type PlacedSegment, type ReplayStore } from "./replay-store.ts";
 import { type ColumnSpec, columnsOf, type TableName, tableOf } from "./schema.ts";
-import type { SegmentReader } from "./segment-reader.ts";
+import { type SegmentReader, WALK_CACHE_BYTES } from "./segment-reader.ts";
 import { type FactTable, SegmentWriter } from "./segment-writer.ts";
 import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
 import type { Layout } from "./table-writer.ts";
@@ -32,7 +32,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   const to = resolve(options.to);
   if (existsSync(to))
     throw new RollbookError("replay-exists", { to }, `${to} exists already. Name a new directory.`);
-  const store = await openReplay(options.from);
+  const store = await openReplay(options.from, { cacheBytes: WALK_CACHE_BYTES });
   const partial = `${to}.partial`;
   rmSync(partial, { recursive: true, force: true });
   mkdirSync(partial, { recursive: true });

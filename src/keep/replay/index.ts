@@ -12,7 +12,7 @@ export {
   supervision,
 } from "./minibatches.ts";
 export { collectOrphans, isReplayStore, listOrphans } from "./orphans.ts";
-export { type Block, openReplay, ReplayStore } from "./replay-store.ts";
+export { type Block, type OpenReplayOptions, openReplay, ReplayStore } from "./replay-store.ts";
 export { DEFAULT_RETURNS, type ReturnSemantics, type Returns } from "./return-semantics.ts";
 export {
   type ColumnName,

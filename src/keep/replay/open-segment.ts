@@ -14,13 +14,21 @@ export interface OpenedSegment {
   readonly reader: SegmentReader;
 }
 
-export async function openSegments(root: string, manifest: ReplayManifest): Promise<OpenedSegment[]> {
+export async function openSegments(
+  root: string,
+  manifest: ReplayManifest,
+  cacheBytes?: number,
+): Promise<OpenedSegment[]> {
   const opened: OpenedSegment[] = [];
-  for (const entry of manifest.segments) opened.push(await openSegment(root, entry));
+  for (const entry of manifest.segments) opened.push(await openSegment(root, entry, cacheBytes));
   return opened;
 }
 
-export async function openSegment(root: string, entry: ReplaySegment): Promise<OpenedSegment> {
+export async function openSegment(
+  root: string,
+  entry: ReplaySegment,
+  cacheBytes?: number,
+): Promise<OpenedSegment> {
   const directory = segmentRoot(root, entry);
   const store = new FileStore(directory);
   const bytes = await store.get("zarr.json");
@@ -31,7 +39,7 @@ export async function openSegment(root: string, entry: ReplaySegment): Promise<O
   const unfit = firstMetadataFault(metadata, entry);
   if (unfit !== undefined) throw bad(directory, unfit);
   const { rows, maxCandidates } = entry;
-  return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates }) };
+  return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates, cacheBytes }) };
 }
 
 export function closeSegments(segments: readonly OpenedSegment[]): void {

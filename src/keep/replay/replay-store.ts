@@ -36,11 +36,21 @@ export interface PlacedSegment {
 }
 
 const BLOCK_ROWS = 65_536;
+const CACHE_BYTES = 16 << 20;
 
-export async function openReplay(root: string): Promise<ReplayStore> {
+export interface OpenReplayOptions {
+  /** Decoded chunks kept per array and segment; 16 MiB by default. More helps random reads of compressed stores. */
+  readonly cacheBytes?: number;
+}
+
+export async function openReplay(
+  root: string,
+  { cacheBytes = CACHE_BYTES }: OpenReplayOptions = {},
+): Promise<ReplayStore> {
   const directory = resolve(root);
   const manifest = readConsistent(directory);
-  return new ReplayStore(directory, { manifest, segments: await openSegments(directory, manifest) });
+  const segments = await openSegments(directory, manifest, cacheBytes);
+  return new ReplayStore(directory, { manifest, segments });
 }
 
 export class ReplayStore {

@@ -25,23 +25,29 @@ export interface SegmentShape {
   readonly maxCandidates: number;
 }
 
-/** Decoded chunks kept per array: the tail of one chunk and the head of the next. */
-const CACHE_BYTES = 4 << 20;
+/** Decoded chunks kept per array. One is enough for whoever walks through it in order. */
+export const WALK_CACHE_BYTES = 5 << 18;
 
 export class SegmentReader {
   readonly store: ReadableStore;
   readonly shape: SegmentShape;
   readonly #metadata: ReadonlyMap<string, NodeMetadata>;
   readonly #arrays = new Map<string, Promise<ZarrArray>>();
+  readonly #cacheBytes: number;
   #texts: Promise<readonly string[]> | undefined;
 
   constructor(
     store: ReadableStore,
-    { metadata, ...shape }: SegmentShape & { metadata: ReadonlyMap<string, NodeMetadata> },
+    {
+      metadata,
+      cacheBytes = WALK_CACHE_BYTES,
+      ...shape
+    }: SegmentShape & { metadata: ReadonlyMap<string, NodeMetadata>; cacheBytes?: number | undefined },
   ) {
     this.store = store;
     this.shape = shape;
     this.#metadata = metadata;
+    this.#cacheBytes = cacheBytes;
   }
 
   rows(table: TableName): number {
@@ -65,7 +71,7 @@ export class SegmentReader {
       );
     const opening = openArray(this.store, path, {
       metadata: metadata as ArrayMetadata,
-      cacheBytes: CACHE_BYTES,
+      cacheBytes: this.#cacheBytes,
     });
     this.#arrays.set(path, opening);
     return opening;
