@@ -2,7 +2,7 @@
  *  In: the record, the time. Out: the next record and what to answer. Drivers differ only in where records are kept
  *  and how one is replaced (a transaction, a compare-and-set). */
 import type { Digest } from "../../base/digest.ts";
-import type { CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
+import type { ClaimKey, CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
 
 export interface ItemRecord {
   readonly state: ItemState["state"];
@@ -36,12 +36,9 @@ export function claimItem(item: ItemRecord, worker: string, expiresAtMs: number)
 }
 
 /** Whether the claim of `token` still stands. A claim at exactly its time is alive. */
-export function holds(item: ItemRecord, token: number, nowMs: number): boolean {
-  return item.state === "claimed" && item.token === token && nowMs <= item.expiresAtMs!;
-}
-
-export function isExpired(item: ItemRecord, nowMs: number): boolean {
-  return item.state === "claimed" && nowMs > item.expiresAtMs!;
+export function holds(item: ItemRecord, { token, worker }: ClaimKey, nowMs: number): boolean {
+  if (item.state !== "claimed" || item.token !== token || nowMs > item.expiresAtMs!) return false;
+  return worker === undefined || worker === item.worker;
 }
 
 /** What becomes of an expired claim: the item keeps its place in line, unless that was its last attempt. */
@@ -57,24 +54,24 @@ export function extendItem(item: ItemRecord, expiresAtMs: number): ItemRecord {
 
 export function completeItem(
   item: ItemRecord,
-  by: { token: number; result: Digest; nowMs: number },
+  by: { claim: ClaimKey; result: Digest; nowMs: number },
 ): Transition<CompleteOutcome> {
-  const { token, result, nowMs } = by;
+  const { claim, result, nowMs } = by;
   if (item.state === "done")
     return {
       answer:
         item.result === result ? { outcome: "repeated" } : { outcome: "conflict", result: item.result! },
     };
-  if (!holds(item, token, nowMs)) return { answer: { outcome: "expired" } };
+  if (!holds(item, claim, nowMs)) return { answer: { outcome: "expired" } };
   return { answer: { outcome: "done" }, next: { ...unclaimed(item), state: "done", result } };
 }
 
 export function failItem(
   item: ItemRecord,
-  by: { token: number; nowMs: number; message: string; retryAfterMs?: number | undefined },
+  by: { claim: ClaimKey; nowMs: number; message: string; retryAfterMs?: number | undefined },
 ): Transition<FailOutcome> {
-  const { token, nowMs, message: reason, retryAfterMs } = by;
-  if (!holds(item, token, nowMs)) return { answer: { outcome: "expired" } };
+  const { claim, nowMs, message: reason, retryAfterMs } = by;
+  if (!holds(item, claim, nowMs)) return { answer: { outcome: "expired" } };
   const { attempt, maxAttempts } = item;
   if (retryAfterMs === undefined || attempt >= maxAttempts)
     return { answer: { outcome: "dead" }, next: { ...unclaimed(item), state: "dead", reason } };

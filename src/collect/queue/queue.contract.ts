@@ -198,6 +198,18 @@ export function describeQueue(name: string, open: OpenQueue): void {
       await close();
     });
 
+    it("takes a claim that names its worker from no other", async () => {
+      const { queue, claimOne, close } = await started([item("a")]);
+      const own = await claimOne("w1");
+      const foreign = { ...own, worker: "w2" };
+      expect(await queue.heartbeat([foreign])).toEqual([foreign]);
+      expect(await queue.complete(foreign, result("x"))).toEqual({ outcome: "expired" });
+      expect(await queue.fail(foreign, { message: "mine" })).toEqual({ outcome: "expired" });
+      await queue.release([foreign]);
+      expect(await queue.complete(own, result("y"))).toEqual({ outcome: "done" });
+      await close();
+    });
+
     it("refuses to end what was never queued", async () => {
       const { queue, close } = await started([]);
       const stranger = { item: "stranger", token: 1 };

@@ -28,10 +28,11 @@ export interface QueueItem {
   notBeforeMs?: number;
 }
 
-/** Names one claim: of an item, by a token. */
+/** Names one claim: of an item, by a token. With a worker it is a claim of that worker, and lost to every other. */
 export interface ClaimKey {
   item: string;
   token: number;
+  worker?: string;
 }
 
 export interface Claim extends ClaimKey {

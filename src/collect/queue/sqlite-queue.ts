@@ -52,7 +52,7 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
   const find = (id: string): StoredItem => items.find(id) ?? raise(unknownItem(id));
   const held = (key: ClaimKey, nowMs: number): StoredItem | undefined => {
     const item = items.find(key.item);
-    return item !== undefined && holds(item, key.token, nowMs) ? item : undefined;
+    return item !== undefined && holds(item, key, nowMs) ? item : undefined;
   };
   const apply = <Answer>(item: StoredItem, { answer, next }: Transition<Answer>): Answer => {
     if (next !== undefined) items.replace(item, next);
@@ -78,15 +78,15 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
           return item === undefined;
         });
       }),
-    complete: ({ item, token }, result) =>
+    complete: (claim, result) =>
       commit(() => {
-        const found = find(item);
-        return apply(found, completeItem(found, { token, result, nowMs: clock.nowMs() }));
+        const found = find(claim.item);
+        return apply(found, completeItem(found, { claim, result, nowMs: clock.nowMs() }));
       }),
-    fail: ({ item, token }, { message, retryAfterMs }) =>
+    fail: (claim, { message, retryAfterMs }) =>
       commit(() => {
-        const found = find(item);
-        const by = { token, nowMs: clock.nowMs(), message: reasonText(message), retryAfterMs };
+        const found = find(claim.item);
+        const by = { claim, nowMs: clock.nowMs(), message: reasonText(message), retryAfterMs };
         return apply(found, failItem(found, by));
       }),
     release: (claims) =>

@@ -4,7 +4,7 @@
 import { type Digest, digestBytes } from "../../base/digest.ts";
 import type { RollbookError } from "../../base/errors.ts";
 import { Assignment, checkBinding } from "../../contract/assignment.ts";
-import { Attestation, checkAttestation } from "../../contract/attestation.ts";
+import { Attestation, checkAttestationAside } from "../../contract/attestation.ts";
 import { Call, openMessage } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
 import { openRecord, type RecordOf, type RecordType } from "../../contract/record.ts";
@@ -160,7 +160,7 @@ async function checkSigned(
       { signer, expected: worker.key, envelope: upload.envelope },
       `the upload is signed by ${signer}, over ${subjects.length} subjects; it needs the key ${worker.key} over ${upload.envelope}.`,
     );
-  checkAttestation(attestation);
+  await checkAttestationAside(attestation);
   // Kept beside the artifact, it must not name what the book will never have.
   for (const subject of subjects)
     if (subject !== upload.envelope && !(await has(subject)))

@@ -104,8 +104,10 @@ export function makeDesk(options: DeskOptions): WorkerDesk {
     async heartbeat(session, claims) {
       const worker = find(session);
       workers.set(session, { ...worker, seenAtMs: clock.nowMs() });
-      await checkOwn(worker, claims);
-      return claims.length === 0 ? [] : queue.heartbeat(claims);
+      if (claims.length === 0) return [];
+      const lost = (await queue.heartbeat(claims.map((claim) => heldBy(worker, claim)))).map(keyOf);
+      await checkOwn(worker, lost);
+      return lost;
     },
     async upload(session, upload) {
       const submission = { worker: find(session), upload };
@@ -116,14 +118,25 @@ export function makeDesk(options: DeskOptions): WorkerDesk {
       });
     },
     async fail(session, claim, reason) {
-      await checkOwn(find(session), [claim]);
-      return queue.fail(claim, reason);
+      const worker = find(session);
+      await checkOwn(worker, [claim]);
+      return queue.fail(heldBy(worker, claim), reason);
     },
     async release(session, claims) {
-      await checkOwn(find(session), claims);
-      await queue.release(claims);
+      const worker = find(session);
+      await checkOwn(worker, claims);
+      await queue.release(claims.map((claim) => heldBy(worker, claim)));
     },
   };
+}
+
+/** The claim under the name by which the queue knows its holder. */
+function heldBy(worker: RegisteredWorker, { item, token }: ClaimKey): ClaimKey {
+  return { item, token, worker: worker.holder };
+}
+
+function keyOf({ item, token }: ClaimKey): ClaimKey {
+  return { item, token };
 }
 
 interface Submission {
@@ -156,7 +169,7 @@ async function receive(
   const admission = (await options.admit?.({ ...opened, digest, nowMs: clock.nowMs() })) ?? STORED;
   putUpload(book, upload);
   await book.flush();
-  const { outcome } = await queue.complete(claim, envelope);
+  const { outcome } = await queue.complete(heldBy(worker, claim), envelope);
   if (outcome === "done") return answer(admission);
   if (outcome === "expired")
     return answer({ outcome, signals: [], message: "the claim was lost while the upload was on its way" });
