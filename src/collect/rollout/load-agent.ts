@@ -3,7 +3,7 @@
  *  python3; http(s) URLs are servers; any other file is run as a program, if it is executable. */
 import { accessSync, constants, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { basename, extname, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Digest, digestBytes } from "../../base/digest.ts";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
@@ -92,7 +92,10 @@ function unwrap(module: Module): Module {
 function findTsx(places: readonly string[]): string | undefined {
   for (const place of places) {
     try {
-      return createRequire(place).resolve("tsx/esm/api");
+      // By its package.json: `require` would resolve to the CommonJS build, which cannot import.
+      const manifest = createRequire(place).resolve("tsx/package.json");
+      const { exports } = JSON.parse(readFileSync(manifest, "utf8"));
+      return join(dirname(manifest), exports["./esm/api"].import.default);
     } catch {
       // Not here: the next place, then the caller says what to install.
     }

@@ -1,0 +1,44 @@
+/** A model server that needs no key: speaks OpenAI chat completions and adds the numbers in the last message.
+ *  `node upstream.mjs [port]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
+import { createServer } from "node:http";
+import { pathToFileURL } from "node:url";
+
+/** Resolves with the base URL and a way to stop. `script` may answer instead: (request) => text or undefined. */
+export function startUpstream({ port = 0, script = () => undefined } = {}) {
+  let asked = 0;
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    const body = JSON.parse(text || "{}");
+    const content = script(body) ?? answer(body, ++asked);
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify(reply(body.model, content)));
+  });
+  return new Promise((resolve) => {
+    server.listen(port, "127.0.0.1", () => {
+      const url = `http://127.0.0.1:${server.address().port}/v1`;
+      resolve({ url, close: () => new Promise((done) => server.close(done).closeAllConnections()) });
+    });
+  });
+}
+
+function answer({ model, messages }, asked) {
+  const last = messages.at(-1).content;
+  const question = typeof last === "string" ? last : last.map((part) => part.text ?? "").join(" ");
+  const sum = (question.match(/\d+/g) ?? []).reduce((total, digits) => total + Number(digits), 0);
+  return String(String(model).endsWith("-careless") && asked % 3 === 0 ? sum + 1 : sum);
+}
+
+function reply(model, content) {
+  const message = { role: "assistant", content };
+  return {
+    ...{ id: "chatcmpl-local", object: "chat.completion", created: 0, model },
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: { prompt_tokens: 12, completion_tokens: 2, total_tokens: 14 },
+  };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const { url } = await startUpstream({ port: Number(process.argv[2] ?? 8791) });
+  console.log(url);
+}

@@ -1,0 +1,89 @@
+import OpenAI from "openai";
+import { describe, expect, it } from "vitest";
+import { TestGateway, TOKEN } from "../../../test/support/gateway.ts";
+import { collect, launchWorld } from "../../../test/support/launch-world.ts";
+import { chatReply, json } from "../../../test/support/scripted-upstream.ts";
+import { makeSealer } from "../../store/sealer.ts";
+import type { RolloutFunction } from "./agent.ts";
+import { gatewayRecorder } from "./gateway-recorder.ts";
+import { bookRecorder } from "./recorder.ts";
+
+const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
+  const client = new OpenAI({ baseURL: baseUrl!, apiKey: apiKey!, maxRetries: 0 });
+  const reply = await client.chat.completions.create(
+    { model: "tiny", messages: [{ role: "user", content: "2 + 2" }] },
+    { signal },
+  );
+  return reply.choices[0]!.message.content === "4" ? 1 : 0;
+};
+
+async function world(config: object = {}) {
+  const test = await TestGateway.open({ upstreams: { main: { retries: 0 } }, ...config });
+  const { start } = await launchWorld();
+  const recorder = gatewayRecorder(
+    { url: `${test.gateway.url}/`, token: TOKEN },
+    bookRecorder(makeSealer(test.book)),
+  );
+  const run = (agent: RolloutFunction, options: object = {}) =>
+    collect(start([{ q: 1 }], agent, { recorder, book: test.book, ...options } as never));
+  return { test, run };
+}
+
+describe("rollouts recorded by a gateway", () => {
+  it("are sealed with their calls, scores and assignment; usage is read from the calls", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const [result] = await run(ask);
+    expect(result).toMatchObject({
+      state: "sealed",
+      reward: 1,
+      usage: { calls: 1, promptTokens: 7, completionTokens: 3 },
+    });
+    const [artifact] = await test.artifacts();
+    expect(artifact).toMatchObject({
+      rolloutId: result!.rolloutId,
+      assignment: { sample: 0 },
+      group: result!.group,
+    });
+  });
+
+  it("that fail by the provider are tried again under a name of their own, and the result is the last one", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json({ error: { message: "overloaded" } }, 503));
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const [result] = await run(ask);
+    expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2 });
+    const artifacts = await test.artifacts();
+    const endings = artifacts.map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner]).sort();
+    expect(endings).toEqual([
+      [result!.rolloutId, "failed", "provider"],
+      [`${result!.rolloutId}.2`, "terminal", undefined],
+    ]);
+  });
+
+  it("that hit the turn cap are truncated, which is no failure", async () => {
+    const { test, run } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "5" }));
+    const forever: RolloutFunction = async (payload, context) => {
+      for (;;) await ask(payload, context);
+    };
+    const [result] = await run(forever, { limits: { maxTurns: 3 } });
+    expect(result).toMatchObject({ ending: { kind: "truncated", limit: "turns" }, usage: { calls: 3 } });
+  });
+
+  it("that call no model are sealed all the same", async () => {
+    const { run } = await world();
+    expect(await run(() => 0.5)).toMatchObject([{ state: "sealed", reward: 0.5, usage: { calls: 0 } }]);
+  });
+
+  it("are ours to answer for when the gateway is away", async () => {
+    const { test, run } = await world();
+    const gone = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder(makeSealer(test.book)));
+    const [result] = await run(ask, { recorder: gone });
+    expect(result).toMatchObject({
+      state: "dead",
+      attempt: 3,
+      reason: expect.stringContaining("cannot be reached"),
+    });
+  });
+});

@@ -1,0 +1,69 @@
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { startUpstream } from "../../examples/sums/upstream.mjs";
+import { parseGatewayConfig } from "../../src/collect/gateway/index.ts";
+import { TestGateway, TOKEN } from "../support/gateway.ts";
+
+const main = resolve("dist/cli/main.js");
+const hasPython = spawnSync("python3", ["--version"]).status === 0;
+
+/** The built command line, in a process of its own, on the gateway's book. */
+async function launchAt(test: TestGateway, words: readonly string[]) {
+  const args = ["launch", "--tasks", "examples/sums/tasks.jsonl", "--book", test.root, "--json", ...words];
+  const gateway = ["--gateway", test.gateway.url, "--gateway-token-env", "TOKEN"];
+  const env = { ...process.env, TOKEN, ROLLBOOK_HOME: join(test.root, "home") };
+  const { stdout } = await promisify(execFile)(process.execPath, [main, ...args, ...gateway], { env });
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+async function gatewayBefore() {
+  const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
+  return TestGateway.open({ upstreams: { main: { baseUrl: upstream.url } } });
+}
+
+describe("the examples in examples/sums", () => {
+  beforeAll(() => {
+    if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
+  });
+
+  const agents = [["agent.ts", true] as const, ["agent.py", hasPython] as const];
+  for (const [agent, isHere] of agents)
+    it.skipIf(!isHere)(
+      `${agent} runs through the gateway: calls recorded, rewards sealed, nothing to complain of`,
+      async () => {
+        const test = await gatewayBefore();
+        const results = await launchAt(test, ["--agent", `examples/sums/${agent}`, "--samples", "2"]);
+        expect(results.at(-1)).toMatchObject({
+          kind: "summary",
+          total: 6,
+          done: 6,
+          failed: {},
+          meanReward: 1,
+          tokens: 84,
+        });
+        const artifacts = await test.artifacts();
+        expect(artifacts.length).toBe(6);
+        for (const artifact of artifacts) {
+          expect(artifact.calls.length).toBe(1);
+          expect(artifact.calls[0].request.messages[1].content).toMatch(/^What is/);
+          expect(artifact.assignment.digest).toMatch(/^sha256:/);
+          expect(artifact.ending).toEqual({ kind: "terminal" });
+        }
+        expect((await test.verify()).problems).toEqual([]);
+        const again = await launchAt(test, ["--agent", `examples/sums/${agent}`, "--samples", "2"]);
+        expect(again.at(-1)).toMatchObject({ done: 6, earlier: 6 });
+      },
+    );
+
+  it("the configuration of the gateway is one", () => {
+    const config = parseGatewayConfig(readFileSync("examples/sums/gateway.yaml", "utf8"));
+    expect(Object.keys(config.models)).toEqual(["tiny"]);
+  });
+});
