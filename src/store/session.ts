@@ -10,7 +10,7 @@ import { linkLarge, writeLarge } from "./large-files.ts";
 import { type Lock, tryLock, withLock } from "./locks.ts";
 import { PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, packId, sessionName } from "./pack-names.ts";
-import { jsonBytes, type LargeEntry } from "./pack-records.ts";
+import { jsonBytes, type LargeEntry, type PackHeader } from "./pack-records.ts";
 import { PackWriter } from "./pack-writer.ts";
 
 export interface SessionOptions {
@@ -25,7 +25,7 @@ export class Session {
   readonly placed = new BlobIndex();
   readonly #paths: BookPaths;
   readonly #lock: Lock;
-  readonly #origin: object;
+  readonly #origin: Omit<PackHeader, "pack">;
   readonly #options: SessionOptions;
   #pack: PackWriter | undefined;
   #packs = 0;
@@ -141,7 +141,7 @@ export class Session {
     }
     if (this.#pack === undefined) {
       this.#packs++;
-      this.#pack = new PackWriter(this.#paths, { ...this.#origin, pack: this.packId(this.#packs) } as never);
+      this.#pack = new PackWriter(this.#paths, { ...this.#origin, pack: this.packId(this.#packs) });
     }
     return this.#pack;
   }
