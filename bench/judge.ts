@@ -4,12 +4,15 @@ import { isRollbookError, RollbookError } from "../src/base/errors.ts";
 import { rngFrom } from "../src/base/rng.ts";
 import { openBandit } from "./judge/open-bandit.ts";
 import { type JudgePart, type JudgeRow, row } from "./judge/part.ts";
+import { routellm } from "./judge/routellm.ts";
 import { seed42 } from "./judge/seed-42.ts";
 import { uciCoverage } from "./judge/uci-coverage.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
-const PARTS: readonly JudgePart[] = [openBandit, seed42, uciCoverage];
+const PARTS: readonly JudgePart[] = [openBandit, seed42, uciCoverage, routellm];
+
+const ABSENT = "not measured";
 
 export const bench: Bench = {
   summary:
@@ -44,7 +47,9 @@ export const bench: Bench = {
       args,
     );
     const missed = rows.filter(({ met }) => met === "NO").length;
-    process.stderr.write(`${missed === 0 ? "every bar is met" : `${missed} figures miss their bar`}\n`);
+    const absent = rows.filter(({ figure }) => figure === ABSENT).map(({ set }) => set);
+    const bars = missed === 0 ? "every bar that was measured is met" : `${missed} figures miss their bar`;
+    process.stderr.write(`${bars}${absent.length === 0 ? "" : `; not measured: ${absent.join(", ")}`}\n`);
   },
 };
 
@@ -54,6 +59,6 @@ async function rowsOf(part: JudgePart, options: Parameters<JudgePart["run"]>[0])
     return await part.run(options);
   } catch (error) {
     if (!isRollbookError(error, "data-absent")) throw error;
-    return [row(part.name, "not measured", error.message)];
+    return [row(part.name, ABSENT, error.message)];
   }
 }

@@ -22,6 +22,8 @@ export interface PolicyAnswer {
   probabilities: readonly number[];
   /** How sure the policy is of its best choice, in 0 … 1. Compared with the floor. */
   confidence: number;
+  /** Where the probabilities were estimated by drawing: how often, and the least any selectable candidate gets. */
+  monteCarlo?: { draws: number; floor: number };
 }
 
 /** A trained policy: features in, distribution out. Pure: the same question gets the same answer. */

@@ -1,3 +1,18 @@
+export {
+  CHECKPOINT_KIND,
+  type Checkpoint,
+  decodeModel,
+  digestConfig,
+  encodeModel,
+  POLICY_KINDS,
+  type PolicyKind,
+  type PolicyModel,
+  type RevisionFacts,
+  readCheckpoint,
+  requireSpec,
+  sealCheckpoint,
+  writeCheckpoint,
+} from "./checkpoint.ts";
 export { decide, digestRouter, distribution, type Router } from "./decide.ts";
 export type {
   Decision,
@@ -7,5 +22,23 @@ export type {
   DecisionReason,
   PolicyAnswer,
 } from "./decision.ts";
+export {
+  DEFAULT_FEATURES,
+  digestFeatureSpec,
+  type FeatureLayout,
+  type FeatureSpec,
+  layOut,
+  PROMPT_FEATURES,
+  parseFeatureSpec,
+} from "./feature-spec.ts";
+export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
+export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
+export {
+  decodeSafetensors,
+  encodeSafetensors,
+  type SafetensorsFile,
+  type Tensor,
+  type Tensors,
+} from "./safetensors.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";

@@ -1,0 +1,82 @@
+/** RouteLLM's benchmark answers: one CSV per subject (MMLU) or one with responses (GSM8K): a prompt, and whether the weak
+ *  and the strong model answered it right. In: a folder. Out: questions. Prompts that its authors list as contaminated
+ *  are left out and counted. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseJson } from "../base/parse-json.ts";
+import { headerOf, readCsv } from "./csv-records.ts";
+import { badRow, type Place } from "./foreign-decision.ts";
+import { readLines } from "./text-lines.ts";
+
+export const WEAK_MODEL = "mistralai/Mixtral-8x7B-Instruct-v0.1";
+export const STRONG_MODEL = "gpt-4-1106-preview";
+
+export interface RoutedQuestion {
+  readonly prompt: string;
+  /** The file's subject, `mmlu_` left out; empty where there is one file only. */
+  readonly subject: string;
+  readonly weak: boolean;
+  readonly strong: boolean;
+}
+
+export interface RoutedQuestions {
+  readonly questions: readonly RoutedQuestion[];
+  readonly contaminated: number;
+}
+
+const CONTAMINATED = "contaminated_prompts.jsonl";
+
+export async function readRouteLlm(folder: string): Promise<RoutedQuestions> {
+  const names = readdirSync(folder).sort();
+  const barred = names.includes(CONTAMINATED)
+    ? await readContaminated(join(folder, CONTAMINATED))
+    : new Set();
+  const questions: RoutedQuestion[] = [];
+  let contaminated = 0;
+  for (const name of names.filter((each) => each.endsWith(".csv"))) {
+    const subject = /^mmlu_(.*)\.csv$/.exec(name)?.[1] ?? "";
+    for await (const question of readQuestions(join(folder, name), subject)) {
+      if (barred.has(question.prompt)) contaminated++;
+      else questions.push(question);
+    }
+  }
+  return { questions, contaminated };
+}
+
+async function* readQuestions(file: string, subject: string): AsyncGenerator<RoutedQuestion> {
+  let header: ReadonlyMap<string, number> | undefined;
+  for await (const record of readCsv(file)) {
+    if (header === undefined) {
+      header = headerOf(record, file, ["prompt", WEAK_MODEL, STRONG_MODEL]);
+      continue;
+    }
+    const place = { file, line: record.line };
+    yield {
+      prompt: record.fields[header.get("prompt")!]!,
+      subject,
+      weak: flag(record.fields[header.get(WEAK_MODEL)!], place),
+      strong: flag(record.fields[header.get(STRONG_MODEL)!], place),
+    };
+  }
+}
+
+async function readContaminated(file: string): Promise<Set<string>> {
+  const prompts = new Set<string>();
+  for await (const { text, line } of readLines(file)) {
+    if (text.trim() === "") continue;
+    const value = parseJson(text, `${file}:${line}`) as { eval_prompt?: unknown };
+    if (typeof value.eval_prompt !== "string")
+      throw badRow({ file, line }, "no eval_prompt", "Use the file as published");
+    prompts.add(value.eval_prompt);
+  }
+  return prompts;
+}
+
+function flag(text: string | undefined, place: Place): boolean {
+  if (text === "True" || text === "False") return text === "True";
+  throw badRow(
+    place,
+    `${JSON.stringify(text ?? null)} is neither True nor False`,
+    "Use the file as published",
+  );
+}

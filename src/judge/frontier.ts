@@ -1,0 +1,96 @@
+/** The cost–quality frontier of a two-model router, as RouteLLM measures it.
+ *  In: a score per question (how much the strong model is wanted) and whether each model is right. Out: accuracy by share
+ *  of strong calls, APGR and CPT. Questions with one score move together: a tie is no information. */
+import { RollbookError } from "../base/errors.ts";
+
+export interface RoutedOutcomes {
+  readonly score: Float64Array;
+  /** 1 where right, per question. */
+  readonly weak: ArrayLike<number>;
+  readonly strong: ArrayLike<number>;
+}
+
+export interface FrontierPoint {
+  /** Share of questions sent to the strong model. */
+  readonly share: number;
+  readonly quality: number;
+}
+
+/** Intervals between the thresholds, as RouteLLM has them. */
+const PARTS = 10;
+
+/** Quality at strong shares 0, 1/parts … 1. Where a threshold falls inside a tie, the tie is split evenly. */
+export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint[] {
+  const { score, weak, strong } = outcomes;
+  const count = score.length;
+  checkOutcomes(outcomes);
+  const order = Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
+  const gained = new Float64Array(count + 1);
+  for (let from = 0; from < count; ) {
+    let to = from;
+    let gain = 0;
+    while (to < count && score[order[to]!] === score[order[from]!]) {
+      gain += Number(strong[order[to]!]!) - Number(weak[order[to]!]!);
+      to++;
+    }
+    for (let i = from; i < to; i++) gained[i + 1] = gained[i]! + gain / (to - from);
+    from = to;
+  }
+  let base = 0;
+  for (let i = 0; i < count; i++) base += Number(weak[i]!);
+  return Array.from({ length: parts + 1 }, (_, p) => {
+    const called = Math.round((p * count) / parts);
+    return { share: p / parts, quality: (base + gained[called]!) / count };
+  });
+}
+
+/** Average performance gap recovered: the area between the frontier and the weak line, over that of always-strong. */
+export function apgr(points: readonly FrontierPoint[]): number {
+  const { weak, gap } = gapOf(points);
+  let area = 0;
+  for (let p = 1; p < points.length; p++) {
+    const [left, right] = [points[p - 1]!, points[p]!];
+    area += (right.share - left.share) * ((left.quality + right.quality) / 2 - weak);
+  }
+  return area / gap;
+}
+
+/** Call-performance threshold: the smallest share of strong calls that recovers `part` of the gap, interpolated;
+ *  undefined if none does. */
+export function cpt(points: readonly FrontierPoint[], part: number): number | undefined {
+  const { weak, gap } = gapOf(points);
+  const wanted = weak + part * gap;
+  for (let p = 0; p < points.length; p++) {
+    const right = points[p]!;
+    if (right.quality < wanted) continue;
+    const left = points[p - 1];
+    if (left === undefined) return right.share;
+    return (
+      left.share + ((wanted - left.quality) / (right.quality - left.quality)) * (right.share - left.share)
+    );
+  }
+  return undefined;
+}
+
+function gapOf(points: readonly FrontierPoint[]): { weak: number; gap: number } {
+  const weak = points[0]!.quality;
+  const gap = points.at(-1)!.quality - weak;
+  if (gap > 0) return { weak, gap };
+  throw new RollbookError(
+    "no-gap",
+    { weak, gap },
+    `the strong model is no better than the weak one (gap ${gap}): there is nothing to recover. Use the weak one.`,
+  );
+}
+
+function checkOutcomes({ score, weak, strong }: RoutedOutcomes): void {
+  const bad = score.findIndex((each) => !Number.isFinite(each));
+  if (score.length > 0 && bad < 0 && weak.length === score.length && strong.length === score.length) return;
+  throw new RollbookError(
+    "bad-outcomes",
+    { row: bad, scores: score.length, weak: weak.length, strong: strong.length },
+    bad >= 0
+      ? `row ${bad}: score ${score[bad]} is not finite. Repair the router.`
+      : `${score.length} scores, ${weak.length} weak and ${strong.length} strong outcomes. Give one of each per question.`,
+  );
+}

@@ -1,0 +1,67 @@
+/** Sparse vectors of many rows in three columns (compressed rows): what the trainers loop over. */
+import type { SparseVector } from "../policy/features.ts";
+
+export interface SparseRows {
+  /** Row r holds the entries start[r] … start[r+1]. */
+  readonly start: Int32Array;
+  readonly indices: Int32Array;
+  readonly values: Float64Array;
+  /** Length of a full row. */
+  readonly size: number;
+}
+
+/** Copies the vectors as they come: a reader may reuse its own. */
+export function gatherRows<T>(
+  items: readonly T[],
+  size: number,
+  vectorOf: (item: T) => SparseVector,
+): SparseRows {
+  const start = new Int32Array(items.length + 1);
+  let indices = new Int32Array(1024);
+  let values = new Float64Array(1024);
+  let used = 0;
+  items.forEach((item, r) => {
+    const vector = vectorOf(item);
+    if (used + vector.count > indices.length) {
+      const room = Math.max(2 * indices.length, used + vector.count);
+      indices = widen(indices, new Int32Array(room));
+      values = widen(values, new Float64Array(room));
+    }
+    indices.set(vector.indices.subarray(0, vector.count), used);
+    values.set(vector.values.subarray(0, vector.count), used);
+    used += vector.count;
+    start[r + 1] = used;
+  });
+  return { start, indices: indices.subarray(0, used), values: values.subarray(0, used), size };
+}
+
+export function pickRows(rows: SparseRows, picked: readonly number[]): SparseRows {
+  return gatherRows(picked, rows.size, (r) => {
+    const [from, to] = [rows.start[r]!, rows.start[r + 1]!];
+    return {
+      indices: rows.indices.subarray(from, to),
+      values: rows.values.subarray(from, to),
+      count: to - from,
+    };
+  });
+}
+
+/** The same rows over the columns that occur, in order; `columns` says which those are. Place 0 stays first. */
+export function compactRows(rows: SparseRows): { rows: SparseRows; columns: Int32Array } {
+  const places = new Int32Array(rows.size);
+  places[0] = 1;
+  for (let e = 0; e < rows.indices.length; e++) places[rows.indices[e]!] = 1;
+  const columns: number[] = [];
+  for (let column = 0; column < rows.size; column++) {
+    if (places[column] === 0) continue;
+    places[column] = columns.length;
+    columns.push(column);
+  }
+  const indices = rows.indices.map((column) => places[column]!);
+  return { rows: { ...rows, indices, size: columns.length }, columns: Int32Array.from(columns) };
+}
+
+function widen<T extends Int32Array | Float64Array>(old: T, wider: T): T {
+  wider.set(old as never);
+  return wider;
+}

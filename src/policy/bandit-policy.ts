@@ -1,0 +1,154 @@
+/** Bandits as they answer: UCB1, LinUCB, and Thompson sampling with Beta or linear-Gaussian posteriors.
+ *  In: a bandit model (its sufficient statistics). Out: distributions over the selectable candidates.
+ *  UCB rules are deterministic: ties share. Thompson's probabilities are Monte Carlo estimates with a stated number of draws
+ *  and a floor; `decide()` draws from that very distribution, so what is logged is what was drawn from, exactly.
+ *  The draws are seeded by the question: the same question gets the same answer. Does not learn: learn/train does. */
+import { drawBeta, drawNormal } from "../base/distributions.ts";
+import { log } from "../base/exact-math.ts";
+import { type Rng, rngFrom } from "../base/rng.ts";
+import type { PolicyModel } from "./checkpoint.ts";
+import type { DecisionCandidate, DecisionPolicy, PolicyAnswer } from "./decision.ts";
+import { makeFeatureReader } from "./features.ts";
+import { armIndex, evenAnswer, tensorOf } from "./model-parts.ts";
+import { hashText } from "./scan-prompt.ts";
+
+type Answer = DecisionPolicy["answer"];
+
+/** mean + c·√(2 ln N / n), untried candidates first (Auer, Cesa-Bianchi and Fischer, 2002). */
+export function ucb1Policy(model: PolicyModel): Answer {
+  const { counts, sums, known } = tallies(model);
+  const total = counts.reduce((sum, each) => sum + each, 0);
+  const width = model.settings.exploration ?? 1;
+  return (_context, candidates) =>
+    shareBest(candidates, (candidate) => {
+      const arm = known.get(candidate.id);
+      const count = arm === undefined ? 0 : counts[arm]!;
+      if (count === 0) return Number.POSITIVE_INFINITY;
+      return sums[arm!]! / count + width * Math.sqrt((2 * log(Math.max(total, 1))) / count);
+    });
+}
+
+/** θ̂ᵀx + α√(xᵀA⁻¹x), one model per candidate (Li et al., 2010); an unseen one has A = λI and θ̂ = 0. */
+export function linUcbPolicy(model: PolicyModel): Answer {
+  const predict = linearBeliefs(model);
+  const alpha = model.settings.alpha ?? 1;
+  return (context, candidates) => {
+    const beliefs = predict(context);
+    return shareBest(candidates, (candidate) => {
+      const { mean, variance } = beliefs(candidate);
+      return mean + alpha * Math.sqrt(variance);
+    });
+  };
+}
+
+/** Rewards in 0 … 1 as Bernoulli trials, Beta(1, 1) before any. */
+export function thompsonBetaPolicy(model: PolicyModel): Answer {
+  const { counts, sums, known } = tallies(model);
+  return (context, candidates) =>
+    monteCarlo(model, candidates, rngFor(model, context.prompt), (candidate, rng) => {
+      const arm = known.get(candidate.id);
+      const won = arm === undefined ? 0 : sums[arm]!;
+      const lost = arm === undefined ? 0 : counts[arm]! - won;
+      return drawBeta(1 + won, 1 + lost, rng);
+    });
+}
+
+/** θ ~ N(A⁻¹b, v²A⁻¹) per candidate (Agrawal and Goyal, 2013); only the score's law is needed, which is normal. */
+export function thompsonLinearPolicy(model: PolicyModel): Answer {
+  const predict = linearBeliefs(model);
+  const spread = model.settings.spread ?? 1;
+  return (context, candidates) => {
+    const beliefs = predict(context);
+    const laws = new Map(candidates.map((one) => [one.id, beliefs(one)]));
+    return monteCarlo(model, candidates, rngFor(model, context.prompt), (candidate, rng) => {
+      const { mean, variance } = laws.get(candidate.id)!;
+      return mean + spread * Math.sqrt(variance) * drawNormal(rng);
+    });
+  };
+}
+
+export const DEFAULT_DRAWS = 256;
+export const DEFAULT_FLOOR = 0.01;
+
+/** The share of draws each candidate wins, mixed with `floor` for every selectable one. */
+function monteCarlo(
+  { settings }: PolicyModel,
+  candidates: readonly DecisionCandidate[],
+  rng: Rng,
+  draw: (candidate: DecisionCandidate, rng: Rng) => number,
+): PolicyAnswer {
+  const { draws = DEFAULT_DRAWS, floor = DEFAULT_FLOOR } = settings;
+  const wins = new Float64Array(candidates.length);
+  for (let i = 0; i < draws; i++) {
+    let best = -1;
+    let top = Number.NEGATIVE_INFINITY;
+    for (let c = 0; c < candidates.length; c++) {
+      if (!candidates[c]!.selectable) continue;
+      const value = draw(candidates[c]!, rng);
+      if (best >= 0 && value <= top) continue;
+      best = c;
+      top = value;
+    }
+    if (best < 0) return evenAnswer(candidates);
+    wins[best] = wins[best]! + 1;
+  }
+  const selectable = candidates.filter((one) => one.selectable).length;
+  const even = Math.min(floor, 1 / selectable);
+  const probabilities = candidates.map((one, c) =>
+    one.selectable ? even + (1 - even * selectable) * (wins[c]! / draws) : 0,
+  );
+  return { probabilities, confidence: Math.max(...probabilities), monteCarlo: { draws, floor: even } };
+}
+
+/** All mass on the best, evenly where several are. */
+function shareBest(
+  candidates: readonly DecisionCandidate[],
+  worth: (candidate: DecisionCandidate) => number,
+): PolicyAnswer {
+  const values = candidates.map((one) => (one.selectable ? worth(one) : Number.NEGATIVE_INFINITY));
+  const top = Math.max(...values);
+  if (top === Number.NEGATIVE_INFINITY) return evenAnswer(candidates);
+  const best = values.filter((value) => value === top).length;
+  return { probabilities: values.map((value) => (value === top ? 1 / best : 0)), confidence: 1 / best };
+}
+
+function tallies(model: PolicyModel) {
+  const counts = tensorOf(model, "counts", [model.arms.length]);
+  const sums = tensorOf(model, "sums", [model.arms.length]);
+  return { counts, sums, known: armIndex(model.arms) };
+}
+
+/** Mean and variance of each candidate's reward under its own ridge model. */
+function linearBeliefs(model: PolicyModel) {
+  const reader = makeFeatureReader(model.spec);
+  const { size } = reader;
+  const inverse = tensorOf(model, "inverse", [model.arms.length, size, size]);
+  const weights = tensorOf(model, "weights", [model.arms.length, size]);
+  const known = armIndex(model.arms);
+  const ridge = model.settings.ridge ?? 1;
+  return (context: Parameters<Answer>[0]) => {
+    const { indices, values, count } = reader.context(context);
+    return (candidate: DecisionCandidate): { mean: number; variance: number } => {
+      const arm = known.get(candidate.id);
+      let mean = 0;
+      let variance = 0;
+      for (let e = 0; e < count; e++) {
+        const value = values[e]!;
+        if (arm === undefined) {
+          variance += (value * value) / ridge;
+          continue;
+        }
+        mean += weights[arm * size + indices[e]!]! * value;
+        const base = (arm * size + indices[e]!) * size;
+        let sum = 0;
+        for (let f = 0; f < count; f++) sum += inverse[base + indices[f]!]! * values[f]!;
+        variance += value * sum;
+      }
+      return { mean, variance: Math.max(0, variance) };
+    };
+  };
+}
+
+function rngFor({ settings }: PolicyModel, prompt: string): Rng {
+  return rngFrom(settings.seed ?? 0).split(hashText(prompt));
+}

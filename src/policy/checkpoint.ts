@@ -1,0 +1,183 @@
+/** A trained policy at rest: a folder with `policy.safetensors` and `revision.json`, the sealed PolicyRevision.
+ *  In: a model, what it was trained on. Out: the folder, written in one step; and back, verified.
+ *  The revision's digest is that of the safetensors bytes, so the record proves the weights and the weights name the spec. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { canonicalize, type Json } from "../base/canonical-json.ts";
+import { type Digest, digestBytes, digestJson } from "../base/digest.ts";
+import { RollbookError } from "../base/errors.ts";
+import { parseId } from "../base/ids.ts";
+import { parseJson } from "../base/parse-json.ts";
+import { PolicyRevision } from "../contract/policy-revision.ts";
+import { openRecord, type Sealed, seal } from "../contract/record.ts";
+import { syncDirectory, writeAtomically } from "../store/files.ts";
+import { digestFeatureSpec, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
+import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
+
+/** The kind under which checkpoint bytes are hashed and stored. */
+export const CHECKPOINT_KIND = "rollbook.checkpoint.v1";
+export const POLICY_KINDS = ["softmax-linear", "ucb1", "linucb", "thompson-beta", "thompson-linear"] as const;
+export type PolicyKind = (typeof POLICY_KINDS)[number];
+
+export interface PolicyModel {
+  readonly kind: PolicyKind;
+  readonly spec: FeatureSpec;
+  /** Ids of the candidates it knows, in the order of its tensors. */
+  readonly arms: readonly string[];
+  /** Algorithm, data and options that made it: everything but the seed. */
+  readonly config: { readonly [key: string]: Json };
+  readonly settings: Readonly<Record<string, number>>;
+  readonly tensors: Tensors;
+}
+
+export interface RevisionFacts {
+  readonly family: string;
+  readonly id: string;
+  readonly parent?: PolicyRevision;
+  /** Digests of trainer batches. */
+  readonly batches: readonly Digest[];
+  readonly seed: bigint;
+  readonly steps?: number;
+  readonly producedAtMs: number;
+}
+
+export interface Checkpoint {
+  readonly model: PolicyModel;
+  readonly bytes: Uint8Array;
+  readonly revision: Sealed<PolicyRevision>;
+}
+
+const WEIGHTS = "policy.safetensors";
+const REVISION = "revision.json";
+
+export function encodeModel({ tensors, ...head }: PolicyModel): Uint8Array {
+  return encodeSafetensors({
+    tensors,
+    metadata: { rollbook: canonicalize({ schema: CHECKPOINT_KIND, ...head }) },
+  });
+}
+
+export function decodeModel(bytes: Uint8Array, where: string): PolicyModel {
+  const { tensors, metadata } = decodeSafetensors(bytes, where);
+  const head = parseJson(metadata.rollbook ?? "null", where) as Record<string, Json> | null;
+  if (head?.schema !== CHECKPOINT_KIND || !POLICY_KINDS.includes(head.kind as PolicyKind))
+    throw new RollbookError(
+      "bad-checkpoint",
+      { where },
+      `${where}: not a policy checkpoint (schema ${JSON.stringify(head?.schema ?? null)}, kind ${JSON.stringify(head?.kind ?? null)}). Name a checkpoint written by \`rollbook train\`.`,
+    );
+  const { schema: _, ...model } = head as unknown as PolicyModel & { schema: string };
+  return { ...model, spec: parseFeatureSpec(model.spec, where), tensors };
+}
+
+/** The model with its sealed revision. Pure: the same model and facts give the same digests. */
+export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkpoint {
+  const bytes = encodeModel(model);
+  const digest = digestBytes(CHECKPOINT_KIND, bytes);
+  const family = parseId(facts.family, "family");
+  const { parent, seed, steps, producedAtMs } = facts;
+  const number = parent === undefined ? 1n : parent.number === undefined ? undefined : parent.number + 1n;
+  const revision = seal(PolicyRevision, {
+    family,
+    id: parseId(facts.id, "revision id"),
+    ...(number === undefined ? {} : { number }),
+    digest,
+    ...(parent === undefined ? {} : { parent: { id: parent.id, digest: parent.digest } }),
+    checkpoint: {
+      family,
+      streamId: parseId(model.kind),
+      manifestDigest: digestFeatureSpec(model.spec),
+      objectDigest: digest,
+      startedAtMs: producedAtMs,
+    },
+    training: {
+      batches: [...facts.batches],
+      configDigest: digestConfig(model.config),
+      seed,
+      ...(steps === undefined ? {} : { steps }),
+    },
+    producedAtMs,
+  });
+  return { model, bytes, revision };
+}
+
+/** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites. */
+export function writeCheckpoint(folder: string, { bytes, revision }: Checkpoint): void {
+  if (existsSync(folder))
+    throw new RollbookError("exists", { folder }, `${folder} is there already. Name another folder.`);
+  const temp = `${folder}.tmp-${process.pid}`;
+  mkdirSync(dirname(folder), { recursive: true });
+  rmSync(temp, { recursive: true, force: true });
+  mkdirSync(temp);
+  try {
+    writeAtomically(join(temp, WEIGHTS), bytes, join(temp, `${WEIGHTS}.part`));
+    writeAtomically(join(temp, REVISION), revision.bytes, join(temp, `${REVISION}.part`));
+    renameSync(temp, folder);
+  } catch (error) {
+    rmSync(temp, { recursive: true, force: true });
+    throw error;
+  }
+  syncDirectory(dirname(folder));
+}
+
+/** `spec`: the features the caller will feed it; a checkpoint trained on others is refused. */
+export function readCheckpoint(folder: string, options: { spec?: FeatureSpec } = {}): Checkpoint {
+  const path = join(folder, WEIGHTS);
+  const bytes = readPart(path);
+  const record = openRecord(PolicyRevision, readPart(join(folder, REVISION)), join(folder, REVISION));
+  const actual = digestBytes(CHECKPOINT_KIND, bytes);
+  if (actual !== record.digest)
+    throw new RollbookError(
+      "digest-mismatch",
+      { path, expected: record.digest, actual },
+      `${path}: the bytes hash to ${actual}, revision ${record.id} says ${record.digest}. Restore the file or train again.`,
+    );
+  const model = decodeModel(bytes, path);
+  checkFacts(model, record, path);
+  if (options.spec !== undefined) requireSpec(model, options.spec, path);
+  return { model, bytes, revision: seal(PolicyRevision, record) };
+}
+
+export function digestConfig(config: PolicyModel["config"]): Digest {
+  return digestJson("rollbook.training-config.v1", config);
+}
+
+export function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
+  const [actual, expected] = [digestFeatureSpec(model.spec), digestFeatureSpec(spec)];
+  if (actual === expected) return;
+  const keys = Object.keys(spec) as (keyof FeatureSpec)[];
+  const differing = keys.filter((key) => canonicalize(spec[key]) !== canonicalize(model.spec[key]));
+  throw new RollbookError(
+    "other-feature-spec",
+    { where, expected, actual, differing },
+    `${where}: trained on the feature spec ${actual}, asked for ${expected}; they differ in ${differing.join(", ")}. Train again with this spec, or use the checkpoint's own.`,
+  );
+}
+
+function checkFacts(model: PolicyModel, record: PolicyRevision, where: string): void {
+  const claims: [string, Digest | undefined, Digest][] = [
+    ["checkpoint.manifestDigest", record.checkpoint?.manifestDigest, digestFeatureSpec(model.spec)],
+    ["training.configDigest", record.training?.configDigest, digestConfig(model.config)],
+  ];
+  for (const [field, claimed, actual] of claims) {
+    if (claimed === undefined || claimed === actual) continue;
+    throw new RollbookError(
+      "digest-mismatch",
+      { where, field, expected: claimed, actual },
+      `${where}: ${field} of the revision is ${claimed}, the checkpoint gives ${actual}. Restore both files.`,
+    );
+  }
+}
+
+function readPart(path: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new RollbookError(
+      "no-checkpoint",
+      { path },
+      `${path} cannot be read. Name the folder that \`rollbook train\` wrote.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,109 @@
+/** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
+ *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
+import { z } from "zod";
+import { type Digest, digestJson } from "../base/digest.ts";
+import { RollbookError } from "../base/errors.ts";
+
+const name = z.string().min(1).max(128);
+
+export const featureSpecSchema = z.strictObject({
+  schema: z.literal("rollbook.feature-spec.v1"),
+  /** Buckets of hashed word 1- and 2-grams: a power of two, or 0 for none. */
+  wordBuckets: z
+    .number()
+    .int()
+    .min(0)
+    .max(1 << 24),
+  /** How a word counts: by ln(1 + occurrences), or that times how rare it was in training ("idf"). */
+  wordWeights: z.enum(["count", "idf"]),
+  /** Words read of a prompt; of a longer one, the first half and the last half of this many. */
+  maxWords: z.number().int().min(2).max(100_000),
+  /** Structured fields of the context. A number enters squashed, a category in one of its buckets. */
+  fields: z
+    .array(
+      z.discriminatedUnion("kind", [
+        z.strictObject({ name, kind: z.literal("number") }),
+        z.strictObject({ name, kind: z.literal("category"), buckets: z.number().int().min(2).max(65_536) }),
+      ]),
+    )
+    .max(1024),
+  /** Features of a candidate (price, latency, history), shared by all candidates. */
+  candidate: z.array(name).max(1024),
+});
+export type FeatureSpec = z.output<typeof featureSpecSchema>;
+
+export const DEFAULT_FEATURES: FeatureSpec = {
+  schema: "rollbook.feature-spec.v1",
+  wordBuckets: 32_768,
+  wordWeights: "count",
+  maxWords: 2048,
+  fields: [],
+  candidate: [],
+};
+
+/** What is measured of every prompt, in the order of the vector. */
+export const PROMPT_FEATURES = [
+  "bias",
+  "chars",
+  "words",
+  "lines",
+  "word length",
+  "digits",
+  "capitals",
+  "punctuation",
+  "code marks",
+  "math marks",
+  "questions",
+  "latin beyond ascii",
+  "cyrillic and greek",
+  "han, kana, hangul",
+  "other scripts",
+] as const;
+
+export interface FeatureLayout {
+  readonly spec: FeatureSpec;
+  readonly digest: Digest;
+  /** Where each field begins; a number takes two places: value, and whether it is there. */
+  readonly fieldAt: readonly number[];
+  /** Everything before the words. */
+  readonly denseSize: number;
+  readonly size: number;
+}
+
+export function parseFeatureSpec(value: unknown, where: string): FeatureSpec {
+  const result = featureSpecSchema.safeParse(value);
+  const problem = result.success ? faultOf(result.data) : result.error.issues[0]!;
+  if (problem === undefined) return result.data!;
+  const what = typeof problem === "string" ? problem : `${problem.path.join(".")}: ${problem.message}`;
+  throw new RollbookError("bad-feature-spec", { where }, `${where}: ${what}. Correct the feature spec.`);
+}
+
+export function layOut(spec: FeatureSpec): FeatureLayout {
+  parseFeatureSpec(spec, "feature spec");
+  const fieldAt: number[] = [];
+  let at: number = PROMPT_FEATURES.length;
+  for (const field of spec.fields) {
+    fieldAt.push(at);
+    at += field.kind === "number" ? 2 : field.buckets;
+  }
+  return {
+    spec,
+    digest: digestFeatureSpec(spec),
+    fieldAt,
+    denseSize: at,
+    size: at + spec.wordBuckets,
+  };
+}
+
+export function digestFeatureSpec(spec: FeatureSpec): Digest {
+  return digestJson(spec.schema, spec);
+}
+
+function faultOf(spec: FeatureSpec): string | undefined {
+  if ((spec.wordBuckets & (spec.wordBuckets - 1)) !== 0)
+    return `wordBuckets is ${spec.wordBuckets}, not a power of two`;
+  const names = spec.fields.map((field) => field.name);
+  if (new Set(names).size !== names.length) return "two fields share one name";
+  if (new Set(spec.candidate).size !== spec.candidate.length) return "two candidate features share one name";
+  return undefined;
+}

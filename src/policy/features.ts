@@ -1,0 +1,179 @@
+/** Turns a question into numbers: a sparse vector of the context, a short dense one of each candidate.
+ *  In: a feature spec, then contexts and candidates. Out: vectors. Exact arithmetic only: one question, one vector, on
+ *  every engine. The vectors are scratch space of the reader, valid until its next call; copy to keep. */
+import { RollbookError } from "../base/errors.ts";
+import { log1p } from "../base/exact-math.ts";
+import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+import { type FeatureLayout, type FeatureSpec, layOut } from "./feature-spec.ts";
+import { hashText, mix, type PromptCounts, scanPrompt } from "./scan-prompt.ts";
+
+/** Places in ascending order within the dense part; places among the words follow in order of first occurrence. */
+export interface SparseVector {
+  readonly indices: Int32Array;
+  readonly values: Float64Array;
+  readonly count: number;
+}
+
+export interface FeatureReader extends FeatureLayout {
+  context(context: DecisionContext): SparseVector;
+  /** One value per name of `spec.candidate`, squashed; a candidate must have them all. */
+  candidate(candidate: DecisionCandidate): Float64Array;
+}
+
+/** `wordScale`: one factor per bucket, learned with the policy; a spec with "idf" needs it, one with "count" has none. */
+export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): FeatureReader {
+  const layout = layOut(spec);
+  checkScale(spec, wordScale);
+  const hashes = new Int32Array(spec.maxWords);
+  const capacity = layout.denseSize + 2 * spec.maxWords;
+  const vector = { indices: new Int32Array(capacity), values: new Float64Array(capacity), count: 0 };
+  // Where each bucket stands in the vector under construction, 0 if it does not.
+  const slots = new Int32Array(spec.wordBuckets);
+  const dense = new Float64Array(spec.candidate.length);
+  return {
+    ...layout,
+    context(context) {
+      const counts = scanPrompt(context.prompt, hashes);
+      vector.count = 0;
+      addPrompt(vector, counts);
+      addFields(vector, layout, context);
+      const words = Math.min(counts.words, hashes.length);
+      if (spec.wordBuckets > 0) addWords(vector, { hashes, words, slots, at: layout.denseSize, wordScale });
+      return vector;
+    },
+    candidate(candidate) {
+      spec.candidate.forEach((name, i) => {
+        const value = candidate.features[name];
+        if (value === undefined || !Number.isFinite(value)) throw missingFeature(candidate.id, name, value);
+        dense[i] = squash(value);
+      });
+      return dense;
+    },
+  };
+}
+
+/** sign(x)·ln(1 + |x|): prices, tokens and milliseconds on one scale. */
+export function squash(value: number): number {
+  return value < 0 ? -log1p(-value) : log1p(value);
+}
+
+interface Growing extends SparseVector {
+  count: number;
+}
+
+function push(vector: Growing, index: number, value: number): void {
+  if (value === 0) return;
+  vector.indices[vector.count] = index;
+  vector.values[vector.count++] = value;
+}
+
+function addPrompt(vector: Growing, counts: PromptCounts): void {
+  const { chars, words, letters } = counts;
+  const share = chars === 0 ? 0 : 1 / chars;
+  // In the order of PROMPT_FEATURES; factors keep ordinary prompts near 1.
+  push(vector, 0, 1);
+  push(vector, 1, log1p(chars) / 8);
+  push(vector, 2, log1p(words) / 6);
+  push(vector, 3, log1p(counts.lines) / 3);
+  push(vector, 4, words === 0 ? 0 : letters / words / 8);
+  push(vector, 5, counts.digits * share * 4);
+  push(vector, 6, counts.capitals * share * 4);
+  push(vector, 7, counts.punctuation * share * 8);
+  push(vector, 8, counts.code * share * 8);
+  push(vector, 9, counts.math * share * 8);
+  push(vector, 10, log1p(counts.questions));
+  push(vector, 11, counts.latin * share * 4);
+  push(vector, 12, counts.greek * share);
+  push(vector, 13, counts.han * share);
+  push(vector, 14, counts.other * share);
+}
+
+function addFields(vector: Growing, { spec, fieldAt }: FeatureLayout, { fields }: DecisionContext): void {
+  for (let i = 0; i < spec.fields.length; i++) {
+    const field = spec.fields[i]!;
+    const value = fields[field.name];
+    if (value === undefined) continue;
+    const at = fieldAt[i]!;
+    if (field.kind === "category") {
+      push(vector, at + (hashText(String(value)) % field.buckets), 1);
+      continue;
+    }
+    const number = typeof value === "boolean" ? Number(value) : value;
+    if (typeof number !== "number" || !Number.isFinite(number)) throw badField(field.name, value);
+    push(vector, at, squash(number));
+    push(vector, at + 1, 1);
+  }
+}
+
+/** ln(1 + count) of every 1- and 2-gram, scaled to length 1: long prompts weigh no more than short ones. */
+function addWords(
+  vector: Growing,
+  options: {
+    hashes: Int32Array;
+    words: number;
+    slots: Int32Array;
+    at: number;
+    wordScale: Float64Array | undefined;
+  },
+): void {
+  const { hashes, words, slots, at, wordScale } = options;
+  const { indices, values } = vector;
+  const mask = slots.length - 1;
+  const from = vector.count;
+  let count = from;
+  const add = (hash: number): void => {
+    const bucket = mix(hash) & mask;
+    const slot = slots[bucket]!;
+    if (slot > 0) values[slot - 1] = values[slot - 1]! + 1;
+    else {
+      indices[count] = at + bucket;
+      values[count++] = 1;
+      slots[bucket] = count;
+    }
+  };
+  for (let i = 0; i < words; i++) {
+    add(hashes[i]!);
+    if (i > 0) add(Math.imul(hashes[i - 1]!, 31) ^ hashes[i]! ^ 0x5bd1e995);
+  }
+  let sum = 0;
+  for (let i = from; i < count; i++) {
+    const tally = values[i]!;
+    const bucket = indices[i]! - at;
+    const plain = tally < LOGS.length ? LOGS[tally]! : log1p(tally);
+    const value = wordScale === undefined ? plain : plain * wordScale[bucket]!;
+    values[i] = value;
+    sum += value * value;
+    slots[bucket] = 0;
+  }
+  const scale = sum === 0 ? 0 : 1 / Math.sqrt(sum);
+  for (let i = from; i < count; i++) values[i] = values[i]! * scale;
+  vector.count = count;
+}
+
+const LOGS = Float64Array.from({ length: 64 }, (_, tally) => log1p(tally));
+
+function checkScale({ wordWeights, wordBuckets }: FeatureSpec, scale: Float64Array | undefined): void {
+  const wanted = wordWeights === "idf" ? wordBuckets : 0;
+  if ((scale?.length ?? 0) === wanted) return;
+  throw new RollbookError(
+    "bad-feature-spec",
+    { wordWeights, wanted, given: scale?.length ?? 0 },
+    `word weights by ${wordWeights} need ${wanted} factors, ${scale?.length ?? 0} are given. Take them from the checkpoint.`,
+  );
+}
+
+function missingFeature(candidate: string, name: string, value: number | undefined): RollbookError {
+  return new RollbookError(
+    "missing-feature",
+    { candidate, name, value: String(value) },
+    `candidate ${candidate}: feature ${name} is ${value ?? "missing"}. The policy was trained with it: give a finite number.`,
+  );
+}
+
+function badField(name: string, value: unknown): RollbookError {
+  return new RollbookError(
+    "bad-field",
+    { name, value: String(value) },
+    `field ${name} is ${JSON.stringify(value) ?? String(value)}; the feature spec says it is a finite number.`,
+  );
+}

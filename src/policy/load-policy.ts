@@ -1,0 +1,28 @@
+/** From a checkpoint to the policy that `decide()` asks. */
+import { linUcbPolicy, thompsonBetaPolicy, thompsonLinearPolicy, ucb1Policy } from "./bandit-policy.ts";
+import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
+import type { DecisionPolicy } from "./decision.ts";
+import { linearPolicy } from "./linear-policy.ts";
+
+export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
+  const { family, id, digest } = revision.record;
+  return { family, revision: { id, digest }, answer: answerOf(model) };
+}
+
+/** The model's answers without a revision: for judging what is not sealed yet. */
+export function answerOf(model: PolicyModel): DecisionPolicy["answer"] {
+  switch (model.kind) {
+    case "softmax-linear":
+      return linearPolicy(model);
+    case "ucb1":
+      return ucb1Policy(model);
+    case "linucb":
+      return linUcbPolicy(model);
+    case "thompson-beta":
+      return thompsonBetaPolicy(model);
+    case "thompson-linear":
+      return thompsonLinearPolicy(model);
+    default:
+      return model.kind satisfies never;
+  }
+}

@@ -1,0 +1,29 @@
+/** What every model's reader needs: tensors of a known shape, places of arms, the answer of one that knows nothing. */
+import { RollbookError } from "../base/errors.ts";
+import type { PolicyModel } from "./checkpoint.ts";
+import type { DecisionCandidate, PolicyAnswer } from "./decision.ts";
+
+export function tensorOf(
+  { tensors, kind }: PolicyModel,
+  name: string,
+  shape: readonly number[],
+): Float64Array {
+  const tensor = tensors[name];
+  const fits = tensor?.data instanceof Float64Array && String(tensor.shape) === String(shape);
+  if (fits) return tensor.data as Float64Array;
+  throw new RollbookError(
+    "bad-checkpoint",
+    { tensor: name, expected: shape, actual: tensor?.shape ?? null },
+    `a ${kind} policy needs the tensor ${name} of shape [${shape}] in F64, the checkpoint has ${tensor === undefined ? "none" : `[${tensor.shape}]`}. Train again.`,
+  );
+}
+
+export function armIndex(arms: readonly string[]): ReadonlyMap<string, number> {
+  return new Map(arms.map((id, i) => [id, i]));
+}
+
+/** Any selectable candidate is as good as another; nothing is claimed. */
+export function evenAnswer(candidates: readonly DecisionCandidate[]): PolicyAnswer {
+  const count = candidates.filter((one) => one.selectable).length;
+  return { probabilities: candidates.map((one) => (one.selectable ? 1 / count : 0)), confidence: 0 };
+}

@@ -1,0 +1,152 @@
+/** The safetensors file format: a length, a JSON header, raw little-endian tensors. Own, small and strict.
+ *  In: named arrays and text metadata. Out: bytes, and back. The same content gives the same bytes.
+ *  Reads the types that policies use; a file with a hole, an overlap, a wrong length or another type is refused. */
+import { bytesOf, type ColumnOf, columnFrom, type DType, dtypeOf, ITEM_BYTES } from "../base/arrays.ts";
+import { RollbookError, reasonOf } from "../base/errors.ts";
+import { decodeUtf8, parseJson } from "../base/parse-json.ts";
+
+export interface Tensor {
+  readonly shape: readonly number[];
+  readonly data: ColumnOf[DType];
+}
+export type Tensors = Readonly<Record<string, Tensor>>;
+
+export interface SafetensorsFile {
+  readonly tensors: Tensors;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+const NAMES: Readonly<Record<DType, string>> = { u8: "U8", u32: "U32", i32: "I32", f32: "F32", f64: "F64" };
+const TYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as DType]));
+/** As the reference implementation has it. */
+const MOST_HEADER_BYTES = 100_000_000;
+const METADATA = "__metadata__";
+
+export function encodeSafetensors({ tensors, metadata }: SafetensorsFile): Uint8Array {
+  // Wide types first, then by name: every tensor is aligned, and the order is that of the reference writer.
+  const names = Object.keys(tensors).sort((a, b) => {
+    const width = ITEM_BYTES[dtypeOf(tensors[b]!.data)] - ITEM_BYTES[dtypeOf(tensors[a]!.data)];
+    return width !== 0 ? width : a < b ? -1 : 1;
+  });
+  const header: Record<string, unknown> = Object.keys(metadata).length === 0 ? {} : { [METADATA]: metadata };
+  let end = 0;
+  for (const name of names) {
+    const { shape, data } = tensors[name]!;
+    if (product(shape) !== data.length || name === METADATA)
+      throw bad(name, `tensor ${name}: shape [${shape}] does not hold its ${data.length} values`);
+    header[name] = { dtype: NAMES[dtypeOf(data)], shape, data_offsets: [end, end + data.byteLength] };
+    end += data.byteLength;
+  }
+  const json = Buffer.from(JSON.stringify(header));
+  const padded = Math.ceil(json.length / 8) * 8;
+  const bytes = Buffer.alloc(8 + padded + end, " ");
+  bytes.writeBigUInt64LE(BigInt(padded), 0);
+  json.copy(bytes, 8);
+  let at = 8 + padded;
+  for (const name of names) {
+    const data = bytesOf(tensors[name]!.data);
+    bytes.set(data, at);
+    at += data.length;
+  }
+  return bytes;
+}
+
+export function decodeSafetensors(bytes: Uint8Array, where: string): SafetensorsFile {
+  if (bytes.length < 8)
+    throw bad(where, `${where}: ${bytes.length} bytes are too few for a safetensors file`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = view.getBigUint64(0, true);
+  if (length > BigInt(Math.min(MOST_HEADER_BYTES, bytes.length - 8)))
+    throw bad(where, `${where}: the header is said to have ${length} bytes, the file has ${bytes.length}`);
+  const body = 8 + Number(length);
+  const header = readHeader(bytes.subarray(8, body), where);
+  const { [METADATA]: metadata = {}, ...entries } = header;
+  const placed = Object.entries(entries).map(([name, entry]) => readEntry(name, entry, where));
+  checkPlaces(placed, bytes.length - body, where);
+  const tensors: Record<string, Tensor> = {};
+  for (const { name, dtype, shape, from, to } of placed)
+    tensors[name] = { shape, data: columnFrom(dtype, bytes.subarray(body + from, body + to)) };
+  return { tensors, metadata: readMetadata(metadata, where) };
+}
+
+interface Placed {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly from: number;
+  readonly to: number;
+}
+
+function readHeader(bytes: Uint8Array, where: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = parseJson(decodeUtf8(bytes, where).trimEnd(), where);
+  } catch (cause) {
+    throw bad(where, `${where}: the header is no JSON (${reasonOf(cause)})`, cause);
+  }
+  if (isObject(value)) return value;
+  throw bad(where, `${where}: the header is no JSON object`);
+}
+
+function readEntry(name: string, entry: unknown, where: string): Placed {
+  const fault = (what: string) => bad(where, `${where}: tensor ${JSON.stringify(name)} ${what}`);
+  if (!isObject(entry)) throw fault("has no description");
+  const { dtype: type, shape, data_offsets: offsets, ...rest } = entry;
+  if (Object.keys(rest).length > 0) throw fault(`has an unknown key ${Object.keys(rest)[0]}`);
+  const dtype = typeof type === "string" ? TYPES.get(type) : undefined;
+  if (dtype === undefined)
+    throw fault(`is of type ${JSON.stringify(type)}. Known types: ${[...TYPES.keys()].join(", ")}`);
+  if (!isCounts(shape)) throw fault("has a shape that is no list of whole numbers");
+  if (!isCounts(offsets) || offsets.length !== 2) throw fault("has no pair of data_offsets");
+  const [from, to] = offsets as [number, number];
+  if (to - from !== product(shape) * ITEM_BYTES[dtype])
+    throw fault(
+      `takes ${to - from} bytes, its shape [${shape}] of ${type} needs ${product(shape) * ITEM_BYTES[dtype]}`,
+    );
+  return { name, dtype, shape, from, to };
+}
+
+/** Tensors follow one another without gap or overlap and end where the file ends. */
+function checkPlaces(placed: readonly Placed[], available: number, where: string): void {
+  let end = 0;
+  for (const { name, from, to } of [...placed].sort((a, b) => a.from - b.from || a.to - b.to)) {
+    if (from !== end)
+      throw bad(
+        where,
+        `${where}: tensor ${JSON.stringify(name)} begins at ${from}, ${from < end ? "inside" : "apart from"} the one before, which ends at ${end}`,
+      );
+    end = to;
+  }
+  if (end !== available)
+    throw bad(
+      where,
+      `${where}: the tensors need ${end} bytes, the file has ${available}: it is ${available < end ? "truncated" : "followed by something else"}`,
+    );
+}
+
+function readMetadata(value: unknown, where: string): Record<string, string> {
+  if (isObject(value) && Object.values(value).every((each) => typeof each === "string"))
+    return value as Record<string, string>;
+  throw bad(where, `${where}: ${METADATA} is not a map of text`);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCounts(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((each) => Number.isSafeInteger(each) && each >= 0);
+}
+
+function product(shape: readonly number[]): number {
+  return shape.reduce((total, each) => total * each, 1);
+}
+
+function bad(where: string, what: string, cause?: unknown): RollbookError {
+  return new RollbookError(
+    "bad-safetensors",
+    { where },
+    `${what}. Restore the file from a copy, or train again.`,
+    { cause },
+  );
+}
