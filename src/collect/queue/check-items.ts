@@ -1,5 +1,6 @@
 /** What every driver refuses at its door, before anything is written. Pure. */
 import { canonicalize } from "../../base/canonical-json.ts";
+import { isDigest } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
 import { DEFAULT_LANE, MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
@@ -38,6 +39,16 @@ export function unknownItem(item: string): RollbookError {
     "unknown-item",
     { item },
     `item ${item} was never enqueued here. Check that worker and launcher use the same queue.`,
+  );
+}
+
+/** Results are digests: whoever reads them later looks them up. */
+export function checkResult(item: string, result: string): void {
+  if (isDigest(result)) return;
+  throw new RollbookError(
+    "bad-digest",
+    { item, result },
+    `the result of ${item}, ${JSON.stringify(result)?.slice(0, 80)}, is no digest. Put it into the book and give its digest.`,
   );
 }
 

@@ -62,14 +62,21 @@ export function makeCommit(db: Sqlite, changed: () => void): Commit {
     });
 }
 
-async function runGroup(db: Sqlite, group: readonly Waiting[]): Promise<void> {
+/** Rolled back if busy, so running the operations again is running them once. */
+function runGroup(db: Sqlite, group: readonly Waiting[]): Promise<void> {
+  return whenFree(() =>
+    db.transaction(() => {
+      for (const each of group) each.run();
+    }),
+  );
+}
+
+/** Asks again, without stopping the event loop, for as long as another process holds what `work` needs. Readers too
+ *  may meet that: when they come upon what a killed writer left and another is mending it. */
+export async function whenFree<T>(work: () => T): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      // Rolled back if busy, so running the operations again is running them once.
-      db.transaction(() => {
-        for (const each of group) each.run();
-      });
-      return;
+      return work();
     } catch (error) {
       if (!isBusy(error) || attempt >= BUSY_RETRIES) throw error;
       await sleep(BUSY_RETRY_MS);

@@ -216,6 +216,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
       expect(await codeOf(queue.complete(stranger, result("x")))).toBe("unknown-item");
       expect(await codeOf(queue.fail(stranger, { message: "no" }))).toBe("unknown-item");
       expect(await queue.state("stranger")).toBeUndefined();
+      expect(await codeOf(queue.complete(stranger, "done" as Digest))).toBe("bad-digest");
       await close();
     });
 

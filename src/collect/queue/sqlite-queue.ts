@@ -7,8 +7,15 @@ import type { Json } from "../../base/canonical-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import { parseId } from "../../base/ids.ts";
 import { openSqlite, type Sqlite } from "../../store/sqlite.ts";
-import { type CheckedItem, checkItems, itemConflict, reasonText, unknownItem } from "./check-items.ts";
-import { makeCommit } from "./group-commit.ts";
+import {
+  type CheckedItem,
+  checkItems,
+  checkResult,
+  itemConflict,
+  reasonText,
+  unknownItem,
+} from "./check-items.ts";
+import { makeCommit, whenFree } from "./group-commit.ts";
 import {
   claimItem,
   completeItem,
@@ -78,11 +85,13 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
           return item === undefined;
         });
       }),
-    complete: (claim, result) =>
-      commit(() => {
+    async complete(claim, result) {
+      checkResult(claim.item, result);
+      return commit(() => {
         const found = find(claim.item);
         return apply(found, completeItem(found, { claim, result, nowMs: clock.nowMs() }));
-      }),
+      });
+    },
     fail: (claim, { message, retryAfterMs }) =>
       commit(() => {
         const found = find(claim.item);
@@ -103,14 +112,14 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
         return dead.length;
       }),
     async state(id) {
-      const item = items.find(id);
+      const item = await whenFree(() => items.find(id));
       return item === undefined ? undefined : stateOf(item);
     },
-    settled: async (cursor, limit) =>
-      items
-        .settledAfter(cursor, limit)
-        .map((item) => ({ item: item.id, cursor: item.settled!, ...stateOf(item) }) as SettledItem),
-    counts: async () => items.counts(),
+    async settled(cursor, limit) {
+      const ends = await whenFree(() => items.settledAfter(cursor, limit));
+      return ends.map((item) => ({ item: item.id, cursor: item.settled!, ...stateOf(item) }) as SettledItem);
+    },
+    counts: () => whenFree(() => items.counts()),
     watch: changes.watch,
     async close() {
       // What was asked before closing is done before closing.
@@ -180,7 +189,7 @@ function watchChanges(db: Sqlite) {
       return {
         async changed(timeoutMs) {
           for (let leftMs = timeoutMs; ; leftMs -= LOOK_MS) {
-            const now = closed ? elsewhere : look();
+            const now = closed ? elsewhere : await whenFree(look);
             if (now !== elsewhere) tell();
             elsewhere = now;
             const changed = changes !== seen;

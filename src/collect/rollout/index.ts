@@ -10,6 +10,7 @@ export {
   type RolloutLimits,
   type RolloutOutput,
 } from "./agent.ts";
+export { type ClaimState, claimState } from "./claim-checks.ts";
 export { type Execution, type ExecutorOptions, executeRollout, type RolloutJob } from "./executor.ts";
 export { cutBy, failedBy } from "./failure.ts";
 export { type GatewayPlace, gatewayRecorder } from "./gateway-recorder.ts";
@@ -38,4 +39,15 @@ export {
 } from "./reward.ts";
 export type { RolloutConfig } from "./rollout-config.ts";
 export { openSealedIndex, type SealedIndex } from "./sealed-index.ts";
+export { INLINE_LIMIT_BYTES, type Upload } from "./upload.ts";
+export { claimId, laneFor, workItems } from "./work-item.ts";
 export { ATTEMPTS, type Attempts, startWorker, type Worker, type WorkerOptions } from "./worker.ts";
+export {
+  type Admission,
+  type ClaimRequest,
+  type DeskOptions,
+  makeDesk,
+  type Submitted,
+  type WorkerDesk,
+} from "./worker-protocol.ts";
+export { makeRegistration, type Registration } from "./worker-registration.ts";
