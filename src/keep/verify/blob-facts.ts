@@ -7,6 +7,10 @@ const DTYPES = new Map<string, DType>(
   (Object.keys(ITEM_BYTES) as DType[]).map((dtype) => [columnTag(dtype), dtype]),
 );
 
+export function isColumnKind(kind: string): boolean {
+  return DTYPES.has(kind);
+}
+
 export interface BlobFact {
   kind: string;
   /** Values of a column, bytes of anything else. */

@@ -15,7 +15,7 @@ import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type TokenStream } from "../../contract/stream.ts";
 import type { Location } from "../../store/blob-store.ts";
-import { BlobFacts } from "./blob-facts.ts";
+import { BlobFacts, isColumnKind } from "./blob-facts.ts";
 import { checkColumns, isCovered } from "./check-columns.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
@@ -27,11 +27,16 @@ const RECENT_MASKS = 32;
 export interface SeenBlob {
   digest: Digest;
   kind: string;
-  /** Undefined for a large blob that was hashed in pieces. */
+  /** Undefined for a large blob that was hashed in pieces, and only if nothing in it is looked at. */
   bytes: Uint8Array | undefined;
   byteLength: number;
   /** A record's digest, or where the bytes stand: put into words only if there is a problem. */
   where: string | Location;
+}
+
+/** Kinds whose bytes say something to the verifier; of all others it notes that they are there. */
+export function isLookedInto(kind: string): boolean {
+  return recordType(kind) !== undefined || kind === MESSAGE_KIND || isColumnKind(kind);
 }
 
 /** Something that waits for a blob that has not been seen yet. */

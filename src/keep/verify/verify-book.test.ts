@@ -1,10 +1,15 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Shelf, weightsOf } from "../../../test/support/shelf.ts";
-import { columnTag } from "../../base/arrays.ts";
+import { bytesOf, columnTag, digestColumn } from "../../base/arrays.ts";
+import { manualClock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
 import { newKeyPem, RolloutContent, signerFromPem, TrainerBatch } from "../../contract/index.ts";
 import { type Sealed, seal } from "../../contract/record.ts";
 import type { BlobStore } from "../../store/blob-store.ts";
+import { openBook } from "../../store/book.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { assembleBatch } from "../batch/assemble.ts";
@@ -29,6 +34,20 @@ async function shelfWithBatch(): Promise<{ shelf: Shelf; batch: Sealed<TrainerBa
   return { shelf, batch: await assembleBatch({ ...request, selection: { level: "token" } }) };
 }
 
+/** Verifies a book in which every blob has a file of its own. */
+async function verifyLarge(shelf: Shelf, except: (digest: Digest) => boolean = () => false) {
+  const root = mkdtempSync(join(tmpdir(), "rollbook-verify-"));
+  try {
+    const book = await openBook(root, { clock: manualClock(), largeBytes: 1 });
+    for (const [digest, { kind, bytes }] of shelf.blobs) if (!except(digest)) book.put(kind, bytes);
+    const report = await verifyBook(book);
+    await book.close();
+    return report;
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
 describe("a whole book", () => {
   test("a sound book has no problem, and every kind is counted", async () => {
     const { shelf } = await shelfWithBatch();
@@ -50,6 +69,26 @@ describe("a whole book", () => {
       const report = await verifyBook(await copyToStore(shelf, (digest) => digest === missing));
       expect(report.problems.map((each) => each.message).join("\n")).toContain(missing);
     }
+  });
+
+  test("records and columns in files of their own are looked into as any other", async () => {
+    const sound = await shelfWithBatch();
+    expect((await verifyLarge(sound.shelf)).problems).toEqual([]);
+    const maimed = sound.shelf.rollout("maimed", {}, { logprobs: [0, -1, -2] }).content.record.streams[0]!;
+    if (maimed.level !== "token") throw new Error("expected a token stream");
+    const missing = maimed.columns.logprobs.digest;
+    const report = await verifyLarge(sound.shelf, (digest) => digest === missing);
+    expect(report.problems.map((each) => each.message).join("\n")).toContain(missing);
+
+    const nan = Float32Array.of(0, Number.NaN, 0);
+    const liar = new Shelf();
+    const { schema: _, ...record } = structuredClone(liar.rollout("liar").content.record);
+    const stream = record.streams[0]!;
+    if (stream.level === "token") stream.columns.logprobs.digest = digestColumn(nan);
+    liar.write({ kind: columnTag("f32"), digest: digestColumn(nan), bytes: bytesOf(nan) });
+    liar.write(seal(RolloutContent, record));
+    const codes = (await verifyLarge(liar)).problems.map((each) => each.code);
+    expect(codes).toContain("non-finite-number");
   });
 
   test("a content record that lies about its columns is named", async () => {

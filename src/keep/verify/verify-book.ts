@@ -8,7 +8,7 @@ import { TrainerBatch } from "../../contract/trainer-batch.ts";
 import type { BlobStore, Finding } from "../../store/blob-store.ts";
 import { reassemble } from "../batch/assemble.ts";
 import type { Problem, VerifyReport } from "./report.ts";
-import { Verifier } from "./verifier.ts";
+import { isLookedInto, Verifier } from "./verifier.ts";
 
 export interface VerifyOptions {
   trustedKeys?: Iterable<string>;
@@ -34,7 +34,7 @@ export async function verifyBook(
     verifier.accept({
       digest,
       kind,
-      bytes: item.type === "blob" ? item.bytes : undefined,
+      bytes: item.type === "blob" ? item.bytes : await bytesOfLarge(store, item),
       byteLength: location.length,
       where: location,
     });
@@ -45,6 +45,14 @@ export async function verifyBook(
   if (options.reassembleBatches !== false)
     for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
+}
+
+/** A record or column is looked into whatever its size; of anything else (a checkpoint) the digest is enough. */
+async function bytesOfLarge(
+  store: Pick<BlobStore, "get">,
+  { digest, kind }: { digest: Digest; kind: string },
+): Promise<Uint8Array | undefined> {
+  return isLookedInto(kind) ? (await store.get(digest))?.bytes : undefined;
 }
 
 /** Damaged bytes have lost their name; the digest they should have is the best one left. */
