@@ -124,6 +124,21 @@ describe("orphans", () => {
     expect(manifest.segments.map(({ path }) => path)).toEqual(["segments/s000001", "segments/s000003"]);
   });
 
+  it("are not what an old manifest, put back, fails to list: gc and append refuse it", async () => {
+    const root = join(folder, "stale");
+    await writeReplay({ root, read: world.read, rollouts: world.add(1), ...quick });
+    const old = readFileSync(join(root, "manifest.json"));
+    await appendReplay({ root, read: world.read, rollouts: world.add(1), ...quick });
+    const newest = readFileSync(join(root, "manifest.json"));
+    writeFileSync(join(root, "manifest.json"), old);
+    const stale = { code: "replay-bad-root", message: expect.stringContaining("stale") };
+    expect(await rejectionOf(collectOrphans(root))).toMatchObject(stale);
+    const append = appendReplay({ root, read: world.read, rollouts: world.add(1), ...quick });
+    expect(await rejectionOf(append)).toMatchObject(stale);
+    writeFileSync(join(root, "manifest.json"), newest);
+    expect((await validateReplay(root)).errors).toEqual([]);
+  });
+
   it("are not looked for where there is no store", async () => {
     const other = join(folder, "other");
     mkdirSync(join(other, "segments", "precious"), { recursive: true });

@@ -10,11 +10,11 @@ import {
   LOCK_FILE,
   MANIFEST_FILE,
   ROOT_FILE,
-  readManifest,
   removeTemporaries,
   SEGMENTS,
   segmentedRoot,
 } from "./manifest.ts";
+import { readCurrentManifest } from "./replay-store.ts";
 
 export async function collectOrphans(root: string): Promise<string[]> {
   const directory = resolve(root);
@@ -32,7 +32,7 @@ export async function collectOrphans(root: string): Promise<string[]> {
 export function listOrphans(root: string): string[] {
   const folder = join(root, SEGMENTS);
   if (!existsSync(folder)) return [];
-  const listed = new Set(hasManifest(root) ? readManifest(root).segments.map(({ path }) => path) : []);
+  const listed = new Set(hasManifest(root) ? readCurrentManifest(root).segments.map(({ path }) => path) : []);
   return readdirSync(folder)
     .map((name) => `${SEGMENTS}/${name}`)
     .filter((path) => !listed.has(path))

@@ -48,7 +48,7 @@ export async function openReplay(
   { cacheBytes = CACHE_BYTES }: OpenReplayOptions = {},
 ): Promise<ReplayStore> {
   const directory = resolve(root);
-  const manifest = readConsistent(directory);
+  const manifest = readCurrentManifest(directory);
   const segments = await openSegments(directory, manifest, cacheBytes);
   return new ReplayStore(directory, { manifest, segments });
 }
@@ -137,8 +137,9 @@ function placeSegments(opened: readonly OpenedSegment[]): PlacedSegment[] {
   });
 }
 
-/** The manifest together with a root that fits it. A commit replaces first the one, then the other: look again. */
-function readConsistent(root: string): ReplayManifest {
+/** The manifest together with a root that fits it: an old manifest put back is refused, because what it does not list
+ *  would be taken for orphans. A commit replaces first the one, then the other: look again. */
+export function readCurrentManifest(root: string): ReplayManifest {
   for (let attempt = 0; ; attempt++) {
     const manifest = readManifest(root);
     const fault = rootFault(root, manifest);

@@ -29,6 +29,7 @@ import {
 } from "./manifest.ts";
 import { closeSegments, openSegments } from "./open-segment.ts";
 import { ReasonNames } from "./reason-names.ts";
+import { readCurrentManifest } from "./replay-store.ts";
 import { DEFAULT_RETURNS, type Returns } from "./return-semantics.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import type { Layout } from "./table-writer.ts";
@@ -115,7 +116,7 @@ export async function appendReplay(options: AppendOptions): Promise<WriteResult>
   const root = resolve(options.root);
   readManifest(root);
   return withLock(join(root, LOCK_FILE), async () => {
-    const manifest = readManifest(root);
+    const manifest = readCurrentManifest(root);
     if (manifest.layout === "segmented") return extend({ ...options, root }, manifest);
     throw new RollbookError(
       "replay-is-plain",
