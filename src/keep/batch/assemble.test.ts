@@ -337,6 +337,34 @@ describe("the ledger", () => {
   });
 });
 
+describe("late feedback on a call", () => {
+  test("lands on the last sample of the call, though a hot swap cut it in two", async () => {
+    const { shelf, target } = shelfWithTarget();
+    const call = {
+      dialect: "other",
+      model: "tiny-lm",
+      request: { messages: [], parameters: {} },
+      response: { messages: [] },
+    };
+    const by = (id: string, start: number) => ({
+      start,
+      end: start + 1,
+      call: 0,
+      revision: { id, digest: weightsOf(id) },
+    });
+    const segments = [by("policy-r1", 1), by("policy-r2", 2)];
+    const over = { rewards: undefined, revision: undefined, segments };
+    const { digest } = shelf.rollout("swapped", { calls: [call] }, over).content;
+    shelf.feedback(digest, 2, { call: 0 });
+    const { record } = await assemble(shelf, target, {
+      options: { feedback: parseId("accepted"), advantage: "none" },
+    });
+    const shard = await readRecord(shelf.read, BatchShard, record.shards[0]!.digest);
+    const rewards = columnFrom("f32", shelf.blobs.get(shard.data.columns.rewards.digest)!.bytes);
+    expect(Array.from(rewards)).toEqual([0, 0, 2]);
+  });
+});
+
 describe("step level", () => {
   test("choices, propensities and candidates arrive in ragged columns", async () => {
     const shelf = new Shelf();

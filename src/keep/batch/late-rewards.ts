@@ -38,10 +38,12 @@ export function landingIndex(item: Stream, mask: Uint8Array | undefined, reward:
       ? item.steps.length - 1
       : item.steps.findLastIndex((each) => each.call === reward.call);
   }
-  const part =
-    reward.call === undefined ? undefined : item.segments.find((each) => each.call === reward.call);
-  if (reward.call !== undefined && part === undefined) return -1;
-  const [from, to] = part === undefined ? [0, item.length] : [part.start, part.end];
-  for (let i = to - 1; i >= from; i--) if (mask![i] === 1) return i;
+  // A call may have several segments: a hot swap in its midst begins a new one.
+  const parts =
+    reward.call === undefined
+      ? [{ start: 0, end: item.length }]
+      : item.segments.filter((each) => each.call === reward.call);
+  for (const { start, end } of parts.reverse())
+    for (let i = end - 1; i >= start; i--) if (mask![i] === 1) return i;
   return -1;
 }
