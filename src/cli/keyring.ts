@@ -3,6 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
+import { publicKey } from "../contract/attestation.ts";
 import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
 import type { Io } from "./io.ts";
 
@@ -10,8 +11,6 @@ export interface TrustedKey {
   readonly key: PublicKey;
   readonly name: string;
 }
-
-const PUBLIC_KEY = /^ed25519:[A-Za-z0-9_-]{43}$/;
 
 export interface Keyring {
   readonly keyPath: string;
@@ -44,16 +43,16 @@ export function loadSigner(keyring: Keyring): Signer | undefined {
   }
 }
 
-/** Makes the key. `replace` puts a new one in place of an old one, whose signatures stay trusted. */
+/** Makes the key. `replace` puts a new one in place of an old one, whose signatures stay trusted if it can be read. */
 export function createKey(keyring: Keyring, options: { replace?: boolean } = {}): Signer {
-  const old = loadSigner(keyring);
-  if (old !== undefined && options.replace !== true) {
+  if (existsSync(keyring.keyPath) && options.replace !== true) {
     throw new RollbookError(
       "key-exists",
       { path: keyring.keyPath },
       `${keyring.keyPath} exists already. Keep it, or replace it with --force.`,
     );
   }
+  const old = loadReadable(keyring);
   const pem = newKeyPem();
   makePrivateDirectory(keyring);
   const temporary = `${keyring.keyPath}.new`;
@@ -64,8 +63,17 @@ export function createKey(keyring: Keyring, options: { replace?: boolean } = {})
   return signerFromPem(pem);
 }
 
+function loadReadable(keyring: Keyring): Signer | undefined {
+  try {
+    return loadSigner(keyring);
+  } catch (error) {
+    if (isRollbookError(error, "bad-signature")) return undefined;
+    throw error;
+  }
+}
+
 export function parsePublicKey(text: string): PublicKey {
-  if (PUBLIC_KEY.test(text)) return text as PublicKey;
+  if (isPublicKey(text)) return text;
   throw new RollbookError(
     "bad-key",
     { key: text },
@@ -80,7 +88,7 @@ export function listTrusted(keyring: Keyring): TrustedKey[] {
   return lines.flatMap((line, i) => {
     const [key, ...name] = line.replace(/#.*$/, "").trim().split(/\s+/);
     if (key === undefined || key === "") return [];
-    if (PUBLIC_KEY.test(key)) return [{ key: key as PublicKey, name: name.join(" ") }];
+    if (isPublicKey(key)) return [{ key, name: name.join(" ") }];
     throw new RollbookError(
       "bad-key",
       { path: keyring.trustPath, line: i + 1 },
@@ -109,6 +117,11 @@ export function trustedKeys(keyring: Keyring): Map<PublicKey, string> {
   const own = loadSigner(keyring);
   if (own !== undefined) names.set(own.publicKey, "your key");
   return names;
+}
+
+/** As attestations spell it: another spelling of the same key would be trusted in vain. */
+function isPublicKey(text: string): text is PublicKey {
+  return publicKey.safeParse(text).success;
 }
 
 function makePrivateDirectory(keyring: Keyring): void {

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
@@ -181,6 +181,17 @@ describe("keys", () => {
     );
     expect(await stranger.ok(["keys", "trust", old, "friend"])).toContain("already");
     expect(await stranger.run("keys trust ed25519:short")).toMatchObject({ code: 1 });
+    // 43 base64url characters hold 258 bits: the two spare ones must be zero, or nobody's signature ever fits.
+    expect(await stranger.run(`keys trust ed25519:${"A".repeat(42)}B`)).toMatchObject({ code: 1 });
+  });
+
+  it("that cannot be read are named, and replaced when asked", async () => {
+    const cli = await filled(2);
+    writeFileSync(join(cli.home, "key.pem"), "no key");
+    expect(await cli.run("keys show")).toMatchObject({ code: 1, err: expect.stringContaining("key.pem") });
+    expect(await cli.run("keys new")).toMatchObject({ code: 1, err: expect.stringContaining("--force") });
+    await cli.ok("keys new --force");
+    await cli.ok("keys show");
   });
 });
 
