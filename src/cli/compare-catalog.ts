@@ -1,5 +1,6 @@
 /** Compares a catalog with the bytes it claims to describe, while something else reads them.
- *  In: the items of a scan. Out: differences in words. Changes nothing. */
+ *  In: the items of a scan. Out: differences in words. What others write meanwhile is no difference: before the catalog
+ *  is said to miss a record it is brought up to date, and before it is said to invent one the book is asked. */
 import { canonicalize, type Digest } from "../base/index.ts";
 import { recordType } from "../contract/index.ts";
 import type { BlobStore, Catalog, ScanItem } from "../store/index.ts";
@@ -14,6 +15,8 @@ export class CatalogComparison {
   readonly differences: CatalogDifference[] = [];
   readonly #catalog: Catalog;
   readonly #seen = new Set<Digest>();
+  /** Not listed when the scan came by, with their kinds. */
+  readonly #missed = new Map<Digest, string>();
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
@@ -24,10 +27,14 @@ export class CatalogComparison {
     return { get: (digest) => store.get(digest), scan: () => this.#watched(store) };
   }
 
-  /** After the scan: what the catalog lists and the bytes do not hold. */
-  finish(): readonly CatalogDifference[] {
-    for (const { digest, kind } of this.#catalog.records())
-      if (!this.#seen.has(digest)) this.#differ(digest, `lists a ${kind} that the packs do not hold`);
+  /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
+  async finish(store: Pick<BlobStore, "has">): Promise<readonly CatalogDifference[]> {
+    if (this.#missed.size > 0) await this.#catalog.sync();
+    for (const [digest, kind] of this.#missed)
+      if (this.#catalog.record(digest) === undefined) this.#differ(digest, `misses this ${kind}`);
+    const unseen = [...this.#catalog.records()].filter(({ digest }) => !this.#seen.has(digest));
+    for (const { digest, kind } of unseen)
+      if (!(await store.has(digest))) this.#differ(digest, `lists a ${kind} that the packs do not hold`);
     return this.differences;
   }
 
@@ -47,7 +54,7 @@ export class CatalogComparison {
     const listed = this.#catalog.record(digest);
     if (facts === undefined) return;
     const said = canonicalize({ digest, kind, ...facts });
-    if (listed === undefined) this.#differ(digest, `misses this ${kind}`);
+    if (listed === undefined) this.#missed.set(digest, kind);
     else if (canonicalize(listed) !== said)
       this.#differ(digest, `describes this ${kind} otherwise than its bytes do`);
   }

@@ -99,7 +99,7 @@ async function wholeBook(io: Io, flags: VerifyFlags, book: Book): Promise<Verifi
     await catalog.sync();
     const comparison = new CatalogComparison(catalog);
     const report = await verifyBook(comparison.watch(book), options);
-    return { what, report, catalog: comparison.finish() };
+    return { what, report, catalog: await comparison.finish(book) };
   } finally {
     catalog.close();
   }

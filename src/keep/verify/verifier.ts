@@ -103,7 +103,8 @@ export class Verifier {
   }
 
   async finish(read: ReadBlob): Promise<VerifyReport> {
-    for (const { reference, from } of this.#waiting) this.#resolve(reference, from, true);
+    for (const { reference, from } of this.#waiting)
+      if (!(await this.#cameLate(read, reference))) this.#resolve(reference, from, true);
     for (const check of this.#last) check();
     for (const each of this.#maskless) await this.#checkLateCoverage(read, each);
     const unrecordedRevisions = this.#revisions.finish((from, error) => this.#problem(from, error));
@@ -194,6 +195,17 @@ export class Verifier {
             `the call-log proof says ${each.digest}, the content gives ${actual}`,
           );
       });
+    }
+  }
+
+  /** Whether a blob is there that no scan has shown: another writer put it in a pack that had been read already. */
+  async #cameLate(read: ReadBlob, reference: Reference): Promise<boolean> {
+    if (!this.#whole || reference.external === true || this.#facts.has(reference.digest)) return false;
+    try {
+      const { kind } = (await read(reference.digest)) ?? {};
+      return kind !== undefined && (reference.kind === "" || reference.kind === kind);
+    } catch {
+      return false; // damaged, which the scan has reported; what refers to it is named too
     }
   }
 

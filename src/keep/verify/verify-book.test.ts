@@ -6,7 +6,7 @@ import { Shelf, weightsOf } from "../../../test/support/shelf.ts";
 import { bytesOf, columnTag, digestColumn } from "../../base/arrays.ts";
 import { manualClock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
-import { newKeyPem, RolloutContent, signerFromPem, TrainerBatch } from "../../contract/index.ts";
+import { newKeyPem, RolloutContent, signerFromPem, TrainerBatch, Verdict } from "../../contract/index.ts";
 import { type Sealed, seal } from "../../contract/record.ts";
 import type { BlobStore } from "../../store/blob-store.ts";
 import { openBook } from "../../store/book.ts";
@@ -69,6 +69,20 @@ describe("a whole book", () => {
       const report = await verifyBook(await copyToStore(shelf, (digest) => digest === missing));
       expect(report.problems.map((each) => each.message).join("\n")).toContain(missing);
     }
+  });
+
+  test("what another writer adds to a pack already read is not missing", async () => {
+    const shelf = new Shelf();
+    shelf.verdict(shelf.rollout("late").content.digest, {});
+    const store = await copyToStore(shelf);
+    const early = async function* () {
+      for await (const item of store.scan())
+        if (item.type === "damage" || item.kind === Verdict.kind) yield item;
+    };
+    const report = await verifyBook({ scan: early, get: (digest) => store.get(digest) });
+    expect(report.problems).toEqual([]);
+    const gone = await verifyBook({ scan: early, get: async () => undefined });
+    expect(gone.problems).toMatchObject([{ code: "missing-blob" }]);
   });
 
   test("records and columns in files of their own are looked into as any other", async () => {
