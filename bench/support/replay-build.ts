@@ -21,7 +21,7 @@ import { commitManifest, sealReplayManifest } from "../../src/keep/replay/manife
 import { openSegment } from "../../src/keep/replay/open-segment.ts";
 import { ReasonNames } from "../../src/keep/replay/reason-names.ts";
 import { SegmentWriter } from "../../src/keep/replay/segment-writer.ts";
-import { writerOf } from "../../src/keep/replay/write.ts";
+import { writerOf } from "../../src/keep/replay/write-session.ts";
 import { FileStore } from "../../src/keep/replay/zarr/index.ts";
 
 /** One row per size: building q_h and reading must grow with the candidates, memory must not. */

@@ -15,7 +15,7 @@ import { type SegmentReader, WALK_CACHE_BYTES } from "./segment-reader.ts";
 import { type FactTable, SegmentWriter } from "./segment-writer.ts";
 import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
 import type { Layout } from "./table-writer.ts";
-import { writerOf } from "./write.ts";
+import { writerOf } from "./write-session.ts";
 
 export interface CompactOptions {
   readonly from: string;

@@ -37,12 +37,5 @@ export {
 export type { Layout } from "./table-writer.ts";
 export type { ReplayError, ReplayErrorCode } from "./validate/findings.ts";
 export { type ValidateOptions, type ValidationReport, validateReplay } from "./validate/validate.ts";
-export {
-  type AppendOptions,
-  appendReplay,
-  type SegmentLimits,
-  type WriteOptions,
-  type WriteProgress,
-  type WriteResult,
-  writeReplay,
-} from "./write.ts";
+export { appendReplay, type WriteOptions, type WriteResult, writeReplay } from "./write.ts";
+export type { AppendOptions, SegmentLimits, WriteProgress } from "./write-session.ts";

@@ -2,19 +2,12 @@
  *  In: digests of sealed rollouts and a way to read blobs. Out: segments on disk, then the manifest that makes them
  *  part of the store. A reader sees the store before or after, never between; a writer that dies leaves orphans that
  *  readers ignore. Memory is bounded by a segment's texts and a few chunks per column. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Clock } from "../../base/clock.ts";
-import { type Digest, digestToBytes } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
-import type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../contract/replay-manifest.ts";
-import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
-import { Task } from "../../contract/task.ts";
+import type { ReplayManifest } from "../../contract/replay-manifest.ts";
 import { syncDirectory } from "../../store/files.ts";
 import { withLock } from "../../store/locks.ts";
-import { contentReader, readRecord } from "../batch/sources.ts";
-import { addChain } from "./chain-rows.ts";
-import { KeyMap, pairKey } from "./key-map.ts";
 import {
   commitManifest,
   commitRoot,
@@ -23,41 +16,15 @@ import {
   ROOT_FILE,
   readManifest,
   removeTemporaries,
-  SEGMENTS,
   sealReplayManifest,
   segmentedRoot,
 } from "./manifest.ts";
-import { closeSegments, openSegments } from "./open-segment.ts";
-import { ReasonNames } from "./reason-names.ts";
 import { readCurrentManifest } from "./replay-store.ts";
 import { DEFAULT_RETURNS, type Returns } from "./return-semantics.ts";
-import { SegmentWriter } from "./segment-writer.ts";
-import type { Layout } from "./table-writer.ts";
-
-export interface AppendOptions {
-  readonly root: string;
-  readonly read: ReadBlob;
-  /** Digests of rollout contents. One that the store has already is skipped. */
-  readonly rollouts: Iterable<Digest> | AsyncIterable<Digest>;
-  readonly clock: Clock;
-  /** Only streams of these families. */
-  readonly families?: readonly string[];
-  readonly layout?: Layout;
-  readonly limits?: Partial<SegmentLimits>;
-  /** Who writes, for the manifest. */
-  readonly writer?: Partial<ReplayWriter>;
-  /** False skips fsync: for stores that need not survive a crash of the machine. */
-  readonly durable?: boolean;
-  readonly onProgress?: (progress: WriteProgress) => void;
-}
+import { type AppendOptions, type WriteProgress, WriteSession } from "./write-session.ts";
 
 export interface WriteOptions extends AppendOptions {
   readonly returns?: Partial<Returns>;
-}
-
-export interface WriteProgress {
-  readonly rollouts: number;
-  readonly chains: number;
 }
 
 export interface WriteResult extends WriteProgress {
@@ -65,21 +32,6 @@ export interface WriteResult extends WriteProgress {
   readonly skipped: number;
   readonly manifest: ReplayManifest;
 }
-
-/** A segment is closed, and the next begun, when one of these is reached. */
-export interface SegmentLimits {
-  readonly candidates: number;
-  readonly tokens: number;
-  readonly texts: number;
-  readonly sources: number;
-}
-
-const LIMITS: SegmentLimits = {
-  candidates: 16_000_000,
-  tokens: 256_000_000,
-  texts: 1_000_000,
-  sources: 1_000_000,
-};
 
 /** Makes a new segmented store. */
 export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
@@ -131,7 +83,7 @@ async function extend(options: AppendOptions, manifest: ReplayManifest): Promise
   removeTemporaries(root);
   // Brings the root up to date if a writer died right after its commit.
   if (!isRoot(root, manifest.generation)) commitRoot(root, manifest.generation);
-  const session = new Session(options, manifest);
+  const session = new WriteSession(options, manifest);
   try {
     await session.learn();
     await session.writeAll();
@@ -151,125 +103,6 @@ async function extend(options: AppendOptions, manifest: ReplayManifest): Promise
   commitManifest(root, next);
   commitRoot(root, next.generation);
   return { ...counts, manifest: next };
-}
-
-/** One call of write or append: the segments it makes. */
-class Session {
-  rollouts = 0;
-  chains = 0;
-  skipped = 0;
-  readonly segments: ReplaySegment[] = [];
-  readonly reasons: ReasonNames;
-  readonly #options: AppendOptions;
-  readonly #manifest: ReplayManifest;
-  readonly #known = new KeyMap();
-  readonly #directories: string[] = [];
-  #current: SegmentWriter | undefined;
-
-  constructor(options: AppendOptions, manifest: ReplayManifest) {
-    this.#options = options;
-    this.#manifest = manifest;
-    this.reasons = new ReasonNames(manifest.reasons);
-  }
-
-  /** Which chains the store has. */
-  async learn(): Promise<void> {
-    const opened = await openSegments(this.#options.root, this.#manifest);
-    for (const { reader } of opened) {
-      const { content, stream } = await reader.read("chains", ["content", "stream"]);
-      for (let i = 0; i < stream.length; i++)
-        this.#known.getOrSet(pairKey(content, stream[i]!, i * 32), this.#known.size);
-    }
-    closeSegments(opened);
-  }
-
-  async writeAll(): Promise<void> {
-    const { read, rollouts, onProgress } = this.#options;
-    const readContent = contentReader(read);
-    for await (const digest of rollouts) {
-      await this.#addRollout(digest, await readContent(digest));
-      this.rollouts++;
-      onProgress?.({ rollouts: this.rollouts, chains: this.chains });
-    }
-    await this.#closeCurrent();
-  }
-
-  /** Removes what a failed call has written. */
-  abandon(): void {
-    for (const directory of this.#directories) rmSync(directory, { recursive: true, force: true });
-  }
-
-  async #addRollout(digest: Digest, content: Awaited<ReturnType<ReturnType<typeof contentReader>>>) {
-    const { read, families } = this.#options;
-    const taskDigest = content.task.digest;
-    let task: Task | undefined;
-    for (const [streamIndex, stream] of content.streams.entries()) {
-      if (families !== undefined && !families.includes(stream.family)) continue;
-      const known = this.#known.getOrSet(pairKey(digestToBytes(digest), streamIndex), this.#known.size);
-      if (known !== undefined) {
-        this.skipped++;
-        continue;
-      }
-      if (taskDigest !== undefined) task ??= await readRecord(read, Task, taskDigest);
-      const columns = stream.level === "token" ? await readTokenColumns(read, stream) : undefined;
-      await addChain(this.#segment(), { digest, content, task, streamIndex, columns });
-      this.chains++;
-      if (this.#isFull()) await this.#closeCurrent();
-    }
-  }
-
-  #segment(): SegmentWriter {
-    if (this.#current !== undefined) return this.#current;
-    const { root, clock, layout = {}, writer, durable = true } = this.#options;
-    const path = `${SEGMENTS}/${nextSegment(root)}`;
-    const directory = join(root, path);
-    mkdirSync(directory, { recursive: true });
-    this.#directories.push(directory);
-    this.#current = new SegmentWriter({
-      directory,
-      path,
-      returns: this.#manifest.returns,
-      layout,
-      reasons: this.reasons,
-      writer: writerOf(writer),
-      createdAtMs: clock.nowMs(),
-      durable,
-    });
-    return this.#current;
-  }
-
-  #isFull(): boolean {
-    const limits = { ...LIMITS, ...this.#options.limits };
-    const { tables, texts } = this.#current!;
-    return (
-      tables.candidates.rows >= limits.candidates ||
-      tables.tokens.rows >= limits.tokens ||
-      texts.size >= limits.texts ||
-      tables.sources.rows >= limits.sources
-    );
-  }
-
-  async #closeCurrent(): Promise<void> {
-    if (this.#current === undefined) return;
-    this.segments.push(await this.#current.close());
-    this.#current = undefined;
-    if (this.#options.durable ?? true) {
-      syncDirectory(join(this.#options.root, SEGMENTS));
-      syncDirectory(this.#options.root);
-    }
-  }
-}
-
-export function writerOf(writer: Partial<ReplayWriter> = {}): ReplayWriter {
-  return { program: "rollbook", versions: { node: process.versions.node }, invocation: [], ...writer };
-}
-
-/** A name that no directory has, not even an orphan's. */
-function nextSegment(root: string): string {
-  const folder = join(root, SEGMENTS);
-  const names = existsSync(folder) ? readdirSync(folder) : [];
-  const numbers = names.map((name) => Number(/^s(\d+)$/.exec(name)?.[1] ?? 0));
-  return `s${String(numbers.reduce((a, b) => Math.max(a, b), 0) + 1).padStart(6, "0")}`;
 }
 
 function makeRoot(root: string): void {

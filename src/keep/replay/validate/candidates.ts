@@ -34,13 +34,14 @@ export const candidates: Rule = {
     const { valid } = await reader.read("targets", ["valid"]);
     const widest = { maxCandidates: 0, maxFeatures: 0 };
     for await (const window of stepWindows(reader, { steps: STEPS, candidates: CANDIDATES })) {
-      const chains = await reader.gather("chains", "target", window.steps.chain);
+      const targets = await reader.gather("chains", "target", window.steps.chain);
       for (let i = 0; i < window.stepCount; i++) {
         const count = window.steps.candidates_count[i]!;
         widest.maxCandidates = Math.max(widest.maxCandidates, count);
         if (count < 1)
           report("steps/candidates_count", window.firstStep + i, "selection", "a step without candidates");
-        checkRows(context, window, { i, validTarget: valid[chains[i]!] === 1 });
+        checkRows(context, window, i);
+        checkLabels(context, window, { i, validTarget: valid[targets[i]!] === 1 });
         checkChoice(context, window, i);
         checkProbabilities(context, window, i);
       }
@@ -67,58 +68,45 @@ function* rowsOf(
     yield { at: start + index - firstCandidate, row: start + index, index };
 }
 
-/** What each candidate says by itself. */
-function checkRows(
-  { reader, report }: RuleContext,
-  window: Window,
-  { i, validTarget }: { i: number; validTarget: boolean },
-): void {
+/** Its place, its id, the reasons against it. */
+function checkRows({ reader, report }: RuleContext, window: Window, i: number): void {
   const { candidates: rows, firstStep } = window;
   const known = reader.rows("reasons");
   const seen = new Set<number>();
   for (const { at, row, index } of rowsOf(window, i)) {
-    if (rows.step[at] !== firstStep + i)
-      report(
-        "candidates/step",
-        row,
-        "chain",
-        `stands among the candidates of step ${firstStep + i}, says ${rows.step[at]}`,
-      );
+    const step = firstStep + i;
+    if (rows.step[at] !== step)
+      report("candidates/step", row, "chain", `stands among those of step ${step}, says ${rows.step[at]}`);
     if (rows.index[at] !== index)
       report("candidates/index", row, "chain", `is candidate ${index}, says ${rows.index[at]}`);
     if (seen.has(rows.id[at]!))
-      report("candidates/id", row, "unique", `the step has two candidates of this id`);
+      report("candidates/id", row, "unique", "the step has two candidates of this id");
     seen.add(rows.id[at]!);
-    const label = rows.label[at]!;
-    if ((rows.labelled[at] === 1) === Number.isNaN(label))
-      report(
-        "candidates/labelled",
-        row,
-        "trainable",
-        `labelled is ${rows.labelled[at]}, the label is ${label}`,
-      );
-    if (label === Number.POSITIVE_INFINITY || label === Number.NEGATIVE_INFINITY)
-      report("candidates/label", row, "value", `the label is ${label}`);
-    const trainable =
-      rows.selectable[at] === 1 && validTarget && rows.labelled[at] === 1 && Number.isFinite(label);
-    if ((rows.trainable[at] === 1) !== trainable)
-      report(
-        "candidates/trainable",
-        row,
-        "trainable",
-        `trainable is ${rows.trainable[at]}, the rule gives ${Number(trainable)}`,
-      );
     const reasons = rows.reasons[at]!;
-    if (reasons === 0n) continue;
-    if (rows.selectable[at] === 1)
+    if (reasons !== 0n && rows.selectable[at] === 1)
       report("candidates/reasons", row, "reasons", "selectable, with reasons against it");
+    const highest = reasons.toString(2).length - 1;
     if (reasons >> BigInt(known) !== 0n)
-      report(
-        "candidates/reasons",
-        row,
-        "reasons",
-        `bit ${reasons.toString(2).length - 1} has no name; ${known} are known`,
-      );
+      report("candidates/reasons", row, "reasons", `bit ${highest} has no name; ${known} are known`);
+  }
+}
+
+/** A label is a finite number or not there, and trainable is what the rule says. */
+function checkLabels(
+  { report }: RuleContext,
+  window: Window,
+  { i, validTarget }: { i: number; validTarget: boolean },
+): void {
+  const { label: labels, labelled, selectable, trainable } = window.candidates;
+  for (const { at, row } of rowsOf(window, i)) {
+    const label = labels[at]!;
+    if ((labelled[at] === 1) === Number.isNaN(label))
+      report("candidates/labelled", row, "trainable", `labelled is ${labelled[at]}, the label is ${label}`);
+    if (!Number.isFinite(label) && !Number.isNaN(label))
+      report("candidates/label", row, "value", `the label is ${label}`);
+    const rule = selectable[at] === 1 && validTarget && labelled[at] === 1 && Number.isFinite(label);
+    if (trainable[at] !== Number(rule))
+      report("candidates/trainable", row, "trainable", `is ${trainable[at]}, the rule gives ${Number(rule)}`);
   }
 }
 

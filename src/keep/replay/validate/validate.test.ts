@@ -429,6 +429,16 @@ it("a manifest whose counts are not those of its segments is refused", async () 
   expect(errors).toContainEqual(expect.objectContaining({ array: "zarr.json", code: "metadata" }));
 });
 
+it("a table that lacks rows for those of another is refused, and nothing is read past its end", async () => {
+  const at = copyOf(plain);
+  const manifest = readManifest(at);
+  manifest.segments[0]!.rows.q_h = manifest.segments[0]!.rows.q_h! - 1;
+  reseal(at, manifest);
+  expect((await validateReplay(at)).errors).toContainEqual(
+    expect.objectContaining({ array: "q_h", code: "shape", reason: expect.stringContaining("steps") }),
+  );
+});
+
 it("all errors are counted, also those past the limit", async () => {
   const at = copyOf(plain);
   await rewriteColumn<Int32Array>(at, "steps/depth", { change: (values) => values.fill(99) });

@@ -14,9 +14,10 @@ import { SplitWatch } from "../store-checks.ts";
 import { FileStore, openGroup } from "../zarr/index.ts";
 import { checkBytes } from "./bytes.ts";
 import { candidates } from "./candidates.ts";
-import { chains, lineage, tokens } from "./chains.ts";
+import { chains } from "./chains.ts";
 import { denseCells, denseStates } from "./dense.ts";
 import { Findings, type ReplayError } from "./findings.ts";
+import { lineage, tokens } from "./lineage.ts";
 import { checkReferences } from "./references.ts";
 import { dictionaries, hashes, sources, targets } from "./rows.ts";
 import { pathsOf, type Rule, type RuleContext } from "./rule.ts";
@@ -100,6 +101,7 @@ async function validateSegment({ root, manifest, entry, findings, across }: Segm
   try {
     const intact = await checkBytes(store, entry, report);
     await checkAttributes(store, { manifest, entry, report });
+    if (!checkPairs(entry, report)) return;
     const reader = new SegmentReader(store, { metadata: intact, ...entry });
     const context: RuleContext = {
       reader,
@@ -114,6 +116,20 @@ async function validateSegment({ root, manifest, entry, findings, across }: Segm
   } finally {
     store.close();
   }
+}
+
+/** Tables that hold one row per row of another. Rules rely on it. */
+function checkPairs({ rows }: ReplaySegment, report: RuleContext["report"]): boolean {
+  let paired = true;
+  for (const [table, other] of [
+    ["lineage", "chains"],
+    ["q_h", "steps"],
+  ] as const) {
+    if (rows[table] === rows[other]) continue;
+    paired = false;
+    report(table, null, "shape", `${table} has ${rows[table]} rows, ${other} ${rows[other]}`);
+  }
+  return paired;
 }
 
 /** The attributes of a segment's root say what its manifest entry says. */
