@@ -3,8 +3,8 @@
 import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
-import type { Call } from "../../contract/call.ts";
-import type { Proof } from "../../contract/proof.ts";
+import { type Call, digestCallLog } from "../../contract/call.ts";
+import { commitTo } from "../../contract/proof.ts";
 import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { Verdict } from "../../contract/verdict.ts";
 
@@ -22,12 +22,25 @@ export interface Reexecution {
   readonly sampling: Record<string, unknown>;
 }
 
-/** `present`: the execution proofs whose bytes are at hand. A call log proves itself: it is recomputed elsewhere. */
-export function checkExecutionProof(envelope: RolloutEnvelope, present: ReadonlySet<Digest>): Finding {
-  const isProof = ({ kind, digest }: Proof) =>
-    kind === "call-log" || (kind === "execution" && present.has(digest));
-  const count = envelope.proofs.filter(isProof).length;
-  return finding("execution-proofs", count, "at least 1", count > 0 ? undefined : "execution-proof-missing");
+/** `present`: the execution proofs whose bytes are at hand. Call logs and commitments are recomputed: one that does not
+ *  fit spoils the rest, and the log of no calls proves nothing. */
+export function checkExecutionProof(
+  content: RolloutContent,
+  envelope: RolloutEnvelope,
+  present: ReadonlySet<Digest>,
+): Finding {
+  let [good, bad] = [0, 0];
+  for (const proof of envelope.proofs) {
+    if (proof.kind === "execution") good += present.has(proof.digest) ? 1 : 0;
+    else if (proof.kind === "commitment")
+      bad += proof.digest === commitTo(envelope.content, proof.nonce) ? 0 : 1;
+    else if (proof.kind === "call-log") {
+      if (proof.digest !== digestCallLog(content.calls)) bad++;
+      else if (content.calls.length > 0) good++;
+    }
+  }
+  const code = good > 0 && bad === 0 ? undefined : "execution-proof-missing";
+  return finding("execution-proofs", { good, bad }, { good: "at least 1", bad: 0 }, code);
 }
 
 /** Every call lies inside the rollout, and the rollout before its submission. Without call times only the latter. */

@@ -4,7 +4,7 @@ import { rejectionOf } from "../../../test/support/refusal-of.ts";
 import { makeRollout } from "../../../test/support/shelf.ts";
 import { parseId } from "../../base/ids.ts";
 import { rngFrom } from "../../base/rng.ts";
-import type { Call, SealedRollout, Verdict } from "../../contract/index.ts";
+import { type Call, commitTo, type SealedRollout, type Verdict } from "../../contract/index.ts";
 import { isSampled, type ValidateOptions, validateBundle } from "./validate.ts";
 
 type Wire = Record<string, unknown>;
@@ -74,6 +74,20 @@ describe("one artifact", () => {
     expect(await verdictOf(named)).toMatchObject(rejectedFor("execution-proof-missing"));
     const has = async (digest: string) => digest === d("log");
     expect(await verdictOf(named, { has })).toMatchObject({ disposition: "accepted" });
+  });
+
+  it("with a call log or a commitment that does not fit is rejected, and does not stop the bundle", async () => {
+    const artifact = rollout("a");
+    const bent = (proofs: Wire[]) => {
+      const record = { ...artifact.envelope.record, proofs };
+      return { ...artifact, envelope: { ...artifact.envelope, record } } as unknown as SealedRollout;
+    };
+    const { proofs } = artifact.envelope.record;
+    const wrong = { kind: "commitment", digest: d("other"), nonce: "n" };
+    for (const bad of [[{ kind: "call-log", digest: d("other") }], [...proofs, wrong]])
+      expect(await verdictOf(bent(bad))).toMatchObject(rejectedFor("execution-proof-missing"));
+    const right = { kind: "commitment", digest: commitTo(artifact.content.digest, "n"), nonce: "n" };
+    expect(await verdictOf(bent([...proofs, right]))).toMatchObject({ disposition: "accepted" });
   });
 
   it.each([

@@ -8,7 +8,7 @@ import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Call } from "../../contract/call.ts";
 import { type Sealed, seal } from "../../contract/record.ts";
-import { checkProofs, type RolloutContent, type RolloutEnvelope } from "../../contract/rollout.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import { type Disposition, FULL_WEIGHT_BPS, Verdict } from "../../contract/verdict.ts";
 import {
   checkExecutionProof,
@@ -74,11 +74,10 @@ async function validateOne(
   options: ValidateOptions,
 ): Promise<Sealed<Verdict>> {
   const { content, envelope } = artifact;
-  checkProofs(envelope.record, content.record);
   const sampled = isSampled(content.digest, options.nonce, options.sampleBps);
   const again = sampled ? await options.reexecute?.(artifact) : undefined;
   const findings = [
-    checkExecutionProof(envelope.record, await presentProofs(envelope.record, options.has)),
+    checkExecutionProof(content.record, envelope.record, await presentProofs(envelope.record, options.has)),
     checkTimers(content.record, envelope.record, options.nowMs),
     checkTokens(content.record, await options.calls(content.record)),
     ...known,
