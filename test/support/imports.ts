@@ -21,7 +21,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 
 /** Folders without I/O, and the only modules of Node they may import. */
 export const PURE: Readonly<Record<string, readonly string[]>> = {
-  base: ["node:crypto"],
+  base: ["node:buffer", "node:crypto"],
   contract: ["node:crypto"],
 };
 
