@@ -1,5 +1,6 @@
 /** A model server that needs no key: speaks OpenAI chat completions and adds the numbers in the last message.
  *  `node upstream.mjs [port]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
+import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 
@@ -38,7 +39,8 @@ function reply(model, content) {
   };
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+// Started as a program, not imported; by its real path, because the one given may be a link.
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
   const { url } = await startUpstream({ port: Number(process.argv[2] ?? 8791) });
   console.log(url);
 }

@@ -5,6 +5,7 @@ import { newKeyPem, signerFromPem } from "../../contract/index.ts";
 import { openBook } from "../../store/index.ts";
 import { batchScene, orderScene } from "./batch-scene.ts";
 import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
+import { gatewayScene } from "./gateway-scene.ts";
 import { laterScene } from "./later-scene.ts";
 import { replayScene } from "./replay-scene.ts";
 import type { Scene, SceneResult, Stage } from "./stage.ts";
@@ -21,6 +22,7 @@ const SCENES: readonly Scene[] = [
   verifyScene,
   tamperScene,
   refusalScene,
+  gatewayScene,
 ];
 
 export interface DemoOptions {
