@@ -20,6 +20,8 @@ export interface BookIndex {
   /** Records whose id is `name`, or whose digest begins with it (`sha256:` may be left out). */
   named(name: string): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
+  /** What a signature vouches for and the book does not hold. */
+  lostSubjects(): Digest[];
 }
 
 /** Shorter prefixes would be guesses. */
@@ -58,6 +60,12 @@ function catalogIndex(catalog: Catalog): BookIndex {
     },
     attestationsOf: (subject) =>
       catalog.referrersOf(subject).filter((digest) => catalog.record(digest)?.kind === Attestation.kind),
+    lostSubjects() {
+      const subjects = [...catalog.records({ kind: Attestation.kind })].flatMap(({ digest }) =>
+        catalog.referencesOf(digest),
+      );
+      return [...new Set(subjects)].filter((digest) => catalog.locate(digest) === undefined);
+    },
   };
 }
 
@@ -83,6 +91,7 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
       return sorted.filter((record) => record.id === name || starts(record.digest));
     },
     attestationsOf: (subject) => attestations.get(subject) ?? [],
+    lostSubjects: () => [...attestations.keys()].filter((digest) => !records.has(digest)),
   };
 }
 

@@ -23,6 +23,24 @@ export function artifactsOf(index: BookIndex): Artifact[] {
   });
 }
 
+/** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
+export function everyArtifact(index: BookIndex): Artifact[] {
+  const lost = lostRecords(index);
+  if (lost.length === 0) return artifactsOf(index);
+  throw new RollbookError(
+    "missing-blob",
+    { lost },
+    `${lost.length} records that the book should hold are damaged or gone, first ${lost[0]}. Import them again, or name the artifacts you mean with --artifact.`,
+  );
+}
+
+/** Contents that an envelope of the book names, and records that a signature in it names, and the book does not hold. */
+export function lostRecords(index: BookIndex): Digest[] {
+  const contents = new Set<unknown>(index.ofKind(RolloutContent.kind).map(({ digest }) => digest));
+  const named = index.ofKind(RolloutEnvelope.kind).map(({ fields }) => fields.content as Digest);
+  return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
+}
+
 /** An artifact by rollout id, or by the digest of its content or of one of its envelopes. */
 export function resolveArtifact(index: BookIndex, name: string): Artifact {
   const named = new Set<Digest>(

@@ -3,7 +3,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../base/errors.ts";
-import type { Digest } from "../base/index.ts";
+import { type Digest, isDigest } from "../base/index.ts";
 import { BlobIndex } from "./blob-index.ts";
 import type { BlobStore, Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
@@ -27,7 +27,9 @@ export interface SurveyedPack {
 
 export class Survey {
   readonly packs: SurveyedPack[] = [];
+  /** Damage that has taken something from the book. */
   readonly findings: Finding[] = [];
+  readonly #struck: { pack: SurveyedPack; finding: Finding }[] = [];
   readonly #paths: BookPaths;
   readonly #guide: GcGuide;
   /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may be a record. */
@@ -48,6 +50,8 @@ export class Survey {
       this.packs.push(pack);
       await this.#readPack(pack, blocks);
     }
+    for (const { pack, finding } of this.#struck)
+      if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
     await this.#follow(store);
   }
 
@@ -71,6 +75,11 @@ export class Survey {
     return blobs;
   }
 
+  /** True if the damaged bytes stand whole elsewhere: put again after the damage, or a copy from before. */
+  isMadeGood({ code, expected }: Finding): boolean {
+    return code === "digest-mismatch" && isDigest(expected) && this.#copies.has(expected);
+  }
+
   isReachable(digest: Digest): boolean {
     return this.#reachable.has(digest);
   }
@@ -89,11 +98,11 @@ export class Survey {
   }
 
   #note(pack: SurveyedPack, item: PackItem): void {
-    if (item.type === "damage") this.#noteDamage(pack, item.finding);
+    if (item.type === "damage") this.#struck.push({ pack, finding: item.finding });
     else if (item.type === "blob") this.#noteBlob(pack, item);
     else if (item.type === "stand-in") {
       const finding = missingLarge(this.#paths, pack.name.id, item.entry);
-      if (finding !== undefined) this.#noteDamage(pack, finding);
+      if (finding !== undefined) this.#noteLoss(pack, finding);
       this.#noteBlob(pack, item.entry);
     }
   }
@@ -110,7 +119,7 @@ export class Survey {
     if (this.#guide.isRoot(kind) || !pack.atRest) this.#roots.push(digest);
   }
 
-  #noteDamage(pack: SurveyedPack, finding: Finding): void {
+  #noteLoss(pack: SurveyedPack, finding: Finding): void {
     pack.damaged = true;
     this.findings.push(finding);
   }
@@ -138,7 +147,7 @@ export class Survey {
       const message = `what ${digest} refers to cannot be read: ${reasonOf(error)}`;
       const pack = this.packs[this.#copies.get(digest)!.file >> 1]!;
       const file = `packs/${pack.name.id}`;
-      this.#noteDamage(pack, { code: "bad-record", file, offset: 0, length: 0, message, expected: digest });
+      this.#noteLoss(pack, { code: "bad-record", file, offset: 0, length: 0, message, expected: digest });
       return [];
     }
   }

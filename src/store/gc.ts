@@ -1,7 +1,8 @@
 /** Removes blobs that nothing refers to, and folds copies of one blob into one.
  *  In: a book and a KindGuide. Out: fewer bytes, and a report. Copies what stays into new packs, makes them durable,
  *  and only then deletes old ones: a kill at any point loses nothing. Writers may go on: packs of living sessions are
- *  not touched, and a session relies on its own puts only. Does not repair: damage makes it refuse. */
+ *  not touched, and a session relies on its own puts only. Damage makes it refuse, unless what was damaged stands
+ *  whole elsewhere: then the damaged copy goes. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../base/index.ts";
@@ -144,7 +145,7 @@ class Collection {
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {
         if (item === "more") await scan.more();
-        else if (item.type === "damage") throw refused(this.#paths.root, [item.finding]);
+        else if (item.type === "damage") this.#passOver(item.finding);
         else if (item.type === "blob") {
           if (this.#survey.keeps(item.digest, pack)) session.put(item.kind, item.bytes);
         } else if (item.type === "stand-in" && this.#survey.keeps(item.entry.digest, pack))
@@ -153,6 +154,11 @@ class Collection {
     } finally {
       await scan.close();
     }
+  }
+
+  /** What stands whole elsewhere need not be copied; any other damage has come since the survey. */
+  #passOver(finding: Finding): void {
+    if (!this.#survey.isMadeGood(finding)) throw refused(this.#paths.root, [finding]);
   }
 
   /** Packs first: a large file without a pack is swept up, a pack without its large file would be damage. */
@@ -196,7 +202,7 @@ function refused(root: string, findings: readonly Finding[]): RollbookError {
     "gc-damage",
     { root, findings },
     `${root} is damaged in ${findings.length} places, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
-      "Nothing was removed, because lost records may refer to anything. Restore the files, or allow gc despite damage.",
+      "Nothing was removed, because lost records may refer to anything. Restore the files, or put the lost blobs in again.",
   );
 }
 

@@ -94,8 +94,9 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
   if (summary.refused > 0) throw refusedError(summary, flags.strict === true);
 }
 
-function summaryText({ imported, already, refused }: ImportSummary): string {
-  return `${imported} imported, ${already} already there, ${refused} refused`;
+function summaryText({ imported, already, refused, repaired }: ImportSummary): string {
+  const mended = repaired === 0 ? "" : `, ${repaired} repaired`;
+  return `${imported} imported, ${already} already there${mended}, ${refused} refused`;
 }
 
 function refusedError(summary: ImportSummary, strict: boolean): RollbookError {

@@ -19,7 +19,7 @@ import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short, table } from "../output.ts";
 import { readRecord } from "../read-record.ts";
-import { artifactsOf, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
+import { everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
 import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
 import { addBatchVerify } from "./verify.ts";
 
@@ -81,7 +81,7 @@ has been said about them, the target, the options and the seed; the order in whi
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
     const target = resolveRevision(index, flags.target, flags.family);
-    const artifacts = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? artifactsOf(index);
+    const artifacts = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
     const batch = await assembleInBook({
       store: book,
       index,

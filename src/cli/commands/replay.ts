@@ -18,7 +18,7 @@ import { addCommand, addGroup, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
-import { artifactsOf, resolveArtifact } from "../resolve.ts";
+import { everyArtifact, resolveArtifact } from "../resolve.ts";
 import { renderErrors, renderInfo, renderWritten } from "../views/replay-view.ts";
 
 const STORE = ".rollbook/replay/router";
@@ -114,7 +114,7 @@ interface WriteTask {
 
 async function write(io: Io, { root, flags, self, returns }: WriteTask): Promise<void> {
   const result = await withIndexedBook<WriteResult>(io, flags, async (book, index) => {
-    const chosen = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? artifactsOf(index);
+    const chosen = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
     const rollouts = chosen.map(({ content }) => content.digest);
     const options = {
       root,

@@ -25,6 +25,8 @@ export interface ImportSummary {
   /** In the book already, byte for byte. */
   already: number;
   refused: number;
+  /** In the book, but with parts lost or damaged: written again. `gc` then removes the damaged copies. */
+  repaired: number;
 }
 
 /** Enough waiting rollouts to share a signature and an fsync, few enough to bound memory. */
@@ -50,7 +52,7 @@ async function readAll(
   write: (prepared: Prepared) => Promise<void>,
 ): Promise<ImportSummary> {
   const admission = new Admission(options.book, options.index);
-  const summary: ImportSummary = { imported: 0, already: 0, refused: 0 };
+  const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0 };
   let items = 0;
   for (const source of sources) {
     for await (const item of readItems(source)) {
@@ -62,15 +64,29 @@ async function readAll(
         continue;
       }
       for (const prepared of ready) {
-        if (await options.book.has(prepared.root)) summary.already++;
+        const there = await options.book.has(prepared.root);
+        if (there && (await isWhole(options.book, prepared))) summary.already++;
         else {
           await write(prepared);
-          summary.imported++;
+          summary[there ? "repaired" : "imported"]++;
         }
       }
     }
   }
   return summary;
+}
+
+/** Reads every part back: an envelope that stands does not prove that its content does. */
+async function isWhole(book: Pick<Book, "get">, { blobs }: Prepared): Promise<boolean> {
+  for (const { digest } of blobs) {
+    try {
+      if ((await book.get(digest)) === undefined) return false;
+    } catch (error) {
+      if (!isRollbookError(error)) throw error;
+      return false;
+    }
+  }
+  return true;
 }
 
 /** All that an item consists of, or the reason why none of it enters. */
