@@ -17,7 +17,7 @@ import type { Prepared } from "./prepare.ts";
 
 export class Admission {
   readonly #store: Pick<BlobStore, "get">;
-  /** `family id` → digest of the weights. */
+  /** `family/id` (no id holds a slash) → digest of the weights. */
   readonly #revisions = new Map<string, Digest>();
   /** Admitted in this run but not (yet) in the book: a strict import looks at everything before it writes. */
   readonly #staged = new Map<Digest, string>();
@@ -27,7 +27,7 @@ export class Admission {
   constructor(store: Pick<BlobStore, "get">, index: BookIndex) {
     this.#store = store;
     for (const { family, id, fields } of index.ofKind(PolicyRevision.kind))
-      this.#revisions.set(`${family} ${id}`, fields.digest as Digest);
+      this.#revisions.set(`${family}/${id}`, fields.digest as Digest);
   }
 
   async admit(prepared: Prepared, where: string): Promise<void> {
@@ -70,18 +70,18 @@ export class Admission {
     for (const { kind, record } of prepared.records) {
       if (kind !== PolicyRevision.kind) continue;
       const { family, id, digest, parent } = record as PolicyRevision;
-      yield [`${family} ${id}`, digest];
-      if (parent !== undefined) yield [`${family} ${parent.id}`, parent.digest];
+      yield [`${family}/${id}`, digest];
+      if (parent !== undefined) yield [`${family}/${parent.id}`, parent.digest];
     }
     for (const stream of prepared.content?.record.streams ?? [])
       for (const { revision } of stream.level === "token" ? stream.segments : stream.steps)
-        yield [`${stream.family} ${revision.id}`, revision.digest];
+        yield [`${stream.family}/${revision.id}`, revision.digest];
   }
 
   #requireSameWeights(name: string, digest: Digest, where: string): void {
     const known = this.#revisions.get(name);
     if (known === undefined || known === digest) return;
-    const [family, id] = name.split(" ");
+    const [family, id] = name.split("/");
     throw refuse(
       "revision-conflict",
       { where, family, revision: id, digests: [known, digest] },

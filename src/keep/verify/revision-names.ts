@@ -10,7 +10,7 @@ export class RevisionNames<From> {
   readonly #named = new Map<string, { digest: Digest; from: From }>();
 
   record(revision: PolicyRevision, from: From): void {
-    const key = `${revision.family} ${revision.id}`;
+    const key = nameOf(revision.family, revision.id);
     const known = this.#recorded.get(key) ?? revision.digest;
     if (known !== revision.digest) throw conflict(key, known, revision.digest);
     this.#recorded.set(key, known);
@@ -38,11 +38,16 @@ export class RevisionNames<From> {
   }
 
   #name(family: string, revision: RevisionKey, from: From): void {
-    const key = `${family} ${revision.id}`;
+    const key = nameOf(family, revision.id);
     const known = this.#named.get(key);
     if (known === undefined) this.#named.set(key, { digest: revision.digest, from });
     else if (known.digest !== revision.digest) throw conflict(key, known.digest, revision.digest);
   }
+}
+
+/** An id may hold a space and never a slash: two names are never one key. */
+function nameOf(family: string, id: string): string {
+  return `${family}/${id}`;
 }
 
 function conflict(revision: string, known: Digest, found: Digest): RollbookError {
