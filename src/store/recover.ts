@@ -11,7 +11,7 @@ import {
   readSync,
   renameSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Finding } from "./blob-store.ts";
 import { syncDirectory, unlinkIfThere, writeAtomically, writeFully } from "./files.ts";
 import { largeFault } from "./large-files.ts";
@@ -190,7 +190,7 @@ function setAside(
   const tail = Buffer.allocUnsafeSlow(bytes);
   for (let read = 0; read < bytes; ) read += readSync(fd, tail, read, bytes - read, from + read);
   mkdirSync(paths.torn, { recursive: true });
-  writeAtomically(join(paths.root, tornFile), tail, join(paths.tmp, `torn.${from}`));
+  writeAtomically(join(paths.root, tornFile), tail, join(paths.tmp, `torn.${basename(tornFile)}`));
 }
 
 /** Large files of this pack that no entry names were never acknowledged. */
