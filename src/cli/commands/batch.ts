@@ -71,7 +71,7 @@ has been said about them, the target, the options and the seed; the order in whi
       ]),
     )
     .addOption(seedOption("fixes the order of rows", 0n))
-    .option("--feedback <name>", "add late feedback of this name to the rewards")
+    .option("--feedback <name>", "reward unlabelled streams with late feedback of this name")
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
