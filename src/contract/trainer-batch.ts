@@ -30,7 +30,6 @@ const aggregate = z.strictObject({
   advantageSum: finite,
   advantageMean: finite,
 });
-export type Aggregate = z.output<typeof aggregate>;
 
 export const BatchGroups = defineRecord({
   kind: "rollbook.batch-groups.v1",

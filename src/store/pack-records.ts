@@ -79,12 +79,6 @@ export class PackChain {
   }
 }
 
-export interface BookRecord {
-  readonly schema: "rollbook.book.v1";
-  readonly createdAt: string;
-  readonly digest: Digest;
-}
-
 export function encodeBook(createdAtMs: number): Buffer {
   const book = { schema: "rollbook.book.v1", createdAt: new Date(createdAtMs).toISOString() };
   return jsonBytes({ ...book, digest: digestJson("rollbook.book.v1", book) });

@@ -12,19 +12,12 @@ import {
 import type { Digest } from "../../base/digest.ts";
 import type { ColumnRef } from "../../contract/fields.ts";
 import { type Sealed, seal } from "../../contract/record.ts";
+import { TOKEN_COLUMNS } from "../../contract/stream.ts";
 import { type BatchRow, BatchShard } from "../../contract/trainer-batch.ts";
 
 /** Stores a blob under its digest; assembly does not care where. */
 export type WriteBlob = (blob: { kind: string; digest: Digest; bytes: Uint8Array }) => void;
 
-const TOKEN_TYPES = {
-  ids: "u32",
-  logprobs: "f32",
-  mask: "u8",
-  turns: "u32",
-  rewards: "f32",
-  advantages: "f32",
-} as const;
 const STEP_TYPES = {
   chosen: "u32",
   probability: "f64",
@@ -36,7 +29,7 @@ const STEP_TYPES = {
   candidateSelectable: "u8",
 } as const;
 
-export type TokenRowColumns = { [K in keyof typeof TOKEN_TYPES]: ColumnOf[(typeof TOKEN_TYPES)[K]] };
+export type TokenRowColumns = { [K in keyof typeof TOKEN_COLUMNS]: ColumnOf[(typeof TOKEN_COLUMNS)[K]] };
 export type StepRowColumns = { [K in keyof typeof STEP_TYPES]: ArrayLike<number> };
 
 export interface ShardSummary {
@@ -58,7 +51,7 @@ export class ShardWriter {
     this.#level = options.level;
     this.#limit = options.shardTokens;
     this.#write = options.write;
-    const types: Record<string, DType> = options.level === "token" ? TOKEN_TYPES : STEP_TYPES;
+    const types: Record<string, DType> = options.level === "token" ? TOKEN_COLUMNS : STEP_TYPES;
     this.#columns = Object.fromEntries(
       Object.entries(types).map(([name, dtype]) => [name, new Growing(dtype)]),
     );
