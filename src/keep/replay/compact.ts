@@ -1,6 +1,6 @@
 /** Makes one plain Zarr tree of a store: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
  *  In: a store. Out: a new store in a new directory, which appears whole or not at all. The old one stays as it is.
- *  Holds the merged texts and 20 bytes per source; everything else moves in blocks. */
+ *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Clock } from "../../base/clock.ts";

@@ -1,6 +1,5 @@
-/** Digests to numbers in 20 bytes a key: what tells rows apart across a store without holding the rows.
+/** Digests to numbers in 40 to 80 bytes a key: what tells rows apart across a store without holding the rows.
  *  Keys are the first 128 bits of a digest; two different digests never meet in practice. */
-import type { Digest } from "../../base/digest.ts";
 
 const WORDS = 4;
 
@@ -76,10 +75,6 @@ export function pairKey(bytes: Uint8Array, number: number, offset = 0): Uint8Arr
   // The number goes into the last word, which is uniform: pairs stay as far apart as digests.
   new DataView(key.buffer).setUint32(12, new DataView(key.buffer).getUint32(12) ^ number);
   return key;
-}
-
-export function digestKey(digest: Digest): Uint8Array {
-  return Buffer.from(digest.slice(7), "hex");
 }
 
 function readKey(bytes: Uint8Array, offset: number, key: Uint32Array): void {

@@ -1,5 +1,5 @@
 /** Minibatches: states drawn by a seeded order, what the actor saw in them, and apart from it what a learner needs.
- *  In: a store, an Rng, states. Out: dense typed arrays. Reads only the rows of the batch; an epoch holds four bytes
+ *  In: a store, an Rng, states. Out: dense typed arrays. Reads only the rows of the batch; an epoch holds eight bytes
  *  per state. Two functions give two objects: code that is handed `actorInputs` cannot look at the answers. */
 import { RollbookError } from "../../base/errors.ts";
 import type { Rng } from "../../base/rng.ts";

@@ -1,5 +1,5 @@
 /** Questions about a whole store: does a task stand in two splits, and is the store of one piece?
- *  In: a store. Out: what was found, or an error that names it. Holds 20 bytes per task. */
+ *  In: a store. Out: what was found, or an error that names it. Holds a few hundred bytes per task. */
 import { digestJson, digestToBytes } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import { Dictionary } from "./dictionary.ts";

@@ -1,7 +1,7 @@
 /** Writes rollouts into a replay store: a new one, or segments appended to one.
  *  In: digests of sealed rollouts and a way to read blobs. Out: segments on disk, then the manifest that makes them
  *  part of the store. A reader sees the store before or after, never between; a writer that dies leaves orphans that
- *  readers ignore. Memory is bounded by a segment's texts and a few chunks per column. */
+ *  readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the store. */
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { RollbookError } from "../../base/errors.ts";

@@ -1,6 +1,6 @@
 /** Validates a store: manifest, bytes, references, facts, dense view, splits. Returns all errors, not the first.
- *  In: the directory of a store. Out: a report. Memory is bounded by windows, the texts of a segment, and 20 bytes
- *  per chain, source and task. Does not change anything. */
+ *  In: the directory of a store. Out: a report. Memory is bounded by windows, the texts of a segment, 80 bytes
+ *  per chain and a few hundred per source and task. Does not change anything. */
 import { resolve } from "node:path";
 import { canonicalize } from "../../../base/canonical-json.ts";
 import { reasonOf } from "../../../base/errors.ts";
