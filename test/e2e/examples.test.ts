@@ -31,6 +31,8 @@ describe("the examples of the help texts", () => {
       "rollbook demo --book .rollbook && rollbook artifact show r-0001 --json > rollouts.jsonl",
     );
     expect(ready.stderr).not.toContain("error");
+    writeFileSync(join(folder, "log.vw"), "1:0:0.5 | a\n2:1:0.5 | b\n");
+    writeFileSync(join(folder, "log.csv"), "arm,score\n0,1\n1,0\n");
     writeFileSync(join(folder, "tasks.jsonl"), '{"prompt": "2 + 2", "metadata": {"a": 2}}\n{"a": 3}\n');
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });

@@ -1,0 +1,137 @@
+/** Routing rows from the step streams of a book: decision and outcome are joined by content digest and step, never by
+ *  position. In: an open book, filters. Out: rows, by rollout id. Late feedback of the given name fills a missing reward. */
+import type { Digest } from "../../base/index.ts";
+import { openMessage } from "../../contract/call.ts";
+import {
+  Call,
+  Feedback,
+  openRecord,
+  RolloutContent,
+  RolloutEnvelope,
+  type Sealed,
+  type StepStream,
+} from "../../contract/index.ts";
+import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert/routing-jsonl.ts";
+import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
+import type { BlobStore } from "../../store/index.ts";
+import type { BookIndex } from "../book-index.ts";
+import { readRecord } from "../read-record.ts";
+import { artifactsOf } from "../resolve.ts";
+
+export interface RowFilters {
+  readonly family?: string;
+  readonly session?: string;
+  readonly dataSource?: "real" | "synthetic";
+  /** Milliseconds since the epoch: from inclusive, to exclusive. */
+  readonly sinceMs?: number;
+  readonly untilMs?: number;
+  /** The name of late feedback that stands for a missing reward. */
+  readonly feedback?: string;
+}
+
+type Store = Pick<BlobStore, "get">;
+
+export async function rowsOfBook(store: Store, index: BookIndex, filters: RowFilters): Promise<RoutingRow[]> {
+  const late = lateRewards(await feedbackOf(store, index), filters.feedback);
+  const rows: RoutingRow[] = [];
+  for (const { content: found, envelopes } of artifactsOf(index)) {
+    const content = await readRecord(store, RolloutContent, found.digest);
+    const { startedAtMs } = await readRecord(store, RolloutEnvelope, envelopes[0]!);
+    const session = content.group ?? content.rolloutId;
+    if (filters.session !== undefined && filters.session !== session) continue;
+    if (filters.dataSource !== undefined && filters.dataSource !== content.dataSource) continue;
+    if (startedAtMs < (filters.sinceMs ?? 0) || startedAtMs >= (filters.untilMs ?? Infinity)) continue;
+    for (const [s, stream] of content.streams.entries()) {
+      if (stream.level !== "step") continue;
+      if (filters.family !== undefined && filters.family !== stream.family) continue;
+      const given = late.get(found.digest) ?? [];
+      const landed = new Map(given.map((each) => [landingIndex(stream, undefined, each), each.value]));
+      for (let i = 0; i < stream.steps.length; i++)
+        rows.push({
+          ...rowOf({ content, stream, at: i, landed: landed.get(i), feedback: filters.feedback }),
+          decision_id: `${content.rolloutId}/${s}/${i}`,
+          session_id: session,
+          timestamp: new Date(startedAtMs).toISOString(),
+          state: await stateOf(store, content, stream, i),
+        });
+    }
+  }
+  return rows;
+}
+
+type Outcome = Omit<RoutingRow, "decision_id" | "session_id" | "timestamp" | "state">;
+
+function rowOf(options: {
+  content: RolloutContent;
+  stream: StepStream;
+  at: number;
+  landed: number | undefined;
+  feedback: string | undefined;
+}): Outcome {
+  const { content, stream, at, landed, feedback } = options;
+  const step = stream.steps[at]!;
+  const chosen = step.candidates[step.chosen]!;
+  return {
+    schema_version: ROUTING_SCHEMA_VERSION,
+    task_id: content.task.id,
+    agent_role: stream.family,
+    task_complexity_score: null,
+    primary_failure_count: null,
+    ...modelsOf(
+      step.candidates.map((one) => one.id),
+      chosen.id,
+    ),
+    propensity: chosen.probability,
+    reward: step.reward ?? landed ?? null,
+    terminal: at === stream.steps.length - 1 && content.ending.kind === "terminal",
+    reward_version: step.reward === null && landed !== undefined ? `feedback:${feedback}` : "recorded",
+    data_source: content.dataSource,
+  };
+}
+
+async function stateOf(
+  store: Store,
+  content: RolloutContent,
+  stream: StepStream,
+  at: number,
+): Promise<RoutingRow["state"]> {
+  const step = stream.steps[at]!;
+  const last = at === stream.steps.length - 1;
+  return {
+    prompt: await promptOf(store, content.calls[step.call ?? 0]),
+    fields: { turn: step.turn },
+    candidates: step.candidates.map((one) => ({
+      id: one.id,
+      selectable: one.selectable,
+      reasons: [...one.reasons],
+      probability: one.probability,
+      features: {},
+    })),
+    // Scores are of the whole rollout: they belong to its last decision.
+    terms: last
+      ? Object.fromEntries(content.scores.map(({ name, value, weight }) => [name, { value, weight }]))
+      : {},
+  };
+}
+
+/** The last message of the request, as text. A rollout without calls has none. */
+async function promptOf(store: Store, digest: Digest | undefined): Promise<string> {
+  if (digest === undefined) return "";
+  const { request } = await readRecord(store, Call, digest);
+  const last = request.messages.at(-1);
+  const blob = last === undefined ? undefined : await store.get(last);
+  if (blob === undefined) return "";
+  const { content } = openMessage(blob.bytes, String(last)) as { content?: unknown };
+  if (typeof content === "string") return content;
+  const parts = Array.isArray(content) ? (content as { text?: unknown }[]) : [];
+  return parts.map((part) => (typeof part?.text === "string" ? part.text : "")).join("\n");
+}
+
+async function feedbackOf(store: Store, index: BookIndex): Promise<Sealed<Feedback>[]> {
+  const sealed: Sealed<Feedback>[] = [];
+  for (const { digest } of index.ofKind(Feedback.kind)) {
+    const blob = (await store.get(digest))!;
+    sealed.push({ kind: Feedback.kind, digest, bytes: blob.bytes, record: openRecord(Feedback, blob.bytes) });
+  }
+  return sealed;
+}

@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { fromForeign, metaOf, type RoutingRow, readRoutingRows, toDecisionRow } from "./routing-jsonl.ts";
+
+async function read(...lines: unknown[]): Promise<RoutingRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-routing-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "rows.jsonl");
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const rows: RoutingRow[] = [];
+  for await (const row of readRoutingRows(file)) rows.push(row);
+  return rows;
+}
+
+/** A row of a plain two-model log: no ids, no propensities, no candidates. */
+const plain = {
+  schema_version: 1,
+  session_id: "s1",
+  task_id: "t1",
+  agent_role: "coder",
+  timestamp: "2026-01-02T03:04:05Z",
+  task_complexity_score: 0.4,
+  primary_failure_count: 2,
+  action_fallback: 1,
+  primary_model: "small",
+  fallback_model: "large",
+  model_chosen: "large",
+  reward: 0.75,
+  terminal: true,
+  reward_version: "reward_v1",
+  data_source: "synthetic",
+  state: { depth: 3 },
+};
+
+describe("routing rows", () => {
+  test("of a plain two-model log are read: two candidates, an unknown propensity, features as fields", async () => {
+    const [row] = await read(plain);
+    expect(row).toMatchObject({
+      model_chosen: "large",
+      propensity: null,
+      reward: 0.75,
+      data_source: "synthetic",
+    });
+    expect(row!.decision_id).toMatch(/^sha256:/);
+    const decision = toDecisionRow(row!);
+    expect(decision.candidates.map((one) => one.id)).toEqual(["small", "large"]);
+    expect(decision.chosen).toBe(1);
+    expect(decision.context.fields).toEqual({
+      agent_role: "coder",
+      task_complexity_score: 0.4,
+      primary_failure_count: 2,
+      depth: 3,
+    });
+  });
+
+  test("read back as they were written", async () => {
+    const row = fromForeign(
+      { line: 3, action: 1, reward: undefined, propensity: 0.25, context: [["x", 2]], actions: 3 },
+      { name: "log", source: "real" },
+    );
+    expect(await read(row)).toEqual([row]);
+    expect(metaOf([row], { session: "s" })).toEqual({
+      schema: "rollbook.routing-meta.v1",
+      rows: 1,
+      labelled: 0,
+      with_propensity: 1,
+      by_source: { real: 1 },
+      filters: { session: "s" },
+      below_recommended: true,
+      recommended: 500,
+    });
+  });
+
+  test.each([
+    ["names the wrong model", { ...plain, action_fallback: 0 }, "wrong model"],
+    ["chose nobody", { ...plain, model_chosen: "huge" }, "no selectable candidate"],
+    ["has a propensity above 1", { ...plain, propensity: 1.5 }, "not in (0, 1]"],
+    ["has a propensity of 0", { ...plain, propensity: 0 }, "not in (0, 1]"],
+    ["has a reward that is no number", { ...plain, reward: "good" }, "not a finite number"],
+    ["has no time", { ...plain, timestamp: "soon" }, "no time"],
+    ["is of a later version", { ...plain, schema_version: 2 }, "version"],
+  ])("a row that %s stops with its line", async (_what, row, text) => {
+    await expect(read({ ...plain, decision_id: "d" }, row)).rejects.toThrow(
+      expect.objectContaining({ code: "bad-row", message: expect.stringContaining(text) }) as Error,
+    );
+    await expect(read({ ...plain, decision_id: "d" }, row)).rejects.toThrow("rows.jsonl:2");
+  });
+
+  test("with one id twice are refused: outcomes are joined by id", async () => {
+    const row = { ...plain, decision_id: "d" };
+    await expect(read(row, row)).rejects.toThrow("line 1 already");
+  });
+});

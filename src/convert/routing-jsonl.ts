@@ -1,0 +1,265 @@
+/** The routing dataset: one decision with its outcome per line of JSON, a sidecar `.meta.json` that says what is in it.
+ *  In: a path, or rows. Out: rows, streamed; lines. Rows without `state` (a plain two-model log) are read too: their
+ *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
+import { digestJson } from "../base/digest.ts";
+import { parseJson } from "../base/parse-json.ts";
+import type { DecisionRow } from "../learn/decision-row.ts";
+import { badRow, type ForeignDecision, type Place, toNumber, toPropensity } from "./foreign-decision.ts";
+import { readLines } from "./text-lines.ts";
+
+export const ROUTING_SCHEMA_VERSION = 1;
+/** Below this many rows a learned router is not to be trusted. */
+export const RECOMMENDED_ROWS = 500;
+export const DATA_SOURCES = ["real", "synthetic", "unknown"] as const;
+export type RoutingSource = (typeof DATA_SOURCES)[number];
+
+export interface RoutingState {
+  prompt: string;
+  fields: Record<string, string | number | boolean>;
+  candidates: {
+    id: string;
+    selectable: boolean;
+    reasons: string[];
+    probability: number | null;
+    features: Record<string, number>;
+  }[];
+  /** Parts of the reward: what was measured, and how it counted. */
+  terms: Record<string, { value: number; weight: number }>;
+}
+
+export interface RoutingRow {
+  schema_version: number;
+  decision_id: string;
+  session_id: string;
+  task_id: string;
+  agent_role: string;
+  timestamp: string;
+  task_complexity_score: number | null;
+  primary_failure_count: number | null;
+  action_fallback: 0 | 1;
+  primary_model: string;
+  fallback_model: string;
+  model_chosen: string;
+  /** Of the choice; null where it was not logged. */
+  propensity: number | null;
+  /** Null: unlabelled. */
+  reward: number | null;
+  terminal: boolean;
+  reward_version: string;
+  data_source: RoutingSource;
+  state: RoutingState;
+}
+
+export interface RoutingMeta {
+  schema: "rollbook.routing-meta.v1";
+  rows: number;
+  labelled: number;
+  with_propensity: number;
+  by_source: Record<string, number>;
+  filters: Record<string, string>;
+  below_recommended: boolean;
+  recommended: number;
+}
+
+export async function* readRoutingRows(file: string): AsyncGenerator<RoutingRow> {
+  const seen = new Map<string, number>();
+  for await (const { text, line } of readLines(file)) {
+    if (text.trim() === "") continue;
+    const place = { file, line };
+    const row = parseRow(parseJson(text, `${file}:${line}`), place);
+    const before = seen.get(row.decision_id);
+    if (before !== undefined)
+      throw badRow(place, `decision ${row.decision_id} stands on line ${before} already`, "Keep one of them");
+    seen.set(row.decision_id, line);
+    yield row;
+  }
+}
+
+export function metaOf(rows: readonly RoutingRow[], filters: Record<string, string>): RoutingMeta {
+  const by_source: Record<string, number> = {};
+  for (const { data_source } of rows) by_source[data_source] = (by_source[data_source] ?? 0) + 1;
+  return {
+    schema: "rollbook.routing-meta.v1",
+    rows: rows.length,
+    labelled: rows.filter((row) => row.reward !== null).length,
+    with_propensity: rows.filter((row) => row.propensity !== null).length,
+    by_source,
+    filters,
+    below_recommended: rows.length < RECOMMENDED_ROWS,
+    recommended: RECOMMENDED_ROWS,
+  };
+}
+
+/** The row as trainers see it. The plain log's two features become fields. */
+export function toDecisionRow(row: RoutingRow): DecisionRow {
+  const { state } = row;
+  const extra = {
+    ...(row.task_complexity_score === null ? {} : { task_complexity_score: row.task_complexity_score }),
+    ...(row.primary_failure_count === null ? {} : { primary_failure_count: row.primary_failure_count }),
+  };
+  return {
+    id: row.decision_id,
+    context: { prompt: state.prompt, fields: { agent_role: row.agent_role, ...extra, ...state.fields } },
+    candidates: state.candidates,
+    chosen: state.candidates.findIndex((one) => one.id === row.model_chosen),
+    propensity: row.propensity,
+    reward: row.reward,
+  };
+}
+
+/** A decision of another format as a routing row. Its sparse features become fields. */
+export function fromForeign(
+  decision: ForeignDecision,
+  options: { name: string; source: RoutingSource; actions?: readonly string[] },
+): RoutingRow {
+  const { name, source, actions } = options;
+  const count = Math.max(decision.actions ?? 0, decision.action + 1, actions?.length ?? 0);
+  const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
+  const chosen = nameOf(decision.action);
+  const candidates = Array.from({ length: count }, (_, i) => ({
+    id: nameOf(i),
+    selectable: true,
+    reasons: [],
+    probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
+    features: Object.fromEntries(decision.candidates?.[i] ?? []),
+  }));
+  return {
+    schema_version: ROUTING_SCHEMA_VERSION,
+    decision_id: `${name}:${decision.line}`,
+    session_id: decision.episode ?? name,
+    task_id: `${name}:${decision.line}`,
+    agent_role: "imported",
+    timestamp: new Date(0).toISOString(),
+    task_complexity_score: null,
+    primary_failure_count: null,
+    ...modelsOf(
+      candidates.map((one) => one.id),
+      chosen,
+    ),
+    propensity: decision.propensity ?? null,
+    reward: decision.reward ?? null,
+    terminal: decision.ending === undefined || decision.ending === "terminal",
+    reward_version: "imported",
+    data_source: source,
+    state: { prompt: "", fields: Object.fromEntries(decision.context), candidates, terms: {} },
+  };
+}
+
+/** The first candidate is the primary one; the fallback is what was chosen instead, or would have been next. */
+export function modelsOf(
+  ids: readonly string[],
+  chosen: string,
+): Pick<RoutingRow, "action_fallback" | "primary_model" | "fallback_model" | "model_chosen"> {
+  const primary = ids[0]!;
+  return {
+    action_fallback: chosen === primary ? 0 : 1,
+    primary_model: primary,
+    fallback_model: chosen === primary ? (ids[1] ?? primary) : chosen,
+    model_chosen: chosen,
+  };
+}
+
+function parseRow(value: unknown, place: Place): RoutingRow {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw badRow(place, "the line is no JSON object", "Write one row per line");
+  const raw = value as Record<string, unknown>;
+  const version = toNumber(raw.schema_version ?? ROUTING_SCHEMA_VERSION, "schema_version", place);
+  if (version !== ROUTING_SCHEMA_VERSION)
+    throw badRow(place, `schema_version is ${version}`, `This reads version ${ROUTING_SCHEMA_VERSION}`);
+  const [primary, fallback] = [textOf(raw, "primary_model", place), textOf(raw, "fallback_model", place)];
+  const chosen = textOf(raw, "model_chosen", place);
+  const state = stateOf(raw.state, { place, models: [primary, fallback] });
+  if (!state.candidates.some((one) => one.id === chosen && one.selectable))
+    throw badRow(place, `${chosen} was chosen but is no selectable candidate`, "Add it to state.candidates");
+  const fallbackFlag = chosen === primary ? 0 : 1;
+  if (raw.action_fallback !== undefined && raw.action_fallback !== fallbackFlag)
+    throw badRow(
+      place,
+      `action_fallback is ${JSON.stringify(raw.action_fallback)}, but ${chosen} was chosen`,
+      "The row names the wrong model",
+    );
+  const logged = raw.propensity ?? state.candidates.find((one) => one.id === chosen)!.probability;
+  return {
+    schema_version: version,
+    decision_id:
+      typeof raw.decision_id === "string" ? raw.decision_id : digestJson("rollbook.routing-row.v1", value),
+    session_id: textOf(raw, "session_id", place),
+    task_id: textOf(raw, "task_id", place),
+    agent_role: typeof raw.agent_role === "string" ? raw.agent_role : "",
+    timestamp: timeOf(raw.timestamp, place),
+    task_complexity_score: optionalNumber(raw, "task_complexity_score", place),
+    primary_failure_count: optionalNumber(raw, "primary_failure_count", place),
+    action_fallback: fallbackFlag,
+    primary_model: primary,
+    fallback_model: fallback,
+    model_chosen: chosen,
+    propensity: logged === null || logged === undefined ? null : toPropensity(logged, "propensity", place),
+    reward: optionalNumber(raw, "reward", place),
+    terminal: raw.terminal === true,
+    reward_version: typeof raw.reward_version === "string" ? raw.reward_version : "unknown",
+    data_source: DATA_SOURCES.includes(raw.data_source as RoutingSource)
+      ? (raw.data_source as RoutingSource)
+      : "unknown",
+    state,
+  };
+}
+
+/** A foreign state is a map of features; ours has candidates. */
+function stateOf(
+  value: unknown,
+  { place, models }: { place: Place; models: readonly string[] },
+): RoutingState {
+  const raw = (typeof value === "object" && value !== null ? value : {}) as Partial<RoutingState> &
+    Record<string, unknown>;
+  if (Array.isArray(raw.candidates)) {
+    raw.candidates.forEach((one) => {
+      if (typeof one?.id !== "string" || typeof one.selectable !== "boolean")
+        throw badRow(place, "a candidate lacks id or selectable", "Export the dataset again");
+    });
+    return {
+      prompt: raw.prompt ?? "",
+      fields: raw.fields ?? {},
+      candidates: raw.candidates.map((one) => ({
+        id: one.id,
+        selectable: one.selectable,
+        reasons: one.reasons ?? [],
+        probability: one.probability ?? null,
+        features: one.features ?? {},
+      })),
+      terms: raw.terms ?? {},
+    };
+  }
+  const fields = Object.fromEntries(
+    Object.entries(raw).filter(([, each]) => ["string", "number", "boolean"].includes(typeof each)),
+  ) as RoutingState["fields"];
+  const candidates = [...new Set(models)].map((id) => ({
+    id,
+    selectable: true,
+    reasons: [],
+    probability: null,
+    features: {},
+  }));
+  return { prompt: "", fields, candidates, terms: {} };
+}
+
+function textOf(raw: Record<string, unknown>, name: string, place: Place): string {
+  const value = raw[name];
+  if (typeof value === "string" && value !== "") return value;
+  throw badRow(place, `${name} is ${JSON.stringify(value) ?? "missing"}`, "Give a text");
+}
+
+function optionalNumber(raw: Record<string, unknown>, name: string, place: Place): number | null {
+  const value = raw[name];
+  return value === undefined || value === null ? null : toNumber(value, name, place);
+}
+
+/** ISO text or seconds since the epoch. */
+function timeOf(value: unknown, place: Place): string {
+  const time = typeof value === "number" ? new Date(value * 1000) : new Date(String(value ?? ""));
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  throw badRow(
+    place,
+    `timestamp ${JSON.stringify(value) ?? "is missing"} is no time`,
+    "Write it as ISO 8601",
+  );
+}

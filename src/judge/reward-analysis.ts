@@ -1,0 +1,174 @@
+/** What a reward is made of, and whom it favours: distributions by source, arm and term, outliers, saturation, and how the
+ *  order of the policies "always this arm" changes when a term's weight does.
+ *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity where it was logged for
+ *  every row, else plain means, and the report says which. Pure. */
+import { RollbookError } from "../base/errors.ts";
+
+export interface RewardedDecision {
+  readonly id: string;
+  readonly source: string;
+  readonly arm: string;
+  readonly propensity: number | null;
+  readonly reward: number;
+  /** Empty: the reward is its own only term. */
+  readonly terms: Readonly<Record<string, { readonly value: number; readonly weight: number }>>;
+}
+
+export interface Distribution {
+  readonly count: number;
+  readonly mean: number;
+  readonly deviation: number;
+  readonly min: number;
+  readonly p05: number;
+  readonly median: number;
+  readonly p95: number;
+  readonly max: number;
+  /** Share of rows at the smallest and at the largest value: a clipped reward piles up there. */
+  readonly atMin: number;
+  readonly atMax: number;
+}
+
+export interface WeightEffect {
+  readonly term: string;
+  readonly factor: number;
+  readonly ranking: readonly string[];
+  readonly changed: boolean;
+}
+
+export interface RewardReport {
+  readonly rows: number;
+  readonly values: "self-normalised" | "plain means";
+  readonly all: Distribution;
+  readonly bySource: Readonly<Record<string, Distribution>>;
+  readonly byArm: Readonly<Record<string, Distribution>>;
+  readonly byTerm: Readonly<Record<string, Distribution>>;
+  /** Rows further from the median than 5 robust deviations. */
+  readonly outliers: { readonly count: number; readonly ids: readonly string[] };
+  /** Values of the policies "always this arm", best first. */
+  readonly ranking: readonly { readonly arm: string; readonly value: number }[];
+  readonly weights: readonly WeightEffect[];
+}
+
+const FACTORS = [0, 0.5, 2] as const;
+const FAR = 5;
+/** Median absolute deviation to standard deviation, for a normal law. */
+const ROBUST = 1.4826;
+const SHOWN = 20;
+
+export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport {
+  if (rows.length === 0)
+    throw new RollbookError(
+      "empty-split",
+      { rows: 0 },
+      "no row has a reward. Record outcomes, or loosen the filters.",
+    );
+  const weighted = rows.every((row) => row.propensity !== null);
+  const rank = (term?: string, factor = 1) => rankArms(rows, { weighted, term, factor });
+  const base = rank();
+  const names = [...new Set(rows.flatMap((row) => Object.keys(termsOf(row))))].sort();
+  const order = base.map(({ arm }) => arm);
+  return {
+    rows: rows.length,
+    values: weighted ? "self-normalised" : "plain means",
+    all: distributionOf(rows.map((row) => row.reward)),
+    bySource: groups(rows, (row) => row.source),
+    byArm: groups(rows, (row) => row.arm),
+    byTerm: Object.fromEntries(
+      names.map((name) => [
+        name,
+        distributionOf(
+          rows.flatMap((row) => (termsOf(row)[name] === undefined ? [] : [termsOf(row)[name]!.value])),
+        ),
+      ]),
+    ),
+    outliers: outliersOf(rows),
+    ranking: base,
+    weights: names.flatMap((term) =>
+      FACTORS.map((factor) => {
+        const ranking = rank(term, factor).map(({ arm }) => arm);
+        return { term, factor, ranking, changed: String(ranking) !== String(order) };
+      }),
+    ),
+  };
+}
+
+export function distributionOf(values: readonly number[]): Distribution {
+  const sorted = Float64Array.from(values).sort();
+  const count = sorted.length;
+  const mean = sorted.reduce((sum, each) => sum + each, 0) / count;
+  const variance = count < 2 ? 0 : sorted.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (count - 1);
+  const [min, max] = [sorted[0]!, sorted[count - 1]!];
+  const share = (value: number) => sorted.reduce((sum, each) => sum + (each === value ? 1 : 0), 0) / count;
+  return {
+    count,
+    mean,
+    deviation: Math.sqrt(variance),
+    min,
+    p05: quantile(sorted, 0.05),
+    median: quantile(sorted, 0.5),
+    p95: quantile(sorted, 0.95),
+    max,
+    atMin: share(min),
+    atMax: share(max),
+  };
+}
+
+function termsOf(row: RewardedDecision): RewardedDecision["terms"] {
+  return Object.keys(row.terms).length === 0 ? { reward: { value: row.reward, weight: 1 } } : row.terms;
+}
+
+/** The reward with one term's weight multiplied: what the terms do not explain (a clip, a bonus) stays as it was. */
+function rewardWith(row: RewardedDecision, term: string | undefined, factor: number): number {
+  const part = term === undefined ? undefined : termsOf(row)[term];
+  return part === undefined ? row.reward : row.reward + (factor - 1) * part.weight * part.value;
+}
+
+function rankArms(
+  rows: readonly RewardedDecision[],
+  { weighted, term, factor }: { weighted: boolean; term: string | undefined; factor: number },
+): { arm: string; value: number }[] {
+  const sums = new Map<string, { top: number; bottom: number }>();
+  for (const row of rows) {
+    const sum = sums.get(row.arm) ?? { top: 0, bottom: 0 };
+    const weight = weighted ? 1 / row.propensity! : 1;
+    sum.top += weight * rewardWith(row, term, factor);
+    sum.bottom += weight;
+    sums.set(row.arm, sum);
+  }
+  return [...sums]
+    .map(([arm, { top, bottom }]) => ({ arm, value: top / bottom }))
+    .sort((a, b) => b.value - a.value || (a.arm < b.arm ? -1 : 1));
+}
+
+function groups(
+  rows: readonly RewardedDecision[],
+  keyOf: (row: RewardedDecision) => string,
+): Record<string, Distribution> {
+  const found = new Map<string, number[]>();
+  for (const row of rows) {
+    const group = found.get(keyOf(row));
+    if (group === undefined) found.set(keyOf(row), [row.reward]);
+    else group.push(row.reward);
+  }
+  return Object.fromEntries(
+    [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, distributionOf(each)]),
+  );
+}
+
+function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"] {
+  const sorted = Float64Array.from(rows, (row) => row.reward).sort();
+  const median = quantile(sorted, 0.5);
+  const spread = ROBUST * quantile(sorted.map((each) => Math.abs(each - median)).sort(), 0.5);
+  // More than half of the rows on one value: nothing robust can be said of the rest.
+  if (spread === 0) return { count: 0, ids: [] };
+  const far = rows.filter((row) => Math.abs(row.reward - median) > FAR * spread);
+  return { count: far.length, ids: far.slice(0, SHOWN).map((row) => row.id) };
+}
+
+/** Of sorted values, interpolated. */
+function quantile(sorted: Float64Array, share: number): number {
+  const at = share * (sorted.length - 1);
+  const low = Math.floor(at);
+  const next = sorted[Math.min(low + 1, sorted.length - 1)]!;
+  return sorted[low]! + (at - low) * (next - sorted[low]!);
+}

@@ -1,0 +1,112 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { modelsOf } from "../../src/convert/routing-jsonl.ts";
+import { policyOf, readCheckpoint } from "../../src/policy/index.ts";
+import { Cli } from "../support/cli.ts";
+import { behaviour, candidate, decisionWorld, promptOf } from "../support/decision-world.ts";
+
+/** The decision world as a routing dataset. */
+function writeWorld(cli: Cli, count: number): string {
+  const file = join(cli.folder, "world.jsonl");
+  const lines = decisionWorld(count, 6).rows.map((row) =>
+    JSON.stringify({
+      schema_version: 1,
+      decision_id: row.id,
+      session_id: "s",
+      task_id: "t",
+      agent_role: "router",
+      timestamp: "2026-01-01T00:00:00Z",
+      ...modelsOf(["large", "small"], row.candidates[row.chosen]!.id),
+      propensity: row.propensity,
+      reward: row.reward,
+      terminal: true,
+      data_source: "synthetic",
+      state: { ...row.context, candidates: row.candidates },
+    }),
+  );
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  return file;
+}
+
+describe("learning on the command line", () => {
+  it("imports a dataset, analyses its rewards, trains every algorithm, and the same seed gives the same weights", async () => {
+    const cli = new Cli();
+    const world = writeWorld(cli, 600);
+    const data = join(cli.folder, "routing.jsonl");
+    const [imported] = await cli.json(`data import ${world} --out ${data}`);
+    expect(imported).toMatchObject({ rows: 600, below_recommended: false, by_source: { synthetic: 600 } });
+    const [report] = await cli.json(`reward analyze --data ${data}`);
+    expect(report).toMatchObject({ rows: 600, unlabelled: 0, values: "self-normalised" });
+    expect(await cli.ok(`reward analyze --data ${data}`)).toContain("always one arm (self-normalised)");
+    for (const words of ["ucb", "linucb --alpha 0.2", "thompson", "thompson --form linear", "bc"]) {
+      const out = (name: string) => join(cli.folder, `${words.replaceAll(" ", "")}-${name}`);
+      const [first] = await cli.json(`train ${words} --data ${data} --out ${out("a")} --id r1 --seed 3`);
+      const [again] = await cli.json(`train ${words} --data ${data} --out ${out("b")} --id r1 --seed 3`);
+      expect(again.weights).toBe(first.weights);
+      const { answer } = policyOf(readCheckpoint(out("a")));
+      const two = [candidate("large"), candidate("small")];
+      const { probabilities } = answer({ prompt: promptOf(true, 5), fields: { hard: true } }, two);
+      expect(probabilities.reduce((sum, each) => sum + each)).toBeCloseTo(1, 9);
+      if (words === "bc") expect(Math.abs(probabilities[0]! - behaviour(true))).toBeLessThan(0.2);
+    }
+  });
+
+  it("chains revisions by --parent, and overwrites nothing", async () => {
+    const cli = new Cli();
+    const data = writeWorld(cli, 50);
+    const [one, two] = [join(cli.folder, "one"), join(cli.folder, "two")];
+    await cli.ok(`train ucb --data ${data} --out ${one} --id r1`);
+    await cli.ok(`train ucb --data ${data} --out ${two} --id r2 --parent ${one}`);
+    expect(readCheckpoint(two).revision.record).toMatchObject({ number: 2n, parent: { id: "r1" } });
+    expect((await cli.run(`train ucb --data ${data} --out ${one} --id r3`)).code).toBe(1);
+  });
+
+  it("exports the decisions of a book with their sidecar, by filter, and trains from the book into the book", async () => {
+    const cli = new Cli();
+    await cli.ok(`demo --book ${cli.book}`);
+    const out = join(cli.folder, "routing.jsonl");
+    const { code, err, out: text } = await cli.run(`data export --out ${out} --feedback accepted --json`);
+    expect([code, err]).toEqual([0, expect.stringContaining("fewer than the 500")]);
+    const meta = JSON.parse(readFileSync(`${out}.meta.json`, "utf8"));
+    expect(JSON.parse(text)).toMatchObject(meta);
+    expect(meta).toMatchObject({ below_recommended: true, filters: { feedback: "accepted" } });
+    expect(meta.rows).toBe(meta.by_source.synthetic);
+    const rows = readFileSync(out, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(rows[0]).toMatchObject({ decision_id: "r-0001/1/0", agent_role: expect.any(String) });
+    expect(rows[0].state.prompt).toMatch(/\d \+ \d = \?/);
+    expect(rows.find((row) => row.decision_id === "r-0008/1/0")).toMatchObject({
+      reward: 1,
+      reward_version: "feedback:accepted",
+    });
+    const real = join(cli.folder, "real.jsonl");
+    expect((await cli.json(`data export --out ${real} --data-source real`))[0]).toMatchObject({ rows: 0 });
+    const [trained] = await cli.json(`train ucb --out ${join(cli.folder, "p")} --id router-new`);
+    expect(trained.sealed).toBe(true);
+    expect((await cli.run("verify")).code).toBe(0);
+  });
+
+  it("says what is wrong: no rows, a missing flag, an unknown column, an existing output", async () => {
+    const cli = new Cli();
+    const data = writeWorld(cli, 20);
+    const codeOf = async (words: string) => {
+      const { code, err } = await cli.run(`${words} --json`);
+      return [code, JSON.parse(err.split("\n").find((line) => line.startsWith("{"))!).error.code];
+    };
+    const out = join(cli.folder, "x");
+    expect(await codeOf(`train bc --data ${data} --session other --out ${out} --id r`)).toEqual([
+      1,
+      "empty-split",
+    ]);
+    expect(await codeOf(`data import ${data} --format vw-cb --out ${out}`)).toEqual([2, "wrong-usage"]);
+    expect(await codeOf(`data import ${data} --format csv --columns a=b --out ${out}`)).toEqual([
+      2,
+      "wrong-usage",
+    ]);
+    expect(await codeOf(`data import ${data} --out ${data}`)).toEqual([1, "exists"]);
+    expect(existsSync(out)).toBe(false);
+  });
+});
