@@ -64,6 +64,11 @@ export class TestGateway {
   async start(): Promise<void> {
     this.#runs++;
     this.book = await openBook(this.root, { clock: systemClock });
+    this.gateway = await this.openAnother({});
+  }
+
+  /** A gateway on the same book, with some of the configuration changed. */
+  openAnother(changes: object): Promise<Gateway> {
     const fast = { keyEnv: "UPSTREAM_KEY", retryBaseMs: 1, retryMaxMs: 20 };
     const { upstreams = {}, ...rest } = this.#config as { upstreams?: Record<string, object> };
     const config = checkGatewayConfig({
@@ -72,12 +77,10 @@ export class TestGateway {
       models: { tiny: { upstream: "main", model: "tiny-1", price: { prompt: 1, completion: 2 } } },
       defaultUpstream: "main",
       ...rest,
-      upstreams: {
-        main: { baseUrl: this.upstream.url, ...fast, ...upstreams.main },
-        ...withoutMain(upstreams),
-      },
+      ...changes,
+      upstreams: { main: { baseUrl: this.upstream.url, ...fast, ...upstreams.main } },
     });
-    this.gateway = await openGateway({
+    return openGateway({
       config,
       book: this.book,
       clock: systemClock,
@@ -160,9 +163,4 @@ export class TestGateway {
   async verify() {
     return verifyBook(this.book, { trustedKeys: [this.signer.publicKey] } as never);
   }
-}
-
-function withoutMain(upstreams: Record<string, object>): Record<string, object> {
-  const { main: _, ...rest } = upstreams;
-  return rest;
 }

@@ -24,6 +24,26 @@ import { type EventOf, OpenRollout, type RecordedCall, type TokenFacts } from ".
 import { samplingOf, wantsTools } from "./reply-facts.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
+/** A call's event in canonical form, written out: the one record that is made for every call. */
+export function putCalled(
+  store: Pick<BlobStore, "put">,
+  rollout: OpenRollout,
+  event: Omit<EventOf<"called">, "kind">,
+): void {
+  const { firstByteMs, parent, tokens, steps, stepFamily, deliveries } = event;
+  let text = `{"event":{"call":"${event.call}","deliveries":${deliveries.length === 0 ? "[]" : canonicalize(deliveries)}`;
+  text += `,"durationMs":${canonicalize(event.durationMs)}`;
+  if (firstByteMs !== undefined) text += `,"firstByteMs":${canonicalize(firstByteMs)}`;
+  text += `,"index":${event.index},"kind":"called","outcome":"${event.outcome}"`;
+  if (parent !== undefined) text += `,"parent":${parent}`;
+  text += `,"startedAtMs":${event.startedAtMs}`;
+  if (stepFamily !== undefined) text += `,"stepFamily":${canonicalize(stepFamily)}`;
+  text += `,"steps":${steps.length === 0 ? "[]" : canonicalize(steps)}`;
+  if (tokens !== undefined) text += `,"tokens":${canonicalize(tokens)}`;
+  text += `},"rollout":${rollout.idText},"schema":"${RolloutEvent.kind}"}`;
+  store.put(RolloutEvent.kind, Buffer.from(text));
+}
+
 export function putEvent(store: Pick<BlobStore, "put">, rollout: Id, event: RolloutEvent["event"]): void {
   const wire = event.kind === "opened" ? { ...event, seed: event.seed.toString() } : event;
   const record = { schema: RolloutEvent.kind, rollout, event: wire };
@@ -187,7 +207,8 @@ async function replay(rollout: OpenRollout, event: EventOf<"called">, store: Blo
   rollout.addCall(recordedCall(event, call, replied));
   for (const received of place.received) rollout.mark(received, "sent");
   if (event.outcome === "answered")
-    addReply(rollout, { index: event.index, dialect: call.dialect, messages: replied });
+    addReply(rollout, { index: event.index, dialect: call.dialect, keys: replied.map(messageKey) });
+  rollout.sampling ??= samplingOf(call.request.parameters as JsonObject);
   rollout.costUsd += call.costUsd ?? 0;
   rollout.lastUsedMs = Math.max(rollout.lastUsedMs, event.startedAtMs + event.durationMs);
   for (const step of event.steps) rollout.steps.push({ family: event.stepFamily!, step });
@@ -198,9 +219,9 @@ async function replay(rollout: OpenRollout, event: EventOf<"called">, store: Blo
 /** Replies of one call are alternatives (choices), except where one reply is a list of items. */
 export function addReply(
   rollout: OpenRollout,
-  reply: { index: number; dialect: Call["dialect"]; messages: readonly unknown[] },
+  reply: { index: number; dialect: Call["dialect"]; keys: readonly string[] },
 ): void {
-  const keys = reply.messages.map(messageKey);
+  const { keys } = reply;
   if (reply.dialect === "openai-responses") rollout.tree.reply(reply.index, keys);
   else for (const key of keys) rollout.tree.reply(reply.index, [key]);
 }
@@ -213,7 +234,6 @@ function recordedCall(event: EventOf<"called">, call: Call, replied: readonly un
     outcome: event.outcome,
     finishReason: call.response.finishReason,
     wantsTools: replied.some(wantsTools),
-    sampling: samplingOf(call.request.parameters as JsonObject),
     startedAtMs: event.startedAtMs,
     firstByteMs: event.firstByteMs,
     durationMs: event.durationMs,

@@ -5,10 +5,12 @@ type Labels = Readonly<Record<string, string | number>>;
 interface Family {
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
+  /** By the values of their labels. */
   readonly series: Map<string, Series>;
 }
 
 interface Series {
+  readonly labels: string;
   value: number;
   buckets?: number[];
   count?: number;
@@ -73,24 +75,24 @@ export class Metrics {
     const lines: string[] = [];
     for (const [name, { help, type, series }] of this.#families) {
       lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-      for (const [labels, each] of series) lines.push(...linesOf(name, labels, each));
+      for (const each of series.values()) lines.push(...linesOf(name, each));
     }
     return `${lines.join("\n")}\n`;
   }
 
   #series(name: string, labels: Labels): Series {
     const { series } = this.#families.get(name)!;
-    const key = labelText(labels);
+    let key = "";
+    for (const label in labels) key += `${labels[label]}\n`;
     let known = series.get(key);
     if (known !== undefined) return known;
-    if (series.size >= MAX_SERIES) return { value: 0 };
-    known = { value: 0 };
-    series.set(key, known);
+    known = { labels: labelText(labels), value: 0 };
+    if (series.size < MAX_SERIES) series.set(key, known);
     return known;
   }
 }
 
-function linesOf(name: string, labels: string, { value, buckets, count }: Series): string[] {
+function linesOf(name: string, { labels, value, buckets, count }: Series): string[] {
   if (buckets === undefined) return [`${name}${labels === "" ? "" : `{${labels}}`} ${value}`];
   const join = labels === "" ? "" : `${labels},`;
   return [

@@ -237,12 +237,23 @@ export class ModelCall implements Receiver {
       const read = this.#reader === undefined ? undefined : this.#read();
       const facts = reply ?? read?.reply ?? NO_REPLY;
       recorder.record({
-        ...{ rollout, index: this.#index, place: this.#place, dialect: dialect.name, target: this.#target },
-        ...{ prepared, body, sent: this.#sent, status: this.#status, outcome, durationMs },
+        rollout,
+        index: this.#index,
+        place: this.#place,
+        dialect: dialect.name,
+        target: this.#target,
+        prepared,
+        body,
+        sent: this.#sent,
+        status: this.#status,
         reply: facts,
         replyDigest: read?.digest,
-        ...{ steps: this.#steps, stepFamily: this.#stepFamily },
-        ...{ startedAtMs: this.#startedAtMs, firstByteMs: this.#firstByteMs },
+        outcome,
+        steps: this.#steps,
+        stepFamily: this.#stepFamily,
+        startedAtMs: this.#startedAtMs,
+        firstByteMs: this.#firstByteMs,
+        durationMs,
       });
       const endMs = this.#with.steadyMs();
       await recorder.commit();

@@ -1,6 +1,7 @@
 /** A rollout while it is open: what it is for, what has been called, what was chosen, which tokens came back.
  *  Holds digests and numbers, not messages. In: calls as they are recorded. Out: the state that sealing reads.
  *  Does no I/O: the journal tells the store, and a journal read back builds the same state. */
+import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Delivery, LogprobKind, RevisionKey, RolloutEvent, Step } from "../../contract/index.ts";
@@ -22,7 +23,6 @@ export interface RecordedCall {
   readonly finishReason: string | undefined;
   /** The reply asks for tools: the agent has to go on. */
   readonly wantsTools: boolean;
-  readonly sampling: JsonObject;
   readonly startedAtMs: number;
   readonly firstByteMs: number | undefined;
   readonly durationMs: number;
@@ -46,6 +46,8 @@ export interface TokenFamily {
 
 export class OpenRollout {
   readonly id: Id;
+  /** Its id as JSON. */
+  readonly idText: string;
   readonly opening: Opening;
   readonly tree = new MessageTree();
   readonly calls = new Map<number, RecordedCall>();
@@ -54,6 +56,8 @@ export class OpenRollout {
   readonly tokens = new Map<string, TokenFamily>();
   /** Marks that the journal has not heard of yet. */
   pendingDeliveries: { call: number; delivery: Delivery }[] = [];
+  /** What shaped the draws, as the first call said it. */
+  sampling: JsonObject | undefined;
   costUsd = 0;
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
@@ -68,6 +72,7 @@ export class OpenRollout {
 
   constructor(id: Id, opening: Opening) {
     this.id = id;
+    this.idText = canonicalize(id);
     this.opening = opening;
     this.lastUsedMs = opening.atMs;
   }

@@ -16,9 +16,10 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     });
     request.on("end", () => done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     request.on("error", failed);
-    request.on("close", () =>
-      failed(new HttpRefusal(400, "incomplete", "the request ended before its body did.")),
-    );
+    request.on("close", () => {
+      if (!request.complete)
+        failed(new HttpRefusal(400, "incomplete", "the request ended before its body did."));
+    });
   });
 }
 

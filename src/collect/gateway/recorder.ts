@@ -2,14 +2,14 @@
  *  media, call and journal blobs, put in an order in which a crash leaves nothing half-named; `commit` makes them
  *  durable, all that wait with one fsync. Does not decide what is sent to whom. */
 import { canonicalize, type Json } from "../../base/canonical-json.ts";
-import { type Digest, digestBytes } from "../../base/digest.ts";
+import { type Digest, digestTagged } from "../../base/digest.ts";
 import { isRollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import { Call, MEDIA_KIND, MESSAGE_KIND, type Step } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { DialectName, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
 import { define, isObject, type JsonObject } from "./dialects/json.ts";
-import { addReply, putEvent, putTokens } from "./journal.ts";
+import { addReply, putCalled, putTokens } from "./journal.ts";
 import { extractMedia } from "./media.ts";
 import type { Place, TreeMessage } from "./message-tree.ts";
 import type { CallOutcome, OpenRollout, TokenFacts } from "./open-rollout.ts";
@@ -18,7 +18,21 @@ import { samplingOf, wantsTools } from "./reply-facts.ts";
 import type { Target } from "./routes.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
-const BODY_TAG = "rollbook.body.v1";
+export const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
+/** Characters of message text kept to recognize what was stored before. */
+const REMEMBERED_CHARS = 16 * 1024 * 1024;
+
+/** A message in the book, and what the tree wants to know of it. */
+interface Stored extends TreeMessage {
+  readonly digest: Digest;
+  readonly wantsTools: boolean;
+}
+
+/** What came up while the parts of a call were stored. */
+interface Seen {
+  readonly media: Digest[];
+  redacted: boolean;
+}
 
 /** The request half of a call, stored while the upstream thinks. */
 export interface PreparedRequest {
@@ -26,6 +40,8 @@ export interface PreparedRequest {
   readonly tools: Digest | undefined;
   readonly media: readonly Digest[];
   readonly parameters: JsonObject;
+  /** Its canonical form. */
+  readonly parametersText: string;
   readonly tree: readonly TreeMessage[];
   readonly redacted: boolean;
 }
@@ -55,6 +71,8 @@ export class Recorder {
   readonly #store: Pick<BlobStore, "put" | "flush">;
   readonly #redactText: ((text: string) => string) | undefined;
   readonly #redact: Redact | undefined;
+  readonly #stored = new Map<string, Stored>();
+  #storedChars = 0;
 
   constructor(options: {
     store: Pick<BlobStore, "put" | "flush">;
@@ -67,36 +85,33 @@ export class Recorder {
   }
 
   prepare(request: RequestFacts): PreparedRequest {
-    const media: Digest[] = [];
-    const seen = { redacted: false };
+    const seen: Seen = { media: [], redacted: false };
     const tree: TreeMessage[] = [];
     const messages = request.messages.map((message) => {
-      const { digest, recorded } = this.#putMessage(message, media, seen);
-      tree.push({ key: messageKey(recorded), isReply: isReply(recorded) });
-      return digest;
+      const stored = this.#putMessage(message, seen);
+      tree.push(stored);
+      return stored.digest;
     });
-    const tools =
-      request.tools === undefined ? undefined : this.#putMessage(request.tools, media, seen).digest;
-    const parameters = this.#clean(request.parameters, seen) as JsonObject;
-    return { messages, tools, media, parameters, tree, redacted: seen.redacted };
+    const tools = request.tools === undefined ? undefined : this.#putMessage(request.tools, seen).digest;
+    const { value, text } = this.#clean(request.parameters, seen);
+    const { media, redacted } = seen;
+    return { messages, tools, media, parameters: value as JsonObject, parametersText: text, tree, redacted };
   }
 
   /** Puts the whole call; durable once `commit` resolves. */
   record(call: CallRecord): void {
     const { rollout, index, prepared, reply, target, outcome } = call;
-    const seen = { redacted: prepared.redacted };
-    const media = [...prepared.media];
-    const replies = reply.messages.map((message) => this.#putMessage(message, media, seen));
+    const seen: Seen = { media: [...prepared.media], redacted: prepared.redacted };
+    const replies = reply.messages.map((message) => this.#putMessage(message, seen));
     const costUsd = costOf(reply, target);
-    const digest = this.#putCall(call, { replies: replies.map((each) => each.digest), media, costUsd });
+    const digest = this.#putCall(call, { replies, media: seen.media, costUsd });
     // The ids of a text spell the text: what is redacted there must not come back here.
     const facts = seen.redacted || outcome !== "answered" ? undefined : tokenFacts(reply, target);
     const tokens = facts === undefined ? undefined : putTokens(this.#store, rollout, facts);
     for (const received of call.place.received) rollout.mark(received, "sent");
     const deliveries = rollout.pendingDeliveries;
     rollout.pendingDeliveries = [];
-    putEvent(this.#store, rollout.id, {
-      kind: "called",
+    putCalled(this.#store, rollout, {
       index,
       call: digest,
       steps: [...call.steps],
@@ -109,87 +124,112 @@ export class Recorder {
       durationMs: call.durationMs,
       deliveries,
     });
-    const recorded = replies.map((each) => each.recorded);
     rollout.addCall({
-      ...{ index, digest, outcome, model: target.model, parent: call.place.parent },
+      index,
+      digest,
+      outcome,
+      model: target.model,
+      parent: call.place.parent,
       finishReason: reply.finishReason,
-      wantsTools: recorded.some(wantsTools),
-      sampling: samplingOf(prepared.parameters),
-      ...{ startedAtMs: call.startedAtMs, firstByteMs: call.firstByteMs, durationMs: call.durationMs },
+      wantsTools: replies.some((each) => each.wantsTools),
+      startedAtMs: call.startedAtMs,
+      firstByteMs: call.firstByteMs,
+      durationMs: call.durationMs,
       delivery: outcome === "disconnected" ? "aborted" : "unknown",
     });
+    rollout.sampling ??= samplingOf(prepared.parameters);
     rollout.costUsd += costUsd ?? 0;
     for (const step of call.steps) rollout.steps.push({ family: call.stepFamily!, step });
     if (facts !== undefined) rollout.addTokens(index, facts);
-    if (outcome === "answered") addReply(rollout, { index, dialect: call.dialect, messages: recorded });
+    if (outcome === "answered")
+      addReply(rollout, { index, dialect: call.dialect, keys: replies.map(({ key }) => key) });
   }
 
   commit(): Promise<void> {
     return this.#store.flush();
   }
 
+  /** The canonical form, written out: fields in order, and nothing in it that needs another look. */
   #putCall(
     call: CallRecord,
-    parts: { replies: Digest[]; media: Digest[]; costUsd: number | undefined },
+    parts: { replies: readonly Stored[]; media: readonly Digest[]; costUsd: number | undefined },
   ): Digest {
     const { prepared, reply, target, body, sent } = call;
-    const { family, revision } = target;
-    const { tools } = prepared;
     const { finishReason, usage } = reply;
-    const { media, replies, costUsd } = parts;
-    return this.#store.put(
-      Call.kind,
-      Buffer.from(
-        canonicalize({
-          schema: Call.kind,
-          dialect: call.dialect,
-          model: target.model,
-          revision: revision === undefined ? undefined : { family, ...revision },
-          request: {
-            messages: prepared.messages,
-            tools,
-            parameters: prepared.parameters,
-            bodyDigest: digestBytes(BODY_TAG, body),
-            sentDigest: sent === undefined ? undefined : digestBytes(BODY_TAG, sent),
-          },
-          response: { messages: replies, finishReason, status: call.status, bodyDigest: call.replyDigest },
-          media: media.length === 0 ? undefined : [...new Set(media)],
-          usage,
-          tokenizer: target.tokenizer,
-          costUsd,
-        }),
-      ),
-    );
+    const media = [...new Set(parts.media)];
+    let text = parts.costUsd === undefined ? "{" : `{"costUsd":${number(parts.costUsd)},`;
+    text += `"dialect":"${call.dialect}"`;
+    if (media.length > 0) text += `,"media":${digests(media)}`;
+    text += `,"model":${target.modelText},"request":{"bodyDigest":"${digestBody(body)}","messages":${digests(prepared.messages)}`;
+    text += `,"parameters":${prepared.parametersText}`;
+    if (sent !== undefined) text += `,"sentDigest":"${digestBody(sent)}"`;
+    if (prepared.tools !== undefined) text += `,"tools":"${prepared.tools}"`;
+    text += `},"response":{`;
+    if (call.replyDigest !== undefined) text += `"bodyDigest":"${call.replyDigest}",`;
+    if (finishReason !== undefined) text += `"finishReason":${JSON.stringify(finishReason.toWellFormed())},`;
+    text += `"messages":${digests(parts.replies.map(({ digest }) => digest))},"status":${call.status}}`;
+    if (target.revisionText !== undefined) text += `,"revision":${target.revisionText}`;
+    text += `,"schema":"${Call.kind}"`;
+    if (target.tokenizer !== undefined) text += `,"tokenizer":"${target.tokenizer}"`;
+    if (usage !== undefined) text += `,"usage":${canonicalize(usage)}`;
+    return this.#store.put(Call.kind, Buffer.from(`${text}}`));
   }
 
-  #putMessage(message: unknown, media: Digest[], seen: { redacted: boolean }) {
+  #putMessage(message: unknown, seen: Seen): Stored {
     const extracted = extractMedia(message);
     for (const { digest, bytes } of extracted.media) {
       this.#store.put(MEDIA_KIND, bytes);
-      media.push(digest);
+      seen.media.push(digest);
     }
-    const recorded = this.#clean(extracted.message, seen);
-    const digest = this.#store.put(MESSAGE_KIND, Buffer.from(canonicalize(recorded)));
-    return { digest, recorded };
+    const { value, text } = this.#clean(extracted.message, seen);
+    const known = this.#stored.get(text);
+    if (known !== undefined) return known;
+    const stored = {
+      digest: this.#store.put(MESSAGE_KIND, Buffer.from(text)),
+      key: messageKey(value),
+      isReply: isReply(value),
+      wantsTools: wantsTools(value),
+    };
+    this.#remember(text, stored);
+    return stored;
+  }
+
+  /** Prompts repeat: the system prompt in every call, the history in every turn. Known text is not hashed again. */
+  #remember(text: string, stored: Stored): void {
+    this.#storedChars += text.length;
+    if (this.#storedChars > REMEMBERED_CHARS) {
+      this.#stored.clear();
+      this.#storedChars = text.length;
+    }
+    this.#stored.set(text, stored);
   }
 
   /** The value as it may be recorded: without secrets, and such that it has a canonical form. */
-  #clean(value: unknown, seen: { redacted: boolean }): unknown {
-    let clean = this.#redact === undefined ? value : this.#redact(value as Json);
-    if (this.#redactText !== undefined) clean = redactStrings(clean, this.#redactText);
-    if (clean !== value) seen.redacted = true;
+  #clean(given: unknown, seen: Seen): { value: unknown; text: string } {
+    let value = this.#redact === undefined ? given : this.#redact(given as Json);
+    if (this.#redactText !== undefined) value = redactStrings(value, this.#redactText);
+    if (value !== given) seen.redacted = true;
     try {
-      canonicalize(clean);
-      return clean;
+      return { value, text: canonicalize(value) };
     } catch (error) {
       if (!isRollbookError(error)) throw error;
-      return repair(clean, 0);
+      const repaired = repair(value, 0);
+      return { value: repaired, text: canonicalize(repaired) };
     }
   }
 }
 
 export function digestBody(bytes: Uint8Array): Digest {
-  return digestBytes(BODY_TAG, bytes);
+  return digestTagged(Buffer.concat([BODY_PREFIX, bytes]));
+}
+
+function digests(list: readonly Digest[]): string {
+  return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
+}
+
+/** As canonical JSON writes it. */
+function number(value: number): string {
+  return canonicalize(value);
 }
 
 function costOf({ usage }: ReplyFacts, { price }: Target): number | undefined {

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Digest } from "../../base/digest.ts";
 import type { Dialect, ReplyFacts } from "./dialects/dialect.ts";
 import { isObject, tryParse } from "./dialects/json.ts";
-import { digestBody } from "./recorder.ts";
+import { BODY_PREFIX, digestBody } from "./recorder.ts";
 import { SseParser } from "./sse.ts";
 
 export interface ReadReply {
@@ -65,7 +65,7 @@ export class JsonReader implements ReplyReader {
 export class SseReader implements ReplyReader {
   readonly #accumulator;
   readonly #parser: SseParser;
-  readonly #hash = createHash("sha256").update("rollbook.body.v1\0");
+  readonly #hash = createHash("sha256").update(BODY_PREFIX);
   readonly #heldChunks: Buffer[] = [];
   #lastAt: number | undefined;
   bytes = 0;

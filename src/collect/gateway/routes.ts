@@ -1,6 +1,7 @@
 /** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
+import { canonicalize } from "../../base/canonical-json.ts";
 import { type Digest, digestJson } from "../../base/digest.ts";
 import { type Id, idFault, parseId } from "../../base/ids.ts";
 import type { Rng } from "../../base/rng.ts";
@@ -29,6 +30,9 @@ export interface Target {
   readonly tokenizer: Digest | undefined;
   readonly family: Id | undefined;
   readonly revision: RevisionKey | undefined;
+  /** `model`, and family with revision, as they stand in a call record. */
+  readonly modelText: string;
+  readonly revisionText: string | undefined;
 }
 
 export interface RouteQuestion {
@@ -53,9 +57,13 @@ export interface Choice {
   readonly family: Id;
 }
 
+const MAX_OTHERS = 1000;
+
 export class Routes {
   readonly #config: GatewayConfig;
   readonly #targets = new Map<string, Target>();
+  /** Models that are not configured, as clients name them. */
+  readonly #others = new Map<string, Target>();
   readonly #choose: Choose;
 
   constructor(config: GatewayConfig, choose: Choose) {
@@ -74,11 +82,14 @@ export class Routes {
 
   /** The target a client named itself; undefined if nobody knows the model. */
   named(model: string): Target | undefined {
-    const known = this.#targets.get(model);
+    const known = this.#targets.get(model) ?? this.#others.get(model);
     if (known !== undefined) return known;
     const { defaultUpstream } = this.#config;
     if (defaultUpstream === undefined) return undefined;
-    return targetOf(model.slice(0, 512), { upstream: defaultUpstream });
+    const target = targetOf(model.slice(0, 512), { upstream: defaultUpstream });
+    if (this.#others.size >= MAX_OTHERS) this.#others.clear();
+    this.#others.set(model, target);
+    return target;
   }
 
   /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
@@ -144,6 +155,7 @@ function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<
       model: model.toWellFormed(),
     }),
   };
+  const key = { id: parseId(safeId(revision.id)), digest: revision.digest as Digest };
   return {
     upstream: config.upstream,
     model: model.toWellFormed(),
@@ -152,7 +164,9 @@ function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<
     logprobKind: config.logprobKind,
     tokenizer: config.tokenizer,
     family: parseId(family, "family"),
-    revision: { id: parseId(safeId(revision.id)), digest: revision.digest as Digest },
+    revision: key,
+    modelText: canonicalize(model.toWellFormed()),
+    revisionText: canonicalize({ family, ...key }),
   };
 }
 

@@ -37,7 +37,7 @@ export function sealOpenRollout(
     ...(group === undefined ? {} : { group }),
     seed,
     dataSource,
-    sampling: calls[0]!.sampling,
+    sampling: rollout.sampling ?? {},
     calls: calls.map(({ digest }) => digest),
     streams: streamsOf(rollout, calls, numbers),
     scores: closing.scores.map((score) => ({ ...score })),

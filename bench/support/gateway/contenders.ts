@@ -1,0 +1,210 @@
+/** Starts what the gateway benchmark compares, each in a process of its own before one upstream. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Load } from "./load.ts";
+
+export interface Contender {
+  readonly name: string;
+  /** False for those whose streams do not work. */
+  readonly streams: boolean;
+  with<T>(connections: number, kind: "whole" | "stream", run: (load: Load) => Promise<T>): Promise<T>;
+}
+
+const REPO = fileURLToPath(new URL("../../..", import.meta.url));
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+/** Enough that a rollout sees about as many calls as one of an agent. */
+const ROLLOUTS = 2000;
+const PORTKEY = "@portkey-ai/gateway@1.15.2";
+
+const REPLY = JSON.stringify({
+  id: "chatcmpl-bench",
+  object: "chat.completion",
+  created: 1_700_000_000,
+  model: "bench-model",
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: "assistant",
+        content: "The quick brown fox jumps over the lazy dog. ".repeat(20).trim(),
+      },
+      finish_reason: "stop",
+    },
+  ],
+  usage: { prompt_tokens: 120, completion_tokens: 200, total_tokens: 320 },
+});
+
+export async function openContenders(
+  scratch: string,
+  options: { portkey: boolean },
+): Promise<{ contenders: Contender[]; close(): void }> {
+  const children: ChildProcess[] = [];
+  const start = (args: string[], env: NodeJS.ProcessEnv = {}) => {
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
+    children.push(child);
+    return child;
+  };
+  const close = () => {
+    for (const child of children) child.kill("SIGKILL");
+  };
+  try {
+    writeFileSync(join(scratch, "reply.json"), REPLY);
+    const upstream = Number(
+      await firstLine(start([join(HERE, "upstream.mjs"), join(scratch, "reply.json")])),
+    );
+    const bare = Number(await firstLine(start([join(HERE, "passthrough.mjs"), String(upstream)])));
+    const contenders = [
+      contender("bare proxy", bare, () => requestOf({ "x-api-key": "none" })),
+      await gateway("durable", { upstream, scratch, start }),
+      await gateway("async", { upstream, scratch, start }),
+    ];
+    const portkey = options.portkey ? await openPortkey(upstream, start) : undefined;
+    return { contenders: portkey === undefined ? contenders : [...contenders, portkey], close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+async function gateway(
+  record: "durable" | "async",
+  {
+    upstream,
+    scratch,
+    start,
+  }: { upstream: number; scratch: string; start: (args: string[]) => ChildProcess },
+): Promise<Contender> {
+  const config = join(scratch, `${record}.yaml`);
+  const base = `http://127.0.0.1:${upstream}`;
+  writeFileSync(
+    config,
+    `listen: { port: 0 }\nrecord: ${record}\nupstreams: { up: { baseUrl: "${base}" } }\ndefaultUpstream: up\n`,
+  );
+  const main = join(REPO, "dist", "cli", "main.js");
+  const args = [main, "gateway", "--config", config, "--book", join(scratch, record)];
+  const url = await firstLine(start(args));
+  const keys: string[] = [];
+  for (let i = 0; i < ROLLOUTS; i++) {
+    const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
+    keys.push(((await response.json()) as { apiKey: string }).apiKey);
+  }
+  const requests = keys.map((key) => requestOf({ authorization: `Bearer ${key}` }));
+  const streamed = keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, true));
+  let next = 0;
+  return contender(
+    record,
+    Number(new URL(url).port),
+    (stream) => (stream ? streamed : requests)[next++ % ROLLOUTS]!,
+  );
+}
+
+function contender(
+  name: string,
+  port: number,
+  request: (stream: boolean) => Buffer,
+  streams = true,
+): Contender {
+  const bareRequests = name === "bare proxy" ? [requestOf({}), requestOf({}, true)] : undefined;
+  const pick = (stream: boolean) => bareRequests?.[stream ? 1 : 0] ?? request(stream);
+  return {
+    name,
+    streams,
+    async with(connections, kind, run) {
+      const load = new Load(port, () => pick(kind === "stream"));
+      await load.open(connections);
+      try {
+        return await run(load);
+      } finally {
+        load.close();
+      }
+    },
+  };
+}
+
+/** Installed into .cache, so that it is neither a dependency nor downloaded twice. */
+async function openPortkey(
+  upstream: number,
+  start: (args: string[], env?: NodeJS.ProcessEnv) => ChildProcess,
+): Promise<Contender | undefined> {
+  const folder = join(REPO, ".cache", "portkey");
+  const server = join(folder, "node_modules", "@portkey-ai", "gateway", "build", "start-server.js");
+  if (!existsSync(server)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), '{"private":true}');
+    const npm = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", PORTKEY];
+    spawnSync("npm", npm, { cwd: folder, stdio: "ignore", timeout: 180_000 });
+    if (!existsSync(server)) return undefined;
+  }
+  const port = await freePort();
+  start([server, `--port=${port}`, "--headless"], { PORT: String(port), NODE_ENV: "production" });
+  const headers = {
+    authorization: "Bearer none",
+    "x-portkey-provider": "openai",
+    "x-portkey-custom-host": `http://127.0.0.1:${upstream}/v1`,
+  };
+  const request = requestOf(headers);
+  for (let tries = 0; tries < 100; tries++) {
+    const isUp = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: BODY(false),
+    }).then(
+      (response) => response.ok,
+      () => false,
+    );
+    // Its streams answer 500 with freshly resolved dependencies: only whole replies are compared.
+    if (isUp) return contender("portkey", port, () => request, false);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  return undefined;
+}
+
+function requestOf(headers: Readonly<Record<string, string>>, stream = false): Buffer {
+  const body = BODY(stream);
+  const lines = Object.entries({
+    host: "localhost",
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body)),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.from(`POST /v1/chat/completions HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+}
+
+function BODY(stream: boolean): string {
+  return JSON.stringify({
+    model: "bench-model",
+    messages: [
+      { role: "system", content: "You are a helpful assistant. Answer briefly and to the point." },
+      { role: "user", content: "What does the quick brown fox do, and to whom? ".repeat(6).trim() },
+    ],
+    temperature: 0.7,
+    ...(stream ? { stream: true } : {}),
+  });
+}
+
+function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((done, failed) => {
+    let text = "";
+    child.stdout!.setEncoding("utf8").on("data", (data: string) => {
+      text += data;
+      const end = text.indexOf("\n");
+      if (end >= 0) done(text.slice(0, end));
+    });
+    child.once("exit", (code) => failed(new Error(`${child.spawnargs[1]} ended with ${code}`)));
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => done(port));
+    });
+  });
+}

@@ -1,0 +1,250 @@
+/** Kills gateways with SIGKILL at random moments under load and checks what the book says afterwards.
+ *  In: number of kills, seed. Out: how many kills left the book as promised: every reply that a client got to its
+ *  last byte is recorded, exactly once, in a rollout that goes on or is sealed; the book verifies. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
+import {
+  Call,
+  openRecord,
+  RolloutContent,
+  RolloutEnvelope,
+  RolloutEvent,
+} from "../../../src/contract/index.ts";
+import { verifyBook } from "../../../src/keep/verify/index.ts";
+import { openBook } from "../../../src/store/index.ts";
+
+export interface GatewayCrashOptions {
+  readonly kills: number;
+  readonly seed: bigint;
+  readonly clients?: number;
+  readonly onFailure?: (what: string) => void;
+}
+
+const MAIN = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
+/** Kills on one book, so that recovery meets the leavings of several crashes. */
+const KILLS_PER_BOOK = 10;
+
+export async function crashGateway(
+  options: GatewayCrashOptions,
+): Promise<{ passed: number; failed: number }> {
+  const { kills, seed, clients = 8, onFailure = () => undefined } = options;
+  const rng = rngFrom(seed);
+  const scratch = mkdtempSync(join(tmpdir(), "rollbook-gateway-crash-"));
+  if (!existsSync(MAIN)) throw new Error("dist/ is missing. Run: npm run build");
+  const upstream = await openUpstream();
+  const tally = { passed: 0, failed: 0 };
+  try {
+    for (let kill = 0; kill < kills; ) {
+      const book = join(scratch, `book-${kill}`);
+      const config = writeConfig(scratch, upstream);
+      const delivered = new Map<string, string>();
+      let number = 0;
+      for (let i = 0; i < KILLS_PER_BOOK && kill < kills; i++, kill++) {
+        const run = { config, book, rng, clients, delivered };
+        const fault = await killOne({ ...run, nextNumber: () => number++ });
+        const faults = [...(fault === undefined ? [] : [fault]), ...(await checkBook(book, delivered))];
+        for (const each of faults) onFailure(`kill ${kill}: ${each}`);
+        tally[faults.length === 0 ? "passed" : "failed"]++;
+      }
+      // The last start takes everything up and seals it.
+      for (const each of await settle({ config, book, delivered })) {
+        onFailure(each);
+        tally.failed++;
+      }
+    }
+  } finally {
+    upstream.closeAllConnections();
+    upstream.close();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  return tally;
+}
+
+interface Run {
+  readonly config: string;
+  readonly book: string;
+  readonly delivered: Map<string, string>;
+}
+
+/** Starts a gateway, loads it, kills it. Notes what was delivered: word of the reply → rollout. */
+async function killOne(
+  run: Run & { rng: Rng; clients: number; nextNumber: () => number },
+): Promise<string | undefined> {
+  const gateway = await startGateway(run);
+  if (typeof gateway === "string") return gateway;
+  let stopped = false;
+  const work = Array.from({ length: run.clients }, async (_, client) => {
+    const rollout = await openRollout(gateway.url);
+    while (!stopped) {
+      const word = `word-${run.nextNumber()}`;
+      // A third in no rollout, some streamed.
+      const name = client % 3 === 0 ? undefined : rollout;
+      if (await ask({ url: gateway.url, rollout: name, word, stream: client % 2 === 0 }))
+        run.delivered.set(word, name ?? "");
+    }
+  });
+  await sleep(20 + run.rng.below(180));
+  gateway.child.kill("SIGKILL");
+  stopped = true;
+  await once(gateway.child, "close");
+  await Promise.allSettled(work);
+  return undefined;
+}
+
+async function startGateway({ config, book }: Run): Promise<{ url: string; child: ChildProcess } | string> {
+  const child = spawn(process.execPath, [MAIN, "gateway", "--config", config, "--book", book], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let errors = "";
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    errors += text;
+  });
+  const line = await Promise.race([
+    once(child.stdout!, "data").then(([data]) => String(data).trim()),
+    once(child, "close").then(() => undefined),
+  ]);
+  return line === undefined ? `the gateway did not start: ${errors}` : { url: line, child };
+}
+
+async function openRollout(url: string): Promise<string> {
+  const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
+  return ((await response.json()) as { id: string }).id;
+}
+
+/** True if the reply came to its last byte. */
+async function ask(options: {
+  url: string;
+  rollout: string | undefined;
+  word: string;
+  stream: boolean;
+}): Promise<boolean> {
+  const { url, rollout, word, stream } = options;
+  try {
+    const response = await fetch(
+      `${url}${rollout === undefined ? "" : `/r/${rollout}`}/v1/chat/completions`,
+      {
+        method: "POST",
+        body: JSON.stringify({ model: "m", messages: [{ role: "user", content: word }], stream }),
+      },
+    );
+    const text = await response.text();
+    return response.status === 200 && (stream ? text.includes("[DONE]") : text.endsWith("}"));
+  } catch {
+    return false; // The kill came first.
+  }
+}
+
+/** Every delivered word stands in exactly one call that an open journal or a sealed rollout names. */
+async function checkBook(root: string, delivered: ReadonlyMap<string, string>): Promise<string[]> {
+  const book = await openBook(root, { clock: systemClock });
+  try {
+    const faults: string[] = [];
+    const report = await verifyBook(book);
+    for (const { code, message } of report.problems) faults.push(`${code}: ${message}`);
+    const journaled = new Map<Digest, string>();
+    const messages = new Map<Digest, string>();
+    const calls = new Map<Digest, Call>();
+    for await (const item of book.scan()) {
+      if (item.type !== "blob") continue;
+      if (item.kind === "rollbook.message.v1") messages.set(item.digest, Buffer.from(item.bytes).toString());
+      if (item.kind === Call.kind) calls.set(item.digest, openRecord(Call, item.bytes));
+      if (item.kind !== RolloutEvent.kind) continue;
+      const { rollout, event } = openRecord(RolloutEvent, item.bytes);
+      if (event.kind === "called") journaled.set(event.call, rollout);
+    }
+    const words = new Map<string, string[]>();
+    for (const [digest, rollout] of journaled) {
+      const text = messages.get(calls.get(digest)!.response.messages[0]!) ?? "";
+      const word = /word-\d+/.exec(text)?.[0];
+      if (word !== undefined) words.set(word, [...(words.get(word) ?? []), rollout]);
+    }
+    for (const [word, rollout] of delivered) {
+      const found = words.get(word) ?? [];
+      if (found.length !== 1) faults.push(`${word} was delivered and is recorded ${found.length} times`);
+      else if (rollout !== "" && found[0] !== rollout)
+        faults.push(`${word} is recorded in ${found[0]}, not ${rollout}`);
+    }
+    return faults;
+  } finally {
+    await book.close();
+  }
+}
+
+/** Starts once more, closes every rollout, and looks for every delivered word in exactly one sealed artifact. */
+async function settle(run: Run): Promise<string[]> {
+  const gateway = await startGateway(run);
+  if (typeof gateway === "string") return [gateway];
+  for (const rollout of new Set(run.delivered.values()))
+    if (rollout !== "") {
+      const response = await fetch(`${gateway.url}/v1/rollouts/${rollout}/close`, {
+        method: "POST",
+        body: "{}",
+      });
+      if (response.status !== 200) return [`closing ${rollout}: ${response.status} ${await response.text()}`];
+    }
+  gateway.child.kill("SIGTERM");
+  await once(gateway.child, "close");
+  const book = await openBook(run.book, { clock: systemClock });
+  try {
+    const sealed = new Map<string, number>();
+    const ids = new Map<string, number>();
+    for await (const item of book.scan()) {
+      if (item.type !== "blob" || item.kind !== RolloutEnvelope.kind) continue;
+      const { content } = openRecord(RolloutEnvelope, item.bytes);
+      const { rolloutId, calls } = openRecord(RolloutContent, (await book.get(content))!.bytes);
+      ids.set(rolloutId, (ids.get(rolloutId) ?? 0) + 1);
+      for (const digest of calls) {
+        const call = openRecord(Call, (await book.get(digest))!.bytes);
+        const [reply] = call.response.messages;
+        const text = reply === undefined ? "" : Buffer.from((await book.get(reply))!.bytes).toString();
+        const word = /word-\d+/.exec(text)?.[0];
+        if (word !== undefined) sealed.set(word, (sealed.get(word) ?? 0) + 1);
+      }
+    }
+    const faults: string[] = run.delivered.size === 0 ? ["nothing was delivered: nothing was tried"] : [];
+    for (const [id, times] of ids) if (times !== 1) faults.push(`rollout ${id} is sealed ${times} times`);
+    for (const word of run.delivered.keys())
+      if (sealed.get(word) !== 1) faults.push(`${word} is sealed ${sealed.get(word) ?? 0} times`);
+    return faults;
+  } finally {
+    await book.close();
+  }
+}
+
+/** Says the word it was asked with. */
+async function openUpstream(): Promise<Server> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { messages, stream } = JSON.parse(Buffer.concat(chunks).toString());
+      const content = `said ${messages[0].content}`;
+      if (!stream) {
+        const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ choices }));
+        return;
+      }
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const delta = { choices: [{ index: 0, delta: { role: "assistant", content } }] };
+      response.write(`data: ${JSON.stringify(delta)}\n\n`);
+      setImmediate(() => response.end("data: [DONE]\n\n"));
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return server;
+}
+
+function writeConfig(scratch: string, upstream: Server): string {
+  const path = join(scratch, "gateway.yaml");
+  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  writeFileSync(path, `listen: { port: 0 }\nupstreams: { up: { baseUrl: "${url}" } }\ndefaultUpstream: up\n`);
+  return path;
+}

@@ -1,0 +1,29 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { spliceFields } from "./splice-json.ts";
+
+it.each([
+  ['{"model":"a","n":1}', { model: "b" }, '{"model":"b","n":1}'],
+  [
+    '{ "n" : 12345678901234567890 , "model" : "a" }',
+    { model: "b" },
+    '{ "n" : 12345678901234567890 , "model" : "b" }',
+  ],
+  ['{"x":{"model":"a"},"model":"a"}', { model: "b" }, '{"x":{"model":"a"},"model":"b"}'],
+  ['{"x":"\\"model\\":1"}', { model: "b" }, '{"x":"\\"model\\":1","model":"b"}'],
+  ["{}", { a: true, b: [1] }, '{"a":true,"b":[1]}'],
+  ['{"model":"a","model":"c"}', { model: "b" }, '{"model":"b","model":"b"}'],
+  ['{"\\u006dodel":"a"}', { model: "b" }, '{"\\u006dodel":"b"}'],
+])("%s with %j is %s", (text, fields, expected) => {
+  expect(spliceFields(text, fields)).toBe(expected);
+});
+
+it("sets the fields and leaves every other one as it was, in any object", () => {
+  const fields = { model: "routed", logprobs: true };
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom(0, 1, 3), (object, space) => {
+      const text = JSON.stringify(object, null, space);
+      expect(JSON.parse(spliceFields(text, fields))).toEqual({ ...JSON.parse(text), ...fields });
+    }),
+  );
+});
