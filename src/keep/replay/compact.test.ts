@@ -102,6 +102,19 @@ describe("compaction", () => {
   });
 });
 
+it("what a dead compaction left makes way, what is somebody's does not", async () => {
+  const world = new ReplayWorld({ seed: 9 });
+  const [from, to] = [join(folder, "partial-from"), join(folder, "partial-to")];
+  await writeReplay({ root: from, read: world.read, rollouts: world.add(2), ...quick });
+  mkdirSync(join(`${to}.partial`, "steps"), { recursive: true });
+  writeFileSync(join(`${to}.partial`, "mine.txt"), "precious");
+  const refused = await rejectionOf(compactReplay({ from, to, ...quick }));
+  expect(refused).toMatchObject({ code: "not-empty", message: expect.stringContaining("mine.txt") });
+  rmSync(join(`${to}.partial`, "mine.txt"));
+  await compactReplay({ from, to, ...quick });
+  expect((await validateReplay(to)).errors).toEqual([]);
+});
+
 describe("orphans", () => {
   const world = new ReplayWorld({ seed: 8 });
 

@@ -1,16 +1,16 @@
 /** Makes one plain Zarr tree of a store: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
  *  In: a store. Out: a new store in a new directory, which appears whole or not at all. The old one stays as it is.
  *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { ReplayManifest, ReplayWriter } from "../../contract/replay-manifest.ts";
 import { syncDirectory } from "../../store/files.ts";
-import { commitManifest, sealReplayManifest } from "./manifest.ts";
+import { commitManifest, MANIFEST_FILE, ROOT_FILE, sealReplayManifest } from "./manifest.ts";
 import { ReasonNames } from "./reason-names.ts";
 import { openReplay, type PlacedSegment, type ReplayStore } from "./replay-store.ts";
-import { type ColumnSpec, columnsOf, type TableName, tableOf } from "./schema.ts";
+import { type ColumnSpec, columnsOf, TABLE_NAMES, type TableName, tableOf } from "./schema.ts";
 import { type SegmentReader, WALK_CACHE_BYTES } from "./segment-reader.ts";
 import { type FactTable, SegmentWriter } from "./segment-writer.ts";
 import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
@@ -34,7 +34,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
     throw new RollbookError("replay-exists", { to }, `${to} exists already. Name a new directory.`);
   const store = await openReplay(options.from, { cacheBytes: WALK_CACHE_BYTES });
   const partial = `${to}.partial`;
-  rmSync(partial, { recursive: true, force: true });
+  removeLeftover(partial);
   mkdirSync(partial, { recursive: true });
   try {
     const manifest = await writePlain(store, partial, options);
@@ -48,6 +48,20 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   } finally {
     store.close();
   }
+}
+
+/** What a compaction that died has left goes; a directory with anything else in it is somebody's. */
+function removeLeftover(partial: string): void {
+  const names = existsSync(partial) ? readdirSync(partial) : [];
+  const ours: readonly string[] = [...TABLE_NAMES, ROOT_FILE, MANIFEST_FILE];
+  const foreign = names.filter((name) => !ours.includes(name) && !name.endsWith(".tmp"));
+  if (foreign.length > 0)
+    throw new RollbookError(
+      "not-empty",
+      { partial, foreign },
+      `${partial}, where the store would be made, holds other things (${foreign.slice(0, 3).join(", ")}). Move it, or name another directory.`,
+    );
+  rmSync(partial, { recursive: true, force: true });
 }
 
 async function writePlain(
