@@ -125,6 +125,10 @@ const CASES: Record<RefusalCode, { act: () => unknown; fields: object }> = {
     act: () => makeRollout("r", {}, { mask: [0, 1, 2] }),
     fields: { field: "streams[0]", index: 2, value: 2 },
   },
+  "bad-logprob": {
+    act: () => makeRollout("r", {}, { logprobs: [0, 0.75, -1] }),
+    fields: { field: "streams[0].logprobs", index: 1, value: 0.75 },
+  },
   "bad-choice": {
     act: () => makeRollout("r", { streams: [stepWire({ step: { chosen: 2 } })] }),
     fields: { field: "streams[0].steps[0]" },

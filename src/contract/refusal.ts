@@ -20,6 +20,7 @@ export const REFUSALS = {
   "bad-choice": "a step whose choice, candidates and probabilities contradict each other",
   "bad-signature": "a signature that does not fit its subjects",
   "not-bound": "an artifact that does not fit its assignment",
+  "bad-logprob": "a log-probability above 0",
   "wrong-logprob-kind": "importance ratios over logprobs of the wrong kind",
   "missing-blob": "a reference to bytes that are not there",
 } as const;

@@ -229,6 +229,7 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
     );
   }
   checkCoverage(item, mask, field);
+  checkLogprobs(columns.logprobs, field);
   for (const name of ["logprobs", "rewards", "advantages"] as const) {
     const at = columns[name] === undefined ? -1 : firstNonFinite(columns[name]);
     if (at >= 0)
@@ -238,6 +239,19 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
         `${field}.${name}[${at}] is not finite. Drop the rollout or mend its numbers.`,
       );
   }
+}
+
+/** Samplers round: a certain token may come out a hair above 0, never more. */
+export const LOGPROB_TOLERANCE = 1e-3;
+
+function checkLogprobs(logprobs: Float32Array, field: string): void {
+  const at = logprobs.findIndex((value) => value > LOGPROB_TOLERANCE);
+  if (at < 0) return;
+  throw refuse(
+    "bad-logprob",
+    { field: `${field}.logprobs`, index: at, value: logprobs[at] },
+    `${field}.logprobs[${at}] is ${logprobs[at]}, a probability above 1. Record natural logarithms of probabilities.`,
+  );
 }
 
 /** Every sampled token lies in a segment: no sample without a revision that made it. */

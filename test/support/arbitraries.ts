@@ -72,7 +72,7 @@ export const anyTokenStreamWire: fc.Arbitrary<Wire> = fc.integer({ min: 1, max: 
       revision: anyRevision,
       tokenizer: anyDigest,
       ids: column(fc.nat({ max: 2 ** 32 - 1 })),
-      logprobs: column(anyF32),
+      logprobs: column(anyF32.map((value) => (value > 0 ? -value : value))),
       mask: column(fc.constantFrom(0, 1)).map((mask) => mask.with(length - 1, 1)),
       turns: column(fc.nat({ max: 9 })),
       rewards: column(anyF32),

@@ -16,6 +16,8 @@ export interface BlobFact {
   /** Values of a column, bytes of anything else. */
   length: number;
   finite: boolean;
+  /** The highest value of an f32 column, or 0 if none is above 0. */
+  highest: number;
   /** Number of ones in a u8 column of 0 and 1; -1 if it holds anything else. */
   ones: number;
 }
@@ -28,6 +30,7 @@ export class BlobFacts {
   #length = new Float64Array(1024);
   #ones = new Int32Array(1024);
   #finite = new Uint8Array(1024);
+  #highest = new Float32Array(1024);
 
   get size(): number {
     return this.#slots.size;
@@ -49,6 +52,7 @@ export class BlobFacts {
       kind: this.#kinds[this.#kind[slot]!]!,
       length: this.#length[slot]!,
       finite: this.#finite[slot] === 1,
+      highest: this.#highest[slot]!,
       ones: this.#ones[slot]!,
     };
   }
@@ -64,10 +68,26 @@ export class BlobFacts {
     this.#length[slot] = dtype === undefined ? byteLength : byteLength / ITEM_BYTES[dtype];
     this.#finite[slot] = 1;
     if (bytes === undefined || byteLength % (dtype === undefined ? 1 : ITEM_BYTES[dtype]) !== 0) return true;
-    if (dtype === "f32" || dtype === "f64")
-      this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
+    if (dtype === "f32") this.#noteFloats(slot, columnFrom("f32", bytes));
+    else if (dtype === "f64") this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
     if (dtype === "u8") this.#ones[slot] = countOnes(bytes);
     return true;
+  }
+
+  /** One pass over the bits: positive floats are ordered as their bits are, and only NaN and infinity have an
+   *  exponent that carries into the sign. */
+  #noteFloats(slot: number, values: Float32Array): void {
+    const words = new Int32Array(values.buffer, values.byteOffset, values.length);
+    let seen = 0;
+    let top = 0;
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i]!;
+      seen |= (word & 0x7f800000) + 0x00800000;
+      if (word > top) top = word;
+    }
+    this.#finite[slot] = seen >= 0 ? 1 : 0;
+    bits[0] = top;
+    this.#highest[slot] = float[0]!;
   }
 
   countByKind(): Record<string, number> {
@@ -87,7 +107,9 @@ export class BlobFacts {
   }
 
   #grow(): void {
-    const wider = <T extends Uint16Array | Float64Array | Int32Array | Uint8Array>(from: T): T => {
+    const wider = <T extends Uint16Array | Float64Array | Float32Array | Int32Array | Uint8Array>(
+      from: T,
+    ): T => {
       const to = new (from.constructor as new (length: number) => T)(from.length * 2);
       to.set(from);
       return to;
@@ -96,8 +118,12 @@ export class BlobFacts {
     this.#length = wider(this.#length);
     this.#ones = wider(this.#ones);
     this.#finite = wider(this.#finite);
+    this.#highest = wider(this.#highest);
   }
 }
+
+const bits = new Int32Array(1);
+const float = new Float32Array(bits.buffer);
 
 /** Four bytes at a time: the bytes of a word of zeros and ones add up without carrying into each other. */
 function countOnes(bytes: Uint8Array): number {

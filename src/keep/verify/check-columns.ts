@@ -1,6 +1,6 @@
 /** What a token stream claims of its columns, held against what was seen of them. */
 import { RollbookError } from "../../base/errors.ts";
-import type { TokenStream } from "../../contract/stream.ts";
+import { LOGPROB_TOLERANCE, type TokenStream } from "../../contract/stream.ts";
 import type { BlobFact, BlobFacts } from "./blob-facts.ts";
 
 /** False if a column has not been seen yet, so that the check has to be made again at the end. */
@@ -28,6 +28,8 @@ function checkColumn(
   if (fact.length !== at.length)
     throw bad("length-mismatch", `has ${fact.length} values, the record says ${at.length}`);
   if (!fact.finite) throw bad("non-finite-number", "holds a number that is not finite");
+  if (at.name === "logprobs" && fact.highest > LOGPROB_TOLERANCE)
+    throw bad("bad-logprob", `reaches ${fact.highest}, a probability above 1`);
   if (at.name !== "mask" || fact.ones === at.samples) return;
   const what =
     fact.ones < 0
