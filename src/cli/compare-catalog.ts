@@ -35,6 +35,8 @@ export class CatalogComparison {
     const unseen = [...this.#catalog.records()].filter(({ digest }) => !this.#seen.has(digest));
     for (const { digest, kind } of unseen)
       if (!(await store.has(digest))) this.#differ(digest, `lists a ${kind} that the packs do not hold`);
+    for (const { digest, kind, pack } of this.#catalog.lost())
+      this.#differ(digest, `remembers this ${kind} in packs/${pack}, which is gone`);
     return this.differences;
   }
 

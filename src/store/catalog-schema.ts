@@ -1,9 +1,9 @@
-/** The tables of catalog.db. Nothing in them is original: all of it follows from the packs, and a file with
- *  another version, or none that SQLite can read, is thrown away and made anew. */
+/** The tables of catalog.db. Nothing in them is original but `lost`, a memory of roots whose pack has vanished: all
+ *  else follows from the packs, and a file with another version, or none that SQLite can read, is made anew. */
 import { rmSync } from "node:fs";
 import { isCorrupt, openSqlite, type Sqlite } from "./sqlite.ts";
 
-const VERSION = 1;
+const VERSION = 2;
 
 const TABLES = `
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
@@ -20,6 +20,7 @@ const TABLES = `
   CREATE INDEX records_by_id ON records (id);
   CREATE TABLE refs (source BLOB NOT NULL, target BLOB NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
   CREATE INDEX refs_by_target ON refs (target);
+  CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /** The database at `path`, made anew if it is absent, damaged or of another version. */
@@ -39,7 +40,7 @@ export function removeCatalogDatabase(path: string): void {
 
 /** Empties every table; other connections go on with the same file. */
 export function clearCatalog(db: Sqlite): void {
-  db.exec("DELETE FROM packs; DELETE FROM blobs; DELETE FROM records; DELETE FROM refs;");
+  db.exec("DELETE FROM packs; DELETE FROM blobs; DELETE FROM records; DELETE FROM refs; DELETE FROM lost;");
 }
 
 function openCurrent(path: string): Sqlite {

@@ -14,12 +14,12 @@ import { type LargeEntry, parseFooter, parseLargeEntry } from "./pack-records.ts
 import { listPacks } from "./scan-book.ts";
 import type { Sqlite, SqlValue } from "./sqlite.ts";
 
-export type CatalogGuide = Pick<KindGuide, "isRecord" | "describe" | "references">;
+export type CatalogGuide = Pick<KindGuide, "isRecord" | "isRoot" | "describe" | "references">;
 
 export interface SyncReport {
   readonly blobs: number;
   readonly records: number;
-  /** Packs that gc has removed since the last time. */
+  /** Packs that are gone since the last time: by gc, or lost. */
   readonly packsRemoved: number;
   /** Places where no whole entry stands; `scan` says what is wrong there. */
   readonly damaged: number;
@@ -161,9 +161,11 @@ class CatalogSync {
     const blob = db.prepare("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?)");
     const record = db.prepare("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)");
     const ref = db.prepare("INSERT OR IGNORE INTO refs VALUES (?, ?)");
+    const found = db.prepare("DELETE FROM lost WHERE digest = ?");
     db.transaction(() => {
       for (const row of rows) {
         this.#tally.blobs += blob.run(pack, ...row.values).changes;
+        found.run(row.values[1]!);
         if (row.record !== undefined) this.#tally.records += record.run(...row.record).changes;
         for (const target of row.targets ?? []) ref.run(row.values[1]!, target);
       }
@@ -187,12 +189,22 @@ class CatalogSync {
     if (gone.length === 0) return;
     this.#tally.packsRemoved = gone.length;
     this.#db.transaction(() => {
-      for (const { number } of gone) {
-        this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(number);
-        this.#db.prepare("DELETE FROM packs WHERE number = ?").run(number);
+      for (const row of gone) {
+        this.#rememberRoots(row);
+        this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(row.number);
+        this.#db.prepare("DELETE FROM packs WHERE number = ?").run(row.number);
       }
+      this.#db.exec("DELETE FROM lost WHERE digest IN (SELECT digest FROM blobs)");
       this.#forgetLoose();
     });
+  }
+
+  /** gc moves roots, and never removes them: one that shows up nowhere else went with its pack. */
+  #rememberRoots({ number, pack }: PackRow): void {
+    const blobs = this.#db.prepare("SELECT DISTINCT digest, kind FROM blobs WHERE pack = ?");
+    const lost = this.#db.prepare("INSERT OR IGNORE INTO lost VALUES (?, ?, ?)");
+    for (const { digest, kind } of blobs.all<{ digest: Uint8Array; kind: string }>(number))
+      if (this.#guide.isRoot(kind)) lost.run(digest, kind, pack);
   }
 
   /** Removes the rows of a pack, which is then read from its beginning. */

@@ -26,6 +26,7 @@ interface Note {
 }
 const parse = (bytes: Uint8Array): Note => JSON.parse(Buffer.from(bytes).toString());
 const guide: CatalogGuide = {
+  isRoot: () => false,
   isRecord: (kind) => kind === "test.note.v1",
   describe(_, bytes) {
     const { id, family, text } = parse(bytes);

@@ -25,6 +25,8 @@ export interface Catalog {
   locate(digest: Digest): Location | undefined;
   referencesOf(digest: Digest): Digest[];
   referrersOf(digest: Digest): Digest[];
+  /** Roots that went with their pack since the catalog was last rebuilt. */
+  lost(): LostRecord[];
   /** Blobs as stored, copies included, by kind. */
   totals(): KindTotal[];
   close(): void;
@@ -42,6 +44,12 @@ export interface CatalogRecord {
   readonly id?: string;
   readonly family?: string;
   readonly fields: Json;
+}
+
+export interface LostRecord {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly pack: string;
 }
 
 export interface KindTotal {
@@ -123,6 +131,13 @@ class SqliteCatalog implements Catalog {
 
   referrersOf(digest: Digest): Digest[] {
     return this.#linked("SELECT source AS digest FROM refs WHERE target = ? ORDER BY source", digest);
+  }
+
+  lost(): LostRecord[] {
+    const rows = this.#db
+      .prepare("SELECT * FROM lost ORDER BY digest")
+      .all<{ digest: Uint8Array; kind: string; pack: string }>();
+    return rows.map((row) => ({ digest: digestFromBytes(row.digest), kind: row.kind, pack: row.pack }));
   }
 
   totals(): KindTotal[] {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Cli } from "../support/cli.ts";
@@ -38,5 +38,24 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   expect(await cli.json("artifact import -", lines)).toMatchObject([{ repaired: 0, already: 5 }]);
   await cli.ok(assemble);
   await cli.ok("gc");
+  await cli.ok("verify");
+});
+
+it("a pack that vanishes is missed by verify until it is back or the loss is accepted", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok("artifact import - --no-sign", JSON.stringify(draftWire("a")));
+  await cli.ok("artifact import - --no-sign", JSON.stringify(draftWire("b")));
+  await cli.ok("artifact ls");
+  const packs = join(cli.book, "packs");
+  const newest = readdirSync(packs).sort().at(-1)!;
+  renameSync(join(packs, newest), join(cli.folder, newest));
+  expect(await cli.json("artifact ls")).toHaveLength(1); // lists what is there, and forgets nothing
+  const missed = await cli.run("verify");
+  expect(missed).toMatchObject({ code: 1, out: expect.stringContaining("which is gone") });
+  renameSync(join(cli.folder, newest), join(packs, newest));
+  await cli.ok("verify");
+  renameSync(join(packs, newest), join(cli.folder, newest));
+  await cli.ok("catalog rebuild");
   await cli.ok("verify");
 });

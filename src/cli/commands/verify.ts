@@ -144,7 +144,7 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
   }
   const differences = all.reduce((sum, { catalog }) => sum + (catalog?.length ?? 0), 0);
   if (differences > 0) {
-    const message = `the catalog differs from the bytes in ${plural(differences, "record")}. The bytes are the truth: run \`rollbook catalog rebuild\`.`;
+    const message = `the catalog differs from the bytes in ${plural(differences, "record")}. Restore packs that are gone; otherwise the bytes are the truth: run \`rollbook catalog rebuild\`.`;
     throw new RollbookError("catalog-differs", { differences }, message);
   }
   const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
