@@ -5,6 +5,7 @@ import { modelsOf } from "../../src/convert/routing-jsonl.ts";
 import { policyOf, readCheckpoint } from "../../src/policy/index.ts";
 import { Cli } from "../support/cli.ts";
 import { behaviour, candidate, decisionWorld, promptOf } from "../support/decision-world.ts";
+import { draftWire, stepWire } from "../support/shelf.ts";
 
 /** The decision world as a routing dataset. */
 function writeWorld(cli: Cli, count: number): string {
@@ -87,6 +88,29 @@ describe("learning on the command line", () => {
     const [trained] = await cli.json(`train ucb --out ${join(cli.folder, "p")} --id router-new`);
     expect(trained.sealed).toBe(true);
     expect((await cli.run("verify")).code).toBe(0);
+  });
+
+  it("folds one bandit state from what several writers sealed at once, the same as from one writer", async () => {
+    const wire = (n: number) =>
+      JSON.stringify(
+        draftWire(`r-${n}`, { streams: [stepWire({ step: { chosen: n % 2, reward: n / 8 } })] }),
+      );
+    const weightsFrom = async (writers: readonly (readonly number[])[]) => {
+      const cli = new Cli();
+      await cli.ok("init");
+      await Promise.all(
+        writers.map((numbers) => cli.ok("artifact import --no-sign -", numbers.map(wire).join("\n"))),
+      );
+      const [trained] = await cli.json(`train ucb --out ${join(cli.folder, "p")} --id r1`);
+      expect(trained.rows).toBe(8);
+      return trained.weights;
+    };
+    const together = await weightsFrom([
+      [7, 0, 2],
+      [5, 1],
+      [3, 6, 4],
+    ]);
+    expect(together).toBe(await weightsFrom([[0, 1, 2, 3, 4, 5, 6, 7]]));
   });
 
   it("says what is wrong: no rows, a missing flag, an unknown column, an existing output", async () => {
