@@ -151,17 +151,22 @@ function requireKind(kind: string, value: unknown, where: string): void {
   }
   const found = (value as { schema?: unknown }).schema;
   if (found === kind) return;
-  const [, name, version] = /^(.*)\.v(\d+)$/.exec(kind) ?? [];
-  const newer =
-    typeof found === "string" &&
-    found.startsWith(`${name}.v`) &&
-    Number(found.slice(`${name}.v`.length)) > Number(version);
-  const remedy = newer ? "Upgrade rollbook to read it." : `Expected "${kind}".`;
+  const remedy = isNewerVersion(found, kind) ? NEEDS_NEWER : `Expected "${kind}".`;
   throw refuse(
     "unknown-schema",
     { where, expected: kind, actual: found },
     `${where}: schema is ${JSON.stringify(found) ?? "missing"}. ${remedy}`,
   );
+}
+
+/** What to do about a record of a later version than this package knows. */
+export const NEEDS_NEWER = "Upgrade rollbook to read it: a newer rollbook wrote it.";
+
+/** True if `found` is a later version of `kind`. */
+export function isNewerVersion(found: unknown, kind: string): boolean {
+  const [, name, version] = /^(.*)\.v(\d+)$/.exec(kind) ?? [];
+  const [, foundName, foundVersion] = /^(.*)\.v(\d+)$/.exec(typeof found === "string" ? found : "") ?? [];
+  return name !== undefined && foundName === name && Number(foundVersion) > Number(version);
 }
 
 /** The refusal for what a schema found wrong with `value`: the first issue, by code, place and field. */

@@ -29,6 +29,8 @@ import {
 } from "../../contract/index.ts";
 import { checkPsionicArtifact, decodePsionic } from "../../contract/psionic/artifact.ts";
 import { psionicArtifact, psionicRevision } from "../../contract/psionic/schema.ts";
+import { isNewerVersion, NEEDS_NEWER } from "../../contract/record.ts";
+import { RECORD_TYPES } from "../../contract/records.ts";
 import { refuse } from "../../contract/refusal.ts";
 
 /** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
@@ -127,6 +129,9 @@ function named<T>(where: string, make: () => T): T {
 function unknownKind(kind: unknown, where: string): RollbookError {
   const found =
     kind === undefined ? "there is no schema field" : `schema is ${JSON.stringify(kind)?.slice(0, 80)}`;
+  const known = [...IMPORTABLE_KINDS, ...RECORD_TYPES.map((type) => type.kind)];
+  if (known.some((each) => isNewerVersion(kind, each)))
+    return refuse("unknown-schema", { where, actual: kind }, `${where}: ${found}. ${NEEDS_NEWER}`);
   return refuse(
     "unknown-schema",
     { where, actual: kind },

@@ -20,6 +20,8 @@ export interface Source {
 export type Item =
   | {
       readonly where: string;
+      /** The line of a record in JSON Lines, for those who read errors by program. */
+      readonly line?: number;
       readonly value: Json;
       /** The same value with integers beyond 2^53 kept exact, for formats that write those as numbers. */
       wide(): WideJson;
@@ -95,11 +97,19 @@ function isJsonLines(name: string, { bytes }: Line): boolean {
 
 function lineItem(name: string, line: Line, maxBytes: number): Item {
   const where = `${name}:${line.number}`;
-  return guard(where, () => {
+  const item = guard(where, () => {
     if (line.bytes === undefined) throw tooLong(where, "line", maxBytes);
     const text = decodeUtf8(line.bytes, where);
-    return { where, value: parseJson(text, where), wide: () => parseWideJson(text, where) };
+    const wide = () => parseWideJson(text, where);
+    return { where, line: line.number, value: parseJson(text, where), wide };
   });
+  return "error" in item ? { where, error: placeInFile(item.error, where, line.number) } : item;
+}
+
+/** The reader counts lines within its text; here that is one line of a file. */
+function placeInFile(error: RollbookError, where: string, line: number): RollbookError {
+  const message = error.message.replace(`${where}:1:`, `${where}:`);
+  return new RollbookError(error.code, { ...error.fields, line }, message, { cause: error });
 }
 
 async function readDocument(
@@ -143,12 +153,7 @@ function guard(where: string, make: () => Item): Item {
     return make();
   } catch (error) {
     if (!isRollbookError(error)) throw error;
-    // The reader counts lines within its text; a line of a file is all of it.
-    const message = error.message.replace(`${where}:1:`, `${where}:`);
-    return {
-      where,
-      error: new RollbookError(error.code, { ...error.fields, where }, message, { cause: error }),
-    };
+    return { where, error };
   }
 }
 
