@@ -4,11 +4,12 @@ import { RollbookError } from "../../base/index.ts";
 import type { LogprobKind } from "../../contract/index.ts";
 import { addCommand } from "../command.ts";
 import { type ImportSummary, importFiles } from "../import/import-files.ts";
+import type { ImportWarning } from "../import/import-watch.ts";
 import { openSource, type Source, spool } from "../import/read-items.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { jsonLine, plural, renderError } from "../output.ts";
+import { jsonLine, plural, printable, renderError } from "../output.ts";
 
 interface ImportFlags extends BookFlags {
   strict?: true;
@@ -26,7 +27,7 @@ export function addImport(artifact: Command, io: Io): void {
     summary: "seal and sign records from JSON or JSON Lines",
     description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
 assignments, verdicts, releases, feedback and other records by their schema, and psionic-v1 artifacts.
-What is in the book already is recognised by digest. A bad line is reported with file and line and costs itself only.`,
+What is in the book already is recognised by digest, and signed if your key has not signed it yet. A bad line is reported with file and line and costs itself only.`,
     examples: [
       "rollbook artifact import rollouts.jsonl",
       "rollbook artifact show r-0001 --json | rollbook artifact import -",
@@ -59,6 +60,7 @@ async function runImport(io: Io, files: readonly string[], flags: ImportFlags): 
 async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const errors: RollbookError[] = [];
+  const warnings: ImportWarning[] = [];
   let more = 0;
   const summary = await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) =>
     importFiles(sources, {
@@ -74,6 +76,7 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
           if (!flags.json) io.err(renderError(error, { json: false, debug: false }));
         }
       },
+      onWarning: (warning) => warnings.push(warning),
       onProgress: progressOn(io),
     }),
   );
@@ -83,10 +86,12 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
       jsonLine({
         ...summary,
         signedBy: signer?.publicKey ?? null,
+        warnings,
         errors: errors.map((each) => each.toJSON()),
       }),
     );
   else {
+    printWarnings(io, warnings);
     io.out(`${summaryText(summary)}\n`);
     if (flags.sign && signer === undefined)
       io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
@@ -94,15 +99,25 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
   if (summary.refused > 0) throw refusedError(summary, flags.strict === true);
 }
 
-function summaryText({ imported, already, refused, repaired }: ImportSummary): string {
+function printWarnings(io: Io, warnings: readonly ImportWarning[]): void {
+  for (const { code, message } of warnings.slice(0, MOST_ERRORS))
+    io.err(`warning: ${printable(message)} [${code}]\n`);
+  const more = warnings.length - MOST_ERRORS;
+  if (more > 0) io.err(`… and ${plural(more, "warning")} more (--json lists all)\n`);
+}
+
+function summaryText({ imported, already, signed, repaired, refused }: ImportSummary): string {
+  const signedNow = signed === 0 ? "" : `, ${signed} signed now`;
   const mended = repaired === 0 ? "" : `, ${repaired} repaired`;
-  return `${imported} imported, ${already} already there${mended}, ${refused} refused`;
+  return `${imported} imported, ${already} already there${signedNow}${mended}, ${refused} refused`;
 }
 
 function refusedError(summary: ImportSummary, strict: boolean): RollbookError {
   const rest = strict
     ? "Nothing was written, because of --strict."
-    : "The others are in the book; mend these and import again.";
+    : summary.imported + summary.already + summary.repaired === 0
+      ? "Nothing was imported; mend the input and import again."
+      : "The others are in the book; mend these and import again.";
   return new RollbookError(
     "import-refused",
     { ...summary },

@@ -1,13 +1,15 @@
 /** Imports records into a book: sealed, checked, signed, durable. A line enters whole or not at all.
  *  In: sources. Out: a summary. Without `strict` a bad line costs itself only; with it, one bad line costs everything. */
-import { isRollbookError, type RollbookError } from "../../base/index.ts";
+import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, type Signer } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
 import type { BookIndex } from "../book-index.ts";
 import { Admission } from "./admission.ts";
+import { type ImportWarning, ImportWatch } from "./import-watch.ts";
 import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";
 import { type Item, readItems, type Source } from "./read-items.ts";
+import { signedBy } from "./signed-by.ts";
 
 export interface ImportOptions {
   readonly book: Book;
@@ -16,6 +18,8 @@ export interface ImportOptions {
   readonly answers: PsionicAnswers;
   readonly strict: boolean;
   readonly onRefusal: (error: RollbookError) => void;
+  /** What enters the book and may surprise later. */
+  readonly onWarning: (warning: ImportWarning) => void;
   readonly onProgress: (items: number) => void;
 }
 
@@ -27,6 +31,8 @@ export interface ImportSummary {
   refused: number;
   /** In the book, but with parts lost or damaged: written again. `gc` then removes the damaged copies. */
   repaired: number;
+  /** Of those already there: not signed by this key before, and signed now. */
+  signed: number;
 }
 
 /** Enough waiting rollouts to share a signature and an fsync, few enough to bound memory. */
@@ -37,22 +43,39 @@ export async function importFiles(
   options: ImportOptions,
 ): Promise<ImportSummary> {
   if (options.strict) {
-    const rehearsal = await readAll(sources, options, async () => {});
+    const rehearsal = await readAll(sources, options, { write: async () => {}, sign: async () => false });
     if (rehearsal.refused > 0) return { ...rehearsal, imported: 0 };
   }
   const writer = new Writer(options);
-  const summary = await readAll(sources, options, (prepared) => writer.add(prepared));
+  const watch = new ImportWatch(options.index);
+  const summary = await readAll(sources, options, {
+    async write(prepared) {
+      watch.see(prepared);
+      await writer.add(prepared);
+    },
+    async sign(prepared) {
+      watch.see(prepared);
+      return writer.sign(prepared);
+    },
+  });
   await writer.finish();
+  for (const warning of watch.warnings()) options.onWarning(warning);
   return summary;
+}
+
+interface Destination {
+  write(prepared: Prepared): Promise<void>;
+  /** For what is there already. False if there is nothing to add. */
+  sign(prepared: Prepared): Promise<boolean>;
 }
 
 async function readAll(
   sources: readonly Source[],
   options: ImportOptions,
-  write: (prepared: Prepared) => Promise<void>,
+  to: Destination,
 ): Promise<ImportSummary> {
   const admission = new Admission(options.book, options.index);
-  const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0 };
+  const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0, signed: 0 };
   let items = 0;
   for (const source of sources) {
     for await (const item of readItems(source)) {
@@ -65,9 +88,11 @@ async function readAll(
       }
       for (const prepared of ready) {
         const there = await options.book.has(prepared.root);
-        if (there && (await isWhole(options.book, prepared))) summary.already++;
-        else {
-          await write(prepared);
+        if (there && (await isWhole(options.book, prepared))) {
+          summary.already++;
+          if (await to.sign(prepared)) summary.signed++;
+        } else {
+          await to.write(prepared);
           summary[there ? "repaired" : "imported"]++;
         }
       }
@@ -101,24 +126,40 @@ async function admitItem(
     for (const prepared of all) await admission.admit(prepared, item.where);
     return all;
   } catch (error) {
-    if (isRollbookError(error)) return error;
-    throw error;
+    if (!isRollbookError(error)) throw error;
+    if (item.line === undefined) return error;
+    return new RollbookError(error.code, { ...error.fields, line: item.line }, error.message, {
+      cause: error,
+    });
   }
 }
 
 class Writer {
   readonly #signing: Sealer;
   readonly #plain: Sealer;
+  readonly #isSigned: (root: Digest) => Promise<boolean>;
+  /** Signed in this run, which the index knows nothing of. */
+  readonly #handled = new Set<Digest>();
   #pending: Promise<void>[] = [];
 
-  constructor({ book, signer }: ImportOptions) {
+  constructor({ book, index, signer }: ImportOptions) {
     this.#signing = makeSealer(book, signer);
     this.#plain = makeSealer(book);
+    this.#isSigned = signer === undefined ? async () => true : signedBy(signer.publicKey, { book, index });
   }
 
-  async add({ root, blobs, records }: Prepared): Promise<void> {
-    // A signature needs no signature.
-    const sealer = records[0]!.kind === Attestation.kind ? this.#plain : this.#signing;
+  /** Adds the signature that a record of the book lacks. */
+  async sign(prepared: Prepared): Promise<boolean> {
+    const { root } = prepared;
+    if (isSignature(prepared) || this.#handled.has(root) || (await this.#isSigned(root))) return false;
+    await this.add({ ...prepared, blobs: [] });
+    return true;
+  }
+
+  async add(prepared: Prepared): Promise<void> {
+    const { root, blobs } = prepared;
+    this.#handled.add(root);
+    const sealer = isSignature(prepared) ? this.#plain : this.#signing;
     const durable = sealer.add({ envelope: { digest: root }, blobs });
     durable.catch(() => {}); // awaited below, perhaps much later than it fails
     this.#pending.push(durable);
@@ -128,4 +169,9 @@ class Writer {
   async finish(): Promise<void> {
     await Promise.all(this.#pending.splice(0));
   }
+}
+
+/** A signature needs no signature. */
+function isSignature({ records }: Prepared): boolean {
+  return records[0]!.kind === Attestation.kind;
 }
