@@ -31,7 +31,7 @@ export function putCalled(
   event: Omit<EventOf<"called">, "kind">,
 ): void {
   const { firstByteMs, parent, tokens, steps, stepFamily, deliveries } = event;
-  let text = `{"event":{"call":"${event.call}","deliveries":${deliveries.length === 0 ? "[]" : canonicalize(deliveries)}`;
+  let text = `{"event":{"call":"${event.call}","deliveries":[${deliveries.map(deliveryText).join(",")}]`;
   text += `,"durationMs":${canonicalize(event.durationMs)}`;
   if (firstByteMs !== undefined) text += `,"firstByteMs":${canonicalize(firstByteMs)}`;
   text += `,"index":${event.index},"kind":"called","outcome":"${event.outcome}"`;
@@ -42,6 +42,10 @@ export function putCalled(
   if (tokens !== undefined) text += `,"tokens":${canonicalize(tokens)}`;
   text += `},"rollout":${rollout.idText},"schema":"${RolloutEvent.kind}"}`;
   store.put(RolloutEvent.kind, Buffer.from(text));
+}
+
+function deliveryText({ call, delivery }: EventOf<"called">["deliveries"][number]): string {
+  return `{"call":${call},"delivery":"${delivery}"}`;
 }
 
 export function putEvent(store: Pick<BlobStore, "put">, rollout: Id, event: RolloutEvent["event"]): void {

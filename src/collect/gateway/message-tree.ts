@@ -50,7 +50,7 @@ export class MessageTree {
       }
     }
     const place = this.#placeOf({ node, last, next: messages[depth] });
-    for (const { key } of messages.slice(depth)) node = childOf(node, key);
+    for (; depth < messages.length; depth++) node = childOf(node, messages[depth]!.key);
     node.askedBy = call;
     this.#ends.set(call, node);
     return { ...place, received };

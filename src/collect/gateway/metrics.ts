@@ -43,8 +43,22 @@ const GAUGES = {
   rollbook_gateway_active_calls: "Calls in progress.",
 } as const;
 
+export interface CallFacts {
+  readonly upstream: string;
+  readonly model: string;
+  readonly status: number;
+  readonly outcome: string;
+  readonly durationMs: number;
+  readonly firstByteMs: number | undefined;
+  readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
+}
+
 export class Metrics {
   readonly #families = new Map<string, Family>();
+  readonly #calls = new Map<
+    string,
+    Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion", Series>
+  >();
 
   constructor() {
     for (const [name, help] of Object.entries(HELP))
@@ -64,11 +78,29 @@ export class Metrics {
   }
 
   observe(name: keyof typeof HISTOGRAMS, labels: Labels, seconds: number): void {
-    const series = this.#series(name, labels);
-    series.buckets ??= new Array<number>(BOUNDS.length).fill(0);
-    for (let i = BOUNDS.length - 1; i >= 0 && seconds <= BOUNDS[i]!; i--) series.buckets[i]!++;
-    series.value += seconds;
-    series.count = (series.count ?? 0) + 1;
+    addTo(this.#series(name, labels), seconds);
+  }
+
+  /** All that is counted of one call. Its series are looked up together, because this runs for every call. */
+  call(facts: CallFacts): void {
+    const { upstream, model, status, outcome, usage } = facts;
+    const key = `${upstream}\n${model}\n${status}\n${outcome}`;
+    let series = this.#calls.get(key);
+    if (series === undefined) {
+      series = {
+        calls: this.#series("rollbook_gateway_calls_total", { upstream, model, status, outcome }),
+        seconds: this.#series("rollbook_gateway_call_seconds", { upstream }),
+        firstByte: this.#series("rollbook_gateway_first_byte_seconds", { upstream }),
+        prompt: this.#series("rollbook_gateway_tokens_total", { model, direction: "prompt" }),
+        completion: this.#series("rollbook_gateway_tokens_total", { model, direction: "completion" }),
+      };
+      this.#calls.set(key, series);
+    }
+    series.calls.value++;
+    addTo(series.seconds, facts.durationMs / 1000);
+    if (facts.firstByteMs !== undefined) addTo(series.firstByte, facts.firstByteMs / 1000);
+    series.prompt.value += usage?.promptTokens ?? 0;
+    series.completion.value += usage?.completionTokens ?? 0;
   }
 
   text(): string {
@@ -90,6 +122,13 @@ export class Metrics {
     if (series.size < MAX_SERIES) series.set(key, known);
     return known;
   }
+}
+
+function addTo(series: Series, seconds: number): void {
+  series.buckets ??= new Array<number>(BOUNDS.length).fill(0);
+  for (let i = BOUNDS.length - 1; i >= 0 && seconds <= BOUNDS[i]!; i--) series.buckets[i]!++;
+  series.value += seconds;
+  series.count = (series.count ?? 0) + 1;
 }
 
 function linesOf(name: string, { labels, value, buckets, count }: Series): string[] {

@@ -101,7 +101,7 @@ export class ModelCall implements Receiver {
     this.#firstByteMs = this.#elapsedMs();
     const isStream = String(headers["content-type"] ?? "").startsWith("text/event-stream");
     this.#reader = isStream ? new SseReader(dialect) : new JsonReader(dialect);
-    response.writeHead(status, { ...returnedHeaders(headers), ...this.#ownHeaders() });
+    response.writeHead(status, this.#named(returnedHeaders(headers)));
     if (isStream) response.flushHeaders();
   }
 
@@ -207,12 +207,8 @@ export class ModelCall implements Receiver {
     const body = Buffer.from(JSON.stringify(dialect.errorBody(refusal)));
     this.#reader = new JsonReader(dialect);
     this.#reader.push(body);
-    response.writeHead(refusal.status, {
-      "content-type": "application/json",
-      "content-length": String(body.length),
-      ...refusal.headers,
-      ...this.#ownHeaders(),
-    });
+    const headers = { "content-type": "application/json", "content-length": String(body.length) };
+    response.writeHead(refusal.status, this.#named({ ...headers, ...refusal.headers }));
     this.#finish("provider-failed", {});
   }
 
@@ -292,28 +288,25 @@ export class ModelCall implements Receiver {
 
   #measure(outcome: CallOutcome, { usage }: ReplyFacts, durationMs: number): void {
     const { metrics, routes } = this.#with;
-    const { upstream } = this.#target;
     // Names from the configuration only: a client must not be able to make series.
-    const model = routes.names.includes(this.#in.request.model) ? this.#in.request.model : "other";
-    metrics.count("rollbook_gateway_calls_total", { upstream, model, status: this.#status, outcome });
-    metrics.observe("rollbook_gateway_call_seconds", { upstream }, durationMs / 1000);
-    if (this.#firstByteMs !== undefined)
-      metrics.observe("rollbook_gateway_first_byte_seconds", { upstream }, this.#firstByteMs / 1000);
-    if (usage === undefined) return;
-    metrics.count("rollbook_gateway_tokens_total", { model, direction: "prompt" }, usage.promptTokens);
-    metrics.count(
-      "rollbook_gateway_tokens_total",
-      { model, direction: "completion" },
-      usage.completionTokens,
-    );
+    const model = routes.isKnown(this.#in.request.model) ? this.#in.request.model : "other";
+    metrics.call({
+      upstream: this.#target.upstream,
+      model,
+      status: this.#status,
+      outcome,
+      durationMs,
+      firstByteMs: this.#firstByteMs,
+      usage,
+    });
   }
 
-  #ownHeaders(): Record<string, string> {
-    const { id } = this.#in.rollout;
-    return {
-      "x-rollbook-rollout": encodeURIComponent(id),
-      "x-rollbook-call": `${encodeURIComponent(id)}.${this.#index}`,
-    };
+  /** Adds which call of which rollout this is. */
+  #named(headers: Record<string, string | string[]>): Record<string, string | string[]> {
+    const { headerId } = this.#in.rollout;
+    headers["x-rollbook-rollout"] = headerId;
+    headers["x-rollbook-call"] = `${headerId}.${this.#index}`;
+    return headers;
   }
 
   #elapsedMs(): number {

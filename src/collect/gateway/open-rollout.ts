@@ -46,7 +46,8 @@ export interface TokenFamily {
 
 export class OpenRollout {
   readonly id: Id;
-  /** Its id as JSON. */
+  /** Its id as JSON, and as it stands in a header. */
+  readonly headerId: string;
   readonly idText: string;
   readonly opening: Opening;
   readonly tree = new MessageTree();
@@ -73,6 +74,7 @@ export class OpenRollout {
   constructor(id: Id, opening: Opening) {
     this.id = id;
     this.idText = canonicalize(id);
+    this.headerId = encodeURIComponent(id);
     this.opening = opening;
     this.lastUsedMs = opening.atMs;
   }

@@ -1,7 +1,7 @@
 /** Reads a request's body, up to a limit. In: the request. Out: its bytes, or a refusal. */
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { decodeUtf8 } from "../../base/parse-json.ts";
-import { isObject, type JsonObject } from "./dialects/json.ts";
+import { isObject, type JsonObject, tryParse } from "./dialects/json.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
@@ -24,12 +24,8 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
 }
 
 export function parseBody(body: Buffer): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(decodeUtf8(body, "the body"));
-  } catch (cause) {
-    throw new HttpRefusal(400, "bad-json", "the body is not JSON in UTF-8.", { cause });
-  }
+  const value = isUtf8(body) ? tryParse(body.toString()) : undefined;
+  if (value === undefined) throw new HttpRefusal(400, "bad-json", "the body is not JSON in UTF-8.");
   if (isObject(value)) return value;
   throw new HttpRefusal(400, "bad-json", "the body is not a JSON object.");
 }

@@ -171,7 +171,7 @@ export class Recorder {
     if (target.revisionText !== undefined) text += `,"revision":${target.revisionText}`;
     text += `,"schema":"${Call.kind}"`;
     if (target.tokenizer !== undefined) text += `,"tokenizer":"${target.tokenizer}"`;
-    if (usage !== undefined) text += `,"usage":${canonicalize(usage)}`;
+    if (usage !== undefined) text += `,"usage":${usageText(usage)}`;
     return this.#store.put(Call.kind, Buffer.from(`${text}}`));
   }
 
@@ -225,6 +225,15 @@ export function digestBody(bytes: Uint8Array): Digest {
 
 function digests(list: readonly Digest[]): string {
   return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
+}
+
+function usageText({
+  cachedTokens,
+  completionTokens,
+  promptTokens,
+}: NonNullable<ReplyFacts["usage"]>): string {
+  const cached = cachedTokens === undefined ? "" : `"cachedTokens":${cachedTokens},`;
+  return `{${cached}"completionTokens":${completionTokens},"promptTokens":${promptTokens}}`;
 }
 
 /** As canonical JSON writes it. */

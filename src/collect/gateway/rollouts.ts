@@ -40,7 +40,6 @@ export class Rollouts {
   readonly #newId: () => string;
   readonly #metrics: Metrics;
   readonly #worker: Id;
-  /** Oldest use first. */
   readonly #open = new Map<string, OpenRollout>();
   readonly #closed = new Map<string, ClosedRollout>();
   readonly #sealing = new Set<Promise<unknown>>();
@@ -149,14 +148,13 @@ export class Rollouts {
   /** A call begins: its number in the rollout. */
   begin(rollout: OpenRollout): number {
     rollout.active++;
-    this.#touch(rollout);
     return rollout.started++;
   }
 
   /** A call is recorded, whatever became of it. */
   end(rollout: OpenRollout): void {
     rollout.active--;
-    this.#touch(rollout);
+    rollout.lastUsedMs = this.#clock.nowMs();
     if (rollout.active > 0) return;
     for (const wake of rollout.whenQuiet.splice(0)) wake();
     if (isSingle(rollout)) this.#background(this.close(rollout.id, {}));
@@ -180,8 +178,8 @@ export class Rollouts {
     const before = this.#clock.nowMs() - this.#config.rollouts.idleMs;
     const idle: Promise<unknown>[] = [];
     for (const rollout of this.#open.values()) {
-      if (rollout.lastUsedMs > before) break;
-      if (rollout.active === 0 && rollout.closing === undefined) idle.push(this.close(rollout.id, {}));
+      const isIdle = rollout.active === 0 && rollout.closing === undefined && rollout.lastUsedMs <= before;
+      if (isIdle) idle.push(this.close(rollout.id, {}));
     }
     await Promise.all(idle);
     return idle.length;
@@ -290,11 +288,6 @@ export class Rollouts {
     putEvent(this.#store, id, opening);
     this.#gauge();
     return rollout;
-  }
-
-  #touch(rollout: OpenRollout): void {
-    rollout.lastUsedMs = this.#clock.nowMs();
-    if (this.#open.delete(rollout.id)) this.#open.set(rollout.id, rollout);
   }
 
   #forget(rollout: OpenRollout, event: string): void {

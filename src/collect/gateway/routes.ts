@@ -76,6 +76,11 @@ export class Routes {
     return [...Object.keys(this.#config.models), ...Object.keys(this.#config.routes)];
   }
 
+  /** A configured name. */
+  isKnown(model: string): boolean {
+    return this.#targets.has(model) || this.isAlias(model);
+  }
+
   isAlias(model: string): boolean {
     return Object.hasOwn(this.#config.routes, model);
   }

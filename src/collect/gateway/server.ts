@@ -178,8 +178,10 @@ class GatewayServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.#metrics.set("rollbook_gateway_active_calls", ++this.#active);
-    response.once("close", () => this.#metrics.set("rollbook_gateway_active_calls", --this.#active));
+    this.#active++;
+    response.once("close", () => {
+      this.#active--;
+    });
     // A socket that breaks is the client's business; its call hears of it by "close".
     response.on("error", () => {});
     if (this.#stopping) response.setHeader("connection", "close");
@@ -220,6 +222,7 @@ class GatewayServer {
   #get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
     if (path === "/metrics") {
       requireOwner(caller);
+      this.#metrics.set("rollbook_gateway_active_calls", this.#active);
       response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(this.#metrics.text());
       return;
     }
