@@ -1,6 +1,6 @@
 /** The signing key and the keys trusted beside it. They live outside every book, so that a book can be given away.
  *  In: a directory. Out: signer and trusted keys. Does not decide what trust means: `verify` reports it. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
@@ -28,6 +28,7 @@ export function keyringAt(directory: string): Keyring {
 /** Undefined if there is no key yet. */
 export function loadSigner(keyring: Keyring): Signer | undefined {
   if (!existsSync(keyring.keyPath)) return undefined;
+  requirePrivate(keyring.keyPath);
   try {
     return signerFromPem(readFileSync(keyring.keyPath, "utf8"));
   } catch (error) {
@@ -41,6 +42,16 @@ export function loadSigner(keyring: Keyring): Signer | undefined {
       },
     );
   }
+}
+
+/** A key that others can read may be theirs by now, so it signs nothing. Windows has no such modes. */
+function requirePrivate(path: string): void {
+  if (process.platform === "win32" || (statSync(path).mode & 0o077) === 0) return;
+  throw new RollbookError(
+    "key-exposed",
+    { path },
+    `others may read the private key ${path}, so it signs nothing. Run \`chmod 600 ${path}\`, or put a new one in its place with \`rollbook keys new --force\`, after which this one is not trusted.`,
+  );
 }
 
 /** Makes the key. `replace` puts a new one in place of an old one, whose signatures stay trusted if it can be read. */
@@ -67,7 +78,8 @@ function loadReadable(keyring: Keyring): Signer | undefined {
   try {
     return loadSigner(keyring);
   } catch (error) {
-    if (isRollbookError(error, "bad-signature")) return undefined;
+    // Neither a broken key nor an exposed one is worth keeping trust in.
+    if (isRollbookError(error, "bad-signature") || isRollbookError(error, "key-exposed")) return undefined;
     throw error;
   }
 }
@@ -104,18 +116,40 @@ export function trustKey(keyring: Keyring, { key, name }: TrustedKey): boolean {
   if (known.some((each) => each.key === key)) return false;
   makePrivateDirectory(keyring);
   const text = existsSync(keyring.trustPath) ? readFileSync(keyring.trustPath, "utf8") : "";
-  const temporary = `${keyring.trustPath}.new`;
   const before = text === "" || text.endsWith("\n") ? text : `${text}\n`;
-  writeFileSync(temporary, `${before}${key} ${name}\n`, { flush: true });
-  renameSync(temporary, keyring.trustPath);
+  writeTrust(keyring, `${before}${key} ${name}\n`);
   return true;
 }
 
-/** Everyone whose signature counts: the listed keys and one's own. */
-export function trustedKeys(keyring: Keyring): Map<PublicKey, string> {
+/** False if the key was not listed. Comments and the other lines stay as they are. */
+export function untrustKey(keyring: Keyring, key: PublicKey): boolean {
+  if (!listTrusted(keyring).some((each) => each.key === key)) return false;
+  const lines = readFileSync(keyring.trustPath, "utf8").split("\n");
+  const kept = lines.filter((line) => line.replace(/#.*$/, "").trim().split(/\s+/)[0] !== key);
+  writeTrust(keyring, kept.join("\n"));
+  return true;
+}
+
+function writeTrust(keyring: Keyring, text: string): void {
+  const temporary = `${keyring.trustPath}.new`;
+  writeFileSync(temporary, text, { flush: true });
+  renameSync(temporary, keyring.trustPath);
+}
+
+/** Everyone whose signature counts: the listed keys and one's own. Verifying needs no private key, so an own key that
+ *  cannot be used is told to `onUnusable` and does not count. */
+export function trustedKeys(
+  keyring: Keyring,
+  onUnusable: (error: RollbookError) => void,
+): Map<PublicKey, string> {
   const names = new Map(listTrusted(keyring).map((each) => [each.key, each.name]));
-  const own = loadSigner(keyring);
-  if (own !== undefined) names.set(own.publicKey, "your key");
+  try {
+    const own = loadSigner(keyring);
+    if (own !== undefined) names.set(own.publicKey, "your key");
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    onUnusable(error);
+  }
   return names;
 }
 

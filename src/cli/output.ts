@@ -37,7 +37,7 @@ export function thousands(value: number): string {
 
 /** `1 artifact`, `2 artifacts`. */
 export function plural(count: number, noun: string): string {
-  return `${thousands(count)} ${count === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+  return `${thousands(count)} ${count === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
 }
 
 /** At most six significant digits, for people; JSON output has them all. */

@@ -63,10 +63,22 @@ export function resolveRevision(index: BookIndex, name: string, family?: string)
     if (known === undefined || record.digest < known.digest) unique.set(key, record);
   }
   const show = (record: IndexedRecord) => `${record.id} of ${record.family} (${short(record.digest)})`;
+  const elsewhere = family === undefined ? [] : familiesOf(index, name);
+  if (unique.size === 0 && elsewhere.length > 0)
+    throw new RollbookError(
+      "not-found",
+      { name, what: "policy revision", family, families: elsewhere },
+      `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}.`,
+    );
   const ids = [...new Set(index.ofKind(PolicyRevision.kind).map((record) => record.id))];
   const known =
     ids.length === 0 ? "none yet: import them with `rollbook artifact import`" : ids.slice(0, 20).join(", ");
   return one([...unique.values()], { what: "policy revision", name, hint: `The book has ${known}.`, show });
+}
+
+function familiesOf(index: BookIndex, revision: string): string[] {
+  const found = index.named(revision).filter(({ kind }) => kind === PolicyRevision.kind);
+  return [...new Set(found.map(({ family }) => String(family)))].sort();
 }
 
 export function resolveBatch(index: BookIndex, name: string): IndexedRecord {

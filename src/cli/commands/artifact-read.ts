@@ -1,6 +1,7 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Digest } from "../../base/index.ts";
+import { failureOwner } from "../../contract/ending.ts";
 import {
   Attestation,
   Feedback,
@@ -25,6 +26,15 @@ import {
   renderArtifacts,
 } from "../views/artifact-view.ts";
 
+/** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
+const ENDINGS = [
+  "terminal",
+  "truncated",
+  "cancelled",
+  "failed",
+  ...failureOwner.options.map((owner) => `failed-${owner}`),
+];
+
 interface ListFlags extends BookFlags {
   family?: string;
   group?: string;
@@ -42,7 +52,7 @@ export function addList(artifact: Command, io: Io): void {
     .option("--family <family>", "only rollouts with a stream of this policy family")
     .option("--group <group>", "only this group")
     .option("--task <task>", "only this task")
-    .option("--ending <ending>", "only this ending: terminal, truncated, cancelled, failed, failed-agent, …")
+    .addOption(new Option("--ending <ending>", "only this ending").choices(ENDINGS))
     .option("--limit <n>", "at most this many", wholeNumber)
     .action(async (flags: ListFlags) => {
       const all = await withIndexedBook(io, flags, async (_, index) => artifactsOf(index));
@@ -71,7 +81,8 @@ function matches({ content: { fields } }: Artifact, flags: ListFlags): boolean {
 export function addShow(artifact: Command, io: Io): void {
   addCommand(artifact, "show", {
     summary: "show one rollout",
-    description: "Show one rollout. With --json it is printed in the exchange form, which import reads back.",
+    description: `Show one rollout. With --json it is printed in the exchange form, which import reads back: one line for each
+envelope, so a rollout that was run twice gives two.`,
     examples: ["rollbook artifact show r-0001", "rollbook artifact show r-0001 --json > r-0001.json"],
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
@@ -83,8 +94,10 @@ export function addShow(artifact: Command, io: Io): void {
           return;
         }
         const { content, envelopes } = artifact;
-        const pair = { content: content.digest, envelope: envelopes[0]! };
-        io.out(jsonLine(await inlineRollout((digest) => book.get(digest), pair)));
+        for (const envelope of envelopes) {
+          const pair = { content: content.digest, envelope };
+          io.out(jsonLine(await inlineRollout((digest) => book.get(digest), pair)));
+        }
       });
     });
 }

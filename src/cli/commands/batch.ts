@@ -1,11 +1,12 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
 import { type Command, Option } from "commander";
 import { type Id, parseId } from "../../base/ids.ts";
-import type { Digest } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
   encodeWire,
+  Feedback,
   LossLedger,
   PolicyRevisionLineage,
   TrainerBatch,
@@ -13,13 +14,14 @@ import {
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
+import type { BookIndex } from "../book-index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short, table } from "../output.ts";
 import { readRecord } from "../read-record.ts";
-import { everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
 import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
 import { addBatchVerify } from "./verify.ts";
 
@@ -44,6 +46,7 @@ interface AssembleFlags extends BookFlags {
   requireVerdict?: true;
   maxLength?: number;
   artifact?: string[];
+  exclude?: string[];
   json?: true;
 }
 
@@ -75,13 +78,15 @@ has been said about them, the target, the options and the seed; the order in whi
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
+    .option("--exclude <id...>", "not these artifacts")
     .action((flags: AssembleFlags) => runAssemble(io, flags));
 }
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
     const target = resolveRevision(index, flags.target, flags.family);
-    const artifacts = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
+    const artifacts = chosenArtifacts(index, flags);
+    if (flags.feedback !== undefined) requireFeedback(index, flags.feedback);
     const batch = await assembleInBook({
       store: book,
       index,
@@ -101,6 +106,24 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
     if (io.live) io.err("\n");
     printBatch(io, flags, await readDetails(book, batch.digest));
   });
+}
+
+function chosenArtifacts(index: BookIndex, { artifact, exclude = [] }: AssembleFlags): Artifact[] {
+  const chosen = artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
+  const left = new Set(exclude.map((name) => resolveArtifact(index, name).content.digest));
+  return chosen.filter(({ content }) => !left.has(content.digest));
+}
+
+/** A misspelt name would give a batch without the feedback, and say nothing. */
+function requireFeedback(index: BookIndex, name: string): void {
+  const names = [...new Set(index.ofKind(Feedback.kind).map(({ fields }) => String(fields.name)))].sort();
+  if (names.includes(name)) return;
+  const known = names.length === 0 ? "no feedback at all" : names.slice(0, 20).join(", ");
+  throw new RollbookError(
+    "not-found",
+    { what: "feedback", name, known: names },
+    `there is no feedback ${JSON.stringify(name)} in the book. It has ${known}.`,
+  );
 }
 
 function optionsOf(flags: AssembleFlags): Partial<BatchOptions> {

@@ -111,9 +111,6 @@ function checkKey(io: Io): Finding {
       state: "note",
       message: `none in ${keyring.keyPath}: \`rollbook keys new\` makes one`,
     };
-  const open = (statSync(keyring.keyPath).mode & 0o077) !== 0;
-  if (open && process.platform !== "win32")
-    return { check: "key", state: "bad", message: `others may read ${keyring.keyPath}: chmod 600 it` };
   return {
     check: "key",
     state: "ok",

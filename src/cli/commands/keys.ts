@@ -3,7 +3,15 @@ import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
-import { createKey, keyringOf, listTrusted, loadSigner, parsePublicKey, trustKey } from "../keyring.ts";
+import {
+  createKey,
+  keyringOf,
+  listTrusted,
+  loadSigner,
+  parsePublicKey,
+  trustKey,
+  untrustKey,
+} from "../keyring.ts";
 import { jsonLine } from "../output.ts";
 
 const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
@@ -16,6 +24,7 @@ export function addKeys(program: Command, io: Io): void {
   addNew(keys, io);
   addShow(keys, io);
   addTrust(keys, io);
+  addUntrust(keys, io);
 }
 
 function addNew(keys: Command, io: Io): void {
@@ -29,8 +38,14 @@ function addNew(keys: Command, io: Io): void {
     .option("--force", "replace the key there is; its signatures stay trusted")
     .action((flags: { force?: true; json?: true }) => {
       const keyring = keyringOf(io);
+      const before = new Set(flags.force ? listTrusted(keyring).map(({ key }) => key) : []);
       const { publicKey } = createKey(keyring, { replace: flags.force === true });
       io.out(flags.json ? jsonLine({ publicKey, path: keyring.keyPath }) : `${publicKey}\n`);
+      const former = listTrusted(keyring).filter(({ key }) => !before.has(key))[0]?.key;
+      if (flags.force && !flags.json && former !== undefined)
+        io.err(
+          `the former key stays trusted: end that with \`rollbook keys untrust ${former}\` if others may have it\n`,
+        );
       if (!flags.json) io.err(`the private key is in ${keyring.keyPath}: keep a copy, give it to nobody\n`);
     });
 }
@@ -72,5 +87,20 @@ function addTrust(keys: Command, io: Io): void {
       const added = trustKey(keyring, { key: parsePublicKey(key), name });
       if (flags.json) io.out(jsonLine({ key, name, added, path: keyring.trustPath }));
       else io.out(`${key} ${added ? `is trusted now, in ${keyring.trustPath}` : "was trusted already"}\n`);
+    });
+}
+
+function addUntrust(keys: Command, io: Io): void {
+  addCommand(keys, "untrust", {
+    summary: "let the signatures of a public key count no longer",
+    examples: [`rollbook keys untrust ${EXAMPLE_KEY}`],
+    book: false,
+  })
+    .argument("<key>", "a public key, ed25519:…")
+    .action((key: string, flags: { json?: true }) => {
+      const keyring = keyringOf(io);
+      const removed = untrustKey(keyring, parsePublicKey(key));
+      if (flags.json) io.out(jsonLine({ key, removed, path: keyring.trustPath }));
+      else io.out(`${key} ${removed ? "is no longer trusted" : `is not in ${keyring.trustPath}`}\n`);
     });
 }

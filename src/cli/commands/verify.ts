@@ -1,7 +1,7 @@
 /** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
 import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../base/index.ts";
-import { RolloutContent } from "../../contract/index.ts";
+import { PolicyRevision, RolloutContent } from "../../contract/index.ts";
 import { type VerifyReport, verifyBook, verifyRecord } from "../../keep/verify/index.ts";
 import { type Book, openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
@@ -90,7 +90,7 @@ async function wholeBook(io: Io, flags: VerifyFlags, book: Book): Promise<Verifi
     next = bytes + 64 * 1024 ** 2;
     io.err(`\r${plural(Math.round(bytes / 1024 ** 2), "MiB")} read`);
   };
-  const options = { trustedKeys: trustedKeys(keyringOf(io)).keys(), onProgress };
+  const options = { trustedKeys: trustedKeys(keyringOf(io), () => {}).keys(), onProgress };
   const what = `book ${bookRoot(io, flags)}`;
   // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
   if (!isWritable(book.root)) return { what, report: await verifyBook(book, options) };
@@ -123,20 +123,27 @@ async function verifyRoots(
   index: BookIndex,
   roots: readonly { what: string; digest: Digest }[],
 ): Promise<Verified[]> {
-  const keys = [...trustedKeys(keyringOf(io)).keys()];
+  const keys = [...trustedKeys(keyringOf(io), () => {}).keys()];
+  const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));
   const verified: Verified[] = [];
   for (const { what, digest } of roots) {
     const options = { trustedKeys: keys, attestationsOf: (subject: Digest) => index.attestationsOf(subject) };
-    verified.push({ what, digest, report: await verifyRecord(book, digest, options) });
+    const report = await verifyRecord(book, digest, options);
+    // A rollout does not lead to the record of its revision, so only the book knows whether there is one.
+    const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
+    verified.push({ what, digest, report: { ...report, unrecordedRevisions } });
   }
   return verified;
 }
 
 /** Prints the reports and fails if one of them is bad. */
 function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
-  const names = trustedKeys(keyringOf(io));
+  const names = trustedKeys(keyringOf(io), (error) =>
+    io.err(`your own key cannot be used, so its signatures count only if it is listed: ${error.message}\n`),
+  );
   for (const { report, ...rest } of all)
     io.out(flags.json ? jsonLine({ ...rest, ...report }) : renderReport({ report, ...rest }, names));
+  if (all.length > 1 && !flags.json) io.out(`${totalLine(all)}\n`);
   const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
   if (problems > 0) {
     const remedy = "Restore the named files from a copy, or import the records again.";
@@ -148,10 +155,31 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
     throw new RollbookError("catalog-differs", { differences }, message);
   }
   const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
-  if (flags.requireTrusted && untrusted > 0)
-    throw new RollbookError(
-      "not-trusted",
-      { untrusted },
-      `${plural(untrusted, "artifact")} without a signature of a trusted key. Trust the signer with \`rollbook keys trust\`.`,
-    );
+  if (flags.requireTrusted && untrusted > 0) throw notTrusted(all, untrusted);
+}
+
+function totalLine(all: readonly Verified[]): string {
+  const sum = (of: (report: VerifyReport) => number) =>
+    all.reduce((total, { report }) => total + of(report), 0);
+  const problems = sum(({ problems }) => problems.length);
+  const [signed, trusted] = [sum(({ trust }) => trust.signed), sum(({ trust }) => trust.trusted)];
+  return `total: ${plural(all.length, "verification")}, ${problems === 0 ? "all self-consistent" : plural(problems, "problem")}, ${signed} signed, ${trusted} by a trusted key`;
+}
+
+/** Without any signature there is no signer to trust. */
+function notTrusted(all: readonly Verified[], untrusted: number): RollbookError {
+  const unsigned = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.signed, 0);
+  const remedies = [
+    unsigned === 0
+      ? ""
+      : ` ${unsigned} not signed at all: with a key (\`rollbook keys new\`), importing again signs them.`,
+    unsigned === untrusted
+      ? ""
+      : ` ${untrusted - unsigned} signed by a key you do not trust: trust the signer with \`rollbook keys trust\`.`,
+  ];
+  return new RollbookError(
+    "not-trusted",
+    { untrusted, unsigned },
+    `${plural(untrusted, "artifact")} without a signature of a trusted key.${remedies.join("")}`,
+  );
 }

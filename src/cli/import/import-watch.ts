@@ -22,14 +22,14 @@ export class ImportWatch {
 
   constructor(index: BookIndex) {
     this.#index = index;
-    for (const { family, id } of index.ofKind(PolicyRevision.kind)) this.#recorded.add(`${family} ${id}`);
+    for (const { family, id } of index.ofKind(PolicyRevision.kind)) this.#recorded.add(`${family}/${id}`);
   }
 
   see({ content, records }: Prepared): void {
     for (const { kind, record } of records) {
       if (kind !== PolicyRevision.kind) continue;
       const { family, id } = record as PolicyRevision;
-      this.#recorded.add(`${family} ${id}`);
+      this.#recorded.add(`${family}/${id}`);
     }
     if (content === undefined) return;
     this.#seeRevisions(content.record);
@@ -45,7 +45,7 @@ export class ImportWatch {
   #seeRevisions({ rolloutId, streams }: RolloutContent): void {
     for (const stream of streams) {
       for (const { revision } of stream.level === "token" ? stream.segments : stream.steps) {
-        const key = `${stream.family} ${revision.id}`;
+        const key = `${stream.family}/${revision.id}`;
         const named = this.#named.get(key) ?? { family: stream.family, id: revision.id, rollouts: new Set() };
         this.#named.set(key, named);
         if (!this.#recorded.has(key)) named.rollouts.add(rolloutId);

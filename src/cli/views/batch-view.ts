@@ -40,7 +40,10 @@ export function renderDifferences(differences: readonly BatchDifference[]): stri
 }
 
 function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): string {
-  const drift = new Map(lineage.sources.map((source) => [source.id, source.drift]));
+  // A revision is no step away from itself, numbered or not.
+  const drift = new Map(
+    lineage.sources.map(({ id, digest, drift }) => [id, digest === batch.target.digest ? 0n : drift]),
+  );
   return table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
     { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },

@@ -251,7 +251,7 @@ function findRevision(
     throw refuse(
       "unknown-revision",
       { revision: key.id, artifact },
-      `rollout ${artifact} was sampled by revision ${key.id}, which has no record in the manifest. Import the revision first.`,
+      `rollout ${artifact} was sampled by revision ${key.id}, which has no record in the manifest. Import the revision first, or leave the rollout out (\`rollbook batch assemble --exclude\`).`,
     );
   }
   if (known.record.digest !== key.digest) throw conflict(key.id, known.record.digest, key.digest);
