@@ -122,7 +122,10 @@ function verdictsOf(figures: ReadonlyMap<string, Figures>): string[] {
     line("added first byte, ms", first, first <= 1, "≤ 1"),
   ];
   if (portkey === undefined)
-    return [...lines, "skipped @portkey-ai/gateway: it could not be installed or started"];
+    return [
+      ...lines,
+      "not compared with @portkey-ai/gateway: left out, or it could not be installed or started",
+    ];
   const faster = median(durable.throughput) / median(portkey.throughput);
   return [...lines, line("durable throughput, × portkey", faster, faster >= 8, "≥ 8")];
 }
