@@ -1,11 +1,12 @@
 /** The signing key and the keys trusted beside it. They live outside every book, so that a book can be given away.
  *  In: a directory. Out: signer and trusted keys. Does not decide what trust means: `verify` reports it. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
 import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
 import type { Io } from "./io.ts";
+import { makeDirectory } from "./make-directory.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;
@@ -159,5 +160,5 @@ function isPublicKey(text: string): text is PublicKey {
 }
 
 function makePrivateDirectory(keyring: Keyring): void {
-  mkdirSync(join(keyring.keyPath, ".."), { recursive: true, mode: 0o700 });
+  makeDirectory(join(keyring.keyPath, ".."), { mode: 0o700 });
 }

@@ -1,5 +1,5 @@
 /** Finds and opens the book a command works on. */
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../base/index.ts";
 import { type Book, openBook } from "../store/index.ts";
@@ -29,6 +29,26 @@ export function requireBook(root: string): void {
   );
 }
 
+/** Where a command writes, files and locks alike: told before SQLite or a lock speaks of it in its own words. */
+export function requireWritable(root: string): void {
+  for (const path of [root, ...["packs", "large", "tmp", "locks"].map((name) => join(root, name))]) {
+    try {
+      if (existsSync(path)) accessSync(path, constants.W_OK);
+    } catch (cause) {
+      const why =
+        (cause as NodeJS.ErrnoException).code === "EROFS"
+          ? "its file system is mounted read-only"
+          : "you may not write there";
+      throw new RollbookError(
+        "read-only",
+        { root, path },
+        `the book is read-only: ${path}, ${why}. Make it writable for you (\`chmod -R u+w ${root}\`, or as its owner), or work on a copy with --book.`,
+        { cause },
+      );
+    }
+  }
+}
+
 /** Opens the book, runs `work` and closes it, whatever happens. Never creates one: that is `init`. */
 export async function withBook<T>(
   io: Io,
@@ -37,6 +57,7 @@ export async function withBook<T>(
 ): Promise<T> {
   const root = bookRoot(io, flags);
   requireBook(root);
+  if (flags.mode === "write") requireWritable(root);
   const book = await openBook(root, { clock: io.clock, mode: flags.mode ?? "read" });
   try {
     return await work(book);

@@ -27,7 +27,7 @@ export function buildProgram(io: Io = processIo()): Command {
     .description("Rollbook turns an agent's runs into better policies, and can prove how.")
     .version(packageVersion(), "--version", "print the version")
     .helpOption("-h, --help", "print this help")
-    .helpCommand(false)
+    .helpCommand("help [command]", "print the help of a command")
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({

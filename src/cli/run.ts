@@ -27,11 +27,14 @@ function usageError(error: CommanderError): RollbookError {
   const bare = error.message
     .replace(/^error: /, "")
     .replace(/\n\(?Did you mean (.*?)\?\)?$/, ". Did you mean $1?");
+  const [, option] = /^unknown option '(--(?:json|book)\b[^']*)'/.exec(bare) ?? [];
+  const place =
+    option === undefined ? "" : ` It belongs to a command, after its name: \`rollbook verify ${option}\`.`;
   const message = error.code === "commander.help" ? "name a subcommand" : bare;
   return new RollbookError(
     "wrong-usage",
     { problem: error.code },
-    `${message}${/[.?]$/.test(message) ? "" : "."} See --help.`,
+    `${message}${/[.?]$/.test(message) ? "" : "."}${place} See --help.`,
     {
       cause: error,
     },

@@ -7,7 +7,7 @@ import { collectGarbage } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot, requireBook } from "../open-book.ts";
+import { type BookFlags, bookRoot, requireBook, requireWritable } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 
 export function addGc(program: Command, io: Io): void {
@@ -22,6 +22,7 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
     .action(async (flags: BookFlags & { dryRun?: true; json?: true }) => {
       const root = bookRoot(io, flags);
       requireBook(root);
+      requireWritable(root);
       const dryRun = flags.dryRun === true;
       const report = await collectGarbage(root, { guide: RECORD_GUIDE, clock: io.clock, dryRun });
       const orphans = await collectReplay(root, dryRun);

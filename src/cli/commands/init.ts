@@ -4,7 +4,8 @@ import { openBook } from "../../store/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, bookRoot, isBook } from "../open-book.ts";
+import { makeDirectory } from "../make-directory.ts";
+import { type BookFlags, bookRoot, isBook, requireWritable } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
 
 export function addInit(program: Command, io: Io): void {
@@ -15,6 +16,8 @@ export function addInit(program: Command, io: Io): void {
   }).action(async (flags: BookFlags & { json?: true }) => {
     const root = bookRoot(io, flags);
     const created = !isBook(root);
+    makeDirectory(root);
+    requireWritable(root);
     const book = await openBook(root, { clock: io.clock });
     await book.close();
     if (flags.json) io.out(jsonLine({ book: root, created }));

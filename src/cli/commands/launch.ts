@@ -1,5 +1,5 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
-import { createReadStream, mkdirSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
@@ -19,6 +19,7 @@ import { addCommand, seedOption, wholeNumber } from "../command.ts";
 import { splitLines } from "../import/lines.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
+import { makeDirectory } from "../make-directory.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { renderProgress, renderSummary } from "../views/launch-view.ts";
@@ -87,7 +88,7 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
     io.err("there is no key to sign with, rollouts stay unsigned: `rollbook keys new` makes one\n");
   const book = await openBook(root, { clock: io.clock });
   const path = flags.queue ?? join(root, "queue.db");
-  mkdirSync(dirname(path), { recursive: true });
+  makeDirectory(dirname(path));
   const queue = openSqliteQueue(path, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
   const stop = new AbortController();
   const interrupt = () => stop.abort();
