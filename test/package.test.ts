@@ -31,8 +31,13 @@ describe("the packed package", () => {
       expect.arrayContaining(["dist/cli/main.js", "dist/base/index.js", "dist/base/index.d.ts"]),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json)|schemas\/.*\.json|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json)|schemas\/.*\.json|docs\/.*\.md|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
+  });
+
+  it("holds every page that its README links to", () => {
+    const links = [...readFileSync("README.md", "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)];
+    expect(files).toEqual(expect.arrayContaining(links.map((match) => match[1]!)));
   });
 
   it("runs no script of its own on install", () => {

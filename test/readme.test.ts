@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { Cli } from "./support/cli.ts";
 
 const FOLDER = ".cache/snippets";
 const pages = [
@@ -17,6 +18,11 @@ function snippetsOf(page: string): { name: string; code: string }[] {
     const line = text.slice(0, match.index).split("\n").length;
     return { name: `${page.replaceAll(/[/.]/g, "-")}-line-${line}.ts`, code: match[1]! };
   });
+}
+
+/** The file that the README shows. */
+function rolloutsOfReadme(): string {
+  return /^```jsonl\n([\s\S]*?)^```$/m.exec(readFileSync("README.md", "utf8"))![1]!;
 }
 
 describe("the documents", () => {
@@ -44,12 +50,23 @@ describe("the documents", () => {
 
   it("begin with an example that runs and prints the digest of a batch", () => {
     const [example] = snippetsOf("README.md");
+    writeFileSync(`${FOLDER}/rollouts.jsonl`, rolloutsOfReadme());
     writeFileSync(`${FOLDER}/run.mts`, example!.code);
-    const { stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", `${FOLDER}/run.mts`], {
+    const { stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", "run.mts"], {
+      cwd: FOLDER,
       encoding: "utf8",
     });
     expect(stderr).toBe("");
-    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 4,/);
+    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,/);
+  });
+
+  it("show commands that work as printed on a fresh book", async () => {
+    const cli = new Cli();
+    const file = cli.file("rollouts.jsonl", rolloutsOfReadme());
+    const words = [...readFileSync("README.md", "utf8").matchAll(/npx rollbook ([^&\n]+)/g)];
+    expect(words).toHaveLength(5);
+    for (const [, text] of words) await cli.ok(text!.trim().replace("rollouts.jsonl", file));
+    expect(await cli.ok("verify --require-trusted")).toContain("2 by a trusted key");
   });
 
   it("name the two commands of the README as .ci/run runs them", () => {
