@@ -201,7 +201,7 @@ function refused(root: string, findings: readonly Finding[]): RollbookError {
   return new RollbookError(
     "gc-damage",
     { root, findings },
-    `${root} is damaged in ${findings.length} places, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
+    `${root} is damaged in ${findings.length === 1 ? "one place" : `${findings.length} places`}, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
       "Nothing was removed, because lost records may refer to anything. Restore the files, or put the lost blobs in again.",
   );
 }
