@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { systemClock } from "../src/base/clock.ts";
-import { newKeyPem, sealManifest, signerFromPem } from "../src/contract/index.ts";
+import { newKeyPem, sealManifest, sealRollout, signerFromPem } from "../src/contract/index.ts";
 import { assembleBatch } from "../src/keep/batch/index.ts";
 import { verifyBook } from "../src/keep/verify/index.ts";
 import { type Book, openBook } from "../src/store/index.ts";
 import { makeSealer } from "../src/store/sealer.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
-import { FAMILY, makeRevisions, makeRolloutAt, type RolloutShape } from "./support/rollouts.ts";
+import { FAMILY, makeDraftAt, makeRevisions, makeRolloutAt, type RolloutShape } from "./support/rollouts.ts";
 
 export const bench: Bench = {
   summary:
@@ -60,7 +60,8 @@ async function sealAndVerify(artifacts: number, parts: string[], args: string[])
   }
 }
 
-/** 64 rollouts are under way at once, as from 64 workers; drafting and hashing are on the same thread. */
+/** 64 rollouts are under way at once, as from 64 workers. Timed is everything from a draft in memory (numbers in
+ *  typed arrays) to a signed artifact on disk; inventing the drafts is on the same thread and is not counted. */
 async function sealMany(
   directory: string,
   artifacts: number,
@@ -69,23 +70,20 @@ async function sealMany(
   const book = await openBook(directory, { clock: systemClock });
   const sealer = makeSealer(book, signerFromPem(newKeyPem()));
   for (const revision of makeRevisions()) book.put(revision.kind, revision.bytes);
-  let making = 0;
-  const start = performance.now();
+  let inventingMs = 0;
   let next = 0;
   const worker = async () => {
     while (next < artifacts) {
       const index = next++;
-      const made = performance.now();
-      const rollout = makeRolloutAt(index, shape);
-      making += performance.now() - made;
-      await sealer.add(rollout);
+      const before = performance.now();
+      const draft = makeDraftAt(index, shape);
+      inventingMs += performance.now() - before;
+      await sealer.add(sealRollout(draft));
     }
   };
+  const start = performance.now();
   await Promise.all(Array.from({ length: 64 }, worker));
-  const seconds = (performance.now() - start) / 1000;
-  console.error(
-    `  (of ${seconds.toFixed(1)} s, ${(making / 1000).toFixed(1)} s went into inventing and drafting the rollouts)`,
-  );
+  const seconds = (performance.now() - start - inventingMs) / 1000;
   await book.close();
   return { seconds };
 }

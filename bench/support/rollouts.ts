@@ -29,7 +29,7 @@ export interface RolloutShape {
 }
 
 /** Mask 0 for what the policy reads (a third), 1 for what it samples; a reward ends every turn. */
-export function makeRolloutAt(index: number, shape: RolloutShape, seed = 1n): SealedRollout {
+export function makeDraftAt(index: number, shape: RolloutShape, seed = 1n): RolloutDraft {
   const rng = rngFrom(seed).split(index);
   const { tokens, turns } = shape;
   const mask = new Uint8Array(tokens);
@@ -50,7 +50,7 @@ export function makeRolloutAt(index: number, shape: RolloutShape, seed = 1n): Se
   }
   const rewards = new Float32Array(tokens);
   for (const { end } of segments) rewards[end - 1] = rng.below(1000) / 1000;
-  const draft = {
+  return {
     rolloutId: parseId(`rollout-${index}`),
     environment: "env.bench@1" as EnvironmentKey,
     task: { id: parseId(`task-${Math.floor(index / shape.groupSize)}`) },
@@ -78,8 +78,11 @@ export function makeRolloutAt(index: number, shape: RolloutShape, seed = 1n): Se
       startedAtMs: 1_700_000_000_000 + index,
       endedAtMs: 1_700_000_060_000 + index,
     },
-  } satisfies RolloutDraft;
-  return sealRollout(draft);
+  };
+}
+
+export function makeRolloutAt(index: number, shape: RolloutShape, seed = 1n): SealedRollout {
+  return sealRollout(makeDraftAt(index, shape, seed));
 }
 
 /** Token ids and logprobs from a fast generator: the numbers only have to be different and plausible. */

@@ -11,6 +11,9 @@ export function isColumnKind(kind: string): boolean {
   return DTYPES.has(kind);
 }
 
+/** A mask has about one run a turn; one with more than this is read again where it is needed. */
+const MOST_RUNS = 64;
+
 export interface BlobFact {
   kind: string;
   /** Values of a column, bytes of anything else. */
@@ -31,6 +34,7 @@ export class BlobFacts {
   #ones = new Int32Array(1024);
   #finite = new Uint8Array(1024);
   #highest = new Float32Array(1024);
+  readonly #runs = new Map<Digest, Uint32Array>();
 
   get size(): number {
     return this.#slots.size;
@@ -70,8 +74,28 @@ export class BlobFacts {
     if (bytes === undefined || byteLength % (dtype === undefined ? 1 : ITEM_BYTES[dtype]) !== 0) return true;
     if (dtype === "f32") this.#noteFloats(slot, columnFrom("f32", bytes));
     else if (dtype === "f64") this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
-    if (dtype === "u8") this.#ones[slot] = countOnes(bytes);
+    if (dtype === "u8") {
+      this.#ones[slot] = countOnes(bytes);
+      this.#noteRuns(digest, bytes);
+    }
     return true;
+  }
+
+  /** Where the ones of a mask begin and end, in pairs; undefined for a column that changes too often to be kept. */
+  runsOf(digest: Digest): Uint32Array | undefined {
+    return this.#runs.get(digest);
+  }
+
+  #noteRuns(digest: Digest, bytes: Uint8Array): void {
+    const edges: number[] = [];
+    let wanted = 1;
+    for (let at = bytes.indexOf(1); at >= 0; at = bytes.indexOf(wanted, at)) {
+      edges.push(at);
+      if (edges.length > 2 * MOST_RUNS) return;
+      wanted = 1 - wanted;
+    }
+    if (edges.length % 2 === 1) edges.push(bytes.length);
+    this.#runs.set(digest, Uint32Array.from(edges));
   }
 
   /** One pass over the bits: positive floats are ordered as their bits are, and only NaN and infinity have an

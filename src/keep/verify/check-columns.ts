@@ -20,6 +20,21 @@ export function isCovered({ segments, length }: TokenStream): boolean {
   return segments.length === 1 && segments[0]!.end - segments[0]!.start === length;
 }
 
+/** Every sampled token lies in a segment, told by where the ones of the mask begin and end. */
+export function checkRuns(stream: TokenStream, runs: Uint32Array, field: string): void {
+  let inside = 0;
+  for (const { start, end } of stream.segments)
+    for (let i = 0; i < runs.length; i += 2)
+      inside += Math.max(0, Math.min(end, runs[i + 1]!) - Math.max(start, runs[i]!));
+  if (inside === stream.samples) return;
+  const outside = stream.samples - inside;
+  throw new RollbookError(
+    "bad-mask",
+    { field, outside },
+    `${field}: ${outside} sampled tokens lie in no segment`,
+  );
+}
+
 function checkColumn(
   fact: BlobFact,
   at: { name: string; field: string; length: number; samples: number },

@@ -1,6 +1,5 @@
 /** Checks blobs one after the other, in any order, and what they say of each other.
  *  In: blobs whose digest the store has recomputed. Out: a report. Keeps facts, not bytes. */
-import { columnTag } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
 import { Assignment, checkBinding } from "../../contract/assignment.ts";
@@ -16,13 +15,10 @@ import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type TokenStream } from "../../contract/stream.ts";
 import type { Location } from "../../store/blob-store.ts";
 import { BlobFacts, isColumnKind } from "./blob-facts.ts";
-import { checkColumns, isCovered } from "./check-columns.ts";
+import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
 import { TrustTally } from "./trust-tally.ts";
-
-const MASK_KIND = columnTag("u8");
-const RECENT_MASKS = 32;
 
 export interface SeenBlob {
   digest: Digest;
@@ -71,8 +67,6 @@ export class Verifier {
   readonly #assignments = new Map<Digest, Assignment>();
   readonly #trust: TrustTally;
   readonly #revisions = new RevisionNames<Named>();
-  /** The last few masks: a stream that comes soon after its mask is checked without reading it again. */
-  readonly #recentMasks = new Map<Digest, Uint8Array>();
   readonly #maskless: Maskless[] = [];
   #bytes = 0;
   #external = 0;
@@ -88,7 +82,6 @@ export class Verifier {
     if (!this.#facts.note(blob.digest, blob.kind, blob.bytes, blob.byteLength)) return;
     const { digest, kind, bytes, where } = blob;
     if (bytes === undefined) return;
-    if (kind === MASK_KIND) this.#keepMask(digest, bytes);
     const type = recordType(kind);
     if (type === undefined && kind !== MESSAGE_KIND) return;
     const named: Named = { name: undefined, kind, digest, where };
@@ -155,9 +148,9 @@ export class Verifier {
     if (!checkColumns(this.#facts, stream, field))
       this.#last.push(() => this.#guard(named, () => checkColumns(this.#facts, stream, field)));
     if (isCovered(stream)) return;
-    const mask = this.#recentMasks.get(stream.columns.mask.digest);
-    if (mask === undefined) this.#maskless.push({ stream, field, named });
-    else checkCoverage(stream, mask, field);
+    const runs = this.#facts.runsOf(stream.columns.mask.digest);
+    if (runs === undefined) this.#maskless.push({ stream, field, named });
+    else checkRuns(stream, runs, field);
   }
 
   async #checkLateCoverage(read: ReadBlob, { stream, field, named }: Maskless): Promise<void> {
@@ -167,12 +160,6 @@ export class Verifier {
     } catch (error) {
       this.#problem(named, error);
     }
-  }
-
-  #keepMask(digest: Digest, bytes: Uint8Array): void {
-    this.#recentMasks.set(digest, bytes.slice());
-    if (this.#recentMasks.size > RECENT_MASKS)
-      this.#recentMasks.delete(this.#recentMasks.keys().next().value!);
   }
 
   #acceptEnvelope(envelope: RolloutEnvelope, named: Named): void {

@@ -154,6 +154,37 @@ describe("a whole book", () => {
     ]);
   });
 
+  test.each([4, 200])("a sample outside every segment is found, in a mask of %i runs", async (runs) => {
+    const shelf = new Shelf();
+    const mask = Array.from({ length: runs * 2 }, (_, i) => i % 2);
+    const numbers = mask.map(() => 0);
+    const whole = {
+      start: 0,
+      end: mask.length,
+      revision: { id: "policy-r1", digest: weightsOf("policy-r1") },
+    };
+    const columns = { ids: numbers, logprobs: numbers, mask, rewards: numbers, revision: undefined };
+    const { content } = shelf.rollout(
+      "a",
+      {},
+      {
+        ...columns,
+        segments: [
+          { ...whole, end: 2 },
+          { ...whole, start: 2 },
+        ],
+      },
+    );
+    expect((await verifyBook(await copyToStore(shelf))).problems).toEqual([]);
+    const { schema: _, ...record } = structuredClone(content.record);
+    const stream = record.streams[0]!;
+    if (stream.level === "token") stream.segments.pop();
+    const store = await copyToStore(shelf);
+    const forged = seal(RolloutContent, record);
+    store.put(forged.kind, forged.bytes);
+    expect((await verifyBook(store)).problems).toMatchObject([{ code: "bad-mask", digest: forged.digest }]);
+  });
+
   test("one revision id with two digests across the book is found", async () => {
     const shelf = new Shelf();
     shelf.revision("policy-r1");
