@@ -9,6 +9,7 @@ import {
   digestColumn,
   dtypeOf,
   emptyColumn,
+  firstNonFinite,
 } from "../base/arrays.ts";
 import type { Json } from "../base/canonical-json.ts";
 import type { Digest } from "../base/digest.ts";
@@ -221,6 +222,7 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   field: string,
 ): ColumnOf[T] {
   const column = emptyColumn(dtype, values.length);
+  if (values.constructor === column.constructor) return copyColumn(column, values as ColumnOf[T], field);
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
     column[i] = value + 0;
@@ -230,14 +232,35 @@ function toColumn<T extends "u8" | "u32" | "f32">(
         { field, index: i, value },
         `${field}[${i}] is ${value}, which is no ${dtype}.`,
       );
-    if (!Number.isFinite(column[i]!))
-      throw refuse(
-        "non-finite-number",
-        { field, index: i },
-        `${field}[${i}] is ${value}, which is no finite f32. Drop the rollout or mend its numbers.`,
-      );
+    if (!Number.isFinite(column[i]!)) throw notFinite(field, i, value);
   }
   return column;
+}
+
+/** The same, for numbers that are of the column's type already: they fit, and are copied in one go. */
+function copyColumn<T extends "u8" | "u32" | "f32">(
+  to: ColumnOf[T],
+  from: ColumnOf[T],
+  field: string,
+): ColumnOf[T] {
+  to.set(from);
+  if (!(to instanceof Float32Array)) return to;
+  const at = firstNonFinite(to);
+  if (at >= 0) throw notFinite(field, at, to[at]!);
+  const words = new Int32Array(to.buffer, to.byteOffset, to.length);
+  for (let i = 0; i < words.length; i++) if (words[i] === NEGATIVE_ZERO) words[i] = 0;
+  return to;
+}
+
+/** The bits of -0. */
+const NEGATIVE_ZERO = -0x80000000;
+
+function notFinite(field: string, index: number, value: number): Error {
+  return refuse(
+    "non-finite-number",
+    { field, index },
+    `${field}[${index}] is ${value}, which is no finite f32. Drop the rollout or mend its numbers.`,
+  );
 }
 
 function referTo(column: Column): ColumnRef {

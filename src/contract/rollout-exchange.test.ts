@@ -60,6 +60,12 @@ describe("exchange form", () => {
 
   test("a negative zero is sealed as 0, which is what its JSON says", async () => {
     const sealed = makeRollout("r", {}, { rewards: [-0, -0, 1] });
+    const draft = parseRolloutDraft(draftWire("r", {}, { rewards: [0, 0, 1] }));
+    const typed = {
+      ...draft,
+      streams: draft.streams.map((each) => ({ ...each, rewards: Float32Array.of(-0, -0, 1) })),
+    };
+    expect(sealRollout(typed as typeof draft).content.digest).toBe(sealed.content.digest);
     const inline = await inlineRollout(reader(sealed), digestsOf(sealed));
     const text = canonicalize(inline);
     expect(sealRollout(parseRolloutDraft(parseJson(text))).content.digest).toBe(sealed.content.digest);
