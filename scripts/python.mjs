@@ -3,11 +3,11 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-export const PINNED = ["zarr==3.1.6", "numpy==2.4.6", "xarray==2026.9.0"];
+export const PINNED = ["zarr==3.1.6", "numpy==2.4.6", "xarray==2026.9.0", "safetensors==0.8.0"];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
 
-/** Whether this Python has zarr ≥ 3, numpy and xarray; asks for their versions without importing them. */
+/** Whether this Python has zarr ≥ 3, numpy, xarray and safetensors; asks for their versions without importing them. */
 export function hasZarr() {
   const versions = versionsOf(python);
   return versions !== undefined && Number.parseInt(versions.zarr, 10) >= 3;
@@ -25,7 +25,7 @@ export function hasPinned(program) {
 function versionsOf(program) {
   if (!existsSync(program)) return undefined;
   const code =
-    "import json,importlib.metadata as m;print(json.dumps({n:m.version(n) for n in('zarr','numpy','xarray')}))";
+    "import json,importlib.metadata as m;print(json.dumps({n:m.version(n) for n in('zarr','numpy','xarray','safetensors')}))";
   const { status, stdout } = spawnSync(program, ["-c", code], { encoding: "utf8" });
   return status === 0 ? JSON.parse(stdout) : undefined;
 }

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { realData } from "../../test/support/real-data.ts";
 import { readRouteLlm, STRONG_MODEL, WEAK_MODEL } from "./routellm.ts";
 
 function folderWith(files: Record<string, string>): string {
@@ -31,12 +30,4 @@ test("questions come with their subject, and the contaminated ones are left out 
 test("an answer that is neither True nor False stops with file and line", async () => {
   const folder = folderWith({ "mmlu_logic.csv": `${header}three,maybe,True\n` });
   await expect(readRouteLlm(folder)).rejects.toThrow("mmlu_logic.csv:2");
-});
-
-const gsm8k = realData("routellm/gsm8k");
-test.skipIf(gsm8k === undefined)("GSM8K has 1 307 questions after 12 contaminated ones", async () => {
-  const { questions, contaminated } = await readRouteLlm(gsm8k!);
-  expect([questions.length, contaminated]).toEqual([1307, 12]);
-  const share = (which: "weak" | "strong") => questions.filter((one) => one[which]).length / questions.length;
-  expect([share("weak").toFixed(4), share("strong").toFixed(4)]).toEqual(["0.6373", "0.8577"]);
 });

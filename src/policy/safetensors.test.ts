@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { python } from "../../scripts/python.mjs";
+import * as pythonZarr from "../../scripts/setup/python-zarr.mjs";
+import { describeNeeding } from "../../test/support/needs.ts";
 import { decodeSafetensors, encodeSafetensors } from "./safetensors.ts";
 
 /** Written by hand from the format's description: length, header, data. */
@@ -71,8 +74,11 @@ describe("a safetensors file", () => {
   });
 });
 
-const python = spawnSync("python3", ["-c", "import safetensors, numpy"]).status === 0;
-test.skipIf(!python)("reads the same in Python's safetensors (skipped where that is not installed)", () => {
+await describeNeeding(pythonZarr, "Python's safetensors", () => {
+  test("reads the same tensors and metadata", readInPython);
+});
+
+function readInPython(): void {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-safetensors-"));
   const path = join(folder, "x.safetensors");
   writeFileSync(
@@ -87,7 +93,7 @@ test.skipIf(!python)("reads the same in Python's safetensors (skipped where that
   );
   const program =
     "import sys,json;from safetensors import safe_open\nwith safe_open(sys.argv[1],'numpy') as f: print(json.dumps([f.metadata(),f.get_tensor('w').tolist(),f.get_tensor('n').tolist()]))";
-  const { stdout } = spawnSync("python3", ["-c", program, path], { encoding: "utf8" });
+  const { stdout } = spawnSync(python, ["-c", program, path], { encoding: "utf8" });
   rmSync(folder, { recursive: true });
   expect(JSON.parse(stdout)).toEqual([
     { k: "v" },
@@ -97,4 +103,4 @@ test.skipIf(!python)("reads the same in Python's safetensors (skipped where that
     ],
     [7, 8, 9],
   ]);
-});
+}

@@ -124,6 +124,17 @@ class FsBook implements Book {
 
   async get(digest: Digest): Promise<Blob | undefined> {
     this.#refuseIfClosed();
+    try {
+      return await this.#getOne(digest);
+    } catch (error) {
+      if (!isRollbookError(error)) throw error;
+      const copy = await this.#readCopy(digest);
+      if (copy === undefined) throw error;
+      return copy;
+    }
+  }
+
+  async #getOne(digest: Digest): Promise<Blob | undefined> {
     const own = this.#session?.placed.get(digest);
     if (own !== undefined) {
       this.#session!.drain();
@@ -136,6 +147,28 @@ class FsBook implements Book {
     this.#refresh();
     const found = this.#index.get(digest);
     return found === undefined ? undefined : this.#readIndexed(found, digest);
+  }
+
+  /** After damage: another copy that is whole, of those that stand in packs. Walks all headers; damage is rare. */
+  async #readCopy(digest: Digest): Promise<Blob | undefined> {
+    this.#refresh();
+    for (const pack of this.#packs) {
+      const places: Place[] = [];
+      this.#files.walk(pack.id, 0, ({ digest: found, offset, bytes }) => {
+        if (found === digest) places.push({ file: pack.number, offset, bytes, large: false });
+      });
+      for (const place of places) {
+        try {
+          const blob = await this.#readIndexed(place, digest);
+          if (blob === undefined) continue;
+          this.#index.set(digest, place);
+          return blob;
+        } catch (error) {
+          if (!isRollbookError(error)) throw error; // this copy is damaged too
+        }
+      }
+    }
+    return undefined;
   }
 
   async has(digest: Digest): Promise<boolean> {
