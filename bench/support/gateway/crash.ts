@@ -91,11 +91,13 @@ async function killOne(
         run.delivered.set(word, name ?? "");
     }
   });
+  // A client may fail at any moment from now on: that is what the kill does to it.
+  const ended = Promise.allSettled(work);
   await sleep(20 + run.rng.below(180));
   gateway.child.kill("SIGKILL");
   stopped = true;
   await once(gateway.child, "close");
-  await Promise.allSettled(work);
+  await ended;
   return undefined;
 }
 
