@@ -13,8 +13,8 @@ const positive = z.number().int().min(1);
 const amount = z.number().min(0);
 
 const upstream = z.strictObject({
-  /** `http://host:8000/v1`; without a path, `/v1` is implied. */
-  baseUrl: z.url({ protocol: /^https?$/ }),
+  /** `http://host:8000/v1`; without a path, `/v1` is implied. `local:<name>`: a function of the program that opens the gateway. */
+  baseUrl: z.url({ protocol: /^(https?|local)$/ }),
   /** The environment variable that holds the key. Without one, none is sent. */
   keyEnv: z.optional(variable),
   /** How the key travels. */

@@ -16,6 +16,7 @@ import { textAt } from "./dialects/json.ts";
 import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
 import { recoverRollouts } from "./journal.ts";
+import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
 import { passThrough } from "./pass-through.ts";
@@ -40,6 +41,8 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
+  /** Upstreams of this process, for base URLs of the form `local:<name>`. */
+  readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
   /** Sees every message, tool list and parameter object before it is recorded. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
@@ -124,7 +127,7 @@ class GatewayServer {
         ),
       }),
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
-      upstreams: openUpstreams(config, { keys: secrets.keys, clock, rng, metrics }),
+      upstreams: openUpstreams(options, secrets.keys, metrics),
       log: options.log ?? (() => {}),
     };
     this.#server = createServer(
@@ -307,12 +310,14 @@ class GatewayServer {
 }
 
 function openUpstreams(
-  config: GatewayConfig,
-  { keys, clock, rng, metrics }: { keys: Map<string, string>; clock: Clock; rng: Rng; metrics: Metrics },
+  { config, clock, rng, local }: GatewayOptions,
+  keys: ReadonlyMap<string, string>,
+  metrics: Metrics,
 ): Map<string, Upstream> {
   const make = ([name, each]: [string, GatewayConfig["upstreams"][string]]): [string, Upstream] => {
     const onRetry = () => metrics.count("rollbook_gateway_retries_total", { upstream: name });
-    return [name, new Upstream(name, each, { key: keys.get(name), clock, rng: rng.split(name), onRetry })];
+    const options = { key: keys.get(name), clock, rng: rng.split(name), onRetry, local };
+    return [name, new Upstream(name, each, options)];
   };
   return new Map(Object.entries(config.upstreams).map(make));
 }

@@ -7,6 +7,7 @@ import { RollbookError, reasonOf } from "../../base/errors.ts";
 import type { Rng } from "../../base/rng.ts";
 import { Breaker } from "./breaker.ts";
 import type { UpstreamConfig } from "./config.ts";
+import { findLocal, LocalDispatcher, type LocalUpstream, localName } from "./local-upstream.ts";
 
 export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -34,6 +35,9 @@ export interface UpstreamRequest {
   readonly body?: Buffer;
 }
 
+/** What an upstream needs of a pool: undici's, or the one that calls a function in this process. */
+type Connections = Pick<Pool, "dispatch"> & { destroy(): Promise<void> };
+
 const RETRIED: ReadonlySet<number> = new Set([408, 409, 429, 500, 502, 503, 504, 529]);
 
 export class Upstream {
@@ -41,7 +45,7 @@ export class Upstream {
   readonly breaker: Breaker;
   readonly #config: UpstreamConfig;
   readonly #prefix: string;
-  readonly #pool: Pool;
+  readonly #pool: Connections;
   readonly #fixed: readonly string[];
   readonly #rng: Rng;
   readonly #onRetry: () => void;
@@ -49,16 +53,28 @@ export class Upstream {
   constructor(
     name: string,
     config: UpstreamConfig,
-    options: { key: string | undefined; clock: Clock; rng: Rng; onRetry?: () => void },
+    options: {
+      key: string | undefined;
+      clock: Clock;
+      rng: Rng;
+      onRetry?: () => void;
+      local?: Readonly<Record<string, LocalUpstream>> | undefined;
+    },
   ) {
     this.name = name;
     this.#config = config;
     this.#rng = options.rng;
     this.#onRetry = options.onRetry ?? (() => {});
     this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
+    this.#fixed = fixedHeaders(config, options.key);
+    const local = localName(config.baseUrl);
+    if (local !== undefined) {
+      this.#prefix = "/v1";
+      this.#pool = new LocalDispatcher(findLocal(name, local, options.local), config);
+      return;
+    }
     const url = new URL(config.baseUrl);
     this.#prefix = url.pathname === "/" ? "/v1" : url.pathname.replace(/\/+$/, "");
-    this.#fixed = fixedHeaders(config, options.key);
     this.#pool = new Pool(url.origin, {
       connections: config.connections,
       pipelining: 1,
@@ -111,7 +127,7 @@ interface AttemptOptions {
 
 /** Drives one request through its attempts; is itself the handler of each. */
 class Attempt implements Exchange, Dispatcher.DispatchHandler {
-  readonly #pool: Pool;
+  readonly #pool: Connections;
   readonly #receiver: Receiver;
   readonly #with: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
@@ -120,7 +136,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   #passing = false;
   #aborted = false;
 
-  constructor(pool: Pool, receiver: Receiver, options: AttemptOptions) {
+  constructor(pool: Connections, receiver: Receiver, options: AttemptOptions) {
     this.#pool = pool;
     this.#receiver = receiver;
     this.#with = options;
