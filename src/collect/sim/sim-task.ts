@@ -1,5 +1,6 @@
 /** One generated task, in three parts that never mix: what an agent is shown, what only the reward sees, and what only
  *  the generator and the simulated models hold. Plain data: a seed gives the same bytes. Runs nothing. */
+import type { Json } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import type { Program } from "../sandbox/sandbox.ts";
 
@@ -31,11 +32,32 @@ export interface Oracle {
   readonly family: string;
   /** From 1, the easiest. */
   readonly difficulty: number;
-  /** Laid over the agent's files, so that no edit can replace them. */
-  readonly files: SourceFiles;
-  /** Prints one line of JSON last, `{"passed": n, "total": m}`, with the nonce of its environment variable
-   *  ORACLE_NONCE in it, so that a handed-in file cannot print the verdict itself. */
-  readonly program: Program;
+  readonly grading: Grading;
+}
+
+/** How what was handed in becomes answers, and what is right. What is right never enters a sandbox: handed-in code is
+ *  given inputs and its answers are data, compared outside. So nothing it prints, exits with, replaces or reads there
+ *  can earn more than answering does. grade.ts is the one implementation. */
+export type Grading =
+  /** `files` (the runner and the hidden inputs) are laid over everything else. The program answers case by case, in any
+   *  order, with lines `@<case> <JSON>` on its standard output; all other output is ignored. */
+  | {
+      readonly kind: "program";
+      readonly files: SourceFiles;
+      readonly program: Program;
+      readonly expected: readonly Json[];
+    }
+  /** A handed-in file is a JSON array of answers. Nothing is run. */
+  | { readonly kind: "answers"; readonly path: string; readonly expected: readonly Json[] }
+  /** A handed-in file is a plan of moves, walked through the world. Nothing is run. */
+  | { readonly kind: "plan"; readonly path: string; readonly world: GridWorld };
+
+/** `#` wall, `.` free, `S` start, `G` goal, `1` … `9` waypoints to be visited in this order, `~` mud (costs more). */
+export interface GridWorld {
+  readonly rows: readonly string[];
+  /** What a step onto mud costs; onto anything else it costs 1. */
+  readonly mudCost: number;
+  readonly budget: number;
 }
 
 export interface Solutions {
