@@ -44,6 +44,12 @@ export function wholeNumber(text: string): number {
   return value;
 }
 
+export function positiveWhole(text: string): number {
+  const value = wholeNumber(text);
+  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return value;
+}
+
 function seedNumber(text: string): bigint {
   if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 1n << 64n)
     throw new InvalidArgumentError("It must be a whole number below 2^64.");

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
 import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
+import { makeDirectory } from "../store/make-directory.ts";
 import type { Io } from "./io.ts";
-import { makeDirectory } from "./make-directory.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;

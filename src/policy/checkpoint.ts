@@ -11,6 +11,7 @@ import { parseJson } from "../base/parse-json.ts";
 import { PolicyRevision } from "../contract/policy-revision.ts";
 import { openRecord, type Sealed, seal } from "../contract/record.ts";
 import { syncDirectory, writeAtomically } from "../store/files.ts";
+import { makeDirectory } from "../store/make-directory.ts";
 import { digestFeatureSpec, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
 
@@ -106,7 +107,7 @@ export function writeCheckpoint(folder: string, { bytes, revision }: Checkpoint)
   if (existsSync(folder))
     throw new RollbookError("exists", { folder }, `${folder} is there already. Name another folder.`);
   const temp = `${folder}.tmp-${process.pid}`;
-  mkdirSync(dirname(folder), { recursive: true });
+  makeDirectory(dirname(folder));
   rmSync(temp, { recursive: true, force: true });
   mkdirSync(temp);
   try {

@@ -1,7 +1,7 @@
 /** The book: a directory that keeps blobs in append-only packs (docs/store.md describes every byte).
  *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at once; each
  *  writer fills packs of its own. Does not know what the blobs mean. */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
 import { BlobIndex, type Place } from "./blob-index.ts";
 import {
@@ -15,6 +15,7 @@ import {
 import { isMissing, writeAtomically } from "./files.ts";
 import { largePath, readLarge } from "./large-files.ts";
 import { withLock } from "./locks.ts";
+import { makeDirectory } from "./make-directory.ts";
 import { PackFiles } from "./pack-files.ts";
 import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import type { HeaderVisit } from "./pack-headers.ts";
@@ -54,8 +55,7 @@ export async function openBook(root: string, options: BookOptions): Promise<Book
 }
 
 async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
-  for (const directory of [paths.packs, paths.large, paths.tmp, paths.locks])
-    mkdirSync(directory, { recursive: true });
+  for (const directory of [paths.packs, paths.large, paths.tmp, paths.locks]) makeDirectory(directory);
   if (existsSync(paths.bookJson)) return;
   await withLock(paths.bookLock, () => {
     if (existsSync(paths.bookJson)) return;

@@ -1,21 +1,13 @@
 /** Brings the packs of dead writers to rest: keeps what is whole, sets the torn end aside, seals.
  *  In: a pack `<id>.open` whose session lock the caller holds. Out: `<id>.pack` and a report. A torn end goes to
  *  `torn/`, never away. Damage with whole entries behind it is no torn end: the pack is left as it is. */
-import {
-  closeSync,
-  fsyncSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-} from "node:fs";
+import { closeSync, fsyncSync, ftruncateSync, openSync, readdirSync, readSync, renameSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Finding } from "./blob-store.ts";
 import { syncDirectory, unlinkIfThere, writeAtomically, writeFully } from "./files.ts";
 import { largeFault } from "./large-files.ts";
 import { type Lock, tryLock, withLock } from "./locks.ts";
+import { makeDirectory } from "./make-directory.ts";
 import { encodeEntry, PACK_FOOTER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, largeFile, parseLargeName, parseLockName, parsePackName } from "./pack-names.ts";
 import { PackReader } from "./pack-reader.ts";
@@ -189,7 +181,7 @@ function setAside(
 ): void {
   const tail = Buffer.allocUnsafeSlow(bytes);
   for (let read = 0; read < bytes; ) read += readSync(fd, tail, read, bytes - read, from + read);
-  mkdirSync(paths.torn, { recursive: true });
+  makeDirectory(paths.torn);
   writeAtomically(join(paths.root, tornFile), tail, join(paths.tmp, `torn.${basename(tornFile)}`));
 }
 

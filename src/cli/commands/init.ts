@@ -1,10 +1,10 @@
 /** `rollbook init`: creates a book. */
 import type { Command } from "commander";
 import { openBook } from "../../store/index.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
-import { makeDirectory } from "../make-directory.ts";
 import { type BookFlags, bookRoot, isBook, requireWritable } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
 

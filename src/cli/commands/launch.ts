@@ -15,11 +15,11 @@ import {
 } from "../../collect/rollout/index.ts";
 import type { RowForm } from "../../collect/rollout/rows.ts";
 import { openBook } from "../../store/index.ts";
-import { addCommand, seedOption, wholeNumber } from "../command.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
+import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import { splitLines } from "../import/lines.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
-import { makeDirectory } from "../make-directory.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { renderProgress, renderSummary } from "../views/launch-view.ts";
@@ -59,7 +59,7 @@ is the agent's payload, or any other object, which is the payload itself.`,
     ],
   })
     .requiredOption("--tasks <file>", "the tasks, one JSON object a line; - reads stdin")
-    .option("--samples <n>", "rollouts per task", positive, 1)
+    .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "the experiment: another name, other rollouts", "default")
     .option("--model <id>", "rollout_config.model_id")
     .option("--base-url <url>", "rollout_config.base_url, where there is no gateway")
@@ -72,7 +72,7 @@ is the agent's payload, or any other object, which is the payload itself.`,
     )
     .addOption(seedOption("fixes the seeds of all rollouts", 0n))
     .option("--time-limit <s>", "seconds for one rollout, then it is truncated", seconds)
-    .option("--max-turns <n>", "turns of one rollout, then it is truncated", positive)
+    .option("--max-turns <n>", "turns of one rollout, then it is truncated", positiveWhole)
     .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
     .option("--deadline <s>", "seconds for everything, then what is left stays for the next time", seconds);
   addRunOptions(command, { queueDefault: "queue.db in the book" }).action((flags: LaunchFlags) =>
@@ -189,12 +189,6 @@ function jsonObject(text: string): Record<string, Json> {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new InvalidArgumentError("It must be a JSON object.");
   return value as Record<string, Json>;
-}
-
-function positive(text: string): number {
-  const value = wholeNumber(text);
-  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
-  return value;
 }
 
 function seconds(text: string): number {

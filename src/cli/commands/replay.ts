@@ -14,7 +14,8 @@ import {
   type WriteResult,
   writeReplay,
 } from "../../keep/replay/index.ts";
-import { addCommand, addGroup, wholeNumber } from "../command.ts";
+import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
+import { gitCommitOf } from "../git-commit.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
@@ -100,8 +101,8 @@ function layoutOptions(command: Command): Command {
         .choices(["none", "zstd", "gzip"])
         .default("none"),
     )
-    .option("--chunk-bytes <n>", "bytes of a chunk before compression (default: about 1 MB)", wholeNumber)
-    .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", wholeNumber);
+    .option("--chunk-bytes <n>", "bytes of a chunk before compression (default: about 1 MB)", positiveWhole)
+    .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", positiveWhole);
 }
 
 interface WriteTask {
@@ -207,11 +208,11 @@ function layoutOf({ codec, chunkBytes, shardChunks }: LayoutFlags): Layout {
   };
 }
 
-/** Who writes, for the manifest: the command line as typed, the versions, and the commit where a CI names it. */
+/** Who writes, for the manifest: the command line as typed, the versions, and the commit of the work tree. */
 function writerOf(io: Io, self: Command): Partial<ReplayWriter> {
   let program = self;
   while (program.parent !== null) program = program.parent;
-  const gitCommit = io.env.ROLLBOOK_GIT_COMMIT ?? io.env.GITHUB_SHA;
+  const gitCommit = gitCommitOf(io);
   return {
     versions: { rollbook: program.version() ?? "unknown", node: process.versions.node },
     invocation: ["rollbook", ...(program as Command & { rawArgs: string[] }).rawArgs],

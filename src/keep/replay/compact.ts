@@ -1,12 +1,13 @@
 /** Makes one plain Zarr tree of a store: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
  *  In: a store. Out: a new store in a new directory, which appears whole or not at all. The old one stays as it is.
  *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { ReplayManifest, ReplayWriter } from "../../contract/replay-manifest.ts";
 import { syncDirectory } from "../../store/files.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
 import { commitManifest, MANIFEST_FILE, ROOT_FILE, sealReplayManifest } from "./manifest.ts";
 import { ReasonNames } from "./reason-names.ts";
 import { openReplay, type PlacedSegment, type ReplayStore } from "./replay-store.ts";
@@ -35,7 +36,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   const store = await openReplay(options.from, { cacheBytes: WALK_CACHE_BYTES });
   const partial = `${to}.partial`;
   removeLeftover(partial);
-  mkdirSync(partial, { recursive: true });
+  makeDirectory(partial);
   try {
     const manifest = await writePlain(store, partial, options);
     commitManifest(partial, manifest);

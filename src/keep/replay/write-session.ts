@@ -1,6 +1,6 @@
 /** One call of write or append: reads rollouts and fills segments, a new one whenever one is full.
  *  In: digests of sealed rollouts. Out: segments on disk that no manifest lists yet. Does not commit. */
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { type Digest, digestToBytes } from "../../base/digest.ts";
@@ -9,6 +9,7 @@ import type { RolloutContent } from "../../contract/rollout.ts";
 import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
 import { Task } from "../../contract/task.ts";
 import { syncDirectory } from "../../store/files.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
 import { contentReader, readRecord } from "../batch/sources.ts";
 import { addChain } from "./chain-rows.ts";
 import { KeyMap, pairKey } from "./key-map.ts";
@@ -124,7 +125,7 @@ export class WriteSession {
     const { root, clock, layout = {}, writer, durable = true } = this.#options;
     const path = `${SEGMENTS}/${nextSegment(root)}`;
     const directory = join(root, path);
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     this.#directories.push(directory);
     this.#current = new SegmentWriter({
       directory,

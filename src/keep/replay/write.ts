@@ -2,12 +2,13 @@
  *  In: digests of sealed rollouts and a way to read blobs. Out: segments on disk, then the manifest that makes them
  *  part of the store. A reader sees the store before or after, never between; a writer that dies leaves orphans that
  *  readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the store. */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { RollbookError } from "../../base/errors.ts";
 import type { ReplayManifest } from "../../contract/replay-manifest.ts";
 import { syncDirectory } from "../../store/files.ts";
 import { withLock } from "../../store/locks.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
 import {
   commitManifest,
   commitRoot,
@@ -107,7 +108,7 @@ async function extend(options: AppendOptions, manifest: ReplayManifest): Promise
 
 function makeRoot(root: string): void {
   if (existsSync(root)) return;
-  mkdirSync(root, { recursive: true });
+  makeDirectory(root);
   syncDirectory(dirname(root));
 }
 

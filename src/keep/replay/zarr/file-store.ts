@@ -6,6 +6,7 @@ import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { makeDirectory } from "../../../store/make-directory.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
 
 export interface FileStoreOptions {
@@ -174,7 +175,7 @@ export class FileStore implements Store {
 
   #makeDirectory(directory: string): void {
     if (this.#directories.has(directory)) return;
-    const first = fs.mkdirSync(directory, { recursive: true });
+    const first = makeDirectory(directory);
     this.#directories.add(directory);
     if (first === undefined) return;
     // New names stand in every directory from the one above the first new one down.

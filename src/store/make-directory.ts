@@ -4,7 +4,8 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RollbookError, reasonOf } from "../base/errors.ts";
 
-export function makeDirectory(path: string, options: { mode?: number } = {}): void {
+/** The topmost directory that was missing, as `mkdir` answers; undefined where none was. */
+export function makeDirectory(path: string, options: { mode?: number } = {}): string | undefined {
   const missing: string[] = [];
   for (let at = resolve(path); !isThere(at, path); at = dirname(at)) missing.push(at);
   for (const directory of missing.reverse()) {
@@ -16,6 +17,7 @@ export function makeDirectory(path: string, options: { mode?: number } = {}): vo
         throw cannotCreate(path, reasonOf(cause), cause);
     }
   }
+  return missing[0];
 }
 
 /** True for a directory, false if there is nothing; anything else is in the way. */

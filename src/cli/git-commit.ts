@@ -1,0 +1,51 @@
+/** The commit a command runs at, for manifests: named by the environment, or read from the work tree around it.
+ *  Reads .git itself, so that git need not be installed. Does not say whether the tree has changes. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Io } from "./io.ts";
+
+const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
+
+export function gitCommitOf({ env }: Pick<Io, "env">, from = process.cwd()): string | undefined {
+  return env.ROLLBOOK_GIT_COMMIT ?? env.GITHUB_SHA ?? commitOfWorkTree(from);
+}
+
+function commitOfWorkTree(from: string): string | undefined {
+  const folder = gitFolder(from);
+  if (folder === undefined) return undefined;
+  const head = read(join(folder, "HEAD"));
+  const ref = head?.match(/^ref: (.+)$/)?.[1];
+  if (ref === undefined) return commit(head);
+  // A linked work tree has its own HEAD; branches stand in the folder that all of them share.
+  const shared = resolve(folder, read(join(folder, "commondir")) ?? ".");
+  return commit(read(join(shared, ref))) ?? packedRef(shared, ref);
+}
+
+/** `.git` is a folder, or in a linked work tree a file that names one. */
+function gitFolder(from: string): string | undefined {
+  for (let at = resolve(from); ; at = dirname(at)) {
+    const place = join(at, ".git");
+    if (existsSync(join(place, "HEAD"))) return place;
+    const linked = read(place)?.match(/^gitdir: (.+)$/)?.[1];
+    if (linked !== undefined) return resolve(at, linked);
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+function packedRef(folder: string, ref: string): string | undefined {
+  const line = read(join(folder, "packed-refs"))
+    ?.split("\n")
+    .find((each) => each.endsWith(` ${ref}`));
+  return commit(line?.split(" ")[0]);
+}
+
+const commit = (text: string | undefined) => (text !== undefined && COMMIT.test(text) ? text : undefined);
+
+/** Undefined where there is nothing to read: a manifest without a commit is honest, an error here would help nobody. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
