@@ -7,10 +7,11 @@ import { type JudgePart, type JudgeRow, row } from "./judge/part.ts";
 import { routellm } from "./judge/routellm.ts";
 import { seed42 } from "./judge/seed-42.ts";
 import { uciCoverage } from "./judge/uci-coverage.ts";
+import { vowpalWabbit } from "./judge/vowpal-wabbit.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
-const PARTS: readonly JudgePart[] = [openBandit, seed42, uciCoverage, routellm];
+const PARTS: readonly JudgePart[] = [openBandit, seed42, vowpalWabbit, uciCoverage, routellm];
 
 const ABSENT = "not measured";
 

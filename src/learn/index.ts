@@ -1,9 +1,18 @@
 export { calibrationError, fitTemperature, logLoss, type ScoredRows } from "./calibrate.ts";
 export { armsOf, type DecisionData, type DecisionRow, labelledRows } from "./decision-row.ts";
+export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
+export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
 export { type BcOptions, type BcReport, type Cloned, trainBc } from "./train/bc.ts";
 export { type LinearBanditOptions, trainLinUcb } from "./train/linucb.ts";
 export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./train/logistic.ts";
+export {
+  type LoggedChoice,
+  makeOnlineBandit,
+  type OnlineBandit,
+  type OnlineBanditOptions,
+  type ProgressiveTerms,
+} from "./train/online-bandit.ts";
 export { predictRow, type Ridge, type RidgeData, type RidgeOptions, trainRidge } from "./train/ridge.ts";
 export { type ThompsonOptions, trainThompsonBeta, trainThompsonLinear } from "./train/thompson.ts";
 export { trainUcb1, type UcbOptions } from "./train/ucb1.ts";

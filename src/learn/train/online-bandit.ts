@@ -1,0 +1,90 @@
+/** A policy learned online from another policy's log, judged as it learns (progressive validation): each decision is first
+ *  predicted, then scored, then learned from, in one pass.
+ *  In: decisions with propensities, in order. Out: for each, the policy's choice and what IPS, DM and DR say it earned.
+ *  The policy predicts the reward of every action and takes the best; `kind` says what it regresses on: r/p of the logged
+ *  action and 0 elsewhere ("ips"), the reward model itself ("dm"), or q̂ + 1[a](r − q̂)/p ("dr").
+ *  The mean of the DR terms is what Vowpal Wabbit's `--cb K --cb_type dr` prints, with costs for rewards; for its `ips` and
+ *  `dm` it prints the mean of the IPS terms. Every term uses models that have not seen its decision, so the means are
+ *  unbiased for the reward of the sequence of policies, not of the last one. */
+import { RollbookError } from "../../base/errors.ts";
+import type { SparseVector } from "../../policy/features.ts";
+import { OnlineRegressor } from "../online-regressor.ts";
+
+export interface OnlineBanditOptions {
+  readonly actions: number;
+  readonly kind: "ips" | "dm" | "dr";
+  readonly rate: number;
+  /** Length of a full vector. */
+  readonly size: number;
+  /** Where rewards lie, known beforehand: predictions of the reward are cut to it. */
+  readonly rewards: { readonly low: number; readonly high: number };
+}
+
+export interface LoggedChoice {
+  readonly action: number;
+  readonly reward: number;
+  readonly propensity: number;
+}
+
+export interface ProgressiveTerms {
+  readonly choice: number;
+  readonly ips: number;
+  readonly dm: number;
+  readonly dr: number;
+}
+
+export interface OnlineBandit {
+  choose(context: SparseVector): number;
+  /** Scores the decision as if it were the policy's, then learns from it. */
+  visit(context: SparseVector, logged: LoggedChoice): ProgressiveTerms;
+}
+
+export function makeOnlineBandit(options: OnlineBanditOptions): OnlineBandit {
+  const { actions, kind, rate, size, rewards } = options;
+  const make = (range?: { low: number; high: number }) =>
+    Array.from({ length: actions }, () => new OnlineRegressor({ size, rate, ...(range ? { range } : {}) }));
+  const models = make(rewards);
+  // Importance-weighted targets leave the range of rewards, so the policy's own regression is not cut.
+  const scorers = kind === "dm" ? models : make();
+  const choose = (context: SparseVector) => bestOf(scorers.map((each) => each.predict(context)));
+  return {
+    choose,
+    visit(context, logged) {
+      checkLogged(logged, actions);
+      const { action, reward, propensity } = logged;
+      const choice = choose(context);
+      const predicted = models.map((each) => each.predict(context));
+      const weighted = (value: number, at: number) => (at === action ? value / propensity : 0);
+      const doubly = (at: number) => predicted[at]! + weighted(reward - predicted[at]!, at);
+      models[action]!.learn(context, reward);
+      if (kind !== "dm")
+        for (const [at, scorer] of scorers.entries())
+          scorer.learn(context, kind === "ips" ? weighted(reward, at) : doubly(at));
+      return { choice, ips: weighted(reward, choice), dm: predicted[choice]!, dr: doubly(choice) };
+    },
+  };
+}
+
+/** Ties go to the first, as in a list of preferences. */
+function bestOf(scores: readonly number[]): number {
+  let best = 0;
+  for (let at = 1; at < scores.length; at++) if (scores[at]! > scores[best]!) best = at;
+  return best;
+}
+
+function checkLogged({ action, reward, propensity }: LoggedChoice, actions: number): void {
+  const fault =
+    !Number.isInteger(action) || action < 0 || action >= actions
+      ? `action ${action} is not in 0 … ${actions - 1}`
+      : !Number.isFinite(reward)
+        ? `reward ${reward} is not finite`
+        : !(propensity > 0 && propensity <= 1)
+          ? `propensity ${propensity} is not in (0, 1]`
+          : undefined;
+  if (fault === undefined) return;
+  throw new RollbookError(
+    "bad-training-data",
+    { action, reward: String(reward), propensity: String(propensity) },
+    `${fault}. Repair the decision or leave it out.`,
+  );
+}
