@@ -102,11 +102,32 @@ describe("step streams", () => {
       { candidates: [{ ...huge, probability: 0.1 }, small, large] },
     ],
     ["a parent that does not come before", { parent: 0 }],
+    [
+      "a probability below the floor that the step states",
+      { candidates: [small, large], monteCarlo: { draws: 256, floor: 0.45 } },
+    ],
+    [
+      "draws behind probabilities that are not logged",
+      {
+        candidates: [small, large].map((each) => ({ ...each, probability: null })),
+        monteCarlo: { draws: 256, floor: 0.01 },
+      },
+    ],
   ])("%s is refused", (_, over) => {
     expect(refusalOf(() => step(over))).toMatchObject({
       code: "bad-choice",
       fields: { field: "streams[0].steps[0]" },
     });
+  });
+
+  test("how the probabilities were drawn is sealed, and a step without it has the bytes it had before", () => {
+    const monteCarlo = { draws: 256, floor: 0.01 };
+    const sealed = step({ candidates: [small, large], monteCarlo }).content;
+    expect(sealed.record.streams[0]).toMatchObject({ steps: [{ monteCarlo }] });
+    expect(Buffer.from(step({ candidates: [small, large] }).content.bytes).toString()).not.toContain(
+      "monteCarlo",
+    );
+    expect(refusalOf(() => step({ monteCarlo: { draws: 0, floor: 0 } })).code).toBe("bad-record");
   });
 
   test("a distribution that was not logged is null throughout, and accepted", () => {

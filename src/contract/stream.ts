@@ -77,6 +77,9 @@ export const step = z.strictObject({
   reward: z.nullable(finite),
   advantage: z.optional(finite),
   reason: z.optional(text(512)),
+  /** How the policy's probabilities were made, where they are shares of draws: how many, and the least any selectable
+   *  candidate got. The choice was drawn from the logged distribution, so its probability is exact all the same. */
+  monteCarlo: z.optional(z.strictObject({ draws: z.number().int().min(1), floor: probability })),
 });
 export type Step = z.output<typeof step>;
 
@@ -184,7 +187,11 @@ function checkStep(each: Step, field: string, index: number): void {
 
 function checkDistribution(each: Step, chosen: Candidate, bad: (message: string) => Error): void {
   const logged = each.candidates.filter((one) => one.probability !== null);
-  if (logged.length === 0) return;
+  const { monteCarlo } = each;
+  if (logged.length === 0) {
+    if (monteCarlo === undefined) return;
+    throw bad("tells how its probabilities were drawn, and logs none.");
+  }
   if (logged.length < each.candidates.length)
     throw bad(
       "some candidates have a probability and some have none. Log the whole distribution or null throughout.",
@@ -192,6 +199,13 @@ function checkDistribution(each: Step, chosen: Candidate, bad: (message: string)
   const sum = each.candidates.reduce((total, one) => total + one.probability!, 0);
   if (Math.abs(sum - 1) > SUM_TOLERANCE) throw bad(`the probabilities sum to ${sum}, not 1.`);
   if (chosen.probability === 0) throw bad(`chose ${chosen.id} with probability 0.`);
+  const low = each.candidates.find(
+    (one) => one.selectable && one.probability! < (monteCarlo?.floor ?? 0) - SUM_TOLERANCE,
+  );
+  if (low !== undefined)
+    throw bad(
+      `${low.id} has probability ${low.probability}, below the floor ${monteCarlo!.floor} that it states.`,
+    );
 }
 
 /** A state has one error: what a step leaves is what its continuation finds. */

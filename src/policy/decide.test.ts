@@ -137,6 +137,35 @@ describe("a draw", () => {
   });
 });
 
+describe("probabilities that were drawn", () => {
+  const drawn: DecisionPolicy = {
+    ...policyOf([0.2, 0.8, 0]),
+    answer: () => ({
+      probabilities: [0.2, 0.8, 0],
+      confidence: 0.8,
+      monteCarlo: { draws: 256, floor: 0.01 },
+    }),
+  };
+  const logged = (over: Partial<Router>, candidates = three) =>
+    stepOf({
+      decision: decide(context, candidates, router({ policy: drawn, ...over }), rngFrom(1)),
+      candidates,
+      revision: drawn.revision,
+      turn: 0,
+    }).monteCarlo;
+
+  test("are logged with the number of draws and the floor", () => {
+    expect(logged({ exploration: 0.1 })).toEqual({ draws: 256, floor: 0.01 });
+  });
+
+  test("are not claimed where the table decided, or nothing was to be decided", () => {
+    expect(logged({ floor: 0.9 })).toBeUndefined();
+    expect(distribution(context, [candidate("small")], router({ policy: policyOf([1]) }))).not.toHaveProperty(
+      "monteCarlo",
+    );
+  });
+});
+
 test("a router's digest changes with policy, table, floor and exploration", () => {
   const other = parseStaticTable("schema: rollbook.static-table.v1\ndefault: large\n", "table");
   const routers = [

@@ -69,6 +69,7 @@ export function distribution(
     probabilities,
     confidence,
     reason: trusted ? "policy" : answer === undefined ? "no-policy" : "below-floor",
+    ...(trusted && answer.monteCarlo !== undefined ? { monteCarlo: answer.monteCarlo } : {}),
   };
 }
 

@@ -17,13 +17,18 @@ export interface DecisionCandidate {
   features: Readonly<Record<string, number>>;
 }
 
+/** Probabilities that were estimated by drawing: how often, and the least any selectable candidate gets. */
+export interface MonteCarlo {
+  draws: number;
+  floor: number;
+}
+
 export interface PolicyAnswer {
   /** One per candidate, summing to 1, zero where not selectable. */
   probabilities: readonly number[];
   /** How sure the policy is of its best choice, in 0 … 1. Compared with the floor. */
   confidence: number;
-  /** Where the probabilities were estimated by drawing: how often, and the least any selectable candidate gets. */
-  monteCarlo?: { draws: number; floor: number };
+  monteCarlo?: MonteCarlo;
 }
 
 /** A trained policy: features in, distribution out. Pure: the same question gets the same answer. */
@@ -43,4 +48,6 @@ export interface Decision {
   reason: DecisionReason;
   /** Of the policy, also where the floor overruled it; null without a policy. */
   confidence: number | null;
+  /** How the policy's part of the distribution was made; absent where the policy did not draw, or was overruled. */
+  monteCarlo?: MonteCarlo;
 }

@@ -20,6 +20,7 @@ export type {
   DecisionContext,
   DecisionPolicy,
   DecisionReason,
+  MonteCarlo,
   PolicyAnswer,
 } from "./decision.ts";
 export {

@@ -26,5 +26,6 @@ export function stepOf(options: {
     chosen: decision.chosen,
     reward,
     reason: decision.reason,
+    ...(decision.monteCarlo === undefined ? {} : { monteCarlo: decision.monteCarlo }),
   };
 }
