@@ -3,6 +3,21 @@ export { armsOf, type DecisionData, type DecisionRow, labelledRows } from "./dec
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
 export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
+export {
+  checkSplit,
+  DEFAULT_SPLIT,
+  hasSeen,
+  partOf,
+  type SeenUnits,
+  SPLIT_PARTS,
+  SPLIT_UNITS,
+  type SplitPart,
+  type SplitRule,
+  type SplitUnit,
+  splitOf,
+  TRAIN_ON_ALL,
+  withSplit,
+} from "./split.ts";
 export { type BcOptions, type BcReport, type Cloned, trainBc } from "./train/bc.ts";
 export { type LinearBanditOptions, trainLinUcb } from "./train/linucb.ts";
 export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./train/logistic.ts";
@@ -14,6 +29,7 @@ export {
   type ProgressiveTerms,
 } from "./train/online-bandit.ts";
 export { predictRow, type Ridge, type RidgeData, type RidgeOptions, trainRidge } from "./train/ridge.ts";
+export { type FittedTable, fitStaticTable, type TableSource } from "./train/table.ts";
 export { type ThompsonOptions, trainThompsonBeta, trainThompsonLinear } from "./train/thompson.ts";
 export { trainUcb1, type UcbOptions } from "./train/ucb1.ts";
 export { rescaleWords, wordScaleOf } from "./word-scale.ts";

@@ -1,0 +1,86 @@
+/** Rows by the part they play: `--split` and `--unit`, shared by `train`, `evaluate` and `gate`. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import type { RoutingRow } from "../../convert/routing-jsonl.ts";
+import {
+  checkSplit,
+  DEFAULT_SPLIT,
+  partOf,
+  SPLIT_PARTS,
+  SPLIT_UNITS,
+  type SplitPart,
+  type SplitRule,
+  type SplitUnit,
+  TRAIN_ON_ALL,
+} from "../../learn/index.ts";
+
+export interface SplitFlags {
+  split: SplitRule["shares"];
+  unit: SplitUnit;
+}
+
+export function addSplitOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--split <shares>", "shares of train/calibration/judge, or all: train on everything")
+        .argParser(toShares)
+        .default(DEFAULT_SPLIT.shares, "60/20/20"),
+    )
+    .addOption(
+      new Option("--unit <unit>", "rows that share one are never parted")
+        .choices(SPLIT_UNITS)
+        .default(DEFAULT_SPLIT.unit),
+    );
+}
+
+export function splitRule({ split, unit }: SplitFlags): SplitRule {
+  return { ...DEFAULT_SPLIT, unit, shares: split };
+}
+
+export function unitOf(row: RoutingRow, unit: SplitUnit): string {
+  switch (unit) {
+    case "task":
+      return row.task_id;
+    case "session":
+      return row.session_id;
+    case "decision":
+      return row.decision_id;
+    default:
+      return unit satisfies never;
+  }
+}
+
+export function splitRows(
+  rows: readonly RoutingRow[],
+  rule: SplitRule,
+): Readonly<Record<SplitPart, RoutingRow[]>> {
+  const parts: Record<SplitPart, RoutingRow[]> = { train: [], calibration: [], judge: [] };
+  for (const row of rows) parts[partOf(unitOf(row, rule.unit), rule)].push(row);
+  return parts;
+}
+
+/** A part that must not be empty. */
+export function requirePart(
+  rows: readonly RoutingRow[],
+  part: SplitPart,
+  rule: SplitRule,
+): readonly RoutingRow[] {
+  const found = splitRows(rows, rule)[part];
+  if (found.length > 0) return found;
+  const units = new Set(rows.map((row) => unitOf(row, rule.unit))).size;
+  throw new RollbookError(
+    "empty-split",
+    { part, rows: rows.length, units, unit: rule.unit },
+    `the ${part} split is empty: ${rows.length} rows of ${units} ${rule.unit}s. Log more, part them by another --unit (${SPLIT_UNITS.join(", ")}), or train with other --split shares.`,
+  );
+}
+
+function toShares(text: string): SplitRule["shares"] {
+  if (text === "all") return TRAIN_ON_ALL;
+  const parts = text.split("/").map((part) => (/^\d+(\.\d+)?$/.test(part) ? Number(part) : Number.NaN));
+  const sum = parts.reduce((total, each) => total + each, 0);
+  const shares = parts.map((each) => each / sum);
+  if (parts.length !== SPLIT_PARTS.length || !(sum > 0))
+    throw new InvalidArgumentError("It must be all, or three shares such as 60/20/20.");
+  return checkSplit({ ...DEFAULT_SPLIT, shares: shares as [number, number, number] }).shares;
+}

@@ -1,0 +1,180 @@
+/** The best static table of a log: what a careful person would write after reading the same rows, so that a learned policy
+ *  is compared with a fitted rival, not with a straw man.
+ *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
+ *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen; a leaf leaves its parent's order
+ *  only where that pays by more than one standard error, so noise alone writes no rule. */
+import { compareUtf8 } from "../../base/ids.ts";
+import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../decision-row.ts";
+
+type Labelled = DecisionRow & { reward: number };
+type Scalar = string | number | boolean;
+interface NumberRange {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** The source of a static table, as `parseStaticTable` reads it from JSON or YAML. */
+export interface TableSource {
+  readonly schema: "rollbook.static-table.v1";
+  readonly rules: readonly { readonly when: TableTriggers; readonly choose: readonly string[] }[];
+  readonly default: readonly string[];
+}
+interface TableTriggers {
+  readonly promptChars?: NumberRange;
+  readonly fields?: Readonly<Record<string, Scalar | NumberRange>>;
+}
+
+export interface FittedTable {
+  readonly source: TableSource;
+  /** "Always this candidate", best first. */
+  readonly singles: readonly { readonly id: string; readonly value: number }[];
+}
+
+const MOST_QUESTIONS = 2;
+/** Of a candidate in a leaf; fewer say nothing. */
+const LEAST_ROWS = 20;
+const MOST_VALUES = 12;
+const THRESHOLDS = 9;
+
+export function fitStaticTable(data: Pick<DecisionData, "rows">): FittedTable {
+  const rows = labelledRows(data.rows);
+  const arms = armsOf(rows);
+  const root = leafOf(rows, arms, undefined);
+  const leaves = grow(root, { rows, arms, when: {}, questions: MOST_QUESTIONS });
+  return {
+    source: {
+      schema: "rollbook.static-table.v1",
+      rules: leaves.flatMap(({ when, leaf }) =>
+        Object.keys(when).length === 0 ? [] : [{ when, choose: leaf.order }],
+      ),
+      default: root.order,
+    },
+    singles: root.order.map((id) => ({ id, value: root.value.get(id)!.mean })),
+  };
+}
+
+interface Worth {
+  readonly count: number;
+  readonly mean: number;
+  readonly error: number;
+}
+interface Leaf {
+  readonly order: readonly string[];
+  readonly value: ReadonlyMap<string, Worth>;
+  /** What following this leaf's choice instead of its parent's brings over all its rows. */
+  readonly gain: number;
+}
+interface Node {
+  readonly rows: readonly Labelled[];
+  readonly arms: readonly string[];
+  readonly when: TableTriggers;
+  readonly questions: number;
+}
+
+function leafOf(rows: readonly Labelled[], arms: readonly string[], parent: Leaf | undefined): Leaf {
+  const value = new Map(
+    arms.map((arm) => {
+      const own = worthOf(rows.filter((row) => row.candidates[row.chosen]!.id === arm));
+      return [arm, own.count >= LEAST_ROWS || parent === undefined ? own : parent.value.get(arm)!];
+    }),
+  );
+  const order = [...arms].sort((a, b) => value.get(b)!.mean - value.get(a)!.mean || compareUtf8(a, b));
+  if (parent === undefined) return { order, value, gain: 0 };
+  const [best, before] = [value.get(order[0]!)!, value.get(parent.order[0]!)!];
+  const gain = best.mean - before.mean;
+  // Not better beyond its error: the parent's order stands.
+  if (!(gain > Math.sqrt(best.error ** 2 + before.error ** 2))) return { ...parent, value, gain: 0 };
+  return { order, value, gain: gain * rows.length };
+}
+
+/** Self-normalised by the logged propensity; where none was logged every row counts the same. */
+function worthOf(rows: readonly Labelled[]): Worth {
+  let [top, bottom] = [0, 0];
+  for (const { reward, propensity } of rows) {
+    top += reward / (propensity ?? 1);
+    bottom += 1 / (propensity ?? 1);
+  }
+  if (rows.length === 0) return { count: 0, mean: Number.NEGATIVE_INFINITY, error: 0 };
+  const mean = top / bottom;
+  let squares = 0;
+  for (const { reward, propensity } of rows) squares += ((reward - mean) / (propensity ?? 1)) ** 2;
+  return { count: rows.length, mean, error: Math.sqrt(squares) / bottom };
+}
+
+/** The leaves below, in the order in which a table asks; the node itself if no question pays. */
+function grow(leaf: Leaf, node: Node): { when: TableTriggers; leaf: Leaf }[] {
+  if (node.questions === 0) return [{ when: node.when, leaf }];
+  let best: { gain: number; parts: readonly Part[] } = { gain: 0, parts: [] };
+  for (const parts of questionsOf(node)) {
+    const gain = parts.reduce((sum, { rows }) => sum + leafOf(rows, node.arms, leaf).gain, 0);
+    if (gain > best.gain) best = { gain, parts };
+  }
+  if (best.parts.length === 0) return [{ when: node.when, leaf }];
+  return best.parts.flatMap(({ rows, when }) => {
+    const child = { ...node, rows, when, questions: node.questions - 1 };
+    return grow(leafOf(rows, node.arms, leaf), child);
+  });
+}
+
+interface Part {
+  readonly rows: readonly Labelled[];
+  readonly when: TableTriggers;
+}
+
+/** Every way to part the rows by one fact: the prompt's length, a number, or each value of a category. */
+function* questionsOf({ rows, when }: Node): Generator<readonly Part[]> {
+  const chars = (row: Labelled) => row.context.prompt.length;
+  for (const at of thresholds(rows.map(chars)))
+    yield halves(rows, { of: chars, at, when: (range) => withChars(when, range) });
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row.context.fields)))].sort(compareUtf8);
+  for (const name of names) {
+    const values = rows.flatMap((row) => row.context.fields[name] ?? []);
+    const distinct = [...new Set(values)];
+    if (values.length < rows.length || distinct.length < 2) continue;
+    const of = (row: Labelled) => row.context.fields[name]!;
+    if (distinct.every((value) => typeof value === "number") && distinct.length > 2) {
+      for (const at of thresholds(values as number[]))
+        yield halves(rows, { of: of as (row: Labelled) => number, at, when: (r) => withField(when, name, r) });
+    } else if (distinct.length <= MOST_VALUES) {
+      yield distinct
+        .sort((a, b) => compareUtf8(String(a), String(b)))
+        .map((value) => ({
+          rows: rows.filter((row) => of(row) === value),
+          when: withField(when, name, value),
+        }));
+    }
+  }
+}
+
+/** The first rule that holds is taken, so the second half may begin where the first one ends. */
+function halves(
+  rows: readonly Labelled[],
+  options: { of: (row: Labelled) => number; at: number; when: (range: NumberRange) => TableTriggers },
+): readonly Part[] {
+  const { of, at, when } = options;
+  return [
+    { rows: rows.filter((row) => of(row) <= at), when: when({ max: at }) },
+    { rows: rows.filter((row) => of(row) > at), when: when({ min: at }) },
+  ];
+}
+
+/** The deciles that leave something on both sides. */
+function thresholds(values: readonly number[]): number[] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const top = sorted.at(-1);
+  const cuts = Array.from(
+    { length: THRESHOLDS },
+    (_, i) => sorted[Math.floor(((i + 1) * sorted.length) / (THRESHOLDS + 1))]!,
+  );
+  return [...new Set(cuts)].filter((cut) => cut !== undefined && cut < top!);
+}
+
+function withChars(when: TableTriggers, range: NumberRange): TableTriggers {
+  return { ...when, promptChars: { ...when.promptChars, ...range } };
+}
+
+function withField(when: TableTriggers, name: string, value: Scalar | NumberRange): TableTriggers {
+  const before = when.fields?.[name];
+  const merged = typeof value === "object" && typeof before === "object" ? { ...before, ...value } : value;
+  return { ...when, fields: { ...when.fields, [name]: merged } };
+}
