@@ -29,7 +29,13 @@ export {
   type ProgressiveTerms,
 } from "./train/online-bandit.ts";
 export { predictRow, type Ridge, type RidgeData, type RidgeOptions, trainRidge } from "./train/ridge.ts";
-export { type FittedTable, fitStaticTable, type TableSource } from "./train/table.ts";
+export {
+  baselineOf,
+  type FittedTable,
+  fitStaticTable,
+  type TableSource,
+  withBaseline,
+} from "./train/table.ts";
 export { type ThompsonOptions, trainThompsonBeta, trainThompsonLinear } from "./train/thompson.ts";
 export { trainUcb1, type UcbOptions } from "./train/ucb1.ts";
 export { rescaleWords, wordScaleOf } from "./word-scale.ts";

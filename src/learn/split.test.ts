@@ -24,7 +24,11 @@ describe("splits", () => {
   });
 
   it("refuse shares that do not sum to 1", () => {
-    for (const shares of [[0.5, 0.2, 0.2], [0, 0.5, 0.5], [1.2, -0.1, -0.1]] as const)
+    for (const shares of [
+      [0.5, 0.2, 0.2],
+      [0, 0.5, 0.5],
+      [1.2, -0.1, -0.1],
+    ] as const)
       expect(() => checkSplit({ ...DEFAULT_SPLIT, shares })).toThrow(/sum to 1/);
   });
 

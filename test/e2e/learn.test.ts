@@ -15,7 +15,7 @@ function writeWorld(cli: Cli, count: number): string {
       schema_version: 1,
       decision_id: row.id,
       session_id: "s",
-      task_id: "t",
+      task_id: `t-${row.id}`,
       agent_role: "router",
       timestamp: "2026-01-01T00:00:00Z",
       ...modelsOf(["large", "small"], row.candidates[row.chosen]!.id),

@@ -4,11 +4,14 @@ import { type Command, InvalidArgumentError } from "commander";
 import { parseJson } from "../../base/index.ts";
 import {
   type DecisionData,
+  fitStaticTable,
   trainBc,
   trainLinUcb,
   trainThompsonBeta,
   trainThompsonLinear,
   trainUcb1,
+  withBaseline,
+  withSplit,
 } from "../../learn/index.ts";
 import {
   CHECKPOINT_KIND,
@@ -23,11 +26,12 @@ import {
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
 import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
+import { addSplitOptions, requirePart, type SplitFlags, splitRule, unitOf } from "../dataset/split-rows.ts";
 import type { Io } from "../io.ts";
 import { bookRoot, isBook, withBook } from "../open-book.ts";
 import { jsonLine, plural, short } from "../output.ts";
 
-interface TrainFlags extends RowFlags {
+interface TrainFlags extends RowFlags, SplitFlags {
   out: string;
   id: string;
   policy: string;
@@ -101,7 +105,8 @@ function addTrainer(
   const { name, summary, learn, example = "" } = trainer;
   const command = addCommand(train, name, {
     summary,
-    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The checkpoint is a function of rows, options and seed. From a dataset it is written to --out; from
+    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The checkpoint is a function of rows, options and seed. It learns from the train split
+and records it, so that evaluate and gate never judge it by rows it knows. From a dataset it is written to --out; from
 the book it is sealed there too.`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
@@ -112,7 +117,9 @@ the book it is sealed there too.`,
     .option("--policy <family>", "the family of the new revision", "router")
     .option("--parent <dir>", "the checkpoint that this one succeeds")
     .addOption(seedOption("fixes splits and draws", 0n));
-  return addRowOptions(command, { data: true }).action((flags: TrainFlags) => runTrain(io, flags, learn));
+  return addRowOptions(addSplitOptions(command), { data: true }).action((flags: TrainFlags) =>
+    runTrain(io, flags, learn),
+  );
 }
 
 async function runTrain(
@@ -120,8 +127,13 @@ async function runTrain(
   flags: TrainFlags,
   learn: (data: DecisionData, flags: TrainFlags) => Trained,
 ): Promise<void> {
-  const data = toTrainingData(await loadRows(io, toDataFlags(flags)));
-  const { model, report } = learn(data, flags);
+  const rows = await loadRows(io, toDataFlags(flags));
+  const rule = splitRule(flags);
+  const train = rows.length === 0 ? rows : requirePart(rows, "train", rule);
+  const data = toTrainingData(train);
+  const { model: learned, report } = learn(data, flags);
+  const units = { train: train.map((row) => unitOf(row, rule.unit)), calibration: [] };
+  const model = withRival(withSplit(learned, { rule, units }), data);
   const parent = flags.parent === undefined ? undefined : readCheckpoint(flags.parent).revision.record;
   const checkpoint = sealCheckpoint(model, {
     family: flags.policy,
@@ -146,6 +158,7 @@ async function runTrain(
     revision: digest,
     weights: record.digest,
     rows: data.rows.length,
+    heldBack: rows.length - data.rows.length,
   };
   io.out(
     flags.json
@@ -156,8 +169,13 @@ async function runTrain(
           sealed,
           ...(report === undefined ? {} : { report }),
         })
-      : `${record.id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(data.rows.length, "row")}, weights ${short(record.digest)}: ${flags.out}\n`,
+      : `${record.id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(data.rows.length, "row")} of ${rows.length}, weights ${short(record.digest)}: ${flags.out}\n`,
   );
+}
+
+/** What a person could have written from the same rows. Without outcomes there is no such table. */
+function withRival(model: PolicyModel, data: DecisionData): PolicyModel {
+  return data.rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable(data)) : model;
 }
 
 function fitUcb(data: DecisionData, { exploration = 1 }: TrainFlags): Trained {

@@ -71,7 +71,7 @@ export function requirePart(
   throw new RollbookError(
     "empty-split",
     { part, rows: rows.length, units, unit: rule.unit },
-    `the ${part} split is empty: ${rows.length} rows of ${units} ${rule.unit}s. Log more, part them by another --unit (${SPLIT_UNITS.join(", ")}), or train with other --split shares.`,
+    `the ${part} split is empty: ${rows.length} rows in ${units} units (by ${rule.unit}). Log more, part them by another --unit (${SPLIT_UNITS.join(", ")}), or train with other --split shares.`,
   );
 }
 

@@ -3,7 +3,9 @@
  *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
  *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen; a leaf leaves its parent's order
  *  only where that pays by more than one standard error, so noise alone writes no rule. */
+import type { Json } from "../../base/canonical-json.ts";
 import { compareUtf8 } from "../../base/ids.ts";
+import type { PolicyModel } from "../../policy/index.ts";
 import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../decision-row.ts";
 
 type Labelled = DecisionRow & { reward: number };
@@ -26,7 +28,7 @@ interface TableTriggers {
 
 export interface FittedTable {
   readonly source: TableSource;
-  /** "Always this candidate", best first. */
+  /** "Always this candidate", best first; what was never chosen has no value. */
   readonly singles: readonly { readonly id: string; readonly value: number }[];
 }
 
@@ -49,8 +51,21 @@ export function fitStaticTable(data: Pick<DecisionData, "rows">): FittedTable {
       ),
       default: root.order,
     },
-    singles: root.order.map((id) => ({ id, value: root.value.get(id)!.mean })),
+    singles: root.order.flatMap((id) => {
+      const { count, mean } = root.value.get(id)!;
+      return count === 0 ? [] : [{ id, value: mean }];
+    }),
   };
+}
+
+/** The model with the table of its training rows, bound by its config: who judges it later has the rival it must beat. */
+export function withBaseline(model: PolicyModel, { source, singles }: FittedTable): PolicyModel {
+  const baseline = { source, singles } as unknown as Json;
+  return { ...model, config: { ...model.config, baseline } };
+}
+
+export function baselineOf({ config }: PolicyModel): FittedTable | undefined {
+  return config.baseline as unknown as FittedTable | undefined;
 }
 
 interface Worth {
@@ -134,7 +149,11 @@ function* questionsOf({ rows, when }: Node): Generator<readonly Part[]> {
     const of = (row: Labelled) => row.context.fields[name]!;
     if (distinct.every((value) => typeof value === "number") && distinct.length > 2) {
       for (const at of thresholds(values as number[]))
-        yield halves(rows, { of: of as (row: Labelled) => number, at, when: (r) => withField(when, name, r) });
+        yield halves(rows, {
+          of: of as (row: Labelled) => number,
+          at,
+          when: (r) => withField(when, name, r),
+        });
     } else if (distinct.length <= MOST_VALUES) {
       yield distinct
         .sort((a, b) => compareUtf8(String(a), String(b)))
