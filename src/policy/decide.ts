@@ -90,7 +90,8 @@ function tableChoice(
   );
 }
 
-function draw(probabilities: readonly number[], rng: Rng): number {
+/** The index that one draw takes; zeros are never taken. */
+export function draw(probabilities: readonly number[], rng: Rng): number {
   const point = rng.float();
   let sum = 0;
   let last = 0;

@@ -39,6 +39,8 @@ export interface RouteQuestion {
   readonly alias: string;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
+  /** The seed the client sent, where it sent one: a router that draws by it is reproducible, whatever comes first. */
+  readonly seed?: number;
 }
 
 /** What a router answers: a decision, and the revision it is logged under. */
@@ -109,7 +111,10 @@ export class Routes {
     const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
     const selectable = new Set(awake.length > 0 ? awake : left);
     const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
-    const { decision, family, revision } = this.#choose({ alias, context: contextOf(request), candidates });
+    const { decision, family, revision } = this.#choose({
+      ...{ alias, context: contextOf(request), candidates },
+      ...seedOf(request),
+    });
     const candidate = names[decision.chosen]!;
     return {
       target: this.#targets.get(candidate)!,
@@ -192,6 +197,10 @@ function contextOf(request: RequestFacts): DecisionContext {
       stream: request.stream,
     },
   };
+}
+
+function seedOf({ parameters }: RequestFacts): { seed?: number } {
+  return typeof parameters.seed === "number" ? { seed: parameters.seed } : {};
 }
 
 function textOf(message: unknown): string {

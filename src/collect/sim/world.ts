@@ -1,0 +1,123 @@
+/** A world whose optimum is known: proved tasks, declared models, a reward. In: those three. Out: the exact expected reward
+ *  of every model on every task, hence of every policy, of the best one, of the best single model, of a coin.
+ *  Tasks are equally likely. A policy sees prompt and request only; tasks with one prompt are one question to it. */
+import { type Digest, digestJson } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
+import { digestModels, type SimModel } from "./models.ts";
+import { type OutcomeModel, outcomesOf, type ProvedTask } from "./outcomes.ts";
+import { routingContext } from "./prompt.ts";
+import { DEFAULT_WEIGHTS, type RewardWeights } from "./reward.ts";
+
+/** A policy as judged here: a distribution over the candidates for every question. */
+export type PolicyOf = (
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+) => readonly number[];
+
+export interface SimWorld {
+  readonly tasks: readonly ProvedTask[];
+  readonly models: readonly SimModel[];
+  readonly weights: RewardWeights;
+  /** Of tasks, models and weights: one world, one digest. */
+  readonly digest: Digest;
+  /** One per task: what the router is asked. */
+  readonly contexts: readonly DecisionContext[];
+  /** The models, as the gateway offers them. */
+  readonly candidates: readonly DecisionCandidate[];
+  outcomes(task: number, model: number): OutcomeModel;
+  /** The exact expected reward. */
+  value(task: number, model: number): number;
+}
+
+export function makeWorld(options: {
+  readonly tasks: readonly ProvedTask[];
+  readonly models: readonly SimModel[];
+  readonly weights?: RewardWeights;
+}): SimWorld {
+  const { tasks, models, weights = DEFAULT_WEIGHTS } = options;
+  if (tasks.length === 0 || models.length === 0)
+    throw new RollbookError("empty-world", {}, "a world needs at least one task and one model.");
+  const cache: (OutcomeModel | undefined)[] = new Array(tasks.length * models.length);
+  const outcomes = (task: number, model: number): OutcomeModel => {
+    const at = task * models.length + model;
+    cache[at] ??= outcomesOf(tasks[task]!, models[model]!, weights);
+    return cache[at];
+  };
+  return {
+    ...{ tasks, models, weights, outcomes },
+    digest: digestJson("rollbook.sim-world.v1", {
+      tasks: tasks.map(({ task }) => task.digest),
+      models: digestModels(models),
+      weights,
+    }),
+    contexts: tasks.map(({ task }) => routingContext(task.visible)),
+    candidates: models.map(candidateOf),
+    value: (task, model) => outcomes(task, model).expected.reward,
+  };
+}
+
+/** With the features that the gateway gives a priced model. */
+export function candidateOf({ name, price }: SimModel): DecisionCandidate {
+  return {
+    id: name,
+    selectable: true,
+    reasons: [],
+    features: { promptPrice: price.prompt, completionPrice: price.completion },
+  };
+}
+
+/** The exact value of a policy: the mean over tasks of what it can expect. */
+export function policyValue(world: SimWorld, policy: PolicyOf): number {
+  return meanOver(world, (task) => {
+    const probabilities = policy(world.contexts[task]!, world.candidates);
+    return probabilities.reduce((sum, p, m) => (p === 0 ? sum : sum + p * world.value(task, m)), 0);
+  });
+}
+
+export interface KnownValues {
+  readonly best: number;
+  readonly bestSingle: { readonly model: string; readonly value: number };
+  readonly uniform: number;
+  /** Of always taking one model, by name. */
+  readonly single: Readonly<Record<string, number>>;
+  /** How many tasks each model is best for, by name. */
+  readonly bestFor: Readonly<Record<string, number>>;
+}
+
+export function knownValues(world: SimWorld): KnownValues {
+  const { models, tasks } = world;
+  const single = models.map((_, m) => meanOver(world, (task) => world.value(task, m)));
+  const top = argMax(single);
+  const choices = bestChoices(world);
+  return {
+    best: meanOver(world, (task) => world.value(task, choices[task]!)),
+    bestSingle: { model: models[top]!.name, value: single[top]! },
+    uniform: single.reduce((sum, value) => sum + value, 0) / models.length,
+    single: Object.fromEntries(models.map(({ name }, m) => [name, single[m]!])),
+    bestFor: Object.fromEntries(
+      models.map(({ name }, m) => [name, tasks.filter((_, task) => choices[task] === m).length]),
+    ),
+  };
+}
+
+/** The model the best policy takes for each task: by prompt, since that is what a policy sees. */
+export function bestChoices(world: SimWorld): readonly number[] {
+  const byPrompt = new Map<string, number[]>();
+  world.contexts.forEach(({ prompt }, task) => {
+    const sums = byPrompt.get(prompt) ?? new Array<number>(world.models.length).fill(0);
+    byPrompt.set(
+      prompt,
+      sums.map((sum, m) => sum + world.value(task, m)),
+    );
+  });
+  return world.contexts.map(({ prompt }) => argMax(byPrompt.get(prompt)!));
+}
+
+function argMax(values: readonly number[]): number {
+  return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
+}
+
+function meanOver({ tasks }: SimWorld, value: (task: number) => number): number {
+  return tasks.reduce((sum, _, task) => sum + value(task), 0) / tasks.length;
+}
