@@ -1,6 +1,7 @@
 /** The journal of a rollout that is still open: what was opened, called, graded and closed, one record per event.
  *  A recorder that dies leaves these; the next one reads them and goes on or seals. They prove nothing afterwards. */
 import { z } from "zod";
+import { publicKey } from "./attestation.ts";
 import { ending } from "./ending.ts";
 import { environmentKey } from "./environment.ts";
 import {
@@ -35,6 +36,8 @@ const tokens = z.strictObject({
     .max(1024),
 });
 
+export const rolloutRun = z.strictObject({ worker: id, attempt: count, claim: z.optional(id) });
+
 const event = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("opened"),
@@ -48,6 +51,8 @@ const event = z.discriminatedUnion("kind", [
     dataSource,
     maxTurns: z.optional(count),
     budgetUsd: z.optional(finite),
+    /** Who runs it and under which claim, where that is another than the recorder. */
+    run: z.optional(rolloutRun),
     atMs: timeMs,
   }),
   z.strictObject({
@@ -80,9 +85,16 @@ const event = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("closed"),
     ending,
-    scores: z.array(z.strictObject({ name: id, value: finite, weight: finite })).max(1024),
+    scores: z
+      .array(z.strictObject({ name: id, value: finite, weight: finite, scorer: z.optional(digest) }))
+      .max(1024),
+    finalState: z.optional(digest),
     /** Absent if there was nothing to seal. */
     envelope: z.optional(digest),
+    /** What admission said, where there is one. */
+    receipt: z.optional(digest),
+    /** The key that is to sign the envelope: after a crash it may have to do so again. */
+    signer: z.optional(publicKey),
     atMs: timeMs,
   }),
 ]);

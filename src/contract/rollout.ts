@@ -6,6 +6,7 @@ import { digestCallLog } from "./call.ts";
 import { ending } from "./ending.ts";
 import { environmentKey } from "./environment.ts";
 import { count, dataSource, digest, finite, id, jsonObject, origin, timeMs, u64 } from "./fields.ts";
+import { FINAL_STATE_KIND } from "./final-state.ts";
 import { commitTo, proof } from "./proof.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
@@ -53,6 +54,10 @@ export const RolloutContent = defineRecord({
       : []),
     ...content.calls.map((call, i) => ({ digest: call, kind: "rollbook.call.v1", field: `calls[${i}]` })),
     ...content.streams.flatMap((item, i) => streamReferences(item, `streams[${i}]`)),
+    // Artifacts from elsewhere may name a state that stays there.
+    ...(content.finalState
+      ? [{ digest: content.finalState, kind: FINAL_STATE_KIND, field: "finalState", external: true }]
+      : []),
   ],
   check(content) {
     content.streams.forEach((item, i) => {

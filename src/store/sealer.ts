@@ -9,6 +9,8 @@ import type { BlobStore } from "./blob-store.ts";
 export interface Sealable {
   readonly envelope: { readonly digest: Digest };
   readonly blobs: readonly SealedBlob[];
+  /** What is signed beside the envelope. */
+  readonly others?: readonly Digest[];
 }
 
 export interface Sealer {
@@ -20,7 +22,7 @@ export interface Sealer {
 const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
-  let waiting: { envelope: Digest; done: () => void; failed: (error: unknown) => void }[] = [];
+  let waiting: { rollout: Sealable; done: () => void; failed: (error: unknown) => void }[] = [];
   let committing = false;
 
   async function commitAll(): Promise<void> {
@@ -31,9 +33,11 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
       const group = waiting;
       waiting = [];
       try {
+        // Together, so that no flush of somebody else comes between a record and its signature.
+        for (const { rollout } of group) for (const { kind, bytes } of rollout.blobs) store.put(kind, bytes);
         if (signer !== undefined)
           sign(
-            group.map((each) => each.envelope),
+            group.flatMap(({ rollout }) => [rollout.envelope.digest, ...(rollout.others ?? [])]),
             signer,
           );
         await store.flush();
@@ -45,18 +49,17 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
     committing = false;
   }
 
-  function sign(envelopes: readonly Digest[], by: Signer): void {
-    for (let i = 0; i < envelopes.length; i += SUBJECTS_PER_SIGNATURE) {
-      const attestation = by.attest(envelopes.slice(i, i + SUBJECTS_PER_SIGNATURE));
+  function sign(subjects: readonly Digest[], by: Signer): void {
+    for (let i = 0; i < subjects.length; i += SUBJECTS_PER_SIGNATURE) {
+      const attestation = by.attest(subjects.slice(i, i + SUBJECTS_PER_SIGNATURE));
       store.put(attestation.kind, attestation.bytes);
     }
   }
 
   return {
     add(rollout) {
-      for (const blob of rollout.blobs) store.put(blob.kind, blob.bytes);
       return new Promise((done, failed) => {
-        waiting.push({ envelope: rollout.envelope.digest, done, failed });
+        waiting.push({ rollout, done, failed });
         if (!committing) void commitAll();
       });
     },

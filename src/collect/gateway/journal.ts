@@ -8,11 +8,13 @@ import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import { openMessage } from "../../contract/call.ts";
 import {
+  Attestation,
   Call,
   type ColumnRef,
   type Feedback,
   Feedback as FeedbackType,
   openRecord,
+  type PublicKey,
   type RolloutContent,
   RolloutEnvelope,
   RolloutEvent,
@@ -91,6 +93,7 @@ export interface ClosedRollout {
   readonly calls: readonly number[];
   /** Outcomes so far, for their idempotency keys. */
   readonly grades: EventOf<"graded">[];
+  readonly receipt?: Digest;
 }
 
 export interface Recovered {
@@ -98,17 +101,27 @@ export interface Recovered {
   /** Closed, but the artifact did not make it to the disk. */
   readonly halfClosed: { readonly rollout: OpenRollout; readonly closed: EventOf<"closed"> }[];
   readonly closed: Map<string, ClosedRollout>;
+  /** Envelopes that were to be signed by `signer`, and are not: a crash came between. */
+  readonly unsigned: Digest[];
 }
 
 /** Reads the whole book once. Only rollouts of this worker are taken up. */
-export async function recoverRollouts(store: BlobStore, worker: string): Promise<Recovered> {
+export async function recoverRollouts(
+  store: BlobStore,
+  { worker, signer }: { worker: string; signer?: PublicKey | undefined },
+): Promise<Recovered> {
   const journals = new Map<string, Journal>();
   const feedback = new Map<Digest, Feedback[]>();
+  const signed = new Set<Digest>();
   for await (const item of store.scan()) {
     if (item.type !== "blob") continue;
     if (item.kind === FeedbackType.kind) {
       const record = openRecord(FeedbackType, item.bytes, item.digest);
       feedback.set(record.subject, [...(feedback.get(record.subject) ?? []), record]);
+    }
+    if (item.kind === Attestation.kind) {
+      const attestation = openRecord(Attestation, item.bytes, item.digest);
+      if (attestation.signer === signer) for (const subject of attestation.subjects) signed.add(subject);
     }
     if (item.kind !== RolloutEvent.kind) continue;
     const { rollout, event } = openRecord(RolloutEvent, item.bytes, item.digest);
@@ -116,9 +129,14 @@ export async function recoverRollouts(store: BlobStore, worker: string): Promise
     journals.set(rollout, journal);
     take(journal, event);
   }
-  const recovered: Recovered = { open: [], halfClosed: [], closed: new Map() };
-  for (const journal of journals.values())
-    if (journal.opened?.worker === worker) await settle(journal, { store, feedback }, recovered);
+  const recovered: Recovered = { open: [], halfClosed: [], closed: new Map(), unsigned: [] };
+  for (const journal of journals.values()) {
+    if (journal.opened?.worker !== worker) continue;
+    await settle(journal, { store, feedback }, recovered);
+    const { envelope } = recovered.closed.get(journal.id) ?? {};
+    const isOurs = signer !== undefined && journal.closed?.signer === signer;
+    if (isOurs && envelope !== undefined && !signed.has(envelope)) recovered.unsigned.push(envelope);
+  }
   return recovered;
 }
 
@@ -180,7 +198,9 @@ async function settle(
   if (envelope !== undefined) {
     const { content } = openRecord(RolloutEnvelope, envelope.bytes, closed.envelope);
     const calls = [...journal.calls.keys()].sort((a, b) => a - b);
-    const known = { content, envelope: closed.envelope!, ending: closed.ending, calls };
+    const { ending, receipt } = closed;
+    const told = { envelope: closed.envelope!, ending, ...(receipt === undefined ? {} : { receipt }) };
+    const known = { content, ...told, calls };
     into.closed.set(journal.id, { ...known, grades: gradesOf(journal, feedback.get(content) ?? [], calls) });
   } else if (closed.envelope !== undefined)
     into.halfClosed.push({ rollout: await rebuild(journal, store), closed });
@@ -213,7 +233,7 @@ async function replay(rollout: OpenRollout, event: EventOf<"called">, store: Blo
   if (event.outcome === "answered")
     addReply(rollout, { index: event.index, dialect: call.dialect, keys: replied.map(messageKey) });
   rollout.sampling ??= samplingOf(call.request.parameters as JsonObject);
-  rollout.costUsd += call.costUsd ?? 0;
+  rollout.addUsage(call.usage, call.costUsd);
   rollout.lastUsedMs = Math.max(rollout.lastUsedMs, event.startedAtMs + event.durationMs);
   for (const step of event.steps) rollout.steps.push({ family: event.stepFamily!, step });
   if (event.tokens !== undefined)

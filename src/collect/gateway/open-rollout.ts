@@ -4,7 +4,7 @@
 import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
-import type { Delivery, LogprobKind, RevisionKey, RolloutEvent, Step } from "../../contract/index.ts";
+import type { Call, Delivery, LogprobKind, RevisionKey, RolloutEvent, Step } from "../../contract/index.ts";
 import type { ReplyTokens } from "./dialects/dialect.ts";
 import type { JsonObject } from "./dialects/json.ts";
 import { MessageTree } from "./message-tree.ts";
@@ -60,6 +60,8 @@ export class OpenRollout {
   /** What shaped the draws, as the first call said it. */
   sampling: JsonObject | undefined;
   costUsd = 0;
+  promptTokens = 0;
+  completionTokens = 0;
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
   active = 0;
@@ -86,6 +88,13 @@ export class OpenRollout {
   addCall(call: RecordedCall): void {
     this.calls.set(call.index, call);
     this.started = Math.max(this.started, call.index + 1);
+  }
+
+  /** Counts what a call used, where the upstream says it. */
+  addUsage(usage: Call["usage"], costUsd: number | undefined): void {
+    this.promptTokens += usage?.promptTokens ?? 0;
+    this.completionTokens += usage?.completionTokens ?? 0;
+    this.costUsd += costUsd ?? 0;
   }
 
   mark(call: number, delivery: Delivery): void {

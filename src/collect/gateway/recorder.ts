@@ -138,7 +138,7 @@ export class Recorder {
       delivery: outcome === "disconnected" ? "aborted" : "unknown",
     });
     rollout.sampling ??= samplingOf(prepared.parameters);
-    rollout.costUsd += costUsd ?? 0;
+    rollout.addUsage(reply.usage, costUsd);
     for (const step of call.steps) rollout.steps.push({ family: call.stepFamily!, step });
     if (facts !== undefined) rollout.addTokens(index, facts);
     if (outcome === "answered")

@@ -1,8 +1,10 @@
 /** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
 import { z } from "zod";
+import type { Json } from "../../base/canonical-json.ts";
 import { ending } from "../../contract/ending.ts";
 import { environmentKey } from "../../contract/environment.ts";
-import { count, dataSource, digest, finite, id, text } from "../../contract/fields.ts";
+import { count, dataSource, digest, finite, id, json, text } from "../../contract/fields.ts";
+import { rolloutRun } from "../../contract/rollout-event.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 const seed = z
@@ -20,13 +22,25 @@ export const openRequest = z.strictObject({
   dataSource: z.optional(dataSource),
   maxTurns: z.optional(count),
   budgetUsd: z.optional(finite),
+  run: z.optional(rolloutRun),
 });
 
 export const closeRequest = z.strictObject({
   ending: z.optional(ending),
   scores: z.optional(
-    z.array(z.strictObject({ name: id, value: finite, weight: finite.default(1) })).max(1024),
+    z
+      .array(
+        z.strictObject({
+          name: id,
+          value: finite,
+          weight: finite.default(1),
+          scorer: z.optional(digest),
+        }),
+      )
+      .max(1024),
   ),
+  /** The state in which it ended: any JSON. */
+  finalState: z.optional(json as z.ZodType<Json>),
 });
 
 export const feedbackRequest = z

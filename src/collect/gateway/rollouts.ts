@@ -1,11 +1,24 @@
 /** The rollouts of a gateway: opened, called, graded, closed, sealed; by a client, by a cap, or by silence.
  *  In: requests about rollouts. Out: their state, and sealed artifacts in the book. Does not speak HTTP. */
+import { canonicalize, type Json } from "../../base/canonical-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type Digest, digestJson } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
-import { type Ending, Feedback, type PublicKey, type Signer, seal } from "../../contract/index.ts";
+import { sealFinalState } from "../../contract/final-state.ts";
+import {
+  type Ending,
+  Feedback,
+  type PublicKey,
+  type Receipt,
+  type Sealed,
+  type SealedBlob,
+  type SealedRollout,
+  type Signer,
+  seal,
+} from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
+import { type Admit, sealReceipt } from "../admission.ts";
 import type { GatewayConfig } from "./config.ts";
 import { type ClosedRollout, putEvent, type Recovered } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
@@ -21,11 +34,26 @@ export interface CloseReport {
   readonly content?: Digest;
   readonly envelope?: Digest;
   readonly signedBy?: PublicKey;
+  /** What admission said, where there is one. */
+  readonly receipt?: Digest;
 }
 
 export interface Closing {
   readonly ending?: Ending | undefined;
   readonly scores?: EventOf<"closed">["scores"] | undefined;
+  readonly finalState?: Json | undefined;
+}
+
+/** How an open rollout stands. */
+export interface RolloutStatus {
+  readonly id: string;
+  readonly turns: number;
+  readonly usage: {
+    readonly calls: number;
+    readonly promptTokens: number;
+    readonly completionTokens: number;
+    readonly costUsd: number;
+  };
 }
 
 /** Closed rollouts remembered for feedback by id; older ones are named by their content digest. */
@@ -39,6 +67,7 @@ export class Rollouts {
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #metrics: Metrics;
+  readonly #admit: Admit | undefined;
   readonly #worker: Id;
   readonly #open = new Map<string, OpenRollout>();
   readonly #closed = new Map<string, ClosedRollout>();
@@ -51,6 +80,7 @@ export class Rollouts {
     clock: Clock;
     newId: () => string;
     metrics: Metrics;
+    admit?: Admit | undefined;
   }) {
     this.#config = options.config;
     this.#store = options.store;
@@ -59,17 +89,19 @@ export class Rollouts {
     this.#clock = options.clock;
     this.#newId = options.newId;
     this.#metrics = options.metrics;
+    this.#admit = options.admit;
     this.#worker = parseId(options.config.worker, "worker");
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
-  async adopt({ open, halfClosed, closed }: Recovered): Promise<void> {
+  async adopt({ open, halfClosed, closed, unsigned }: Recovered): Promise<void> {
     for (const [id, each] of closed) this.#remember(id, each);
     for (const rollout of open) this.#open.set(rollout.id, rollout);
     for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
     await Promise.all([
-      ...halfClosed.map(({ rollout, closed: { ending, scores } }) =>
-        this.close(rollout.id, { ending, scores }),
+      ...unsigned.map((digest) => this.#sealer.add({ envelope: { digest }, blobs: [] })),
+      ...halfClosed.map(({ rollout, closed: { ending, scores, finalState } }) =>
+        this.#begin(rollout, { ending, scores, finalState }),
       ),
       ...open.filter(isSingle).map(({ id }) => this.close(id, {})),
     ]);
@@ -120,15 +152,7 @@ export class Rollouts {
   /** The open rollout of that name, ready for one more call. */
   enter(id: string): OpenRollout {
     const rollout = this.#open.get(id);
-    if (rollout === undefined || rollout.closing !== undefined) {
-      if (rollout === undefined && !this.#closed.has(id))
-        throw new HttpRefusal(
-          404,
-          "unknown-rollout",
-          `no rollout is called ${printable(id)}. Open it with POST /v1/rollouts.`,
-        );
-      throw new HttpRefusal(503, "rollout-closed", `rollout ${id} is closed. Open another one.`);
-    }
+    if (rollout === undefined || rollout.closing !== undefined) throw this.#notOpen(id);
     const { maxTurns, budgetUsd } = rollout.opening;
     if (maxTurns !== undefined && rollout.turns >= maxTurns) {
       rollout.capped ??= "turns";
@@ -169,8 +193,19 @@ export class Rollouts {
       return Promise.reject(
         new HttpRefusal(404, "unknown-rollout", `no rollout is called ${printable(id)}.`),
       );
-    rollout.closing ??= this.#close(rollout, closing);
-    return rollout.closing as Promise<CloseReport>;
+    if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
+    const { finalState: value, ...rest } = closing;
+    const state = value === undefined ? undefined : sealFinalState(value);
+    if (state !== undefined) this.#store.put(state.kind, state.bytes);
+    return this.#begin(rollout, { ...rest, finalState: state?.digest });
+  }
+
+  /** What an open rollout has used so far: known before it is scored. */
+  status(id: string): RolloutStatus {
+    const rollout = this.#open.get(id);
+    if (rollout === undefined || rollout.closing !== undefined) throw this.#notOpen(id);
+    const { calls, promptTokens, completionTokens, costUsd, turns } = rollout;
+    return { id, turns, usage: { calls: calls.size, promptTokens, completionTokens, costUsd } };
   }
 
   /** Seals what has been silent for too long. Returns how many. */
@@ -218,22 +253,50 @@ export class Rollouts {
     }
     grades.push(event);
     if (open !== undefined) putEvent(this.#store, open.id, event);
-    else this.#putFeedback(closed!, event);
+    else for (const { kind, bytes } of feedbackOf(closed!, event)) this.#store.put(kind, bytes);
     await this.#store.flush();
     this.#metrics.count("rollbook_gateway_feedback_total");
     return { added: true };
   }
 
-  async #close(rollout: OpenRollout, closing: Closing): Promise<CloseReport> {
+  #notOpen(id: string): HttpRefusal {
+    if (this.#open.has(id) || this.#closed.has(id))
+      return new HttpRefusal(503, "rollout-closed", `rollout ${id} is closed. Open another one.`);
+    return new HttpRefusal(
+      404,
+      "unknown-rollout",
+      `no rollout is called ${printable(id)}. Open it with POST /v1/rollouts.`,
+    );
+  }
+
+  #begin(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
+    const report = this.#close(rollout, closing);
+    rollout.closing = report;
+    // What could not be closed is open: whoever asks again may have more luck.
+    report.catch(() => {
+      rollout.closing = undefined;
+    });
+    return report;
+  }
+
+  async #close(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
     if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
-    const ending = closing.ending ?? endingOf(rollout);
-    const scores = closing.scores ?? [];
+    const { finalState } = closing;
+    const told = {
+      ending: closing.ending ?? endingOf(rollout),
+      scores: closing.scores ?? [],
+      ...(finalState === undefined ? {} : { finalState }),
+    };
+    const { ending } = told;
     const endedAtMs = this.#clock.nowMs();
-    const sealed = sealOpenRollout(rollout, { ending, scores, worker: this.#worker, endedAtMs });
+    const sealed = sealOpenRollout(rollout, { ...told, worker: this.#worker, endedAtMs });
+    const judged = sealed === undefined ? undefined : await this.#judge(sealed, rollout);
     // The event first: one without its artifact says that the sealing has to be done again.
     putEvent(this.#store, rollout.id, {
-      ...{ kind: "closed", ending, scores, atMs: endedAtMs },
+      ...{ kind: "closed", ...told, atMs: endedAtMs },
       ...(sealed === undefined ? {} : { envelope: sealed.envelope.digest }),
+      ...(judged === undefined ? {} : { receipt: judged.receipt.digest }),
+      ...(sealed === undefined || this.#signer === undefined ? {} : { signer: this.#signer.publicKey }),
     });
     if (sealed === undefined) {
       await this.#store.flush();
@@ -243,26 +306,35 @@ export class Rollouts {
     const calls = [...rollout.calls.keys()].sort((a, b) => a - b);
     const closed: ClosedRollout = {
       ...{ content: sealed.content.digest, envelope: sealed.envelope.digest, ending, calls },
+      ...(judged === undefined ? {} : { receipt: judged.receipt.digest }),
       grades: rollout.grades,
     };
-    const durable = this.#sealer.add(sealed);
-    for (const grade of rollout.grades) this.#putFeedback(closed, grade);
-    await durable;
+    const said = [...rollout.grades.flatMap((grade) => feedbackOf(closed, grade)), ...(judged?.blobs ?? [])];
+    await this.#sealer.add({
+      envelope: sealed.envelope,
+      // The envelope stays last: where it is, everything is.
+      blobs: [...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
+      ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
+    });
     this.#remember(rollout.id, closed);
     this.#forget(rollout, "sealed");
     return this.#reportOf(rollout.id, closed);
   }
 
-  #putFeedback({ content, calls }: ClosedRollout, grade: Grade): void {
-    const { kind: _, call, ...rest } = grade;
-    const number = call === undefined ? -1 : calls.indexOf(call);
-    if (call !== undefined && number < 0) return; // begun, never recorded: a crash took it, and its grade has no subject
-    const sealed = seal(Feedback, {
-      subject: content,
-      ...(call === undefined ? {} : { call: number }),
-      ...rest,
+  async #judge(
+    { content, envelope }: SealedRollout,
+    { opening }: OpenRollout,
+  ): Promise<{ receipt: Sealed<Receipt>; blobs: readonly SealedBlob[] } | undefined> {
+    if (this.#admit === undefined) return undefined;
+    const nowMs = this.#clock.nowMs();
+    const subject = content.digest;
+    const admission = await this.#admit({
+      ...{ content: content.record, envelope: envelope.record, digest: subject, nowMs },
     });
-    this.#store.put(sealed.kind, sealed.bytes);
+    const receipt = sealReceipt(admission, {
+      ...{ subject, atMs: nowMs, worker: envelope.record.worker, claim: opening.run?.claim },
+    });
+    return { receipt, blobs: [...(admission.records ?? []), receipt] };
   }
 
   #opening(id: string, wanted: Partial<Omit<Opening, "kind" | "worker" | "atMs">>): Opening {
@@ -305,7 +377,7 @@ export class Rollouts {
     }
   }
 
-  #reportOf(id: string, { content, envelope, ending, calls }: ClosedRollout): CloseReport {
+  #reportOf(id: string, { content, envelope, ending, calls, receipt }: ClosedRollout): CloseReport {
     const signedBy = this.#signer?.publicKey;
     return {
       id,
@@ -314,6 +386,7 @@ export class Rollouts {
       content,
       envelope,
       ...(signedBy === undefined ? {} : { signedBy }),
+      ...(receipt === undefined ? {} : { receipt }),
     };
   }
 
@@ -329,6 +402,19 @@ export class Rollouts {
   }
 }
 
+/** A closing as the journal knows it: the final state is a blob already. */
+type ToClose = Omit<Closing, "finalState"> & { readonly finalState?: Digest | undefined };
+
+/** None for a call that was begun and never recorded: a crash took it, and its grade has no subject. */
+function feedbackOf(
+  { content, calls }: ClosedRollout,
+  { kind: _, call, ...rest }: Grade,
+): Sealed<Feedback>[] {
+  const number = call === undefined ? -1 : calls.indexOf(call);
+  if (call !== undefined && number < 0) return [];
+  return [seal(Feedback, { subject: content, ...(call === undefined ? {} : { call: number }), ...rest })];
+}
+
 const UNNAMED_TASK = parseId("unnamed");
 const SINGLE_TASK = parseId("single-call");
 
@@ -337,9 +423,8 @@ function isSingle({ opening }: OpenRollout): boolean {
 }
 
 function sameOpening(a: Opening, b: Opening): boolean {
-  const text = (each: Opening) =>
-    JSON.stringify({ ...each, seed: String(each.seed), atMs: 0 }, Object.keys({ ...a, ...b }).sort());
-  return text(a) === text(b) && JSON.stringify(a.task) === JSON.stringify(b.task);
+  const text = (each: Opening) => canonicalize({ ...each, seed: String(each.seed), atMs: 0 });
+  return text(a) === text(b);
 }
 
 function printable(id: string): string {

@@ -22,7 +22,7 @@ const NAMED_REVISION = {
 /** Undefined if nothing was called: an artifact holds at least one choice. */
 export function sealOpenRollout(
   rollout: OpenRollout,
-  closing: { ending: Ending; scores: EventOf<"closed">["scores"]; worker: Id; endedAtMs: number },
+  closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
 ): SealedRollout | undefined {
   const calls = [...rollout.calls.values()].sort((a, b) => a.index - b.index);
   if (calls.length === 0) return undefined;
@@ -42,8 +42,10 @@ export function sealOpenRollout(
     streams: streamsOf(rollout, calls, numbers),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
+    ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
     envelope: {
       worker: closing.worker,
+      ...opening.run,
       startedAtMs: opening.atMs,
       endedAtMs: Math.max(opening.atMs, closing.endedAtMs),
       callTimes: calls.map(({ startedAtMs, firstByteMs, durationMs, delivery }) => ({

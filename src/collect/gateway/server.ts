@@ -9,6 +9,7 @@ import type { Rng } from "../../base/rng.ts";
 import type { Signer } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import { type Lock, tryLock } from "../../store/locks.ts";
+import type { Admit } from "../admission.ts";
 import { compile, type GatewayConfig, readSecrets } from "./config.ts";
 import { openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
@@ -41,6 +42,8 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
+  /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
+  readonly admit?: Admit | undefined;
   /** Upstreams of this process, for base URLs of the form `local:<name>`. */
   readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
   /** Sees every message, tool list and parameter object before it is recorded. */
@@ -112,7 +115,8 @@ class GatewayServer {
     const { config, book, clock, rng, signer, newId } = options;
     this.#options = options;
     const metrics = this.#metrics;
-    const rollouts = new Rollouts({ config, store: book, signer, clock, newId, metrics });
+    const { admit } = options;
+    const rollouts = new Rollouts({ config, store: book, signer, clock, newId, metrics, admit });
     this.#rollouts = rollouts;
     this.#gatekeeper = new Gatekeeper(secrets.tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
@@ -137,8 +141,11 @@ class GatewayServer {
   }
 
   async start(): Promise<void> {
-    const { config, book } = this.#options;
-    const recovered = await recoverRollouts(book, config.worker);
+    const { config, book, signer } = this.#options;
+    const recovered = await recoverRollouts(book, {
+      worker: config.worker,
+      signer: signer?.publicKey,
+    });
     await this.#rollouts.adopt(recovered);
     this.#recovered = this.#rollouts.openIds;
     await new Promise<void>((done, failed) => {
@@ -227,6 +234,12 @@ class GatewayServer {
       requireOwner(caller);
       this.#metrics.set("rollbook_gateway_active_calls", this.#active);
       response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(this.#metrics.text());
+      return;
+    }
+    const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
+    if (rollout !== undefined) {
+      requireOwner(caller);
+      sendJson(response, 200, this.#rollouts.status(decodeURIComponent(rollout)));
       return;
     }
     const { names } = this.#calls.routes;

@@ -46,7 +46,7 @@ export interface ExecutorOptions {
 export interface Execution {
   readonly ending: Ending;
   readonly scores: readonly Score[];
-  readonly usage: Usage | undefined;
+  readonly usage: Usage;
   readonly durationMs: number;
   /** Seals the artifact; resolves with the digest of its envelope when it is durable. */
   seal(): Promise<Digest>;
@@ -174,7 +174,7 @@ async function scoreRun(run: {
   job: RolloutJob;
   agent: Agent;
   ran: ReadOutput;
-  usage: Usage | undefined;
+  usage: Usage;
   durationMs: number;
 }): Promise<{ ending: Ending; scores: Score[] }> {
   const { job, agent, ran, usage, durationMs } = run;
@@ -187,8 +187,7 @@ async function scoreRun(run: {
       claimed: totalOf(ran.scores),
       metrics: ran.metrics,
       ...(ran.finalState === undefined ? {} : { finalState: ran.finalState }),
-      ...(usage === undefined ? {} : { usage }),
-      ...{ durationMs, attempt: job.attempt },
+      ...{ usage, durationMs, attempt: job.attempt },
     });
     const names = new Set<string>(own.map(({ name }) => name));
     const claims = ran.scores

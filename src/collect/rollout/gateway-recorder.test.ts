@@ -4,9 +4,10 @@ import { TestGateway, TOKEN } from "../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { chatReply, json } from "../../../test/support/scripted-upstream.ts";
 import { makeSealer } from "../../store/sealer.ts";
-import type { RolloutFunction } from "./agent.ts";
+import { defineRollout, type RolloutFunction } from "./agent.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
 import { bookRecorder } from "./recorder.ts";
+import { compositeReward, costTerm, verificationTerm } from "./reward.ts";
 
 const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
   const client = new OpenAI({ baseURL: baseUrl!, apiKey: apiKey!, maxRetries: 0 });
@@ -45,6 +46,36 @@ describe("rollouts recorded by a gateway", () => {
       assignment: { sample: 0 },
       group: result!.group,
     });
+  });
+
+  it("carry final state, metrics and scores that name their scorer; its cost term knows what the calls cost", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const scorer = compositeReward({
+      name: "sums",
+      terms: [
+        verificationTerm(({ finalState }) => finalState === 4),
+        costTerm({ weight: 0.5, perUsd: 26e-6 }),
+      ],
+    });
+    const agent = defineRollout(
+      async (payload, context) => {
+        await ask(payload, context);
+        return { reward: 9, finalState: 4, metrics: { asked: 1 } };
+      },
+      { scorer },
+    );
+    const [result] = await run(agent as never);
+    expect(result).toMatchObject({ state: "sealed", reward: 0.75 });
+    const [artifact] = await test.artifacts();
+    expect(artifact!.scores).toEqual([
+      { name: "verification", value: 1, weight: 1, scorer: scorer.digest },
+      { name: "cost", value: -0.5, weight: 0.5, scorer: scorer.digest },
+      { name: "reward", value: 9, weight: 0 },
+      { name: "asked", value: 1, weight: 0 },
+      { name: "reported", value: 1, weight: 0 },
+    ]);
+    expect(Buffer.from((await test.book.get(artifact!.finalState))!.bytes).toString()).toBe("4");
   });
 
   it("that fail by the provider are tried again under a name of their own, and the result is the last one", async () => {

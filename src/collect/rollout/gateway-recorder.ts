@@ -1,13 +1,14 @@
 /** Records rollouts through a gateway, over HTTP: it sees the model calls and seals them.
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
- *  A rollout that called no model is sealed by the book's recorder. Final states are not kept by gateways. */
+ *  A rollout that called no model is sealed by the book's recorder. */
 import type { Digest } from "../../base/digest.ts";
 import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import { failedBy } from "./failure.ts";
 import type { Score } from "./output.ts";
-import type { Closing, Opening, Recorder } from "./recorder.ts";
+import type { Opening, Recorder } from "./recorder.ts";
+import type { Usage } from "./reward.ts";
 
 /** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
 export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
@@ -26,20 +27,19 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
     isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
     async open(opening) {
       const id = attemptName(opening.rolloutId, opening.token ?? opening.attempt);
-      const { apiKey } = (await post(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
+      const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
         apiKey: string;
       };
-      const close = (body: object) =>
-        post(place, `${url}/v1/rollouts/${encodeURIComponent(id)}/close`, body) as Promise<{
-          envelope?: Digest;
-        }>;
+      const own = `${url}/v1/rollouts/${encodeURIComponent(id)}`;
+      const close = (body: object) => ask(place, `${own}/close`, body) as Promise<{ envelope?: Digest }>;
       return {
         baseUrl: `${url}/v1`,
         apiKey,
-        usage: async () => undefined,
+        usage: async () => ((await ask(place, own)) as { usage: Usage }).usage,
         async close(closing) {
+          const { ending, finalState } = closing;
           const scores = [...closing.scores, REPORTED];
-          const { envelope } = await close({ ending: closing.ending, scores: scores.map(bareScore) });
+          const { envelope } = await close({ ending, scores, finalState });
           if (envelope !== undefined) return envelope;
           return (await fallback.open(opening)).close({ ...closing, scores });
         },
@@ -61,18 +61,14 @@ function openingBody(id: Id, opening: Opening): object {
   return { id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd };
 }
 
-function bareScore({ name, value, weight }: Closing["scores"][number]): object {
-  return { name, value, weight };
-}
-
-async function post({ token }: GatewayPlace, url: string, body: object): Promise<unknown> {
+/** POSTs what is given, GETs if nothing is. */
+async function ask({ token }: GatewayPlace, url: string, body?: object): Promise<unknown> {
   const response = await fetch(url, {
-    method: "POST",
     headers: {
       "content-type": "application/json",
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     },
-    body: JSON.stringify(body),
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
   }).catch((cause: unknown) => {
     throw failedBy("infrastructure", `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, {
       cause,

@@ -1,14 +1,14 @@
 /** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
  *  that report their choices themselves, and a gateway, which records model calls as they pass.
  *  In: what the rollout is for; later how it ended. Out: a sealed, signed, durable artifact, named by its envelope. */
-import { canonicalize, type Json } from "../../base/canonical-json.ts";
-import { type Digest, digestBytes } from "../../base/digest.ts";
+import type { Json } from "../../base/canonical-json.ts";
+import type { Digest } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
+import { sealFinalState } from "../../contract/final-state.ts";
 import {
   type Ending,
   type RolloutContent,
   type RolloutDraft,
-  type SealedBlob,
   type Step,
   sealRollout,
 } from "../../contract/index.ts";
@@ -17,7 +17,6 @@ import type { Score } from "./output.ts";
 import { totalOf } from "./output.ts";
 import type { Usage } from "./reward.ts";
 
-export const FINAL_STATE_KIND = "rollbook.final-state.v1";
 /** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
 export const AGENT_FAMILY = parseId("agent");
 
@@ -49,8 +48,8 @@ export interface Recording {
   /** Where model calls of this rollout go, and the key that names it. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
-  /** What was recorded so far; undefined where that is known only after closing. */
-  usage(): Promise<Usage | undefined>;
+  /** What was recorded so far: rewards that count cost ask before the rollout is closed. */
+  usage(): Promise<Usage>;
   /** The digest of the envelope, when it is durable. */
   close(closing: Closing): Promise<Digest>;
   /** No result: the rollout was cancelled, or will be tried again. */
@@ -72,7 +71,7 @@ export function bookRecorder(sealer: Sealer): Recorder {
       return {
         usage: async () => ({ calls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 }),
         async close(closing) {
-          const state = closing.finalState === undefined ? undefined : stateBlob(closing.finalState);
+          const state = closing.finalState === undefined ? undefined : sealFinalState(closing.finalState);
           const { envelope, blobs } = sealRollout(draftOf(opening, closing, state?.digest));
           await sealer.add({ envelope, blobs: state === undefined ? blobs : [state, ...blobs] });
           return envelope.digest;
@@ -81,11 +80,6 @@ export function bookRecorder(sealer: Sealer): Recorder {
       };
     },
   };
-}
-
-export function stateBlob(state: Json): SealedBlob {
-  const bytes = Buffer.from(canonicalize(state));
-  return { kind: FINAL_STATE_KIND, digest: digestBytes(FINAL_STATE_KIND, bytes), bytes };
 }
 
 function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefined): RolloutDraft {

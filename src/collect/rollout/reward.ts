@@ -28,7 +28,7 @@ export interface RewardInput {
   readonly claimed: number | null;
   readonly metrics: Readonly<Record<string, number>>;
   readonly finalState?: Json;
-  /** Absent where it is not known yet: a gateway tells after closing. */
+  /** Absent where nobody counted. */
   readonly usage?: Usage;
   readonly durationMs: number;
   /** 1 for the first. */

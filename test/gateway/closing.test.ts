@@ -1,0 +1,144 @@
+import { rmSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { digestJson } from "../../src/base/digest.ts";
+import { parseId, systemClock } from "../../src/base/index.ts";
+import type { Admission, Submitted } from "../../src/collect/admission.ts";
+import { Attestation, openRecord, Receipt } from "../../src/contract/index.ts";
+import { openBook } from "../../src/store/index.ts";
+import { TestGateway } from "../support/gateway.ts";
+import { chatReply, json } from "../support/scripted-upstream.ts";
+
+const CHAT = "/v1/chat/completions";
+const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+const as = ({ apiKey }: { apiKey: string }) => ({ authorization: `Bearer ${apiKey}` });
+
+async function opened(options: Parameters<typeof TestGateway.open>[1] = {}, opening: object = {}) {
+  const test = await TestGateway.open({}, options);
+  test.upstream.otherwise = json(chatReply({ content: "ok" }));
+  const rollout = await test.openRollout(opening);
+  await test.post(CHAT, ASK, as(rollout));
+  return { test, rollout };
+}
+
+/** Everything in the book but `kind`, in a book of the same name: what a crash just before it leaves. */
+async function loseRecords(test: TestGateway, kind: string): Promise<void> {
+  const kept: { kind: string; bytes: Uint8Array }[] = [];
+  for await (const item of test.book.scan())
+    if (item.type === "blob" && item.kind !== kind) kept.push({ kind: item.kind, bytes: item.bytes.slice() });
+  await test.stop();
+  rmSync(test.root, { recursive: true });
+  const book = await openBook(test.root, { clock: systemClock });
+  for (const blob of kept) book.put(blob.kind, blob.bytes);
+  await book.close();
+  await test.start();
+}
+
+describe("closing", () => {
+  it("keeps the final state by digest, and scores with the digest of their scorer", async () => {
+    const { test, rollout } = await opened();
+    const scorer = digestJson("test", "scorer");
+    const finalState = { answer: 4, left: [] };
+    const artifact = await test.closed(rollout.id, {
+      scores: [{ name: "right", value: 1, scorer }],
+      finalState,
+    });
+    expect(artifact.scores).toEqual([{ name: "right", value: 1, weight: 1, scorer }]);
+    const state = await test.book.get(artifact.finalState);
+    expect(JSON.parse(Buffer.from(state!.bytes).toString())).toEqual(finalState);
+    expect(await test.verify()).toMatchObject({ problems: [], external: 0 });
+  });
+
+  it("with null as the final state keeps null, which is not nothing", async () => {
+    const { test, rollout } = await opened();
+    const { finalState } = await test.closed(rollout.id, { finalState: null });
+    expect(Buffer.from((await test.book.get(finalState))!.bytes).toString()).toBe("null");
+  });
+
+  it("names in the envelope who ran the rollout and under which claim, if the opening said so", async () => {
+    const run = { worker: "worker-7", attempt: 2, claim: "r-1:2" };
+    const { test, rollout } = await opened({}, { id: "r-1.2", run });
+    expect((await test.post("/v1/rollouts", { id: "r-1.2", run: { ...run, attempt: 3 } })).status).toBe(409);
+    await test.restart();
+    expect((await test.closed(rollout.id)).envelope).toMatchObject(run);
+  });
+
+  it("that a crash cut short is done again with the same words", async () => {
+    const { test, rollout } = await opened();
+    const first = await test.closed(rollout.id, {
+      ending: { kind: "truncated", limit: "time" },
+      scores: [{ name: "right", value: 0.5 }],
+      finalState: "late",
+    });
+    await loseRecords(test, "rollbook.rollout-envelope.v1");
+    expect((await test.artifacts()).map(({ contentDigest }) => contentDigest)).toEqual([first.contentDigest]);
+  });
+
+  it("whose signature a crash took is signed again at the next start; what was never to be signed is not", async () => {
+    const { test, rollout } = await opened();
+    await test.closed(rollout.id);
+    await loseRecords(test, Attestation.kind);
+    expect(await test.verify()).toMatchObject({ problems: [], trust: { artifacts: 1, trusted: 1 } });
+
+    const keyless = await opened({ signer: undefined });
+    await keyless.test.closed(keyless.rollout.id);
+    await keyless.test.restart();
+    expect((await keyless.test.verify()).trust).toMatchObject({ artifacts: 1, signed: 0 });
+  });
+});
+
+describe("an open rollout", () => {
+  it("says what it has used so far, to its owner, also after a restart", async () => {
+    const { test, rollout } = await opened();
+    const status = (headers: Record<string, string>) =>
+      fetch(`${test.gateway.url}/v1/rollouts/${rollout.id}`, { headers });
+    const owner = { authorization: "Bearer gateway-token-for-tests" };
+    const told = {
+      id: rollout.id,
+      turns: 1,
+      usage: { calls: 1, promptTokens: 7, completionTokens: 3, costUsd: 13e-6 },
+    };
+    expect(await (await status(owner)).json()).toEqual(told);
+    expect((await status(as(rollout))).status).toBe(403);
+    await test.restart();
+    expect(await (await status(owner)).json()).toEqual(told);
+    await test.closed(rollout.id);
+    expect((await status(owner)).status).toBe(503);
+  });
+});
+
+describe("admission", () => {
+  const judge = ({ content, nowMs }: Submitted): Admission => ({
+    outcome: "quarantined",
+    signals: [],
+    message: `${content.rolloutId} at ${nowMs}`,
+  });
+
+  it("judges what is closed; the report names the receipt, which is sealed, signed and kept over restarts", async () => {
+    const { test, rollout } = await opened({ admit: judge });
+    const close = async () => (await test.post(`/v1/rollouts/${rollout.id}/close`)).body;
+    const report = await close();
+    const receipt = openRecord(Receipt, (await test.book.get(report.receipt))!.bytes);
+    expect(receipt).toMatchObject({ outcome: "quarantined", subject: report.content, worker: "gateway" });
+    const signed: string[] = [];
+    for await (const item of test.book.scan())
+      if (item.type === "blob" && item.kind === Attestation.kind)
+        signed.push(...openRecord(Attestation, item.bytes).subjects);
+    expect(signed.sort()).toEqual([report.envelope, report.receipt].sort());
+    await test.restart();
+    expect(await close()).toEqual(report);
+  });
+
+  it("that fails leaves the rollout open, to be closed again", async () => {
+    let broken = true;
+    const { test, rollout } = await opened({
+      admit: (each) => {
+        if (broken) throw new Error("no target");
+        return judge(each);
+      },
+    });
+    expect((await test.post(`/v1/rollouts/${rollout.id}/close`)).status).toBe(500);
+    broken = false;
+    expect((await test.post(`/v1/rollouts/${rollout.id}/close`)).status).toBe(200);
+    expect(parseId(rollout.id)).toBe((await test.artifacts())[0]!.rolloutId);
+  });
+});
