@@ -1,0 +1,20 @@
+/** Every family, in the order in which tasks of all families take turns. */
+import { RollbookError } from "../../../base/errors.ts";
+import type { Family } from "./family.ts";
+import { jsBugfix } from "./js-bugfix.ts";
+import { jsImplement } from "./js-implement.ts";
+import { pyBugfix } from "./py-bugfix.ts";
+import { pyImplement } from "./py-implement.ts";
+
+export const FAMILIES: readonly Family[] = [jsBugfix, jsImplement, pyBugfix, pyImplement];
+
+export function familyNamed(name: string): Family {
+  const family = FAMILIES.find((each) => each.name === name);
+  if (family === undefined)
+    throw new RollbookError(
+      "unknown-family",
+      { name },
+      `there is no family ${JSON.stringify(name)}; there are ${FAMILIES.map((each) => each.name).join(", ")}.`,
+    );
+  return family;
+}

@@ -1,0 +1,4 @@
+/** A small JavaScript module with mistakes in it, to be repaired. */
+import { bugfixFamily } from "./pipeline/bugfix.ts";
+
+export const jsBugfix = bugfixFamily("js-bugfix", "javascript");

@@ -1,0 +1,4 @@
+/** A Python function, written from a description of what it does. */
+import { implementFamily } from "./pipeline/implement.ts";
+
+export const pyImplement = implementFamily("py-implement", "python");
