@@ -301,11 +301,13 @@ export class ModelCall implements Receiver {
     });
   }
 
-  /** Adds which call of which rollout this is. */
+  /** Adds which call of which rollout this is, and what was chosen for it. */
   #named(headers: Record<string, string | string[]>): Record<string, string | string[]> {
     const { headerId } = this.#in.rollout;
     headers["x-rollbook-rollout"] = headerId;
     headers["x-rollbook-call"] = `${headerId}.${this.#index}`;
+    // An agent that wants to stay with what a router chose names it in its next call.
+    if (this.#candidate !== "") headers["x-rollbook-model"] = this.#candidate;
     return headers;
   }
 

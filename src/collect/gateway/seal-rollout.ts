@@ -8,6 +8,7 @@ import {
   type Step,
   sealRecorded,
 } from "../../contract/index.ts";
+import { totalOf } from "../rollout/output.ts";
 import type { EventOf, OpenRollout, RecordedCall } from "./open-rollout.ts";
 import { finishKind } from "./reply-facts.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
@@ -39,7 +40,7 @@ export function sealOpenRollout(
     dataSource,
     sampling: rollout.sampling ?? {},
     calls: calls.map(({ digest }) => digest),
-    streams: streamsOf(rollout, calls, numbers),
+    streams: streamsOf(rollout, calls, numbers).map((each) => rewarded(each, totalOf(closing.scores))),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
     ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
@@ -75,6 +76,8 @@ export function endingOf(rollout: OpenRollout): Ending {
   return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
 }
 
+type RecordedStream = RecordedRollout["streams"][number];
+
 function streamsOf(
   rollout: OpenRollout,
   calls: readonly RecordedCall[],
@@ -93,6 +96,14 @@ function streamsOf(
   if (streams.length === 0)
     streams.push({ level: "step", family: NAMED_FAMILY, steps: chain(calls.map(namedStep), calls, numbers) });
   return streams;
+}
+
+/** What the scores add up to is the reward of the last choice of each chain of choices; token streams get theirs in the
+ *  batch. Without a score that counts a rollout is unlabelled. */
+function rewarded(stream: RecordedStream, reward: number | null): RecordedStream {
+  if (stream.level !== "step" || reward === null) return stream;
+  const last = stream.steps.length - 1;
+  return { ...stream, steps: stream.steps.map((step, i) => (i === last ? { ...step, reward } : step)) };
 }
 
 function namedStep({ index, model }: RecordedCall): Step {

@@ -9,7 +9,7 @@ import type { Id } from "../../base/ids.ts";
 import { rngFrom } from "../../base/rng.ts";
 import type { Ending, Task } from "../../contract/index.ts";
 import type { Agent, RolloutContext, RolloutLimits } from "./agent.ts";
-import { cutBy, endingOfError, failure } from "./failure.ts";
+import { cutBy, endingOfError, failure, namedEnding } from "./failure.ts";
 import { type ReadOutput, readOutput, type Score, totalOf } from "./output.ts";
 import type { Closing, Recorder, Recording } from "./recorder.ts";
 import type { Usage } from "./reward.ts";
@@ -195,11 +195,12 @@ async function scoreRun(run: {
       .map((score) => ({ ...score, weight: 0 }));
     return { ending: ran.ending, scores: [...own, ...claims] };
   } catch (error) {
-    // A reward that cannot be computed is a fault of the task, not of the agent that ran it.
-    return {
-      ending: failure("task", `the reward ${agent.scorer.name} failed: ${reasonOf(error)}`),
-      scores: [],
-    };
+    // A reward that cannot be computed is a fault of the task, not of the agent that ran it; unless what broke says
+    // that it was neither, as a sandbox does: then the rollout is tried again.
+    const named = namedEnding(error);
+    const isOther = named?.kind === "failed" && named.owner !== "agent";
+    const why = `the reward ${agent.scorer.name} failed: ${reasonOf(error)}`;
+    return { ending: isOther ? named : failure("task", why), scores: [] };
   }
 }
 

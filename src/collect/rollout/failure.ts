@@ -18,8 +18,13 @@ export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`
   return new RollbookError(`limit-${limit}`, { limit }, message);
 }
 
-/** The first error in the chain of causes that names an owner or a limit decides. */
+/** The first error in the chain of causes that names an owner or a limit decides; else it is the agent's. */
 export function endingOfError(error: unknown): Ending {
+  return namedEnding(error) ?? failure("agent", reasonOf(error));
+}
+
+/** Undefined where nobody in the chain of causes is named. */
+export function namedEnding(error: unknown): Ending | undefined {
   for (const each of causesOf(error)) {
     const ending =
       each instanceof RollbookError
@@ -27,7 +32,7 @@ export function endingOfError(error: unknown): Ending {
         : endingOfReply(each as ReplyError, reasonOf(error));
     if (ending !== undefined) return ending;
   }
-  return failure("agent", reasonOf(error));
+  return undefined;
 }
 
 /** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */

@@ -88,7 +88,9 @@ export function simScorer(options: {
         source: { sim: "cost", prices: priceList(models), perUsd: weights.cost.perUsd },
         value: (input) => {
           if (!isLabelled(input)) return null;
-          const costUsd = bill(input)?.costUsd ?? input.usage?.costUsd;
+          // What a gateway recorded counts before what an agent says of itself.
+          const { usage } = input;
+          const costUsd = usage !== undefined && usage.calls > 0 ? usage.costUsd : bill(input)?.costUsd;
           return costUsd === undefined ? null : costValue(costUsd, weights);
         },
       },
