@@ -1,6 +1,15 @@
 /** The signing key and the keys trusted beside it. They live outside every book, so that a book can be given away.
  *  In: a directory. Out: signer and trusted keys. Does not decide what trust means: `verify` reports it. */
-import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
@@ -73,6 +82,24 @@ export function createKey(keyring: Keyring, options: { replace?: boolean } = {})
   if (old !== undefined) trustKey(keyring, { key: old.publicKey, name: "former-key" });
   renameSync(temporary, keyring.keyPath);
   return signerFromPem(pem);
+}
+
+/** The key, made now if there is none. Of several processes that make one at once, the first one's stands. */
+export function ensureKey(keyring: Keyring): { signer: Signer; created: boolean } {
+  const known = loadSigner(keyring);
+  if (known !== undefined) return { signer: known, created: false };
+  makePrivateDirectory(keyring);
+  const own = `${keyring.keyPath}.${process.pid}`;
+  writeFileSync(own, newKeyPem(), { mode: 0o600, flush: true });
+  try {
+    linkSync(own, keyring.keyPath);
+    return { signer: loadSigner(keyring)!, created: true };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return { signer: loadSigner(keyring)!, created: false };
+  } finally {
+    unlinkSync(own);
+  }
 }
 
 function loadReadable(keyring: Keyring): Signer | undefined {

@@ -1,4 +1,8 @@
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/index.ts";
+import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
 import { Cli, lines } from "../support/cli.ts";
 
 const AGENT = `
@@ -26,6 +30,39 @@ describe("rollbook launch", () => {
     expect(await cli.ok("verify")).toContain("8");
     const listed = await cli.json("artifact ls");
     expect(listed.length).toBe(8);
+  });
+
+  it("makes a key where there is none, and every rollout has a receipt that the artifact names", async () => {
+    const cli = new Cli();
+    const words = `launch --tasks ${cli.file("t.jsonl", TASKS)} --agent ${cli.file("a.mjs", AGENT)} --json`;
+    const { out, err } = await cli.run(words);
+    expect(err).toContain("made a key to sign with");
+    const rollouts = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .filter(({ kind }) => kind === "rollout");
+    expect(rollouts.map(({ receipt }) => receipt.outcome)).toEqual(Array(4).fill("stored"));
+    expect(await cli.ok("verify --require-trusted")).toContain("4");
+    for (const { rolloutId, receipt } of rollouts)
+      expect(await cli.ok(`artifact show ${rolloutId}`)).toMatch(
+        new RegExp(`receipt +stored: .* \\(${receipt.digest.slice(7, 15)}`),
+      );
+    expect((await cli.run(words)).err).not.toContain("made a key");
+  });
+
+  it("shares its work with a worker that joins, through the same desk: claims, uploads, receipts", async () => {
+    const cli = new Cli();
+    const [tasks, agent] = [cli.file("t.jsonl", TASKS), cli.file("a.mjs", AGENT)];
+    const launched = cli.json(`launch --tasks ${tasks} --agent ${agent} --samples 3 --concurrency 0`);
+    while (!existsSync(`${cli.book}/queue.db`)) await sleep(20);
+    const queue = openSqliteQueue(`${cli.book}/queue.db`, { clock: systemClock });
+    while ((await queue.counts()).waiting < 12) await sleep(20);
+    await queue.close();
+    const [worked] = await cli.json(`worker --queue ${cli.book}/queue.db --agent ${agent} --idle 5`);
+    expect(worked).toEqual({ begun: 12, receipts: { stored: 12 } });
+    const results = await launched;
+    expect(results.filter(({ receipt }) => receipt?.outcome === "stored")).toHaveLength(12);
   });
 
   it("runs only what is missing when given again, and all of it under another name", async () => {

@@ -6,6 +6,7 @@ import {
   Attestation,
   Feedback,
   inlineRollout,
+  Receipt,
   Release,
   RolloutContent,
   RolloutEnvelope,
@@ -16,7 +17,7 @@ import type { BookIndex } from "../book-index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { figure, jsonLine } from "../output.ts";
+import { figure, jsonLine, short } from "../output.ts";
 import { readRecord } from "../read-record.ts";
 import { type Artifact, artifactsOf, resolveArtifact } from "../resolve.ts";
 import {
@@ -136,6 +137,9 @@ async function signersOfEnvelope(
 function sayings(index: BookIndex, content: Digest): string[] {
   const about = (kind: string) => index.ofKind(kind).filter(({ fields }) => fields.subject === content);
   return [
+    ...about(Receipt.kind).map(
+      ({ digest, fields }) => `receipt      ${fields.outcome}: ${fields.message} (${short(digest)})`,
+    ),
     ...about(Feedback.kind).map(
       ({ fields }) => `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`,
     ),

@@ -19,11 +19,10 @@ import { makeDirectory } from "../../store/make-directory.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import { splitLines } from "../import/lines.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { renderProgress, renderSummary } from "../views/launch-view.ts";
-import { addRunOptions, type RunFlags, recorderFrom } from "./run-options.ts";
+import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
   tasks: string;
@@ -83,9 +82,7 @@ is the agent's payload, or any other object, which is the payload itself.`,
 async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
   const agent = await loadAgent(flags.agent);
   const root = bookRoot(io, flags);
-  const signer = loadSigner(keyringOf(io));
-  if (signer === undefined)
-    io.err("there is no key to sign with, rollouts stay unsigned: `rollbook keys new` makes one\n");
+  const identity = identityFrom(io);
   const book = await openBook(root, { clock: io.clock });
   const path = flags.queue ?? join(root, "queue.db");
   makeDirectory(dirname(path));
@@ -99,8 +96,8 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
       ...{ agent, book, queue, clock: io.clock, signal: stop.signal },
       rng: rngFrom(BigInt(process.pid)),
       worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
-      ...(signer === undefined ? {} : { signer }),
-      ...recorderFrom(io, flags, { book, signer }),
+      ...identity,
+      ...recorderFrom(io, flags),
       log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
     });
     await follow(io, launched, flags);
@@ -128,7 +125,7 @@ function settingsOf(flags: LaunchFlags) {
       ...(budgetUsd === undefined ? {} : { budgetUsd }),
     },
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
-    ...{ concurrency: flags.concurrency, heartbeatMs: (flags.claimTtl * 1000) / 2 },
+    ...{ concurrency: flags.concurrency, heartbeatMs: heartbeatMsOf(flags) },
     ...(flags.rate === undefined ? {} : { rate: flags.rate }),
     attempts: { provider: flags.attempts, sandbox: flags.attempts, infrastructure: flags.attempts },
   };

@@ -1,12 +1,12 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
 import { bookRecorder, gatewayRecorder, type Recorder } from "../../collect/rollout/index.ts";
-import type { Signer } from "../../contract/index.ts";
-import type { Book } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import type { PublicKey, Signer } from "../../contract/index.ts";
 import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
+import { ensureKey, keyringOf, trustedKeys } from "../keyring.ts";
 
 export interface RunFlags {
   agent: string;
@@ -37,12 +37,8 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
 }
 
 /** The gateway's recorder, or the book's. */
-export function recorderFrom(
-  io: Io,
-  { gateway: url, gatewayTokenEnv }: RunFlags,
-  { book, signer }: { book: Book; signer: Signer | undefined },
-): { recorder: Recorder } {
-  const own = bookRecorder(makeSealer(book, signer));
+export function recorderFrom(io: Io, { gateway: url, gatewayTokenEnv }: RunFlags): { recorder: Recorder } {
+  const own = bookRecorder();
   if (url === undefined) return { recorder: own };
   const token = gatewayTokenEnv === undefined ? undefined : io.env[gatewayTokenEnv];
   if (gatewayTokenEnv !== undefined && !token)
@@ -52,6 +48,20 @@ export function recorderFrom(
       `the environment variable ${gatewayTokenEnv} is not set. Set it to the gateway's token.`,
     );
   return { recorder: gatewayRecorder({ url, ...(token === undefined ? {} : { token }) }, own) };
+}
+
+/** The key with which a worker registers and signs, made if there is none, and the keys that count beside it. */
+export function identityFrom(io: Io): { signer: Signer; trusts: (key: PublicKey) => boolean } {
+  const keyring = keyringOf(io);
+  const { signer, created } = ensureKey(keyring);
+  if (created) io.err(`made a key to sign with, ${keyring.keyPath}: keep a copy, give it to nobody\n`);
+  const trusted = trustedKeys(keyring, () => {});
+  return { signer, trusts: (key) => trusted.has(key) };
+}
+
+/** Often enough for the claims and for the desk, which takes a silent worker for dead. */
+export function heartbeatMsOf({ claimTtl }: RunFlags): number {
+  return Math.min(HEARTBEAT_MS, (claimTtl * 1000) / 2);
 }
 
 function positiveNumber(text: string): number {

@@ -4,13 +4,12 @@ import { hostname } from "node:os";
 import type { Command } from "commander";
 import { parseId, RollbookError, rngFrom } from "../../base/index.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
-import { loadAgent, openSealedIndex, startWorker } from "../../collect/rollout/index.ts";
+import { loadAgent, makeDesk, openSealedIndex, startWorker } from "../../collect/rollout/index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withBook } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
-import { addRunOptions, type RunFlags, recorderFrom } from "./run-options.ts";
+import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
   queue: string;
@@ -40,7 +39,7 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
       `${flags.queue} is not there. \`rollbook launch\` makes one; name it with --queue.`,
     );
   const agent = await loadAgent(flags.agent);
-  const signer = loadSigner(keyringOf(io));
+  const { signer, trusts } = identityFrom(io);
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
@@ -48,7 +47,10 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
     await withBook(io, { ...flags, mode: "write" }, async (book) => {
       const queue = openSqliteQueue(flags.queue, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
       const sealed = await openSealedIndex(book.root);
-      const { recorder } = recorderFrom(io, flags, { book, signer });
+      const { recorder } = recorderFrom(io, flags);
+      const name = parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-"));
+      const desk = makeDesk({ queue, book, clock: io.clock, signer, trusts, newSession: () => name });
+      const receipts: Record<string, number> = {};
       let begun = 0;
       try {
         const run: typeof agent.run = (payload, context) => {
@@ -57,6 +59,8 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
         };
         const worker = startWorker({
           ...{
+            desk,
+            signer,
             queue,
             book,
             sealed,
@@ -66,8 +70,10 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
             signal: stop.signal,
           },
           rng: rngFrom(BigInt(process.pid)),
-          name: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
-          ...{ concurrency: flags.concurrency, heartbeatMs: (flags.claimTtl * 1000) / 2 },
+          ...{ name, concurrency: flags.concurrency, heartbeatMs: heartbeatMsOf(flags) },
+          onReceipt: ({ record: { outcome } }) => {
+            receipts[outcome] = (receipts[outcome] ?? 0) + 1;
+          },
           ...(flags.rate === undefined ? {} : { rate: flags.rate }),
           attempts: { provider: flags.attempts, sandbox: flags.attempts, infrastructure: flags.attempts },
           ...(flags.stay ? {} : { idleMs: flags.idle * 1000 }),
@@ -78,9 +84,16 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
         await sealed.close();
         await queue.close();
       }
-      io.out(flags.json ? jsonLine({ begun }) : `${plural(begun, "rollout")} begun here\n`);
+      io.out(flags.json ? jsonLine({ begun, receipts }) : renderWork(begun, receipts));
     });
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
   }
+}
+
+/** `3 rollouts begun here; receipts: 2 stored, 1 expired` */
+function renderWork(begun: number, receipts: Readonly<Record<string, number>>): string {
+  const outcomes = Object.entries(receipts).map(([outcome, count]) => `${count} ${outcome}`);
+  const given = outcomes.length === 0 ? "" : `; receipts: ${outcomes.join(", ")}`;
+  return `${plural(begun, "rollout")} begun here${given}\n`;
 }

@@ -15,7 +15,6 @@ import {
 } from "../../collect/rollout/index.ts";
 import { verifyBook } from "../../keep/verify/index.ts";
 import { type Book, openBook } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
 import { figure, plural } from "../output.ts";
 import { openSimulatedUpstream } from "./simulated-upstream.ts";
 import type { Scene, Stage } from "./stage.ts";
@@ -68,7 +67,6 @@ async function collect({ clock, signer, seed }: Stage, book: Book): Promise<Roll
   });
   const queue = openSqliteQueue(":memory:", { clock });
   try {
-    const own = bookRecorder(makeSealer(book, signer));
     const launched = launch(
       SUMS.map(([a, b]) => ({ prompt: `${a} + ${b}`, label: a + b, metadata: { a, b } })),
       {
@@ -77,7 +75,7 @@ async function collect({ clock, signer, seed }: Stage, book: Book): Promise<Roll
           name: "adder",
           digest: digestJson("rollbook.demo-agent.v1", "adder"),
         }),
-        recorder: gatewayRecorder({ url: gateway.url }, own),
+        recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
         exp: "demo",
         environment: "env.sums@1" as LaunchOptions["environment"],
         dataSource: "synthetic",

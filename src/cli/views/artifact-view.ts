@@ -27,7 +27,7 @@ export interface ArtifactDetails {
   readonly contentDigest: string;
   readonly content: RolloutContent;
   readonly envelopes: readonly { digest: string; envelope: RolloutEnvelope; signers: readonly string[] }[];
-  /** Records that say something about it: feedback, verdicts, releases. */
+  /** Records that say something about it: receipts, feedback, verdicts, releases. */
   readonly about: readonly string[];
 }
 

@@ -13,7 +13,6 @@ import {
   Task,
 } from "../../contract/index.ts";
 import { memoryStore } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
 import { defineRollout, functionAgent, type RolloutDefinition, type RolloutFunction } from "./agent.ts";
 import { executeRollout, type RolloutJob } from "./executor.ts";
 import { cutBy, failedBy } from "./failure.ts";
@@ -51,14 +50,16 @@ async function execute(
     { ...job, ...given },
     {
       agent: functionAgent(run, { name: "agent.ts", digest: digestJson("test.agent.v1", "x") }),
-      recorder: bookRecorder(makeSealer(store)),
+      recorder: bookRecorder(),
       clock: given.limits?.timeMs === undefined ? manualClock(5) : systemClock,
       worker: parseId("w"),
       graceMs: 50,
       ...(signal === undefined ? {} : { signal }),
     },
   );
-  const envelope = openRecord(RolloutEnvelope, (await store.get(await execution.seal()))!.bytes);
+  const recorded = await execution.seal();
+  for (const { kind, bytes } of recorded.blobs) store.put(kind, bytes);
+  const envelope = openRecord(RolloutEnvelope, (await store.get(recorded.envelope))!.bytes);
   const content = openRecord(RolloutContent, (await store.get(envelope.content))!.bytes);
   return { execution, envelope, content, store };
 }

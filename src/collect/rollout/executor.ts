@@ -11,7 +11,7 @@ import type { Ending, Task } from "../../contract/index.ts";
 import type { Agent, RolloutContext, RolloutLimits } from "./agent.ts";
 import { cutBy, endingOfError, failure, namedEnding } from "./failure.ts";
 import { type ReadOutput, readOutput, type Score, totalOf } from "./output.ts";
-import type { Closing, Recorder, Recording } from "./recorder.ts";
+import type { Closing, Recorded, Recorder, Recording } from "./recorder.ts";
 import type { Usage } from "./reward.ts";
 import type { ConfigParts } from "./rollout-config.ts";
 import { mergeConfig } from "./rollout-config.ts";
@@ -48,8 +48,7 @@ export interface Execution {
   readonly scores: readonly Score[];
   readonly usage: Usage;
   readonly durationMs: number;
-  /** Seals the artifact; resolves with the digest of its envelope when it is durable. */
-  seal(): Promise<Digest>;
+  seal(): Promise<Recorded>;
   abandon(): Promise<void>;
 }
 
@@ -205,7 +204,7 @@ async function scoreRun(run: {
 }
 
 /** A report that no artifact can hold (a bad stream, a foreign ending) is the agent's failure, and sealed as such. */
-async function sealRun(recording: Recording, closing: Closing): Promise<Digest> {
+async function sealRun(recording: Recording, closing: Closing): Promise<Recorded> {
   try {
     return await recording.close(closing);
   } catch (error) {

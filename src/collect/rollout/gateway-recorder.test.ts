@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { TestGateway, TOKEN } from "../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { chatReply, json } from "../../../test/support/scripted-upstream.ts";
-import { makeSealer } from "../../store/sealer.ts";
 import { defineRollout, type RolloutFunction } from "./agent.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
 import { bookRecorder } from "./recorder.ts";
@@ -21,10 +20,7 @@ const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
 async function world(config: object = {}) {
   const test = await TestGateway.open({ upstreams: { main: { retries: 0 } }, ...config });
   const { start } = await launchWorld();
-  const recorder = gatewayRecorder(
-    { url: `${test.gateway.url}/`, token: TOKEN },
-    bookRecorder(makeSealer(test.book)),
-  );
+  const recorder = gatewayRecorder({ url: `${test.gateway.url}/`, token: TOKEN }, bookRecorder());
   const run = (agent: RolloutFunction, options: object = {}) =>
     collect(start([{ q: 1 }], agent, { recorder, book: test.book, ...options } as never));
   return { test, run };
@@ -108,8 +104,8 @@ describe("rollouts recorded by a gateway", () => {
   });
 
   it("are ours to answer for when the gateway is away", async () => {
-    const { test, run } = await world();
-    const gone = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder(makeSealer(test.book)));
+    const { run } = await world();
+    const gone = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder());
     const [result] = await run(ask, { recorder: gone });
     expect(result).toMatchObject({
       state: "dead",

@@ -2,13 +2,13 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import type { Digest } from "../../base/digest.ts";
 import { reasonOf } from "../../base/errors.ts";
-import { type Id, parseId } from "../../base/ids.ts";
+import { parseId } from "../../base/ids.ts";
 import { failedBy } from "./failure.ts";
 import type { Score } from "./output.ts";
-import type { Opening, Recorder } from "./recorder.ts";
+import type { Opening, Recorded, Recorder } from "./recorder.ts";
 import type { Usage } from "./reward.ts";
+import { claimedName } from "./work-item.ts";
 
 /** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
 export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
@@ -23,15 +23,15 @@ export interface GatewayPlace {
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
   const url = place.url.replace(/\/+(v1\/?)?$/, "");
   return {
-    namesOf: (item, token) => Array.from({ length: token }, (_, i) => attemptName(item, i + 1)),
+    namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
     isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
     async open(opening) {
-      const id = attemptName(opening.rolloutId, opening.token ?? opening.attempt);
+      const id = claimedName({ item: opening.rolloutId, token: opening.token ?? opening.attempt });
       const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
         apiKey: string;
       };
       const own = `${url}/v1/rollouts/${encodeURIComponent(id)}`;
-      const close = (body: object) => ask(place, `${own}/close`, body) as Promise<{ envelope?: Digest }>;
+      const close = (body: object) => ask(place, `${own}/close`, body) as Promise<Partial<Recorded>>;
       return {
         baseUrl: `${url}/v1`,
         apiKey,
@@ -39,8 +39,8 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
         async close(closing) {
           const { ending, finalState } = closing;
           const scores = [...closing.scores, REPORTED];
-          const { envelope } = await close({ ending, scores, finalState });
-          if (envelope !== undefined) return envelope;
+          const { content, envelope } = await close({ ending, scores, finalState });
+          if (content !== undefined && envelope !== undefined) return { content, envelope, blobs: [] };
           return (await fallback.open(opening)).close({ ...closing, scores });
         },
         async abandon(ending) {
@@ -51,14 +51,13 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
   };
 }
 
-/** The first claim has the plain name; later ones add the number of their claim. */
-function attemptName(item: string, token: number): Id {
-  return parseId(token === 1 ? item : `${item}.${token}`);
-}
-
-function openingBody(id: Id, opening: Opening): object {
+function openingBody(id: string, opening: Opening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
-  return { id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd };
+  const { worker, attempt, claim } = opening;
+  return {
+    ...{ id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd },
+    run: { worker, attempt, claim },
+  };
 }
 
 /** POSTs what is given, GETs if nothing is. */

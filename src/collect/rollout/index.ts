@@ -1,3 +1,4 @@
+export type { Admission, Admit, Submitted } from "../admission.ts";
 export {
   type Agent,
   defineRollout,
@@ -19,7 +20,14 @@ export { loadAgent } from "./load-agent.ts";
 export { type LaunchSettings, launchId, type Overrides } from "./plan.ts";
 export { programAgent, serverAgent } from "./program.ts";
 export type { Progress } from "./progress.ts";
-export { bookRecorder, type Closing, type Opening, type Recorder, type Recording } from "./recorder.ts";
+export {
+  bookRecorder,
+  type Closing,
+  type Opening,
+  type Recorded,
+  type Recorder,
+  type Recording,
+} from "./recorder.ts";
 export { type Rescored, rescore } from "./rescore.ts";
 export type { DeadResult, RolloutResult, SealedResult } from "./result.ts";
 export {
@@ -43,11 +51,9 @@ export { INLINE_LIMIT_BYTES, type Upload } from "./upload.ts";
 export { claimId, laneFor, workItems } from "./work-item.ts";
 export { ATTEMPTS, type Attempts, startWorker, type Worker, type WorkerOptions } from "./worker.ts";
 export {
-  type Admission,
   type ClaimRequest,
   type DeskOptions,
   makeDesk,
-  type Submitted,
   type WorkerDesk,
 } from "./worker-protocol.ts";
 export { makeRegistration, type Registration } from "./worker-registration.ts";

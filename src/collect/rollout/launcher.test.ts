@@ -2,12 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { digestJson, parseId, rngFrom, systemClock } from "../../base/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { newKeyPem, openRecord, Receipt, RolloutContent, signerFromPem } from "../../contract/index.ts";
+import { openSqliteQueue } from "../queue/sqlite-queue.ts";
 import { functionAgent, type RolloutFunction } from "./agent.ts";
 import { failedBy } from "./failure.ts";
 import { bookRecorder } from "./recorder.ts";
+import type { SealedResult } from "./result.ts";
 import { openSealedIndex } from "./sealed-index.ts";
 import { startWorker } from "./worker.ts";
+import { makeDesk } from "./worker-protocol.ts";
 
 const rows = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ prompt: `p${i}`, metadata: { i } }));
@@ -139,7 +142,6 @@ describe("launch", () => {
     // The queue forgets everything, as if no one had completed anything; the book remembers.
     const count: RolloutFunction = () => ++runs;
     const first = await collect(start(rows(2), count));
-    const { openSqliteQueue } = await import("../queue/sqlite-queue.ts");
     const empty = openSqliteQueue(":memory:", { clock: systemClock });
     const second = await collect(start(rows(2), count, { queue: empty } as never));
     await empty.close();
@@ -151,17 +153,82 @@ describe("launch", () => {
     expect(book.recovered).toEqual([]);
   });
 
+  it("gives every result a signed receipt, also one that a crash took, and the same one when asked again", async () => {
+    const { start, book, signer, queue } = await launchWorld();
+    const [first] = await collect(start(rows(1), echo));
+    const { receipt, content } = first as SealedResult;
+    expect(receipt.outcome).toBe("stored");
+    expect(openRecord(Receipt, (await book.get(receipt.digest))!.bytes)).toMatchObject({
+      subject: content,
+      worker: "worker-1",
+      claim: `${first!.rolloutId}:1`,
+    });
+    const [again] = await collect(start(rows(1), echo));
+    expect(again).toMatchObject({ earlier: true, receipt });
+
+    // Without receipts, as after a crash between the queue's mark and the receipt: a new one, by the same claim.
+    const other = await launchWorld();
+    for await (const item of book.scan())
+      if (item.type === "blob" && item.kind !== Receipt.kind) other.book.put(item.kind, item.bytes);
+    await other.book.flush();
+    const [third] = await collect(other.start(rows(1), echo, { queue, signer } as never));
+    const reissued = (third as SealedResult).receipt;
+    expect(reissued.digest).not.toBe(receipt.digest);
+    expect(openRecord(Receipt, (await other.book.get(reissued.digest))!.bytes)).toMatchObject({
+      subject: content,
+      claim: `${first!.rolloutId}:1`,
+    });
+  });
+
+  it("does not report what nobody trusted has signed: it runs again, and that result counts", async () => {
+    const { start } = await launchWorld();
+    const stranger = signerFromPem(newKeyPem());
+    let runs = 0;
+    const count: RolloutFunction = () => ++runs;
+    await collect(start(rows(1), count, { signer: stranger }));
+    const empty = openSqliteQueue(":memory:", { clock: systemClock });
+    const [result] = await collect(start(rows(1), count, { queue: empty } as never));
+    await empty.close();
+    expect(runs).toBe(2);
+    expect(result).toMatchObject({ state: "sealed", reward: 2 });
+  });
+
+  it("sends a large artifact by reference", async () => {
+    const { start, book } = await launchWorld();
+    const [result] = await collect(start(rows(1), () => ({ reward: 1, finalState: "x".repeat(100_000) })));
+    expect(result).toMatchObject({ state: "sealed", receipt: { outcome: "stored" } });
+    const content = openRecord(RolloutContent, (await book.get((result as SealedResult).content))!.bytes);
+    expect((await book.get(content.finalState!))!.bytes).toHaveLength(100_002);
+  });
+
+  it("takes a report with a picture that stays elsewhere", async () => {
+    const { start } = await launchWorld();
+    const elsewhere = digestJson("test", "picture");
+    const call = {
+      ...{ dialect: "openai-chat", model: "m", media: [elsewhere] },
+      request: { messages: [{ role: "user", content: "what is this?" }], parameters: {} },
+      response: { messages: [{ role: "assistant", content: "a cat" }], status: 200 },
+    };
+    const [result] = await collect(start(rows(1), () => ({ reward: 1, calls: [call] }) as never));
+    expect(result).toMatchObject({ state: "sealed", reward: 1, usage: { calls: 1 } });
+  });
+
   it("takes results of other workers as its own, and a worker with another agent takes none", async () => {
-    const { start, book, queue } = await launchWorld();
+    const { start, book, queue, signer } = await launchWorld();
     const launched = start(rows(4), echo, { concurrency: 0 });
     await launched.futures();
     const sealed = await openSealedIndex(book.root);
+    const desk = makeDesk({
+      ...{ queue, book, clock: systemClock, signer },
+      trusts: (key) => key === signer.publicKey,
+      newSession: () => "session",
+    });
     const helper = (agent: string) =>
       startWorker({
-        ...{ queue, book, sealed, clock: systemClock, rng: rngFrom(2n), concurrency: 2 },
+        ...{ desk, signer, queue, book, sealed, clock: systemClock, rng: rngFrom(2n), concurrency: 2 },
         name: parseId("worker-2"),
         agent: functionAgent(echo, { name: "agent.ts", digest: digestJson("test.agent.v1", agent) }),
-        recorder: bookRecorder(makeSealer(book)),
+        recorder: bookRecorder(),
         signal: new AbortController().signal,
         idleMs: 100,
       });

@@ -6,18 +6,21 @@ import type { Clock } from "../../base/clock.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Rng } from "../../base/rng.ts";
-import type { Signer } from "../../contract/index.ts";
+import type { PublicKey, Signer } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import { makeSealer } from "../../store/sealer.ts";
+import type { Admit } from "../admission.ts";
 import type { SettledItem, WorkQueue } from "../queue/queue.ts";
 import type { Agent } from "./agent.ts";
 import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "./plan.ts";
 import { type Progress, Tally } from "./progress.ts";
+import { Receipts } from "./receipts.ts";
 import { bookRecorder, type Recorder } from "./recorder.ts";
-import { type RolloutResult, readResult } from "./result.ts";
+import { type ReadResult, type RolloutResult, readResult } from "./result.ts";
 import type { RowForm } from "./rows.ts";
 import { openSealedIndex } from "./sealed-index.ts";
 import { type Attempts, startWorker, type Worker } from "./worker.ts";
+import { makeDesk, type WorkerDesk } from "./worker-protocol.ts";
 
 export interface LaunchOptions extends Omit<LaunchSettings, "agent"> {
   readonly agent: Agent;
@@ -26,7 +29,12 @@ export interface LaunchOptions extends Omit<LaunchSettings, "agent"> {
   readonly clock: Clock;
   readonly rng: Rng;
   readonly worker: Id;
-  readonly signer?: Signer;
+  /** Signs what is uploaded here, and the receipts. */
+  readonly signer: Signer;
+  /** Whose signatures count besides our own: of workers that died, and of gateways. */
+  readonly trusts?: (key: PublicKey) => boolean;
+  /** Judges every rollout when it is uploaded. */
+  readonly admit?: Admit;
   /** Who records the rollouts; the book itself unless given. */
   readonly recorder?: Recorder;
   /** How many run at a time in this process; 0: only others work. */
@@ -80,7 +88,10 @@ interface Deferred<T> {
 
 interface Slot extends Deferred<RolloutResult> {
   readonly planned: PlannedRollout;
+  /** Its end is being read. */
   settled: boolean;
+  /** Its result is known to whoever asks. */
+  told: boolean;
 }
 
 class RunningLaunch implements Launch {
@@ -93,6 +104,8 @@ class RunningLaunch implements Launch {
   readonly #results: RolloutResult[] = [];
   readonly #planned: Promise<void>;
   readonly #over: Promise<void>;
+  readonly #desk: WorkerDesk;
+  #receipts!: Receipts;
   #worker: Worker | undefined;
   #wake: () => void = () => {};
   #ended: { error?: unknown } | undefined;
@@ -100,6 +113,7 @@ class RunningLaunch implements Launch {
   constructor(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions) {
     this.#options = options;
     this.#tally = new Tally(options.clock);
+    this.#desk = deskOf(options);
     this.#startMs = options.clock.nowMs();
     const planned = deferred<void>();
     this.#planned = planned.promise;
@@ -151,6 +165,7 @@ class RunningLaunch implements Launch {
     signal?.addEventListener("abort", stop, { once: true });
     if (signal?.aborted) stop();
     const sealed = await openSealedIndex(this.#options.book.root);
+    this.#receipts = new Receipts(sealed, this.#desk);
     try {
       const cursor = await this.#readEarlier();
       await this.#enqueueAll(rows);
@@ -210,17 +225,22 @@ class RunningLaunch implements Launch {
     const ours = [...this.#earlier.values()].filter(({ item }) => this.#slots.has(item));
     const dead = ours.filter(({ state }) => state === "dead").map(({ item }) => item);
     if (dead.length > 0) await this.#options.queue.revive(dead);
-    for (const item of ours) if (item.state === "done") await this.#settle(item, true);
+    await this.#settle(
+      ours.filter(({ state }) => state === "done"),
+      true,
+    );
   }
 
   #startWorker(sealed: Awaited<ReturnType<typeof openSealedIndex>>): Worker | undefined {
-    const { concurrency, worker, book, signer, recorder } = this.#options;
+    const { concurrency, worker, recorder } = this.#options;
     if (concurrency === 0) return undefined;
     return startWorker({
       ...this.#options,
       name: worker,
+      desk: this.#desk,
       sealed,
-      recorder: recorder ?? bookRecorder(makeSealer(book, signer)),
+      recorder: recorder ?? bookRecorder(),
+      onReceipt: (receipt) => this.#receipts.note(receipt),
       signal: this.#stop.signal,
       cancelled: this.#cancelled,
     });
@@ -241,10 +261,8 @@ class RunningLaunch implements Launch {
     });
     while (this.#left > 0 && gaveUp === undefined) {
       const page = await queue.settled(cursor, 1000);
-      for (const item of page) {
-        cursor = item.cursor;
-        await this.#settle(item, false);
-      }
+      cursor = page.at(-1)?.cursor ?? cursor;
+      await this.#settle(page, false);
       if (this.#stop.signal.aborted) break;
       if (page.length === 0) await Promise.race([watch.changed(LOOK_MS), stopped]);
     }
@@ -256,11 +274,30 @@ class RunningLaunch implements Launch {
     return total - done - dead;
   }
 
-  async #settle(item: SettledItem, earlier: boolean): Promise<void> {
-    const slot = this.#slots.get(item.item);
-    if (slot === undefined || slot.settled) return;
-    const result = await readResult(this.#options.book, slot.planned, { ...item, earlier });
-    slot.settled = true;
+  async #settle(items: readonly SettledItem[], earlier: boolean): Promise<void> {
+    const read: { slot: Slot; result: ReadResult }[] = [];
+    for (const item of items) {
+      const slot = this.#slots.get(item.item);
+      if (slot === undefined || slot.settled) continue;
+      slot.settled = true;
+      read.push({
+        slot,
+        result: await readResult(this.#options.book, slot.planned, { ...item, earlier }),
+      });
+    }
+    const done = read.flatMap(({ slot, result }) =>
+      result.state === "sealed" ? [{ item: slot.planned.id, content: result.content, earlier }] : [],
+    );
+    const receipts = await this.#receipts.of(done);
+    for (const { slot, result } of read)
+      this.#tell(
+        slot,
+        result.state === "sealed" ? { ...result, receipt: receipts.get(result.content)! } : result,
+      );
+  }
+
+  #tell(slot: Slot, result: RolloutResult): void {
+    slot.told = true;
     this.#tally.add(result);
     slot.resolve(result);
     this.#results.push(result);
@@ -270,14 +307,14 @@ class RunningLaunch implements Launch {
   #addSlot(planned: PlannedRollout): void {
     const { promise, resolve, reject } = deferred<RolloutResult>();
     promise.catch(() => {}); // told to whoever asks for the result
-    this.#slots.set(planned.id, { planned, promise, resolve, reject, settled: false });
+    this.#slots.set(planned.id, { planned, promise, resolve, reject, settled: false, told: false });
     this.#tally.total = this.#slots.size;
   }
 
   #end(ended: { error?: unknown }): void {
     this.#ended = ended;
-    for (const { planned, settled, reject } of this.#slots.values())
-      if (!settled) reject(ended.error ?? cancelledError(planned.id));
+    for (const { planned, told, reject } of this.#slots.values())
+      if (!told) reject(ended.error ?? cancelledError(planned.id));
     this.#wake();
   }
 
@@ -285,17 +322,27 @@ class RunningLaunch implements Launch {
     const { planned, promise } = slot;
     return {
       ...{ id: planned.id, row: planned.row, sample: planned.sample },
-      done: () => slot.settled,
+      done: () => slot.told,
       elapsedMs: () => this.#options.clock.nowMs() - this.#startMs,
       result: (timeoutMs) =>
         timeoutMs === undefined ? promise : withTimeout(promise, timeoutMs, planned.id),
       cancel: () => {
-        if (slot.settled) return;
+        if (slot.told) return;
         this.#cancelled.add(planned.id);
         this.#worker?.cancel(planned.id);
       },
     };
   }
+}
+
+/** The desk of this process: its workers come here, those of other processes have their own over the same queue. */
+function deskOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerDesk {
+  let sessions = 0;
+  return makeDesk({
+    ...{ queue, book, clock, signer, admit },
+    trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
+    newSession: () => `${worker}-${sessions++}`,
+  });
 }
 
 function deferred<T>(): Deferred<T> {

@@ -1,6 +1,6 @@
 /** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
  *  that report their choices themselves, and a gateway, which records model calls as they pass.
- *  In: what the rollout is for; later how it ended. Out: a sealed, signed, durable artifact, named by its envelope. */
+ *  In: what the rollout is for; later how it ended. Out: a sealed artifact, ready to be uploaded. Does not store. */
 import type { Json } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
@@ -9,10 +9,10 @@ import {
   type Ending,
   type RolloutContent,
   type RolloutDraft,
+  type SealedBlob,
   type Step,
   sealRollout,
 } from "../../contract/index.ts";
-import type { Sealer } from "../../store/sealer.ts";
 import type { Score } from "./output.ts";
 import { totalOf } from "./output.ts";
 import type { Usage } from "./reward.ts";
@@ -44,14 +44,20 @@ export interface Closing extends Pick<RolloutDraft, "streams" | "calls"> {
   readonly endedAtMs: number;
 }
 
+/** A sealed artifact. Without blobs it stands in the book already. */
+export interface Recorded {
+  readonly content: Digest;
+  readonly envelope: Digest;
+  readonly blobs: readonly SealedBlob[];
+}
+
 export interface Recording {
   /** Where model calls of this rollout go, and the key that names it. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
   /** What was recorded so far: rewards that count cost ask before the rollout is closed. */
   usage(): Promise<Usage>;
-  /** The digest of the envelope, when it is durable. */
-  close(closing: Closing): Promise<Digest>;
+  close(closing: Closing): Promise<Recorded>;
   /** No result: the rollout was cancelled, or will be tried again. */
   abandon(ending: Ending): Promise<void>;
 }
@@ -65,16 +71,16 @@ export interface Recorder {
 }
 
 /** Seals what the agent reports; knows of no model calls but those in its report. */
-export function bookRecorder(sealer: Sealer): Recorder {
+export function bookRecorder(): Recorder {
   return {
     async open(opening) {
       return {
         usage: async () => ({ calls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 }),
         async close(closing) {
           const state = closing.finalState === undefined ? undefined : sealFinalState(closing.finalState);
-          const { envelope, blobs } = sealRollout(draftOf(opening, closing, state?.digest));
-          await sealer.add({ envelope, blobs: state === undefined ? blobs : [state, ...blobs] });
-          return envelope.digest;
+          const { content, envelope, blobs } = sealRollout(draftOf(opening, closing, state?.digest));
+          const all = state === undefined ? blobs : [state, ...blobs];
+          return { content: content.digest, envelope: envelope.digest, blobs: all };
         },
         async abandon() {},
       };

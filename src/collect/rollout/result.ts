@@ -7,6 +7,7 @@ import type { SettledItem } from "../queue/queue.ts";
 import { type Score, totalOf } from "./output.ts";
 import type { PlannedRollout } from "./plan.ts";
 import type { Usage } from "./reward.ts";
+import type { GivenReceipt } from "./sealed-index.ts";
 import { readRecord } from "./worker.ts";
 
 interface Planned {
@@ -23,6 +24,8 @@ export interface SealedResult extends Planned {
   readonly state: "sealed";
   readonly envelope: Digest;
   readonly content: Digest;
+  /** What the desk said when it was uploaded. */
+  readonly receipt: GivenReceipt;
   readonly ending: Ending;
   /** The weighted sum of the scores; null: unlabelled. */
   readonly reward: number | null;
@@ -42,11 +45,14 @@ export interface DeadResult extends Planned {
 
 export type RolloutResult = SealedResult | DeadResult;
 
+/** All but the receipt, which may not be there yet. */
+export type ReadResult = Omit<SealedResult, "receipt"> | DeadResult;
+
 export async function readResult(
   book: Pick<BlobStore, "get">,
   planned: PlannedRollout,
   settled: SettledItem & { readonly earlier: boolean },
-): Promise<RolloutResult> {
+): Promise<ReadResult> {
   const { id, row, sample, task, group } = planned;
   const common = { rolloutId: id, row, sample, task, group, attempt: settled.attempt };
   if (settled.state === "dead") return { state: "dead", ...common, reason: settled.reason };

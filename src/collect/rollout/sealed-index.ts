@@ -1,17 +1,38 @@
-/** Which rollouts the book holds already, by their ids: what a worker that died had sealed but not reported.
- *  In: a book's directory. Out: the digest of an envelope, or nothing. Reads through the catalog; changes no record. */
+/** Which rollouts the book holds already, by their ids: what a worker that died had sealed but not reported; and the
+ *  receipts that were given. In: a book's directory. Out: digests. Reads through the catalog; changes no record. */
 import type { Digest } from "../../base/digest.ts";
-import { RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
-import { openCatalog } from "../../store/index.ts";
+import {
+  Attestation,
+  Receipt,
+  type ReceiptOutcome,
+  RolloutContent,
+  RolloutEnvelope,
+} from "../../contract/index.ts";
+import { type Catalog, openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { isTaken } from "../admission.ts";
+
+export interface SealedArtifact {
+  readonly content: Digest;
+  readonly envelope: Digest;
+  /** By whomever. */
+  readonly attestations: readonly Digest[];
+}
+
+export interface GivenReceipt {
+  readonly digest: Digest;
+  readonly outcome: ReceiptOutcome;
+}
 
 export interface SealedIndex {
-  /** The envelope of the first artifact under one of these ids that `accept` takes.
+  /** Artifacts under these ids that `accept` takes, the signed ones only.
    *  `fresh`: also what was sealed since the last look, by whomever. */
   find(
     ids: readonly string[],
     options: { fresh: boolean; accept?: (content: Digest) => Promise<boolean> },
-  ): Promise<Digest | undefined>;
+  ): Promise<SealedArtifact[]>;
+  /** The receipts that take these contents as results, by content; looks afresh. */
+  receipts(contents: readonly Digest[]): Promise<Map<Digest, GivenReceipt>>;
   close(): Promise<void>;
 }
 
@@ -19,24 +40,45 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
   const catalog = openCatalog(root, RECORD_GUIDE);
   let syncing: Promise<unknown> = catalog.sync();
   await syncing;
+  const lookAfresh = async () => {
+    // A look that is under way may have passed what we ask for: begin another after it.
+    syncing = syncing.then(() => catalog.sync());
+    await syncing;
+  };
   return {
     async find(ids, { fresh, accept = async () => true }) {
-      if (fresh) {
-        // A look that is under way may have passed what we ask for: begin another after it.
-        syncing = syncing.then(() => catalog.sync());
-        await syncing;
+      if (fresh) await lookAfresh();
+      const found: SealedArtifact[] = [];
+      for (const { digest: content } of ids.flatMap((id) => [
+        ...catalog.records({ kind: RolloutContent.kind, id }),
+      ])) {
+        const signed = referrers(catalog, content, RolloutEnvelope.kind)
+          .sort()
+          .map((envelope) => {
+            return { content, envelope, attestations: referrers(catalog, envelope, Attestation.kind) };
+          })
+          .filter(({ attestations }) => attestations.length > 0);
+        if (signed.length > 0 && (await accept(content))) found.push(...signed);
       }
-      for (const { digest } of ids.flatMap((id) => [...catalog.records({ kind: RolloutContent.kind, id })])) {
-        const envelopes = catalog
-          .referrersOf(digest)
-          .filter((each) => catalog.record(each)?.kind === RolloutEnvelope.kind);
-        if (envelopes.length > 0 && (await accept(digest))) return envelopes.sort()[0];
-      }
-      return undefined;
+      return found;
+    },
+    async receipts(contents) {
+      await lookAfresh();
+      const given = new Map<Digest, GivenReceipt>();
+      for (const content of contents)
+        for (const digest of referrers(catalog, content, Receipt.kind).sort()) {
+          const { outcome } = catalog.record(digest)!.fields as { outcome: ReceiptOutcome };
+          if (isTaken(outcome) && !given.has(content)) given.set(content, { digest, outcome });
+        }
+      return given;
     },
     async close() {
       await syncing.catch(() => {});
       catalog.close();
     },
   };
+}
+
+function referrers(catalog: Catalog, digest: Digest, kind: string): Digest[] {
+  return catalog.referrersOf(digest).filter((each) => catalog.record(each)?.kind === kind);
 }

@@ -4,8 +4,8 @@
 import { type Digest, digestBytes } from "../../base/digest.ts";
 import type { RollbookError } from "../../base/errors.ts";
 import { Assignment, checkBinding } from "../../contract/assignment.ts";
-import { Attestation, checkAttestationAside } from "../../contract/attestation.ts";
-import { Call, openMessage } from "../../contract/call.ts";
+import { Attestation, checkAttestationAside, type PublicKey } from "../../contract/attestation.ts";
+import { Call, MESSAGE_KIND, openMessage } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
 import { openRecord, type RecordOf, type RecordType } from "../../contract/record.ts";
 import { refuse } from "../../contract/refusal.ts";
@@ -14,7 +14,7 @@ import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange
 import { checkTokenColumns } from "../../contract/stream.ts";
 import type { Blob } from "../../store/blob-store.ts";
 import type { ClaimKey } from "../queue/queue.ts";
-import { claimId } from "./work-item.ts";
+import { claimedName, claimId } from "./work-item.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
 
 /** More travels by reference: the worker puts it into the book and names it. */
@@ -28,6 +28,9 @@ export interface Upload {
   readonly attestation: Uint8Array;
   /** The blobs of the artifact; those left out are in the book already. Empty: an upload by reference. */
   readonly blobs: readonly Blob[];
+  /** Made under an earlier claim of this item, whose holder died before it could say so: what counts is that a trusted
+   *  key signed it. */
+  readonly adopted?: true;
 }
 
 export interface OpenedUpload {
@@ -44,6 +47,7 @@ export async function openUpload(
   by: {
     worker: RegisteredWorker;
     attempt: number;
+    trusts: (key: PublicKey) => boolean;
     read: ReadBlob;
     has: (digest: Digest) => Promise<boolean>;
   },
@@ -123,7 +127,7 @@ class UploadParts {
   }
 }
 
-/** The artifact is the one that this worker's claim asked for. */
+/** The artifact is the one that this worker's claim asked for, or an earlier claim of the same item. */
 function checkClaimed(
   upload: Upload,
   { content, envelope }: OpenedUpload,
@@ -131,14 +135,20 @@ function checkClaimed(
 ): void {
   const bound = content.assignment;
   const item = bound === undefined ? undefined : rolloutIdFor(bound.digest, bound.sample);
+  const claim = upload.adopted === true ? claimOf(envelope, upload.claim) : upload.claim;
+  // Through a gateway every claim makes a rollout of its own name.
+  const name = content.rolloutId === claimedName(claim) ? content.rolloutId : claim.item;
   const pairs: [string, unknown, unknown][] = [
     ["envelope.content", upload.content, envelope.content],
-    ["envelope.worker", worker.id, envelope.worker],
-    ["envelope.claim", claimId(upload.claim), envelope.claim],
-    ["envelope.attempt", attempt, envelope.attempt],
+    ["envelope.claim", claimId(claim), envelope.claim],
     ["assignment", upload.claim.item, item],
-    ["rolloutId", upload.claim.item, content.rolloutId],
+    ["rolloutId", name, content.rolloutId],
   ];
+  if (upload.adopted !== true)
+    pairs.push(
+      ["envelope.worker", worker.id, envelope.worker],
+      ["envelope.attempt", attempt, envelope.attempt],
+    );
   for (const [field, expected, actual] of pairs)
     if (expected !== actual)
       throw refuse(
@@ -148,13 +158,28 @@ function checkClaimed(
       );
 }
 
+/** The claim of the same item under which an envelope says it was made. */
+function claimOf({ claim }: RolloutEnvelope, { item, token }: ClaimKey): ClaimKey {
+  const [, number] = claim?.startsWith(`${item}:`) ? (/:(\d{1,9})$/.exec(claim) ?? []) : [];
+  return { item, token: number === undefined ? token : Number(number) };
+}
+
 async function checkSigned(
   upload: Upload,
-  { worker, has }: { worker: RegisteredWorker; has: (digest: Digest) => Promise<boolean> },
+  {
+    worker,
+    trusts,
+    has,
+  }: {
+    worker: RegisteredWorker;
+    trusts: (key: PublicKey) => boolean;
+    has: (digest: Digest) => Promise<boolean>;
+  },
 ): Promise<void> {
   const attestation = openRecord(Attestation, upload.attestation, "attestation");
   const { signer, subjects } = attestation;
-  if (signer !== worker.key || !subjects.includes(upload.envelope))
+  const isTheirs = upload.adopted === true ? trusts(signer) : signer === worker.key;
+  if (!isTheirs || !subjects.includes(upload.envelope))
     throw refuse(
       "bad-signature",
       { signer, expected: worker.key, envelope: upload.envelope },
@@ -182,9 +207,9 @@ async function checkReferences(
       checkTokenColumns(stream, await readTokenColumns(parts.read, stream), `streams[${i}]`);
   for (const digest of content.calls) {
     const call = await parts.open(Call, digest, "call");
-    for (const message of Call.references(call)) {
-      await parts.need(message);
-      openMessage((await parts.read(message.digest))!.bytes, message.digest);
+    for (const part of Call.references(call)) {
+      await parts.need(part);
+      if (part.kind === MESSAGE_KIND) openMessage((await parts.read(part.digest))!.bytes, part.digest);
     }
   }
   for (const reference of RolloutContent.references(content)) await parts.need(reference);

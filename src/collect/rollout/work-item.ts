@@ -24,6 +24,12 @@ export function claimId({ item, token }: ClaimKey): string {
   return `${item}:${token}`;
 }
 
+/** The name of the rollout that a claim makes where every claim needs one of its own: the first has the plain name of
+ *  the item, later ones add their number. */
+export function claimedName({ item, token }: ClaimKey): string {
+  return token === 1 ? item : `${item}.${token}`;
+}
+
 const RESERVED = "worker:";
 
 /** The lane of items that are meant for one worker; no other may claim from it. */

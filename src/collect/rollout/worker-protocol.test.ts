@@ -237,6 +237,83 @@ describe("uploads that come too late, twice or too large get receipts", () => {
   });
 });
 
+describe("an artifact that a worker left behind when it died", () => {
+  /** w1 sealed and died; w2 holds the claim now. */
+  async function leftBehind(over: Parameters<typeof rolloutFor>[1] = {}) {
+    const at = await openDesk({ trusts: (key) => key !== stranger.publicKey });
+    const dead = at.join("w1");
+    const [claim] = (await at.desk.claim(dead.session, { limit: 1 })) as [Claim];
+    const rollout = rolloutFor(claim, over);
+    for (const { kind, bytes } of rollout.blobs) at.book.put(kind, bytes);
+    at.clock.advance(20_001);
+    const heir = at.join("w2");
+    const [next] = (await at.desk.claim(heir.session, { limit: 1, item: claim.item })) as [Claim];
+    const adopt = (signer = dead.signer, change: Partial<Upload> = {}) =>
+      at.desk.upload(heir.session, {
+        ...uploadOf(next, rollout, signer),
+        blobs: [],
+        adopted: true,
+        ...change,
+      });
+    return { ...at, rollout, claim, next, heir, adopt };
+  }
+
+  it("is taken from whoever holds the claim now, if a trusted key signed it; the envelope stays as it was", async () => {
+    const { queue, claim, rollout, adopt } = await leftBehind();
+    expect((await adopt()).record).toMatchObject({
+      outcome: "stored",
+      subject: rollout.content.digest,
+      worker: "w2",
+    });
+    expect(await queue.state(claim.item)).toMatchObject({ state: "done", result: rollout.envelope.digest });
+  });
+
+  it("is not taken if a stranger signed it, if it is another item's, or if nobody says that it is adopted", async () => {
+    const { desk, heir, adopt, next } = await leftBehind();
+    expect(await codeOf(adopt(stranger))).toBe("bad-signature");
+    const [other] = (await desk.claim(heir.session, { limit: 1 })) as [Claim];
+    expect(await codeOf(adopt(heir.signer, { claim: { item: other.item, token: other.token } }))).toBe(
+      "not-bound",
+    );
+    expect(await codeOf(adopt(heir.signer, { adopted: undefined as never }))).toBe("not-bound");
+    expect(next.attempt).toBe(2);
+    const wrong = await leftBehind({ envelope: { claim: "r-other:1" } });
+    expect(await codeOf(wrong.adopt())).toBe("not-bound");
+  });
+
+  it("may have the name of its own claim, as behind a gateway, and of no other", async () => {
+    const [first, third] = [await withClaim(), await withClaim()];
+    const named = (at: typeof first, rolloutId: string) =>
+      at.desk.upload(
+        at.worker.session,
+        uploadOf(at.claim, rolloutFor(at.claim, { rolloutId }), at.worker.signer),
+      );
+    expect(await codeOf(named(first, `${first.claim.item}.2`))).toBe("not-bound");
+    third.clock.advance(20_001);
+    await third.desk.heartbeat(third.worker.session, []);
+    const [again] = (await third.desk.claim(third.worker.session, {
+      limit: 1,
+      item: third.claim.item,
+    })) as [Claim];
+    expect(again.token).toBe(2);
+    expect((await named({ ...third, claim: again }, `${again.item}.2`)).record.outcome).toBe("stored");
+  });
+});
+
+describe("a receipt that a crash took", () => {
+  it("is given again for what is done, and for nothing else", async () => {
+    const { desk, claim, rollout, send } = await withClaim();
+    expect(await codeOf(desk.reissue(claim.item))).toBe("not-done");
+    await send();
+    expect((await desk.reissue(claim.item)).record).toMatchObject({
+      outcome: "stored",
+      subject: rollout.content.digest,
+      worker: "w1",
+      claim: `${claim.item}:1`,
+    });
+  });
+});
+
 describe("structural faults are errors with codes, and nothing is stored", () => {
   it("an item that was never assigned, a worker nobody knows", async () => {
     const { desk, upload, send } = await withClaim();

@@ -6,14 +6,16 @@
  *  and accepts none twice: accepted is what the queue says is done. */
 import type { Clock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
 import { Attestation, type PublicKey, type Signer } from "../../contract/attestation.ts";
-import { Receipt } from "../../contract/receipt.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import { RolloutEnvelope } from "../../contract/rollout.ts";
-import type { SealedBlob } from "../../contract/rollout-draft.ts";
+import type { Receipt } from "../../contract/receipt.ts";
+import { openRecord, type RecordOf, type RecordType, type Sealed } from "../../contract/record.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { Blob, BlobStore } from "../../store/blob-store.ts";
 import { makeSealer } from "../../store/sealer.ts";
+import { type Admission, type Admit, STORED, sealReceipt } from "../admission.ts";
 import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../queue/queue.ts";
 import {
   checkAlive,
@@ -23,19 +25,9 @@ import {
   checkUpload,
   checkWorker,
 } from "./claim-checks.ts";
-import { INLINE_LIMIT_BYTES, inlineBytes, type OpenedUpload, openUpload, type Upload } from "./upload.ts";
+import { INLINE_LIMIT_BYTES, inlineBytes, openUpload, type Upload } from "./upload.ts";
 import { claimId } from "./work-item.ts";
 import { checkRegistration, type RegisteredWorker, type Registration } from "./worker-registration.ts";
-
-/** What admission has to say of an artifact (see keep/admit); its records are kept with the receipt. */
-export interface Admission extends Pick<Receipt, "outcome" | "signals" | "message"> {
-  readonly records?: readonly SealedBlob[];
-}
-
-export interface Submitted extends OpenedUpload {
-  readonly digest: Digest;
-  readonly nowMs: number;
-}
 
 export interface DeskOptions {
   queue: WorkQueue;
@@ -46,7 +38,7 @@ export interface DeskOptions {
   /** A fresh name that cannot be guessed, per registration. */
   newSession: () => string;
   /** Judges what is stored; without it receipts say "stored". */
-  admit?: (artifact: Submitted) => Admission | Promise<Admission>;
+  admit?: Admit | undefined;
   /** Signs receipts. */
   signer?: Signer;
 }
@@ -71,6 +63,8 @@ export interface WorkerDesk {
     reason: { message: string; retryAfterMs?: number },
   ): Promise<FailOutcome>;
   release(session: string, claims: readonly ClaimKey[]): Promise<void>;
+  /** For the owner of the queue: gives once more the receipt of an item that is done, in place of one a crash took. */
+  reissue(item: string): Promise<Sealed<Receipt>>;
 }
 
 export function makeDesk(options: DeskOptions): WorkerDesk {
@@ -78,6 +72,11 @@ export function makeDesk(options: DeskOptions): WorkerDesk {
   const receipts = makeSealer(options.book, options.signer);
   const workers = new Map<string, RegisteredWorker>();
   const find = (session: string) => checkWorker(workers.get(session));
+  const keep = async (admission: Admission, at: Omit<Parameters<typeof sealReceipt>[1], "atMs">) => {
+    const receipt = sealReceipt(admission, { ...at, atMs: clock.nowMs() });
+    await receipts.add({ envelope: receipt, blobs: [...(admission.records ?? []), receipt] });
+    return receipt;
+  };
   const checkOwn = async (worker: RegisteredWorker, claims: readonly ClaimKey[]) => {
     for (const claim of claims) checkHolder(worker, claim, await queue.state(claim.item));
   };
@@ -110,12 +109,9 @@ export function makeDesk(options: DeskOptions): WorkerDesk {
       return lost;
     },
     async upload(session, upload) {
-      const submission = { worker: find(session), upload };
-      return receive(options, submission, async (admission) => {
-        const receipt = sealReceipt(submission, admission, clock.nowMs());
-        await receipts.add({ envelope: receipt, blobs: [...(admission.records ?? []), receipt] });
-        return receipt;
-      });
+      const worker = find(session);
+      const at = { subject: upload.content, worker: worker.id, claim: claimId(upload.claim) };
+      return receive(options, { worker, upload }, (admission) => keep(admission, at));
     },
     async fail(session, claim, reason) {
       const worker = find(session);
@@ -126,6 +122,12 @@ export function makeDesk(options: DeskOptions): WorkerDesk {
       const worker = find(session);
       await checkOwn(worker, claims);
       await queue.release(claims.map((claim) => heldBy(worker, claim)));
+    },
+    async reissue(item) {
+      const { envelope, content, digest } = await openDone(options, item);
+      const admission =
+        (await options.admit?.({ content, envelope, digest, nowMs: clock.nowMs() })) ?? STORED;
+      return keep(admission, { subject: digest, worker: envelope.worker, claim: envelope.claim });
     },
   };
 }
@@ -163,6 +165,7 @@ async function receive(
   const opened = await openUpload(upload, {
     worker,
     attempt: standing.attempt,
+    trusts: options.trusts,
     read: (each) => book.get(each),
     has: (each) => book.has(each),
   });
@@ -176,7 +179,29 @@ async function receive(
   return answer({ outcome: "duplicate", signals: [], message: "this assignment has its result already" });
 }
 
-const STORED: Admission = { outcome: "stored", signals: [], message: "kept; its freshness was not judged" };
+/** The artifact that the queue says is the result of an item. */
+async function openDone({ queue, book }: DeskOptions, item: string) {
+  const state = await queue.state(item);
+  if (state?.state !== "done")
+    throw new RollbookError(
+      "not-done",
+      { item },
+      `${item} is not done: there is nothing to give a receipt for.`,
+    );
+  const envelope = await openKept(book, RolloutEnvelope, state.result);
+  const digest = envelope.content;
+  return { envelope, content: await openKept(book, RolloutContent, digest), digest };
+}
+
+async function openKept<T extends RecordType>(
+  book: DeskOptions["book"],
+  type: T,
+  digest: Digest,
+): Promise<RecordOf<T>> {
+  const blob = await book.get(digest);
+  if (blob !== undefined) return openRecord(type, blob.bytes, digest);
+  throw refuse("missing-blob", { digest, what: type.kind }, `${type.kind} ${digest} is not in the book.`);
+}
 
 function oversize(bytes: number): Admission {
   const signal: Receipt["signals"][number] = {
@@ -196,17 +221,4 @@ function putUpload(book: DeskOptions["book"], { blobs, attestation }: Upload): v
   for (const { kind, bytes } of [...blobs.filter((blob) => !isEnvelope(blob)), ...blobs.filter(isEnvelope)])
     book.put(kind, bytes);
   book.put(Attestation.kind, attestation);
-}
-
-function sealReceipt({ worker, upload }: Submission, admission: Admission, atMs: number): Sealed<Receipt> {
-  const { outcome, signals, message } = admission;
-  return seal(Receipt, {
-    subject: upload.content,
-    claim: parseId(claimId(upload.claim)),
-    worker: worker.id,
-    outcome,
-    signals,
-    message,
-    atMs,
-  });
 }
