@@ -8,6 +8,7 @@ export {
   signerFromPem,
   signersOf,
 } from "./attestation.ts";
+export { BanditIncrement } from "./bandit-increment.ts";
 export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, sealMessage } from "./call.ts";
 export { type Ending, type FailureOwner, outsideBaseline } from "./ending.ts";
 export { type EnvironmentKey, EnvironmentPackage } from "./environment.ts";

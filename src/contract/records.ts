@@ -1,6 +1,7 @@
 /** Every record kind there is: what `verify` can check, `schema` can print and the catalog can describe. */
 import { Assignment } from "./assignment.ts";
 import { Attestation } from "./attestation.ts";
+import { BanditIncrement } from "./bandit-increment.ts";
 import { Call } from "./call.ts";
 import { EnvironmentPackage } from "./environment.ts";
 import { Feedback } from "./feedback.ts";
@@ -38,6 +39,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   BatchProofs,
   LossLedger,
   LedgerPage,
+  BanditIncrement,
 ] as unknown as readonly RecordType[];
 
 const byKind = new Map(RECORD_TYPES.map((type) => [type.kind, type]));

@@ -1,3 +1,19 @@
+export {
+  type BanditDefinition,
+  disjointIncrements,
+  type OpenIncrement,
+  openIncrements,
+  sealIncrement,
+  statisticsIn,
+  unitsIn,
+} from "./bandit-increment.ts";
+export {
+  type ArmSums,
+  BanditCounter,
+  type BanditStatistics,
+  mergeStatistics,
+  statisticsOf,
+} from "./bandit-statistics.ts";
 export { calibrationError, fitTemperature, logLoss, type ScoredRows } from "./calibrate.ts";
 export { armsOf, type DecisionData, type DecisionRow, labelledRows } from "./decision-row.ts";
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
@@ -19,7 +35,7 @@ export {
   withSplit,
 } from "./split.ts";
 export { type BcOptions, type BcReport, type Cloned, trainBc } from "./train/bc.ts";
-export { type LinearBanditOptions, trainLinUcb } from "./train/linucb.ts";
+export { type LinearBanditOptions, type LinUcbOptions, linUcbModel, trainLinUcb } from "./train/linucb.ts";
 export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./train/logistic.ts";
 export {
   type LoggedChoice,
@@ -36,6 +52,14 @@ export {
   type TableSource,
   withBaseline,
 } from "./train/table.ts";
-export { type ThompsonOptions, trainThompsonBeta, trainThompsonLinear } from "./train/thompson.ts";
-export { trainUcb1, type UcbOptions } from "./train/ucb1.ts";
+export {
+  type ThompsonLinearOptions,
+  type ThompsonOptions,
+  thompsonBetaModel,
+  thompsonLinearModel,
+  trainThompsonBeta,
+  trainThompsonLinear,
+} from "./train/thompson.ts";
+export { trainUcb1, type UcbOptions, ucb1Model } from "./train/ucb1.ts";
+export { type BanditState, type BanditUpdate, type UnitRow, updateBandit } from "./update-bandit.ts";
 export { rescaleWords, wordScaleOf } from "./word-scale.ts";

@@ -2,6 +2,7 @@
 import type { Digest } from "../base/digest.ts";
 import { Assignment } from "../contract/assignment.ts";
 import { Attestation } from "../contract/attestation.ts";
+import { BanditIncrement } from "../contract/bandit-increment.ts";
 import { MESSAGE_KIND } from "../contract/call.ts";
 import { EnvironmentPackage } from "../contract/environment.ts";
 import { Feedback } from "../contract/feedback.ts";
@@ -34,6 +35,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     Receipt,
     Manifest,
     TrainerBatch,
+    BanditIncrement,
   ].map((type) => type.kind),
 );
 

@@ -113,6 +113,33 @@ describe("learning on the command line", () => {
     expect(together).toBe(await weightsFrom([[0, 1, 2, 3, 4, 5, 6, 7]]));
   });
 
+  it.each(["ucb", "linucb", "thompson", "thompson --form linear"])(
+    "%s grows by what is new, counts no decision twice, and does nothing where nothing is new",
+    async (words) => {
+      const cli = new Cli();
+      await cli.ok("init");
+      const add = (from: number, to: number) => {
+        const wires = Array.from({ length: to - from }, (_, i) => {
+          const n = from + i;
+          const step = { chosen: n % 2, reward: n % 4 === 0 ? null : (n % 8) / 8 };
+          return JSON.stringify(draftWire(`r-${n}`, { streams: [stepWire({ step })] }));
+        });
+        return cli.ok("artifact import --no-sign -", wires.join("\n"));
+      };
+      const train = async (name: string) =>
+        (await cli.json(`train ${words} --out ${join(cli.folder, name)} --id ${name}`))[0];
+      await add(0, 8);
+      expect(await train("one")).toMatchObject({ added: 6, rows: 6 });
+      await add(8, 16);
+      const two = await train("two");
+      expect(two).toMatchObject({ added: 6, rows: 12, sealed: true });
+      expect(await train("two")).toMatchObject({ added: 0, revision: two.revision, sealed: false });
+      expect(await train("three")).toMatchObject({ added: 0, weights: two.weights });
+      expect((await cli.run(`train ${words} --out ${join(cli.folder, "two")} --id other`)).code).toBe(1);
+      expect((await cli.run("verify")).code).toBe(0);
+    },
+  );
+
   it("says what is wrong: no rows, a missing flag, an unknown column, an existing output", async () => {
     const cli = new Cli();
     const data = writeWorld(cli, 20);

@@ -324,6 +324,20 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
       },
     ],
   },
+  "rollbook.bandit-increment.v1": {
+    filters: { family: "router" },
+    features: { schema: "rollbook.feature-spec.v1", wordBuckets: 0 },
+    arms: ["large", "small"],
+    decisions: { count: 2, ids: column("u8", 11), units: column("u8", 3) },
+    rewards: { low: -1, high: 1 },
+    columns: {
+      counts: column("f64", 2),
+      sums: column("f64", 2),
+      gram: column("f64", 12),
+      response: column("f64", 6),
+    },
+    merges: [d("increment")],
+  },
 };
 
 export function exampleWire(kind: string): Wire {

@@ -1,15 +1,20 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
-import { readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
-import { parseJson } from "../../base/index.ts";
+import type { Digest } from "../../base/index.ts";
+import type { PolicyRevision } from "../../contract/index.ts";
 import {
+  type BanditStatistics,
   type DecisionData,
+  type DecisionRow,
   fitStaticTable,
+  linUcbModel,
+  type SplitRule,
+  statisticsOf,
+  thompsonBetaModel,
+  thompsonLinearModel,
   trainBc,
-  trainLinUcb,
-  trainThompsonBeta,
-  trainThompsonLinear,
-  trainUcb1,
+  ucb1Model,
   withBaseline,
   withSplit,
 } from "../../learn/index.ts";
@@ -18,12 +23,13 @@ import {
   DEFAULT_FEATURES,
   type FeatureSpec,
   type PolicyModel,
-  parseFeatureSpec,
   readCheckpoint,
   sealCheckpoint,
   writeCheckpoint,
 } from "../../policy/index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
+import { banditOfBook } from "../dataset/bandit-of-book.ts";
+import { collectFields, denseSpec, fieldsOf, readSpec } from "../dataset/default-features.ts";
 import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
 import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
 import { addSplitOptions, requirePart, type SplitFlags, splitRule, unitOf } from "../dataset/split-rows.ts";
@@ -44,13 +50,32 @@ interface TrainFlags extends RowFlags, SplitFlags {
   form?: "beta" | "linear";
   draws?: number;
   floor?: number;
+  rival?: boolean;
   json?: true;
 }
 
-/** A model, and what to say of its fit. */
+/** What a checkpoint is made of, and what to say of it. */
 interface Trained {
   readonly model: PolicyModel;
+  /** The digest of the rows, or of the state in the book. */
+  readonly data: Digest;
+  readonly batches: readonly Digest[];
+  readonly rows: number;
+  /** Rows of the other splits. */
+  readonly heldBack: number;
+  /** Decisions that were counted for the first time. */
+  readonly added?: number;
   readonly report?: object;
+}
+
+/** A bandit is a model of sums: of the rows of a file, or of the state in the book. */
+interface Bandit {
+  isLinear(flags: TrainFlags): boolean;
+  /** `spec` is there if it is linear. */
+  model(
+    statistics: BanditStatistics,
+    options: { flags: TrainFlags; data: Digest; spec: FeatureSpec | undefined },
+  ): PolicyModel;
 }
 
 export function addTrain(program: Command, io: Io): void {
@@ -61,19 +86,22 @@ export function addTrain(program: Command, io: Io): void {
   addTrainer(train, io, {
     name: "ucb",
     summary: "UCB1: the best candidate whatever the question",
-    learn: fitUcb,
+    note: STATE_NOTE,
+    learn: (flags) => trainBandit(io, flags, UCB1),
   }).option("--exploration <x>", "factor of the confidence width", positive, 1);
   addTrainer(train, io, {
     name: "linucb",
     summary: "LinUCB: one linear model per candidate",
-    learn: fitLinUcb,
+    note: STATE_NOTE,
+    learn: (flags) => trainBandit(io, flags, LINUCB),
   })
     .option("--alpha <x>", "factor of the confidence width", positive, 1)
     .option("--features <file>", FEATURES_HELP);
   addTrainer(train, io, {
     name: "thompson",
     summary: "Thompson sampling, with Beta or linear-Gaussian posteriors",
-    learn: fitThompson,
+    note: STATE_NOTE,
+    learn: (flags) => trainBandit(io, flags, THOMPSON),
     example: " --form linear",
   })
     .option("--form <form>", "beta (rewards in 0 … 1) or linear", toForm, "beta")
@@ -83,12 +111,15 @@ export function addTrain(program: Command, io: Io): void {
   addTrainer(train, io, {
     name: "bc",
     summary: "behaviour cloning: the policy that made the log",
-    learn: fitBc,
+    learn: (flags) => trainClone(io, flags),
   })
     .option("--l2 <x>", "strength of the penalty", positive, 3e-3)
     .option("--features <file>", FEATURES_HELP);
 }
 
+const STATE_NOTE = `
+The state in the book grows by the decisions that are new, each counted once; several processes may do so at once. Where
+nothing is new and --out holds the same revision, nothing is written. With --no-rival only new rollouts are read.`;
 const FEATURES_HELP = "a feature spec as JSON (default: see docs/learn.md)";
 
 function addTrainer(
@@ -97,17 +128,18 @@ function addTrainer(
   trainer: {
     name: string;
     summary: string;
-    learn(data: DecisionData, flags: TrainFlags): Trained;
+    note?: string;
+    learn(flags: TrainFlags): Promise<Trained>;
     /** Flags of the example. */
     example?: string;
   },
 ): Command {
-  const { name, summary, learn, example = "" } = trainer;
+  const { name, summary, note, learn, example = "" } = trainer;
   const command = addCommand(train, name, {
     summary,
     description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The checkpoint is a function of rows, options and seed. It learns from the train split
 and records it, so that evaluate and gate never judge it by rows it knows. From a dataset it is written to --out; from
-the book it is sealed there too.`,
+the book it is sealed there too.${note ?? ""}`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
     ],
@@ -117,113 +149,165 @@ the book it is sealed there too.`,
     .option("--policy <family>", "the family of the new revision", "router")
     .option("--parent <dir>", "the checkpoint that this one succeeds")
     .addOption(seedOption("fixes splits and draws", 0n));
-  return addRowOptions(addSplitOptions(command), { data: true }).action((flags: TrainFlags) =>
-    runTrain(io, flags, learn),
+  if (note !== undefined)
+    command.option("--no-rival", "leave out the static table that the same rows would give");
+  return addRowOptions(addSplitOptions(command), { data: true }).action(async (flags: TrainFlags) =>
+    finish(io, flags, await learn(flags)),
   );
 }
 
-async function runTrain(
-  io: Io,
-  flags: TrainFlags,
-  learn: (data: DecisionData, flags: TrainFlags) => Trained,
-): Promise<void> {
+async function trainClone(io: Io, flags: TrainFlags): Promise<Trained> {
+  const { data, ...facts } = await loadTrainSplit(io, flags);
+  const spec = readSpec(flags) ?? { ...DEFAULT_FEATURES, fields: fieldsOf(data.rows) };
+  const { model, report } = trainBc(data, { spec, seed: flags.seed, l2: flags.l2 ?? 3e-3 });
+  return { ...trainedOn(model, { ...facts, ...data, count: data.rows.length }), report };
+}
+
+async function trainBandit(io: Io, flags: TrainFlags, bandit: Bandit): Promise<Trained> {
+  if (flags.data === undefined) return trainFromState(io, flags, bandit);
+  const { data, ...facts } = await loadTrainSplit(io, flags);
+  const spec = bandit.isLinear(flags) ? (readSpec(flags) ?? denseSpec(fieldsOf(data.rows))) : undefined;
+  const model = bandit.model(statisticsOf(data.rows, spec), { flags, data: data.digest, spec });
+  return trainedOn(model, {
+    ...facts,
+    ...data,
+    count: data.rows.length,
+    ...(flags.rival === false ? { rows: [] } : {}),
+  });
+}
+
+async function trainFromState(io: Io, flags: TrainFlags, bandit: Bandit): Promise<Trained> {
+  const fixed = readSpec(flags);
+  const derive = async (rows: AsyncIterable<DecisionRow>) => denseSpec(await collectFields(rows));
+  const rule = splitRule(flags);
+  const { statistics, digest, units, added, spec, rows, heldBack } = await banditOfBook(io, flags, {
+    rule,
+    readAll: flags.rival !== false,
+    ...(bandit.isLinear(flags) ? { specOf: { ...(fixed === undefined ? {} : { fixed }), derive } } : {}),
+  });
+  const model = bandit.model(statistics, { flags, data: digest, spec });
+  const facts = { digest, batches: [], count: statistics.decisions, rule, units: [...units], heldBack };
+  return { ...trainedOn(model, { ...facts, rows }), added };
+}
+
+interface TrainSplit {
+  readonly data: DecisionData;
+  readonly rule: SplitRule;
+  readonly units: readonly string[];
+  readonly heldBack: number;
+}
+
+async function loadTrainSplit(io: Io, flags: TrainFlags): Promise<TrainSplit> {
   const rows = await loadRows(io, toDataFlags(flags));
   const rule = splitRule(flags);
   const train = rows.length === 0 ? rows : requirePart(rows, "train", rule);
-  const data = toTrainingData(train);
-  const { model: learned, report } = learn(data, flags);
-  const units = { train: train.map((row) => unitOf(row, rule.unit)), calibration: [] };
-  const model = withRival(withSplit(learned, { rule, units }), data);
+  const units = train.map((row) => unitOf(row, rule.unit));
+  return { data: toTrainingData(train), rule, units, heldBack: rows.length - train.length };
+}
+
+/** The model with its split, and with what a person could have written from `rows`: without outcomes there is no such table. */
+function trainedOn(
+  model: PolicyModel,
+  options: {
+    digest: Digest;
+    batches: readonly Digest[];
+    /** Rows learned from. */
+    count: number;
+    rows: readonly DecisionRow[];
+    rule: SplitRule;
+    units: readonly string[];
+    heldBack: number;
+  },
+): Trained {
+  const { digest, batches, count, rows, rule, units, heldBack } = options;
+  const split = withSplit(model, { rule, units: { train: units, calibration: [] } });
+  const judged = rows.some((row) => row.reward !== null)
+    ? withBaseline(split, fitStaticTable({ rows }))
+    : split;
+  return { model: judged, data: digest, batches, rows: count, heldBack };
+}
+
+async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void> {
+  const { model, batches } = trained;
   const parent = flags.parent === undefined ? undefined : readCheckpoint(flags.parent).revision.record;
   const checkpoint = sealCheckpoint(model, {
     family: flags.policy,
     id: flags.id,
     ...(parent === undefined ? {} : { parent }),
-    batches: data.batches,
+    batches,
     seed: flags.seed,
     producedAtMs: io.clock.nowMs(),
   });
-  writeCheckpoint(flags.out, checkpoint);
   const { record, digest, bytes, kind } = checkpoint.revision;
-  const sealed = flags.data === undefined && isBook(bookRoot(io, flags));
+  const isThere = trained.added !== undefined && holds(flags, record);
+  if (!isThere) writeCheckpoint(flags.out, checkpoint);
+  const sealed = !isThere && flags.data === undefined && isBook(bookRoot(io, flags));
   if (sealed)
     await withBook(io, { ...flags, mode: "write" }, async (book) => {
       book.put(CHECKPOINT_KIND, checkpoint.bytes);
       book.put(kind, bytes);
       await book.flush();
     });
-  const facts = {
-    out: flags.out,
-    id: record.id,
-    revision: digest,
+  report(io, flags, {
+    trained,
+    revision: isThere ? readCheckpoint(flags.out).revision.digest : digest,
     weights: record.digest,
-    rows: data.rows.length,
-    heldBack: rows.length - data.rows.length,
-  };
+    sealed,
+  });
+}
+
+/** Whether the folder holds this very revision already: then there is nothing to do. */
+function holds({ out }: TrainFlags, { id, digest, parent }: PolicyRevision): boolean {
+  if (!existsSync(out)) return false;
+  const { record } = readCheckpoint(out).revision;
+  return record.id === id && record.digest === digest && record.parent?.digest === parent?.digest;
+}
+
+function report(
+  io: Io,
+  flags: TrainFlags,
+  {
+    trained,
+    revision,
+    weights,
+    sealed,
+  }: { trained: Trained; revision: Digest; weights: Digest; sealed: boolean },
+): void {
+  const { model, data, rows, heldBack, added, report: fit } = trained;
+  const counted = added === undefined ? {} : { added };
+  if (flags.json) {
+    const facts = { out: flags.out, id: flags.id, revision, weights, rows, heldBack, ...counted };
+    io.out(
+      jsonLine({ ...facts, data, arms: model.arms, sealed, ...(fit === undefined ? {} : { report: fit }) }),
+    );
+    return;
+  }
+  const fresh = added === undefined ? "" : `, ${added} of them new`;
   io.out(
-    flags.json
-      ? jsonLine({
-          ...facts,
-          data: data.digest,
-          arms: model.arms,
-          sealed,
-          ...(report === undefined ? {} : { report }),
-        })
-      : `${record.id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(data.rows.length, "row")} of ${rows.length}, weights ${short(record.digest)}: ${flags.out}\n`,
+    `${flags.id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(weights)}: ${flags.out}\n`,
   );
 }
 
-/** What a person could have written from the same rows. Without outcomes there is no such table. */
-function withRival(model: PolicyModel, data: DecisionData): PolicyModel {
-  return data.rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable(data)) : model;
-}
+const UCB1: Bandit = {
+  isLinear: () => false,
+  model: (statistics, { flags: { exploration = 1 }, data }) => ucb1Model(statistics, { exploration, data }),
+};
 
-function fitUcb(data: DecisionData, { exploration = 1 }: TrainFlags): Trained {
-  return { model: trainUcb1(data, { exploration }) };
-}
+const LINUCB: Bandit = {
+  isLinear: () => true,
+  model: (statistics, { flags: { alpha = 1 }, data, spec }) =>
+    linUcbModel(statistics, { spec: spec!, alpha, data }),
+};
 
-function fitLinUcb(data: DecisionData, flags: TrainFlags): Trained {
-  return { model: trainLinUcb(data, { spec: denseSpec(data, flags), alpha: flags.alpha ?? 1 }) };
-}
-
-function fitThompson(data: DecisionData, flags: TrainFlags): Trained {
-  const { draws = 256, floor = 0.01, form = "beta" } = flags;
-  const options = { draws, floor, seed: Number(flags.seed & 0x1fffffffffffffn) };
-  if (form === "beta") return { model: trainThompsonBeta(data, options) };
-  return { model: trainThompsonLinear(data, { ...options, spec: denseSpec(data, flags) }) };
-}
-
-function fitBc(data: DecisionData, flags: TrainFlags): Trained {
-  const spec = readSpec(flags) ?? { ...DEFAULT_FEATURES, fields: fieldsOf(data) };
-  return trainBc(data, { spec, seed: flags.seed, l2: flags.l2 ?? 3e-3 });
-}
-
-function readSpec({ features }: TrainFlags): FeatureSpec | undefined {
-  if (features === undefined) return undefined;
-  return parseFeatureSpec(parseJson(readFileSync(features, "utf8"), features), features);
-}
-
-/** Linear bandits keep a dense matrix: few word buckets, and the fields. */
-function denseSpec(data: DecisionData, flags: TrainFlags): FeatureSpec {
-  return readSpec(flags) ?? { ...DEFAULT_FEATURES, wordBuckets: 16, fields: fieldsOf(data) };
-}
-
-/** At most this many fields are taken unasked; a spec can name any. */
-const MOST_FIELDS = 16;
-
-/** The fields that occur, by name: numbers as numbers, everything else as a category of 16 buckets. */
-function fieldsOf(data: DecisionData): FeatureSpec["fields"] {
-  const kinds = new Map<string, "number" | "category">();
-  for (const { context } of data.rows)
-    for (const [name, value] of Object.entries(context.fields)) {
-      if (typeof value === "string") kinds.set(name, "category");
-      else if (!kinds.has(name)) kinds.set(name, "number");
-    }
-  return [...kinds]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .slice(0, MOST_FIELDS)
-    .map(([name, kind]) => (kind === "number" ? { name, kind } : { name, kind, buckets: 16 }));
-}
+const THOMPSON: Bandit = {
+  isLinear: ({ form }) => form === "linear",
+  model(statistics, { flags, data, spec }) {
+    const { draws = 256, floor = 0.01 } = flags;
+    const options = { draws, floor, seed: Number(flags.seed & 0x1fffffffffffffn), data };
+    if (spec === undefined) return thompsonBetaModel(statistics, options);
+    return thompsonLinearModel(statistics, { ...options, spec });
+  },
+};
 
 function positive(text: string): number {
   const value = Number(text);

@@ -32,31 +32,51 @@ export interface RowFilters {
 type Store = Pick<BlobStore, "get">;
 
 export async function rowsOfBook(store: Store, index: BookIndex, filters: RowFilters): Promise<RoutingRow[]> {
-  const late = lateRewards(await feedbackOf(store, index), filters.feedback);
   const rows: RoutingRow[] = [];
+  for await (const row of eachRowOfBook(store, index, { filters })) rows.push(row);
+  return rows;
+}
+
+/** One row at a time, by rollout id. `skip` passes over rollouts without reading them: it gets their id and samples. */
+export async function* eachRowOfBook(
+  store: Store,
+  index: BookIndex,
+  { filters, skip }: { filters: RowFilters; skip?: (rolloutId: string, samples: number) => boolean },
+): AsyncGenerator<RoutingRow> {
+  const late = lateRewards(await feedbackOf(store, index), filters.feedback);
   for (const { content: found, envelopes } of artifactsOf(index)) {
+    if (skip?.(found.id!, found.fields.samples as number)) continue;
     const content = await readRecord(store, RolloutContent, found.digest);
     const { startedAtMs } = await readRecord(store, RolloutEnvelope, envelopes[0]!);
     const session = content.group ?? content.rolloutId;
     if (filters.session !== undefined && filters.session !== session) continue;
     if (filters.dataSource !== undefined && filters.dataSource !== content.dataSource) continue;
     if (startedAtMs < (filters.sinceMs ?? 0) || startedAtMs >= (filters.untilMs ?? Infinity)) continue;
+    const given = late.get(found.digest) ?? [];
     for (const [s, stream] of content.streams.entries()) {
       if (stream.level !== "step") continue;
       if (filters.family !== undefined && filters.family !== stream.family) continue;
-      const given = late.get(found.digest) ?? [];
       const landed = new Map(given.map((each) => [landingIndex(stream, undefined, each), each.value]));
       for (let i = 0; i < stream.steps.length; i++)
-        rows.push({
+        yield {
           ...rowOf({ content, stream, at: i, landed: landed.get(i), feedback: filters.feedback }),
-          decision_id: `${content.rolloutId}/${s}/${i}`,
+          decision_id: decisionId(content.rolloutId, s, i),
           session_id: session,
           timestamp: new Date(startedAtMs).toISOString(),
           state: await stateOf(store, content, stream, i),
-        });
+        };
     }
   }
-  return rows;
+}
+
+/** A decision is known by its rollout, its stream and its step. */
+function decisionId(rolloutId: string, stream: number, step: number): string {
+  return `${rolloutId}/${stream}/${step}`;
+}
+
+/** The rollout of a decision id. */
+export function rolloutOf(decision: string): string {
+  return decision.slice(0, decision.lastIndexOf("/", decision.lastIndexOf("/") - 1));
 }
 
 type Outcome = Omit<RoutingRow, "decision_id" | "session_id" | "timestamp" | "state">;

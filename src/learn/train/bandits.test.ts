@@ -4,7 +4,7 @@ import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/feature-spec.ts";
 import { answerOf } from "../../policy/load-policy.ts";
 import type { DecisionData } from "../decision-row.ts";
-import { newArm, observe, trainLinUcb } from "./linucb.ts";
+import { linearTensors, trainLinUcb } from "./linucb.ts";
 import { trainThompsonBeta, trainThompsonLinear } from "./thompson.ts";
 import { trainUcb1 } from "./ucb1.ts";
 
@@ -51,14 +51,17 @@ describe("contextual bandits", () => {
     },
   );
 
-  test("Sherman–Morrison keeps the inverse of λI + Σxxᵀ, as inverted by hand", () => {
-    const arm = newArm(2, 1);
-    observe(arm, { indices: Int32Array.of(0, 1), values: Float64Array.of(1, 2), count: 2 }, 1);
-    observe(arm, { indices: Int32Array.of(0), values: Float64Array.of(1), count: 1 }, 3);
-    // A = [[1+1+1, 2], [2, 1+4]], determinant 11.
+  test("A⁻¹ and θ̂ are those of λI + Σxxᵀ and Σrx, as inverted by hand", () => {
+    // x = (1, 2) with reward 1, x = (1, 0) with reward 3: A = [[1+1+1, 2], [2, 1+4]], determinant 11, b = (4, 2).
+    const sums = { count: 2, sum: 4, gram: Float64Array.of(2, 2, 4), response: Float64Array.of(4, 2) };
+    const tensors = linearTensors(
+      { size: 2, arms: new Map([["a", sums]]), decisions: 2, low: 1, high: 3 },
+      1,
+    );
     for (const [i, each] of [5 / 11, -2 / 11, -2 / 11, 3 / 11].entries())
-      expect(arm.inverse[i]).toBeCloseTo(each, 12);
-    expect([...arm.response]).toEqual([4, 2]);
+      expect(tensors.inverse!.data[i]).toBeCloseTo(each, 12);
+    for (const [i, each] of [16 / 11, -2 / 11].entries())
+      expect(tensors.weights!.data[i]).toBeCloseTo(each, 12);
   });
 
   test("a model too wide for a dense state is refused", () => {

@@ -1,12 +1,14 @@
 /** Thompson sampling: Beta posteriors for rewards in 0 … 1 (Bernoulli), Gaussian ones over linear models (linear).
- *  In: decisions with outcomes. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte Carlo draws and
- *  the floor behind every probability it will answer. */
+ *  In: decisions with outcomes, or their sums. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte
+ *  Carlo draws and the floor behind every probability it will answer. */
+import type { Digest } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import { DEFAULT_DRAWS, DEFAULT_FLOOR } from "../../policy/bandit-policy.ts";
 import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
 import type { PolicyModel } from "../../policy/index.ts";
-import { armsOf, type DecisionData, labelledRows } from "../decision-row.ts";
-import { type LinearBanditOptions, linearState } from "./linucb.ts";
+import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
+import type { DecisionData } from "../decision-row.ts";
+import { type LinearBanditOptions, linearTensors } from "./linucb.ts";
 import { tallyTensors } from "./ucb1.ts";
 
 export interface ThompsonOptions {
@@ -16,42 +18,57 @@ export interface ThompsonOptions {
   readonly seed: number;
 }
 
+export interface ThompsonLinearOptions extends ThompsonOptions, LinearBanditOptions {
+  /** Factor of the posterior's standard deviation. */
+  readonly spread?: number;
+}
+
 export function trainThompsonBeta(data: DecisionData, options: ThompsonOptions): PolicyModel {
-  const arms = armsOf(data.rows);
-  const rows = labelledRows(data.rows);
-  const outside = rows.find(({ reward }) => reward < 0 || reward > 1);
-  if (outside !== undefined)
+  return thompsonBetaModel(statisticsOf(data.rows), { ...options, data: data.digest });
+}
+
+export function trainThompsonLinear(data: DecisionData, options: ThompsonLinearOptions): PolicyModel {
+  return thompsonLinearModel(statisticsOf(data.rows, options.spec), { ...options, data: data.digest });
+}
+
+/** `data`: the digest of what was summed. */
+export function thompsonBetaModel(
+  statistics: BanditStatistics,
+  options: ThompsonOptions & { readonly data: Digest },
+): PolicyModel {
+  const { low, high } = statistics;
+  if (low < 0 || high > 1)
     throw new RollbookError(
       "bad-training-data",
-      { id: outside.id, reward: outside.reward },
-      `row ${outside.id}: reward ${outside.reward} is not in 0 … 1. Rescale the rewards, or train the linear form.`,
+      { low, high },
+      `rewards reach from ${low} to ${high}, not in 0 … 1. Rescale the rewards, or train the linear form.`,
     );
   const settings = settingsOf(options);
+  const { draws, floor } = settings;
   return {
     kind: "thompson-beta",
     spec: { ...DEFAULT_FEATURES, wordBuckets: 0 },
-    arms,
-    config: { algorithm: "thompson-beta", data: data.digest, draws: settings.draws, floor: settings.floor },
+    arms: [...statistics.arms.keys()],
+    config: { algorithm: "thompson-beta", data: options.data, draws, floor },
     settings,
-    tensors: tallyTensors(arms, rows),
+    tensors: tallyTensors(statistics),
   };
 }
 
-export function trainThompsonLinear(
-  data: DecisionData,
-  options: ThompsonOptions & LinearBanditOptions & { readonly spread?: number },
+export function thompsonLinearModel(
+  statistics: BanditStatistics,
+  options: ThompsonLinearOptions & { readonly data: Digest },
 ): PolicyModel {
-  const { spec, ridge = 1, spread = 1 } = options;
-  const { arms, tensors } = linearState(data, { spec, ridge });
+  const { spec, ridge = 1, spread = 1, data } = options;
   const settings = settingsOf(options);
   const { draws, floor } = settings;
   return {
     kind: "thompson-linear",
     spec,
-    arms,
-    config: { algorithm: "thompson-linear", data: data.digest, draws, floor, ridge, spread },
+    arms: [...statistics.arms.keys()],
+    config: { algorithm: "thompson-linear", data, draws, floor, ridge, spread },
     settings: { ...settings, ridge, spread },
-    tensors,
+    tensors: linearTensors(statistics, ridge),
   };
 }
 

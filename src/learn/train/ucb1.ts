@@ -1,39 +1,41 @@
 /** UCB1: counts and mean rewards per candidate; the context plays no part. Rewards are meant to lie in 0 … 1.
- *  In: decisions with outcomes. Out: a "ucb1" model. State is two sums, so the order of rows leaves no trace but rounding,
- *  and rows are taken by id to leave none at all. */
+ *  In: decisions with outcomes, or their sums. Out: a "ucb1" model. */
+import type { Digest } from "../../base/digest.ts";
 import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
 import type { PolicyModel } from "../../policy/index.ts";
-import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../decision-row.ts";
+import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
+import type { DecisionData } from "../decision-row.ts";
 
 export interface UcbOptions {
   /** Factor of the confidence width; 1 is Auer's. */
   readonly exploration?: number;
 }
 
-export function trainUcb1(data: DecisionData, { exploration = 1 }: UcbOptions = {}): PolicyModel {
-  const arms = armsOf(data.rows);
+export function trainUcb1(data: DecisionData, options: UcbOptions = {}): PolicyModel {
+  return ucb1Model(statisticsOf(data.rows), { ...options, data: data.digest });
+}
+
+/** `data`: the digest of what was summed. */
+export function ucb1Model(
+  statistics: BanditStatistics,
+  { exploration = 1, data }: UcbOptions & { readonly data: Digest },
+): PolicyModel {
   return {
     kind: "ucb1",
     spec: { ...DEFAULT_FEATURES, wordBuckets: 0 },
-    arms,
-    config: { algorithm: "ucb1", data: data.digest, exploration },
+    arms: [...statistics.arms.keys()],
+    config: { algorithm: "ucb1", data, exploration },
     settings: { exploration },
-    tensors: tallyTensors(arms, labelledRows(data.rows)),
+    tensors: tallyTensors(statistics),
   };
 }
 
 /** How often each arm was chosen and what it brought in all. */
-export function tallyTensors(
-  arms: readonly string[],
-  rows: readonly (DecisionRow & { reward: number })[],
-): PolicyModel["tensors"] {
-  const places = new Map(arms.map((id, i) => [id, i]));
-  const counts = new Float64Array(arms.length);
-  const sums = new Float64Array(arms.length);
-  for (const { candidates, chosen, reward } of rows) {
-    const arm = places.get(candidates[chosen]!.id)!;
-    counts[arm] = counts[arm]! + 1;
-    sums[arm] = sums[arm]! + reward;
-  }
-  return { counts: { shape: [arms.length], data: counts }, sums: { shape: [arms.length], data: sums } };
+export function tallyTensors({ arms }: BanditStatistics): PolicyModel["tensors"] {
+  const all = [...arms.values()];
+  const shape = [all.length];
+  return {
+    counts: { shape, data: Float64Array.from(all, ({ count }) => count) },
+    sums: { shape, data: Float64Array.from(all, ({ sum }) => sum) },
+  };
 }

@@ -1,0 +1,111 @@
+/** Brings a bandit's state up to date: counts the decisions that no increment has counted, each once, by id.
+ *  In: a store, the increments in it, the decisions there are. Out: the sums of all, and new sealed increments.
+ *  No lock: any number of processes may update at once and be killed at any moment. An increment is one record, written
+ *  after its columns; two that overlap are resolved by whoever reads them, and nothing is counted twice or lost.
+ *  Does not count a decision again when its reward changes: the first outcome seen stands. */
+import type { Digest } from "../base/digest.ts";
+import { RollbookError } from "../base/errors.ts";
+import type { SealedBlob } from "../contract/rollout-draft.ts";
+import type { BlobStore } from "../store/index.ts";
+import {
+  type BanditDefinition,
+  digestState,
+  disjointIncrements,
+  openIncrements,
+  sealIncrement,
+  statisticsIn,
+  unitsIn,
+} from "./bandit-increment.ts";
+import { BanditCounter, type BanditStatistics, mergeStatistics } from "./bandit-statistics.ts";
+import type { DecisionRow } from "./decision-row.ts";
+
+export interface BanditState {
+  readonly statistics: BanditStatistics;
+  /** The increments it is the sum of. */
+  readonly increments: readonly Digest[];
+  readonly digest: Digest;
+  /** The units of all decisions that count. */
+  readonly units: ReadonlySet<string>;
+  /** Decisions that this update was the first to count. */
+  readonly added: number;
+}
+
+/** A decision and the unit (task, session) it belongs to: who judges the bandit must know what it has seen. */
+export interface UnitRow extends DecisionRow {
+  readonly unit: string;
+}
+
+export interface BanditUpdate {
+  readonly definition: BanditDefinition;
+  /** Every increment of the store, whatever its definition. */
+  readonly known: readonly Digest[];
+  /** The decisions there are; those in `counted` may be left out. */
+  rows(counted: ReadonlySet<string>): AsyncIterable<UnitRow>;
+  /** More increments than this are merged into a snapshot. */
+  readonly mostIncrements?: number;
+}
+
+const MOST_INCREMENTS = 32;
+
+export async function updateBandit(
+  store: Pick<BlobStore, "get" | "put" | "flush">,
+  { definition, known, rows, mostIncrements = MOST_INCREMENTS }: BanditUpdate,
+): Promise<BanditState> {
+  const opened = await openIncrements(store, known, definition);
+  const { kept, ids } = await disjointIncrements(store, opened);
+  const parts = new Map<Digest, BanditStatistics>();
+  const units = new Set<string>();
+  for (const each of kept) {
+    parts.set(each.digest, await statisticsIn(store, each));
+    for (const unit of await unitsIn(store, each)) units.add(unit);
+  }
+  const fresh = await countFresh(definition, rows(ids), ids);
+  if (fresh !== undefined) parts.set(write(store, { definition, ...fresh }), fresh.statistics);
+  for (const unit of fresh?.units ?? []) units.add(unit);
+  if (parts.size === 0)
+    throw new RollbookError(
+      "empty-split",
+      { rows: 0 },
+      "no decision has a reward yet. Record outcomes first.",
+    );
+  const increments = [...parts.keys()].sort();
+  const statistics = mergeStatistics(increments.map((digest) => parts.get(digest)!));
+  const merged = increments.length > mostIncrements;
+  const final = merged
+    ? [write(store, { definition, statistics, ids: [...ids], units: [...units], merges: increments })]
+    : increments;
+  if (fresh !== undefined || merged) await store.flush();
+  return { statistics, increments: final, digest: digestState(final), units, added: fresh?.ids.length ?? 0 };
+}
+
+interface Fresh {
+  readonly statistics: BanditStatistics;
+  readonly ids: readonly string[];
+  readonly units: readonly string[];
+}
+
+/** The sums of the labelled decisions not yet in `counted`, which it extends. */
+async function countFresh(
+  { features }: BanditDefinition,
+  rows: AsyncIterable<UnitRow>,
+  counted: Set<string>,
+): Promise<Fresh | undefined> {
+  const counter = new BanditCounter(features);
+  const ids: string[] = [];
+  const units = new Set<string>();
+  for await (const row of rows) {
+    const { id, unit, reward } = row;
+    if (reward === null || counted.has(id)) continue;
+    counter.add({ ...row, reward });
+    counted.add(id);
+    ids.push(id);
+    units.add(unit);
+  }
+  return ids.length === 0 ? undefined : { statistics: counter.statistics(), ids, units: [...units] };
+}
+
+function write(store: Pick<BlobStore, "put">, options: Parameters<typeof sealIncrement>[0]): Digest {
+  const { increment, blobs } = sealIncrement(options);
+  for (const { kind, bytes } of blobs as readonly SealedBlob[]) store.put(kind, bytes);
+  return increment.digest;
+}
