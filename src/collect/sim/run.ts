@@ -5,7 +5,6 @@ import { type Digest, digestJson } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { Signer } from "../../contract/index.ts";
 import { digestRouter, type Router } from "../../policy/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
 import { checkGatewayConfig, openGateway } from "../gateway/index.ts";
 import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../rollout/agent.ts";
 import { gatewayRecorder } from "../rollout/gateway-recorder.ts";
@@ -39,7 +38,8 @@ export interface SimRunOptions
   /** Rollouts at a time. */
   readonly workers: number;
   readonly newId: () => string;
-  readonly signer?: Signer;
+  /** Signs registrations, uploads and receipts. */
+  readonly signer: Signer;
   readonly signal?: AbortSignal;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
@@ -68,7 +68,7 @@ export async function openSimRun(options: SimRunOptions): Promise<SimRun> {
     ...options,
     agent,
     form: "slime",
-    recorder: gatewayRecorder({ url: gateway.url }, bookRecorder(makeSealer(book, signer))),
+    recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
     environment: grader.environment as LaunchOptions["environment"],
     dataSource: "synthetic",
     modelId: route.kind === "model" ? checkModel(world, route.model) : ROUTED,
