@@ -217,11 +217,11 @@ const write = process.stdout.write.bind(process.stdout);
 // JSON has no word for these, and null is an answer of its own.
 const exact = (key, value) => typeof value === "number" && !Number.isFinite(value) ? { $number: String(value) } : value;
 const inputs = parse(cases);
-const { ${functionName} } = await import("./solution.mjs");
+const solution = await import("./solution.mjs");
 for (let i = 0; i < inputs.length; i++) {
   let answer;
   try {
-    answer = stringify(${functionName}(...inputs[i]), exact) ?? '{"$undefined":true}';
+    answer = stringify(solution.${functionName}(...inputs[i]), exact) ?? '{"$undefined":true}';
   } catch {
     answer = '{"$threw":true}';
   }

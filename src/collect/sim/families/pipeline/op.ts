@@ -2,7 +2,7 @@
  *  A mistake is the same operation with other parameters, so whatever goes wrong can be rendered and evaluated too. */
 import type { Rng } from "../../../../base/rng.ts";
 
-export type Shape = "numbers" | "text" | "words" | "number";
+export type Shape = "numbers" | "text" | "words" | "number" | "records" | "result";
 export type Params = Readonly<Record<string, number | string | boolean>>;
 
 export interface Op {
@@ -15,9 +15,10 @@ export interface Op {
   apply(value: unknown, params: Params): unknown;
   /** Expressions in which `@` stands for the value. */
   javascript(params: Params): string;
-  python(params: Params): string;
+  /** Absent where only JavaScript tasks use the operation. */
+  python?(params: Params): string;
   /** Functions the expression calls; an operation stands at most once in a pipeline, so names never clash. */
-  helper?(params: Params): { readonly javascript: string; readonly python: string };
+  helper?(params: Params): { readonly javascript: string; readonly python?: string };
   /** Several wordings of one meaning, each a phrase that follows "then". */
   say(params: Params): readonly string[];
   slips(params: Params): readonly Slip[];
@@ -36,8 +37,8 @@ interface Definition<In, Out, P extends Params> {
   draw(rng: Rng): P;
   apply(value: In, params: Wide<P>): Out;
   javascript(params: Wide<P>): string;
-  python(params: Wide<P>): string;
-  helper?(params: Wide<P>): { javascript: string; python: string };
+  python?(params: Wide<P>): string;
+  helper?(params: Wide<P>): { javascript: string; python?: string };
   say(params: Wide<P>): readonly string[];
   /** Changed parameters by flaw. */
   slips(params: Wide<P>): Readonly<Record<string, Partial<Wide<P>>>>;

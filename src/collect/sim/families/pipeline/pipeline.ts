@@ -104,9 +104,9 @@ function renderJavascript(pipeline: Pipeline, { functionName, argument, variable
 }
 
 function renderPython(pipeline: Pipeline, { functionName, argument, variable }: Naming): string {
-  const helpers = pipeline.flatMap(({ op, params }) => (op.helper ? [op.helper(params).python] : []));
+  const helpers = pipeline.flatMap(({ op, params }) => (op.helper ? [op.helper(params).python!] : []));
   const lines = pipeline.map(
-    ({ op, params }) => `    ${variable} = ${op.python(params).replaceAll("@", variable)}`,
+    ({ op, params }) => `    ${variable} = ${op.python!(params).replaceAll("@", variable)}`,
   );
   const body = [`    ${variable} = ${argument}`, ...lines, `    return ${variable}`];
   const text = [...helpers, `def ${functionName}(${argument}):\n${body.join("\n")}`].join("\n\n\n");
