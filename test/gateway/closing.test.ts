@@ -1,5 +1,7 @@
-import { rmSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
 import type { Admission, Submitted } from "../../src/collect/admission.ts";
@@ -20,8 +22,16 @@ async function opened(options: Parameters<typeof TestGateway.open>[1] = {}, open
   return { test, rollout };
 }
 
+/** The journal as it is now, to be put back by `loseRecords`. */
+function copyJournal(test: TestGateway): string {
+  const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
+  onTestFinished(() => rmSync(copy, { recursive: true }));
+  cpSync(join(test.root, "journal"), copy, { recursive: true });
+  return copy;
+}
+
 /** Everything in the book but `kind`, in a book of the same name: what a crash just before it leaves. */
-async function loseRecords(test: TestGateway, kind: string): Promise<void> {
+async function loseRecords(test: TestGateway, kind: string, journal?: string): Promise<void> {
   const kept: { kind: string; bytes: Uint8Array }[] = [];
   for await (const item of test.book.scan())
     if (item.type === "blob" && item.kind !== kind) kept.push({ kind: item.kind, bytes: item.bytes.slice() });
@@ -30,6 +40,7 @@ async function loseRecords(test: TestGateway, kind: string): Promise<void> {
   const book = await openBook(test.root, { clock: systemClock });
   for (const blob of kept) book.put(blob.kind, blob.bytes);
   await book.close();
+  if (journal !== undefined) cpSync(journal, join(test.root, "journal"), { recursive: true });
   await test.start();
 }
 
@@ -64,12 +75,13 @@ describe("closing", () => {
 
   it("that a crash cut short is done again with the same words", async () => {
     const { test, rollout } = await opened();
+    const journal = copyJournal(test);
     const first = await test.closed(rollout.id, {
       ending: { kind: "truncated", limit: "time" },
       scores: [{ name: "right", value: 0.5 }],
       finalState: "late",
     });
-    await loseRecords(test, "rollbook.rollout-envelope.v1");
+    await loseRecords(test, "rollbook.rollout-envelope.v1", journal);
     expect((await test.artifacts()).map(({ contentDigest }) => contentDigest)).toEqual([first.contentDigest]);
   });
 

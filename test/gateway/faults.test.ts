@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -217,12 +217,19 @@ describe("secrets", () => {
     expect(test.upstream.asked[0]!.body).toContain("123-45-6789");
     expect(JSON.stringify(test.upstream.asked[0]!.headers)).not.toContain(foreign);
     await test.post(CHAT, ASK);
+    // Of an open rollout everything is in the journal; of the others, in the book.
+    const open = await test.openRollout();
+    test.upstream.play(json(chatReply({ content: "ok", note: UPSTREAM_KEY })));
+    const escaped = `{"model":"tiny","messages":[{"role":"user","content":"\\u0031${"23-45-6789"}"}]}`;
+    await test.post(CHAT, escaped, { authorization: `Bearer ${open.apiKey}` });
     await test.stop();
-    const packs = join(test.root, "packs");
-    const disk = readdirSync(packs)
-      .map((file) => readFileSync(join(packs, file), "latin1"))
+    const disk = readdirSync(test.root, { recursive: true, encoding: "utf8" })
+      .map((name) => join(test.root, name))
+      .filter((path) => statSync(path).isFile())
+      .map((path) => readFileSync(path, "latin1"))
       .join("");
-    for (const secret of [UPSTREAM_KEY, TOKEN, foreign, "123-45-6789"]) {
+    expect(disk).toContain("rollbook.gateway-call.v1");
+    for (const secret of [UPSTREAM_KEY, TOKEN, foreign, "123-45-6789", "23-45-6789"]) {
       expect(disk.includes(secret), secret).toBe(false);
       expect(test.logs.join("").includes(secret), secret).toBe(false);
     }

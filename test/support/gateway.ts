@@ -145,7 +145,9 @@ export class TestGateway {
     return artifacts;
   }
 
+  /** Every call in the book: those of rollouts that are sealed. A stop waits for what is being sealed. */
   async calls(): Promise<Call[]> {
+    await this.restart();
     const calls: Call[] = [];
     for await (const item of this.book.scan())
       if (item.type === "blob" && item.kind === Call.kind) calls.push(openRecord(Call, item.bytes));

@@ -11,6 +11,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
+import { type CalledFacts, Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
+import type { EventOf } from "../../../src/collect/gateway/open-rollout.ts";
 import {
   Call,
   openRecord,
@@ -19,7 +21,7 @@ import {
   RolloutEvent,
 } from "../../../src/contract/index.ts";
 import { verifyBook } from "../../../src/keep/verify/index.ts";
-import { openBook } from "../../../src/store/index.ts";
+import { type Book, openBook } from "../../../src/store/index.ts";
 
 export interface GatewayCrashOptions {
   readonly kills: number;
@@ -144,40 +146,61 @@ async function ask(options: {
   }
 }
 
-/** Every delivered word stands in exactly one call that an open journal or a sealed rollout names. */
+/** Every delivered word stands in exactly one call, of an open rollout in the journal or of a sealed one in the book. */
 async function checkBook(root: string, delivered: ReadonlyMap<string, string>): Promise<string[]> {
   const book = await openBook(root, { clock: systemClock });
   try {
     const faults: string[] = [];
     const report = await verifyBook(book);
     for (const { code, message } of report.problems) faults.push(`${code}: ${message}`);
-    const journaled = new Map<Digest, string>();
-    const messages = new Map<Digest, string>();
-    const calls = new Map<Digest, Call>();
-    for await (const item of book.scan()) {
-      if (item.type !== "blob") continue;
-      if (item.kind === "rollbook.message.v1") messages.set(item.digest, Buffer.from(item.bytes).toString());
-      if (item.kind === Call.kind) calls.set(item.digest, openRecord(Call, item.bytes));
-      if (item.kind !== RolloutEvent.kind) continue;
-      const { rollout, event } = openRecord(RolloutEvent, item.bytes);
-      if (event.kind === "called") journaled.set(event.call, rollout);
-    }
-    const words = new Map<string, string[]>();
-    for (const [digest, rollout] of journaled) {
-      const text = messages.get(calls.get(digest)!.response.messages[0]!) ?? "";
+    // A rollout that is just being sealed stands in both: its calls are told apart by their numbers.
+    const words = new Map<string, Set<string>>();
+    const note = (text: string, rollout: string, index: number) => {
       const word = /word-\d+/.exec(text)?.[0];
-      if (word !== undefined) words.set(word, [...(words.get(word) ?? []), rollout]);
-    }
+      if (word === undefined) return;
+      words.set(word, (words.get(word) ?? new Set()).add(JSON.stringify([rollout, index])));
+    };
+    await readSealedCalls(book, note);
+    await readJournaledCalls(root, note);
     for (const [word, rollout] of delivered) {
-      const found = words.get(word) ?? [];
+      const found = [...(words.get(word) ?? [])].map((call) => JSON.parse(call) as [string, number]);
       if (found.length !== 1) faults.push(`${word} was delivered and is recorded ${found.length} times`);
-      else if (rollout !== "" && found[0] !== rollout)
-        faults.push(`${word} is recorded in ${found[0]}, not ${rollout}`);
+      else if (rollout !== "" && found[0]![0] !== rollout)
+        faults.push(`${word} is recorded in ${found[0]![0]}, not ${rollout}`);
     }
     return faults;
   } finally {
     await book.close();
   }
+}
+
+type Note = (reply: string, rollout: string, index: number) => void;
+
+async function readSealedCalls(book: Book, note: Note): Promise<void> {
+  const journaled: [string, EventOf<"called">][] = [];
+  const messages = new Map<Digest, string>();
+  const calls = new Map<Digest, Call>();
+  for await (const item of book.scan()) {
+    if (item.type !== "blob") continue;
+    if (item.kind === "rollbook.message.v1") messages.set(item.digest, Buffer.from(item.bytes).toString());
+    if (item.kind === Call.kind) calls.set(item.digest, openRecord(Call, item.bytes));
+    if (item.kind !== RolloutEvent.kind) continue;
+    const { rollout, event } = openRecord(RolloutEvent, item.bytes);
+    if (event.kind === "called") journaled.push([rollout, event]);
+  }
+  for (const [rollout, { call, index }] of journaled)
+    note(messages.get(calls.get(call)!.response.messages[0]!) ?? "", rollout, index);
+}
+
+async function readJournaledCalls(root: string, note: Note): Promise<void> {
+  const found: [CalledFacts, LogPlace][] = [];
+  const visitor = {
+    event: () => {},
+    called: (facts: CalledFacts, place: LogPlace) => found.push([facts, place]),
+  };
+  const journal = Journal.open(join(root, "journal", "gateway"), visitor);
+  for (const [{ rollout, index }, place] of found) note(journal.read(place).reply.toString(), rollout, index);
+  await journal.close();
 }
 
 /** Starts once more, closes every rollout, and looks for every delivered word in exactly one sealed artifact. */

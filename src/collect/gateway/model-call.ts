@@ -1,6 +1,7 @@
-/** One model call, from the request to the delivery mark: choose → send → pass on → record → release the last byte.
- *  In: a parsed request and the client's response. Out: a recorded call, whatever happened on the way.
- *  The last bytes of a reply are not released before its record is durable (unless recording is async). */
+/** One model call, from the request to the delivery mark: choose → send → pass on → journal → release the last byte.
+ *  In: a parsed request and the client's response. Out: a call in the journal, whatever happened on the way.
+ *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
+ *  for its rollout is found out later, from the journal. */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.ts";
 import { type RollbookError, reasonOf } from "../../base/errors.ts";
@@ -8,13 +9,14 @@ import type { Id } from "../../base/ids.ts";
 import type { Step } from "../../contract/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Dialect, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
-import type { Place } from "./message-tree.ts";
+import type { CalledFacts, CalledParts, Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { CallOutcome, OpenRollout } from "./open-rollout.ts";
 import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
-import type { PreparedRequest, Recorder } from "./recorder.ts";
+import { digestBody } from "./recorder.ts";
+import type { RedactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
-import { JsonReader, type ReplyReader, SseReader } from "./reply-reader.ts";
+import { type ReplyReader, readerOf } from "./reply-reader.ts";
 import type { Rollouts } from "./rollouts.ts";
 import type { Routes, Target } from "./routes.ts";
 import type { Exchange, Receiver, ReplyHeaders, Upstream } from "./upstream.ts";
@@ -25,7 +27,9 @@ export interface CallContext {
   readonly clock: Clock;
   /** A steady clock in milliseconds, for durations. */
   readonly steadyMs: () => number;
-  readonly recorder: Recorder;
+  readonly journal: Journal;
+  /** Undefined if nothing is to be redacted. */
+  readonly redact: RedactCall | undefined;
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -47,8 +51,11 @@ export interface IncomingCall {
 }
 
 const NO_REPLY: ReplyFacts = { messages: [] };
+const NO_LABELS = {};
 /** The status nginx gave to a client that left. */
 const CLIENT_LEFT = 499;
+/** Async recording waits for the disk, too, once this much is behind it. */
+const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
 
 export class ModelCall implements Receiver {
   readonly #in: IncomingCall;
@@ -62,12 +69,11 @@ export class ModelCall implements Receiver {
   #candidate = "";
   #target!: Target;
   #sent: Buffer | undefined;
-  #prepared: PreparedRequest | undefined;
-  #place!: Place;
   #exchange: Exchange | undefined;
   #reader: ReplyReader | undefined;
   #status = 0;
   #firstByteMs: number | undefined;
+  #tooLarge = false;
   #over = false;
 
   constructor(incoming: IncomingCall, context: CallContext) {
@@ -88,8 +94,8 @@ export class ModelCall implements Receiver {
       throw error;
     }
     response.on("close", () => {
-      if (!response.writableFinished) this.#clientLeft();
-      else this.#in.rollout.mark(this.#index, "sent");
+      if (response.writableFinished) this.#in.rollout.mark(this.#index, "sent");
+      else this.#clientLeft();
     });
     this.#send();
   }
@@ -100,7 +106,7 @@ export class ModelCall implements Receiver {
     this.#status = status;
     this.#firstByteMs = this.#elapsedMs();
     const isStream = String(headers["content-type"] ?? "").startsWith("text/event-stream");
-    this.#reader = isStream ? new SseReader(dialect) : new JsonReader(dialect);
+    this.#reader = readerOf(isStream ? "sse" : "json", dialect);
     response.writeHead(status, this.#named(returnedHeaders(headers)));
     if (isStream) response.flushHeaders();
   }
@@ -110,7 +116,8 @@ export class ModelCall implements Receiver {
     const passed = reader.push(chunk);
     if (reader.bytes > this.#with.config.limits.responseBytes) {
       this.#exchange!.abort();
-      this.#finish("cut", { reply: NO_REPLY, thenDestroy: true });
+      this.#tooLarge = true;
+      this.#finish("cut", { thenDestroy: true });
       return true;
     }
     if (passed === undefined || this.#in.response.write(passed)) return true;
@@ -165,17 +172,6 @@ export class ModelCall implements Receiver {
     this.#exchange = this.#with.upstreams
       .get(this.#target.upstream)!
       .send({ method: "POST", path, headers: passedHeaders(rawHeaders), body: this.#sent ?? body }, this);
-    // While the upstream thinks, the request half is stored.
-    this.#prepare();
-  }
-
-  #prepare(): PreparedRequest {
-    if (this.#prepared === undefined) {
-      this.#prepared = this.#with.recorder.prepare(this.#in.request);
-      this.#place = this.#in.rollout.tree.ask(this.#index, this.#prepared.tree);
-      this.#with.metrics.count("rollbook_gateway_drift_total", { drift: this.#place.drift });
-    }
-    return this.#prepared;
   }
 
   /** True if another candidate takes over. */
@@ -205,59 +201,106 @@ export class ModelCall implements Receiver {
     const { response, dialect } = this.#in;
     this.#status = refusal.status;
     const body = Buffer.from(JSON.stringify(dialect.errorBody(refusal)));
-    this.#reader = new JsonReader(dialect);
+    this.#reader = readerOf("json", dialect);
     this.#reader.push(body);
     const headers = { "content-type": "application/json", "content-length": String(body.length) };
     response.writeHead(refusal.status, this.#named({ ...headers, ...refusal.headers }));
     this.#finish("provider-failed", {});
   }
 
-  #finish(outcome: CallOutcome, how: { reply?: ReplyFacts; thenDestroy?: boolean }): void {
+  #finish(outcome: CallOutcome, { thenDestroy = false }: { thenDestroy?: boolean }): void {
     if (this.#over) return;
     this.#over = true;
-    const release = () => this.#release(how.thenDestroy === true);
-    if (this.#with.record === "async" && outcome === "answered") {
-      release();
-      setImmediate(() => this.#commit(outcome, how.reply).catch((error) => this.#lost(error)));
+    const { record, journal } = this.#with;
+    try {
+      this.#journal(outcome);
+    } catch (error) {
+      this.#lost(error);
       return;
     }
-    this.#commit(outcome, how.reply).then(release, (error) => this.#lost(error));
+    const isAhead = record === "async" && outcome === "answered" && journal.pendingBytes < MAX_BEHIND_BYTES;
+    if (isAhead) this.#release(thenDestroy);
+    const endMs = this.#with.steadyMs();
+    journal.flush().then(
+      () => {
+        const waitedMs = this.#with.steadyMs() - endMs;
+        this.#with.metrics.observe("rollbook_gateway_commit_seconds", NO_LABELS, waitedMs / 1000);
+        if (!isAhead) this.#release(thenDestroy);
+        this.#with.rollouts.end(this.#in.rollout);
+      },
+      (error) => this.#lost(error),
+    );
   }
 
-  async #commit(outcome: CallOutcome, reply?: ReplyFacts): Promise<void> {
-    const { rollout, dialect, body } = this.#in;
-    const { recorder, metrics, rollouts } = this.#with;
+  /** Hands the call to the journal and to the counters. */
+  #journal(outcome: CallOutcome): void {
+    const { rollout, dialect } = this.#in;
     const durationMs = this.#elapsedMs();
-    try {
-      const prepared = this.#prepare();
-      const read = this.#reader === undefined ? undefined : this.#read();
-      const facts = reply ?? read?.reply ?? NO_REPLY;
-      recorder.record({
-        rollout,
+    const reply = this.#reader === undefined || this.#tooLarge ? NO_REPLY : this.#read().reply;
+    const { forms, parts } = this.#recordable(reply);
+    const costUsd = costOf(reply, this.#target);
+    const sent = this.#sent;
+    const place = this.#with.journal.called(
+      {
         index: this.#index,
-        place: this.#place,
         dialect: dialect.name,
-        target: this.#target,
-        prepared,
-        body,
-        sent: this.#sent,
         status: this.#status,
-        reply: facts,
-        replyDigest: read?.digest,
         outcome,
         steps: this.#steps,
         stepFamily: this.#stepFamily,
         startedAtMs: this.#startedAtMs,
         firstByteMs: this.#firstByteMs,
         durationMs,
-      });
-      const endMs = this.#with.steadyMs();
-      await recorder.commit();
-      metrics.observe("rollbook_gateway_commit_seconds", {}, (this.#with.steadyMs() - endMs) / 1000);
-      this.#measure(outcome, facts, durationMs);
-    } finally {
-      rollouts.end(rollout);
-    }
+        usage: reply.usage,
+        costUsd,
+        deliveries: rollout.takeDeliveries(),
+        sentDigest: sent === undefined ? undefined : digestBody(sent),
+        ...forms,
+      },
+      { rollout: rollout.idText, target: this.#target.factsText },
+      parts,
+    );
+    rollout.addCall(place, { index: this.#index, usage: reply.usage, costUsd });
+    this.#measure(outcome, reply, durationMs);
+  }
+
+  /** The bytes as they passed; or, where they must not be kept, what may be, and their digests. */
+  #recordable(reply: ReplyFacts): {
+    forms: Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest">;
+    parts: CalledParts;
+  } {
+    const { request, body } = this.#in;
+    const reader = this.#reader;
+    const replyBytes = reader?.chunks ?? [];
+    const redacted = this.#with.redact?.({ request, body, reply, replyBytes });
+    const replyDigest = () => digestBody(Buffer.concat(replyBytes));
+    if (redacted !== undefined)
+      return {
+        forms: {
+          requestForm: "facts",
+          replyForm: "facts",
+          bodyDigest: digestBody(body),
+          replyDigest: reader === undefined ? undefined : replyDigest(),
+        },
+        parts: {
+          request: jsonBytes(redacted.request),
+          reply: [jsonBytes(redacted.reply)],
+          media: redacted.media,
+        },
+      };
+    if (reader === undefined || this.#tooLarge)
+      return {
+        forms: {
+          requestForm: "body",
+          replyForm: "none",
+          replyDigest: reader === undefined ? undefined : replyDigest(),
+        },
+        parts: { request: body, reply: [], media: [] },
+      };
+    return {
+      forms: { requestForm: "body", replyForm: reader.form },
+      parts: { request: body, reply: replyBytes, media: [] },
+    };
   }
 
   #release(destroy: boolean): void {
@@ -277,6 +320,7 @@ export class ModelCall implements Receiver {
     this.#with.metrics.count("rollbook_gateway_record_failures_total");
     this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
     this.#in.response.destroy();
+    this.#with.rollouts.end(this.#in.rollout);
   }
 
   #readOnce: ReturnType<ReplyReader["finish"]> | undefined;
@@ -318,6 +362,17 @@ export class ModelCall implements Receiver {
 
 function isProviderFault(status: number): boolean {
   return status >= 500 || status === 429 || status === 408;
+}
+
+function costOf({ usage }: ReplyFacts, { price }: Target): number | undefined {
+  if (usage === undefined || price === undefined) return undefined;
+  const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
+  const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
+  return (prompt + usage.completionTokens * price.completion) / 1e6;
+}
+
+function jsonBytes(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
 }
 
 function refusalOf(error: RollbookError): HttpRefusal {

@@ -1,24 +1,25 @@
-/** Writes calls into the book. In: a request as soon as it is known, its reply as soon as it is whole. Out: message,
- *  media, call and journal blobs, put in an order in which a crash leaves nothing half-named; `commit` makes them
- *  durable, all that wait with one fsync. Does not decide what is sent to whom. */
-import { canonicalize, type Json } from "../../base/canonical-json.ts";
+/** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
+ *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
+ *  Runs behind the calls: nobody waits for it but who closes a rollout. */
+import { canonicalize } from "../../base/canonical-json.ts";
 import { type Digest, digestTagged } from "../../base/digest.ts";
 import { isRollbookError } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
-import { Call, MEDIA_KIND, MESSAGE_KIND, type Step } from "../../contract/index.ts";
+import { Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
-import type { DialectName, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
+import type { Dialect, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
+import { dialectNamed } from "./dialects/index.ts";
 import { define, isObject, type JsonObject } from "./dialects/json.ts";
-import { addReply, putCalled, putTokens } from "./journal.ts";
+import { type CalledEntry, calledEvent, eventBytes } from "./journal.ts";
 import { extractMedia } from "./media.ts";
-import type { Place, TreeMessage } from "./message-tree.ts";
-import type { CallOutcome, OpenRollout, TokenFacts } from "./open-rollout.ts";
-import { type Redact, redactStrings } from "./redact.ts";
+import type { Drift, TreeMessage } from "./message-tree.ts";
+import { parseBody } from "./read-body.ts";
 import { samplingOf, wantsTools } from "./reply-facts.ts";
-import type { Target } from "./routes.ts";
+import { readerOf } from "./reply-reader.ts";
+import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
+import type { TargetFacts } from "./routes.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
-export const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
+const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
 /** Characters of message text kept to recognize what was stored before. */
 const REMEMBERED_CHARS = 16 * 1024 * 1024;
 
@@ -28,160 +29,95 @@ interface Stored extends TreeMessage {
   readonly wantsTools: boolean;
 }
 
-/** What came up while the parts of a call were stored. */
-interface Seen {
-  readonly media: Digest[];
-  redacted: boolean;
-}
-
-/** The request half of a call, stored while the upstream thinks. */
-export interface PreparedRequest {
-  readonly messages: readonly Digest[];
+/** A call as it is recorded: what was asked and answered, by digest. */
+interface Halves {
+  readonly messages: readonly Stored[];
   readonly tools: Digest | undefined;
-  readonly media: readonly Digest[];
-  readonly parameters: JsonObject;
-  /** Its canonical form. */
   readonly parametersText: string;
-  readonly tree: readonly TreeMessage[];
-  readonly redacted: boolean;
-}
-
-export interface CallRecord {
-  readonly rollout: OpenRollout;
-  readonly index: number;
-  readonly place: Place;
-  readonly dialect: DialectName;
-  readonly target: Target;
-  readonly prepared: PreparedRequest;
-  readonly body: Uint8Array;
-  /** What went out, if it was not `body`. */
-  readonly sent: Uint8Array | undefined;
-  readonly status: number;
+  readonly replies: readonly Stored[];
+  readonly media: readonly Digest[];
   readonly reply: ReplyFacts;
-  readonly replyDigest: Digest | undefined;
-  readonly outcome: CallOutcome;
-  readonly steps: readonly Step[];
-  readonly stepFamily: Id | undefined;
-  readonly startedAtMs: number;
-  readonly firstByteMs: number | undefined;
-  readonly durationMs: number;
 }
 
 export class Recorder {
-  readonly #store: Pick<BlobStore, "put" | "flush">;
-  readonly #redactText: ((text: string) => string) | undefined;
-  readonly #redact: Redact | undefined;
+  readonly #store: Pick<BlobStore, "put">;
   readonly #stored = new Map<string, Stored>();
   #storedChars = 0;
 
-  constructor(options: {
-    store: Pick<BlobStore, "put" | "flush">;
-    redactText: ((text: string) => string) | undefined;
-    redact: Redact | undefined;
-  }) {
-    this.#store = options.store;
-    this.#redactText = options.redactText;
-    this.#redact = options.redact;
+  constructor(store: Pick<BlobStore, "put">) {
+    this.#store = store;
   }
 
-  prepare(request: RequestFacts): PreparedRequest {
-    const seen: Seen = { media: [], redacted: false };
-    const tree: TreeMessage[] = [];
-    const messages = request.messages.map((message) => {
-      const stored = this.#putMessage(message, seen);
-      tree.push(stored);
-      return stored.digest;
-    });
-    const tools = request.tools === undefined ? undefined : this.#putMessage(request.tools, seen).digest;
-    const { value, text } = this.#clean(request.parameters, seen);
-    const { media, redacted } = seen;
-    return { messages, tools, media, parameters: value as JsonObject, parametersText: text, tree, redacted };
-  }
-
-  /** Puts the whole call; durable once `commit` resolves. */
-  record(call: CallRecord): void {
-    const { rollout, index, prepared, reply, target, outcome } = call;
-    const seen: Seen = { media: [...prepared.media], redacted: prepared.redacted };
-    const replies = reply.messages.map((message) => this.#putMessage(message, seen));
-    const costUsd = costOf(reply, target);
-    const digest = this.#putCall(call, { replies, media: seen.media, costUsd });
-    // The ids of a text spell the text: what is redacted there must not come back here.
-    const facts = seen.redacted || outcome !== "answered" ? undefined : tokenFacts(reply, target);
-    const tokens = facts === undefined ? undefined : putTokens(this.#store, rollout, facts);
-    for (const received of call.place.received) rollout.mark(received, "sent");
-    const deliveries = rollout.pendingDeliveries;
-    rollout.pendingDeliveries = [];
-    putCalled(this.#store, rollout, {
-      index,
-      call: digest,
-      steps: [...call.steps],
-      ...(call.stepFamily === undefined ? {} : { stepFamily: call.stepFamily }),
-      ...(call.place.parent === undefined ? {} : { parent: call.place.parent }),
-      ...(tokens === undefined ? {} : { tokens }),
-      outcome,
-      startedAtMs: call.startedAtMs,
-      ...(call.firstByteMs === undefined ? {} : { firstByteMs: call.firstByteMs }),
-      durationMs: call.durationMs,
-      deliveries,
-    });
-    rollout.addCall({
-      index,
-      digest,
-      outcome,
-      model: target.model,
-      parent: call.place.parent,
+  /** Puts one call and adds it to the record. Returns how its prompt continued earlier ones. */
+  add(record: RolloutRecord, entry: CalledEntry): Drift {
+    const { index, outcome, target } = entry;
+    const dialect = dialectNamed(entry.dialect);
+    const request = requestOf(entry, dialect);
+    const reply = replyOf(entry, dialect);
+    const media = entry.media.map((bytes) => this.#store.put(MEDIA_KIND, bytes));
+    const put = (value: unknown) => this.#putMessage(value, media);
+    const messages = request.messages.map(put);
+    const tools = request.tools === undefined ? undefined : put(request.tools).digest;
+    const parameters = cleaned(request.parameters);
+    const replies = reply.messages.map(put);
+    const halves = { messages, tools, parametersText: parameters.text, replies, media, reply };
+    const digest = this.#putCall(entry, halves);
+    const place = record.tree.ask(index, messages);
+    const event = calledEvent(entry, { call: digest, parent: place.parent });
+    this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
+    record.calls.set(index, {
+      ...{ index, digest, outcome, model: target.model, parent: place.parent },
       finishReason: reply.finishReason,
       wantsTools: replies.some((each) => each.wantsTools),
-      startedAtMs: call.startedAtMs,
-      firstByteMs: call.firstByteMs,
-      durationMs: call.durationMs,
+      startedAtMs: entry.startedAtMs,
+      firstByteMs: entry.firstByteMs,
+      durationMs: entry.durationMs,
       delivery: outcome === "disconnected" ? "aborted" : "unknown",
     });
-    rollout.sampling ??= samplingOf(prepared.parameters);
-    rollout.addUsage(reply.usage, costUsd);
-    for (const step of call.steps) rollout.steps.push({ family: call.stepFamily!, step });
-    if (facts !== undefined) rollout.addTokens(index, facts);
-    if (outcome === "answered")
-      addReply(rollout, { index, dialect: call.dialect, keys: replies.map(({ key }) => key) });
-  }
-
-  commit(): Promise<void> {
-    return this.#store.flush();
+    for (const received of place.received) record.mark(received, "sent");
+    record.sampling ??= samplingOf(parameters.value as JsonObject);
+    for (const step of entry.steps) record.steps.push({ family: entry.stepFamily!, step });
+    if (outcome !== "answered") return place.drift;
+    const tokens = tokenFacts(reply, target);
+    if (tokens !== undefined) record.addTokens(index, tokens);
+    addReply(record, entry, replies);
+    return place.drift;
   }
 
   /** The canonical form, written out: fields in order, and nothing in it that needs another look. */
-  #putCall(
-    call: CallRecord,
-    parts: { replies: readonly Stored[]; media: readonly Digest[]; costUsd: number | undefined },
-  ): Digest {
-    const { prepared, reply, target, body, sent } = call;
-    const { finishReason, usage } = reply;
-    const media = [...new Set(parts.media)];
-    let text = parts.costUsd === undefined ? "{" : `{"costUsd":${number(parts.costUsd)},`;
-    text += `"dialect":"${call.dialect}"`;
+  #putCall(entry: CalledEntry, halves: Halves): Digest {
+    const { target, costUsd, replyForm } = entry;
+    const { finishReason, usage } = halves.reply;
+    const media = [...new Set(halves.media)];
+    const bodyDigest = entry.bodyDigest ?? digestBody(entry.request);
+    const replyDigest = entry.replyDigest ?? (replyForm === "none" ? undefined : digestBody(entry.reply));
+    let text = costUsd === undefined ? "{" : `{"costUsd":${canonicalize(costUsd)},`;
+    text += `"dialect":"${entry.dialect}"`;
     if (media.length > 0) text += `,"media":${digests(media)}`;
-    text += `,"model":${target.modelText},"request":{"bodyDigest":"${digestBody(body)}","messages":${digests(prepared.messages)}`;
-    text += `,"parameters":${prepared.parametersText}`;
-    if (sent !== undefined) text += `,"sentDigest":"${digestBody(sent)}"`;
-    if (prepared.tools !== undefined) text += `,"tools":"${prepared.tools}"`;
+    text += `,"model":${canonicalize(target.model)},"request":{"bodyDigest":"${bodyDigest}"`;
+    text += `,"messages":${digests(halves.messages.map(({ digest }) => digest))}`;
+    text += `,"parameters":${halves.parametersText}`;
+    if (entry.sentDigest !== undefined) text += `,"sentDigest":"${entry.sentDigest}"`;
+    if (halves.tools !== undefined) text += `,"tools":"${halves.tools}"`;
     text += `},"response":{`;
-    if (call.replyDigest !== undefined) text += `"bodyDigest":"${call.replyDigest}",`;
+    if (replyDigest !== undefined) text += `"bodyDigest":"${replyDigest}",`;
     if (finishReason !== undefined) text += `"finishReason":${JSON.stringify(finishReason.toWellFormed())},`;
-    text += `"messages":${digests(parts.replies.map(({ digest }) => digest))},"status":${call.status}}`;
-    if (target.revisionText !== undefined) text += `,"revision":${target.revisionText}`;
+    text += `"messages":${digests(halves.replies.map(({ digest }) => digest))},"status":${entry.status}}`;
+    if (target.revision !== undefined)
+      text += `,"revision":${canonicalize({ family: target.family, ...target.revision })}`;
     text += `,"schema":"${Call.kind}"`;
     if (target.tokenizer !== undefined) text += `,"tokenizer":"${target.tokenizer}"`;
-    if (usage !== undefined) text += `,"usage":${usageText(usage)}`;
+    if (usage !== undefined) text += `,"usage":${canonicalize(usage)}`;
     return this.#store.put(Call.kind, Buffer.from(`${text}}`));
   }
 
-  #putMessage(message: unknown, seen: Seen): Stored {
+  #putMessage(message: unknown, media: Digest[]): Stored {
     const extracted = extractMedia(message);
     for (const { digest, bytes } of extracted.media) {
       this.#store.put(MEDIA_KIND, bytes);
-      seen.media.push(digest);
+      media.push(digest);
     }
-    const { value, text } = this.#clean(extracted.message, seen);
+    const { value, text } = cleaned(extracted.message);
     const known = this.#stored.get(text);
     if (known !== undefined) return known;
     const stored = {
@@ -203,56 +139,68 @@ export class Recorder {
     }
     this.#stored.set(text, stored);
   }
-
-  /** The value as it may be recorded: without secrets, and such that it has a canonical form. */
-  #clean(given: unknown, seen: Seen): { value: unknown; text: string } {
-    let value = this.#redact === undefined ? given : this.#redact(given as Json);
-    if (this.#redactText !== undefined) value = redactStrings(value, this.#redactText);
-    if (value !== given) seen.redacted = true;
-    try {
-      return { value, text: canonicalize(value) };
-    } catch (error) {
-      if (!isRollbookError(error)) throw error;
-      const repaired = repair(value, 0);
-      return { value: repaired, text: canonicalize(repaired) };
-    }
-  }
 }
 
 export function digestBody(bytes: Uint8Array): Digest {
   return digestTagged(Buffer.concat([BODY_PREFIX, bytes]));
 }
 
-function digests(list: readonly Digest[]): string {
-  return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
+function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): RequestFacts {
+  switch (requestForm) {
+    case "body":
+      // Read once before it was sent: it can be read again.
+      return dialect.readRequest(parseBody(request))!;
+    case "facts":
+      return JSON.parse(request.toString()) as RequestFacts;
+    default:
+      return requestForm satisfies never;
+  }
 }
 
-function usageText({
-  cachedTokens,
-  completionTokens,
-  promptTokens,
-}: NonNullable<ReplyFacts["usage"]>): string {
-  const cached = cachedTokens === undefined ? "" : `"cachedTokens":${cachedTokens},`;
-  return `{${cached}"completionTokens":${completionTokens},"promptTokens":${promptTokens}}`;
+function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReplyFacts {
+  switch (replyForm) {
+    case "none":
+      return { messages: [] };
+    case "facts":
+      return JSON.parse(reply.toString()) as ReplyFacts;
+    case "json":
+    case "sse": {
+      const reader = readerOf(replyForm, dialect);
+      reader.push(reply);
+      return reader.finish().reply;
+    }
+    default:
+      return replyForm satisfies never;
+  }
 }
 
-/** As canonical JSON writes it. */
-function number(value: number): string {
-  return canonicalize(value);
+/** Replies of one call are alternatives (choices), except where one reply is a list of items. */
+function addReply(record: RolloutRecord, { index, dialect }: CalledEntry, replies: readonly Stored[]): void {
+  const keys = replies.map(({ key }) => key);
+  if (dialect === "openai-responses") record.tree.reply(index, keys);
+  else for (const key of keys) record.tree.reply(index, [key]);
 }
 
-function costOf({ usage }: ReplyFacts, { price }: Target): number | undefined {
-  if (usage === undefined || price === undefined) return undefined;
-  const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
-  const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
-  return (prompt + usage.completionTokens * price.completion) / 1e6;
-}
-
-function tokenFacts({ tokens }: ReplyFacts, target: Target): TokenFacts | undefined {
+function tokenFacts({ tokens }: ReplyFacts, target: TargetFacts): TokenFacts | undefined {
   const { logprobKind, family, revision, tokenizer } = target;
   if (tokens === undefined || logprobKind === undefined || family === undefined || revision === undefined)
     return undefined;
   return { ...tokens, family, revision, logprobKind, tokenizer };
+}
+
+function digests(list: readonly Digest[]): string {
+  return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
+}
+
+/** The value such that it has a canonical form. */
+function cleaned(value: unknown): { value: unknown; text: string } {
+  try {
+    return { value, text: canonicalize(value) };
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    const repaired = repair(value, 0);
+    return { value: repaired, text: canonicalize(repaired) };
+  }
 }
 
 /** Models and clients do send lone surrogates, 1e999 and deep nests: the record keeps what JSON can carry of them. */

@@ -1,54 +1,58 @@
 /** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
  *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
-import { createHash } from "node:crypto";
-import type { Digest } from "../../base/digest.ts";
 import type { Dialect, ReplyFacts } from "./dialects/dialect.ts";
 import { isObject, tryParse } from "./dialects/json.ts";
-import { BODY_PREFIX, digestBody } from "./recorder.ts";
 import { SseParser } from "./sse.ts";
 
 export interface ReadReply {
   readonly reply: ReplyFacts;
   /** The reply has the form its protocol demands. */
   readonly complete: boolean;
-  readonly digest: Digest;
 }
 
 export interface ReplyReader {
+  readonly form: "json" | "sse";
   /** What of this chunk, and of earlier ones, may be passed on now. */
   push(chunk: Buffer): Buffer | undefined;
+  /** Everything that came. */
+  readonly chunks: readonly Buffer[];
   readonly bytes: number;
   /** The bytes that wait, to be released after the record. */
   held(): Buffer | undefined;
   finish(): ReadReply;
 }
 
+export function readerOf(form: "json" | "sse", dialect: Dialect): ReplyReader {
+  return form === "sse" ? new SseReader(dialect) : new JsonReader(dialect);
+}
+
 /** Text that is no JSON is recorded as it is, up to here. */
 const MAX_UNPARSED = 64 * 1024;
 
 /** A reply in one piece: its last chunk waits. */
-export class JsonReader implements ReplyReader {
-  readonly #dialect: Dialect;
-  readonly #chunks: Buffer[] = [];
+class JsonReader implements ReplyReader {
+  readonly form = "json";
+  readonly chunks: Buffer[] = [];
   bytes = 0;
+  readonly #dialect: Dialect;
 
   constructor(dialect: Dialect) {
     this.#dialect = dialect;
   }
 
   push(chunk: Buffer): Buffer | undefined {
-    const before = this.#chunks.at(-1);
-    this.#chunks.push(chunk);
+    const before = this.chunks.at(-1);
+    this.chunks.push(chunk);
     this.bytes += chunk.length;
     return before;
   }
 
   held(): Buffer | undefined {
-    return this.#chunks.at(-1);
+    return this.chunks.at(-1);
   }
 
   finish(): ReadReply {
-    const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+    const whole = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
     const text = whole.toString();
     const body = tryParse(text);
     const isWhole = isObject(body);
@@ -57,18 +61,19 @@ export class JsonReader implements ReplyReader {
     // An error is recorded in the upstream's own words.
     const reply =
       isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
-    return { reply, complete: isWhole, digest: digestBody(whole) };
+    return { reply, complete: isWhole };
   }
 }
 
 /** A stream of events: everything passes at once, but the event that ends it, and what follows, waits. */
-export class SseReader implements ReplyReader {
+class SseReader implements ReplyReader {
+  readonly form = "sse";
+  readonly chunks: Buffer[] = [];
+  bytes = 0;
   readonly #accumulator;
   readonly #parser: SseParser;
-  readonly #hash = createHash("sha256").update(BODY_PREFIX);
   readonly #heldChunks: Buffer[] = [];
   #lastAt: number | undefined;
-  bytes = 0;
 
   constructor(dialect: Dialect) {
     const accumulator = dialect.accumulate();
@@ -81,7 +86,7 @@ export class SseReader implements ReplyReader {
 
   push(chunk: Buffer): Buffer | undefined {
     this.bytes += chunk.length;
-    this.#hash.update(chunk);
+    this.chunks.push(chunk);
     if (this.#lastAt !== undefined) {
       this.#heldChunks.push(chunk);
       return undefined;
@@ -98,6 +103,6 @@ export class SseReader implements ReplyReader {
 
   finish(): ReadReply {
     this.#parser.end();
-    return { ...this.#accumulator.finish(), digest: `sha256:${this.#hash.digest("hex")}` as Digest };
+    return this.#accumulator.finish();
   }
 }

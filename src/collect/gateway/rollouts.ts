@@ -1,5 +1,6 @@
 /** The rollouts of a gateway: opened, called, graded, closed, sealed; by a client, by a cap, or by silence.
- *  In: requests about rollouts. Out: their state, and sealed artifacts in the book. Does not speak HTTP. */
+ *  In: requests about rollouts. Out: their state in the journal while they are open, and sealed artifacts in the book,
+ *  made from the journal. Does not speak HTTP. */
 import { canonicalize, type Json } from "../../base/canonical-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type Digest, digestJson } from "../../base/digest.ts";
@@ -10,6 +11,7 @@ import {
   Feedback,
   type PublicKey,
   type Receipt,
+  RolloutEvent,
   type Sealed,
   type SealedBlob,
   type SealedRollout,
@@ -20,10 +22,13 @@ import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
 import { type Admit, sealReceipt } from "../admission.ts";
 import type { GatewayConfig } from "./config.ts";
-import { type ClosedRollout, putEvent, type Recovered } from "./journal.ts";
+import { eventBytes, type Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
+import type { Recorder } from "./recorder.ts";
+import type { ClosedRollout, Recovered } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
+import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 
 export interface CloseReport {
@@ -62,6 +67,8 @@ const REMEMBERED = 100_000;
 export class Rollouts {
   readonly #config: GatewayConfig;
   readonly #store: Pick<BlobStore, "put" | "flush">;
+  readonly #journal: Journal;
+  readonly #recorder: Recorder;
   readonly #sealer: Sealer;
   readonly #signer: Signer | undefined;
   readonly #clock: Clock;
@@ -76,6 +83,8 @@ export class Rollouts {
   constructor(options: {
     config: GatewayConfig;
     store: Pick<BlobStore, "put" | "flush">;
+    journal: Journal;
+    recorder: Recorder;
     signer: Signer | undefined;
     clock: Clock;
     newId: () => string;
@@ -84,6 +93,8 @@ export class Rollouts {
   }) {
     this.#config = options.config;
     this.#store = options.store;
+    this.#journal = options.journal;
+    this.#recorder = options.recorder;
     this.#signer = options.signer;
     this.#sealer = makeSealer(options.store, options.signer);
     this.#clock = options.clock;
@@ -139,7 +150,7 @@ export class Rollouts {
         retry: true,
       });
     this.#start(id, opening);
-    await this.#store.flush();
+    await this.#journal.flush();
     return { id, created: true };
   }
 
@@ -252,9 +263,13 @@ export class Rollouts {
       );
     }
     grades.push(event);
-    if (open !== undefined) putEvent(this.#store, open.id, event);
-    else for (const { kind, bytes } of feedbackOf(closed!, event)) this.#store.put(kind, bytes);
-    await this.#store.flush();
+    if (open === undefined) {
+      for (const { kind, bytes } of feedbackOf(closed!, event)) this.#store.put(kind, bytes);
+      await this.#store.flush();
+    } else {
+      open.events.push(this.#journal.event(open.id, event));
+      await this.#journal.flush();
+    }
     this.#metrics.count("rollbook_gateway_feedback_total");
     return { added: true };
   }
@@ -281,28 +296,30 @@ export class Rollouts {
 
   async #close(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
     if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
+    const record = await this.#recordOf(rollout);
     const { finalState } = closing;
     const told = {
-      ending: closing.ending ?? endingOf(rollout),
+      ending: closing.ending ?? endingOf(record, rollout.capped),
       scores: closing.scores ?? [],
       ...(finalState === undefined ? {} : { finalState }),
     };
     const { ending } = told;
     const endedAtMs = this.#clock.nowMs();
-    const sealed = sealOpenRollout(rollout, { ...told, worker: this.#worker, endedAtMs });
-    const judged = sealed === undefined ? undefined : await this.#judge(sealed, rollout);
-    // The event first: one without its artifact says that the sealing has to be done again.
-    putEvent(this.#store, rollout.id, {
-      ...{ kind: "closed", ...told, atMs: endedAtMs },
-      ...(sealed === undefined ? {} : { envelope: sealed.envelope.digest }),
-      ...(judged === undefined ? {} : { receipt: judged.receipt.digest }),
-      ...(sealed === undefined || this.#signer === undefined ? {} : { signer: this.#signer.publicKey }),
-    });
+    const sealed = sealOpenRollout(rollout, record, { ...told, worker: this.#worker, endedAtMs });
     if (sealed === undefined) {
-      await this.#store.flush();
+      rollout.events.push(this.#journal.event(rollout.id, { kind: "closed", ...told, atMs: endedAtMs }));
+      await this.#journal.flush();
       this.#forget(rollout, "empty");
       return { id: rollout.id, ending, calls: 0 };
     }
+    const judged = await this.#judge(sealed, rollout);
+    this.#putEvent(rollout.id, rollout.opening);
+    // The event first: one without its artifact says that the sealing has to be done again.
+    this.#putEvent(rollout.id, {
+      ...{ kind: "closed", ...told, atMs: endedAtMs, envelope: sealed.envelope.digest },
+      ...(judged === undefined ? {} : { receipt: judged.receipt.digest }),
+      ...(this.#signer === undefined ? {} : { signer: this.#signer.publicKey }),
+    });
     const calls = [...rollout.calls.keys()].sort((a, b) => a - b);
     const closed: ClosedRollout = {
       ...{ content: sealed.content.digest, envelope: sealed.envelope.digest, ending, calls },
@@ -319,6 +336,27 @@ export class Rollouts {
     this.#remember(rollout.id, closed);
     this.#forget(rollout, "sealed");
     return this.#reportOf(rollout.id, closed);
+  }
+
+  /** Reads the calls back and puts them into the book, in order; calls in progress have their turns in between. */
+  async #recordOf(rollout: OpenRollout): Promise<RolloutRecord> {
+    const record = new RolloutRecord();
+    if (rollout.calls.size > 0) await this.#journal.flush();
+    const marks = [];
+    for (const [, place] of [...rollout.calls].sort(([a], [b]) => a - b)) {
+      const entry = this.#journal.read(place);
+      const drift = this.#recorder.add(record, entry);
+      this.#metrics.count("rollbook_gateway_drift_total", { drift });
+      marks.push(...entry.deliveries);
+      await new Promise(setImmediate);
+    }
+    // What nobody marked before a crash stays unknown, unless a prompt proved it.
+    for (const { call, delivery } of [...marks, ...rollout.pendingDeliveries]) record.mark(call, delivery);
+    return record;
+  }
+
+  #putEvent(rollout: Id, event: RolloutEvent["event"]): void {
+    this.#store.put(RolloutEvent.kind, eventBytes(rollout, event));
   }
 
   async #judge(
@@ -357,13 +395,15 @@ export class Rollouts {
   #start(id: Id, opening: Opening): OpenRollout {
     const rollout = new OpenRollout(id, opening);
     this.#open.set(id, rollout);
-    putEvent(this.#store, id, opening);
+    rollout.events.push(this.#journal.event(id, opening));
     this.#gauge();
     return rollout;
   }
 
   #forget(rollout: OpenRollout, event: string): void {
     this.#open.delete(rollout.id);
+    this.#journal.release(rollout.calls.values());
+    this.#journal.release(rollout.events);
     this.#metrics.count("rollbook_gateway_rollouts_total", { event });
     this.#gauge();
   }

@@ -1,7 +1,6 @@
 /** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
-import { canonicalize } from "../../base/canonical-json.ts";
 import { type Digest, digestJson } from "../../base/digest.ts";
 import { type Id, idFault, parseId } from "../../base/ids.ts";
 import type { Rng } from "../../base/rng.ts";
@@ -20,19 +19,22 @@ import type { GatewayConfig, ModelConfig } from "./config.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
 import { isObject, listAt, textAt } from "./dialects/json.ts";
 
-export interface Target {
-  readonly upstream: string;
+/** What a record says of a target. */
+export interface TargetFacts {
   /** What the upstream calls the model. */
   readonly model: string;
+  readonly family?: Id | undefined;
+  readonly revision?: RevisionKey | undefined;
+  readonly logprobKind?: LogprobKind | undefined;
+  readonly tokenizer?: Digest | undefined;
+}
+
+export interface Target extends TargetFacts {
+  readonly upstream: string;
   readonly price: ModelConfig["price"];
   readonly capture: ModelConfig["capture"];
-  readonly logprobKind: LogprobKind | undefined;
-  readonly tokenizer: Digest | undefined;
-  readonly family: Id | undefined;
-  readonly revision: RevisionKey | undefined;
-  /** `model`, and family with revision, as they stand in a call record. */
-  readonly modelText: string;
-  readonly revisionText: string | undefined;
+  /** Its facts as JSON. */
+  readonly factsText: string;
 }
 
 export interface RouteQuestion {
@@ -165,18 +167,19 @@ function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<
       model: model.toWellFormed(),
     }),
   };
-  const key = { id: parseId(safeId(revision.id)), digest: revision.digest as Digest };
-  return {
-    upstream: config.upstream,
+  const facts: TargetFacts = {
     model: model.toWellFormed(),
-    price: config.price,
-    capture: config.capture,
+    family: parseId(family, "family"),
+    revision: { id: parseId(safeId(revision.id)), digest: revision.digest as Digest },
     logprobKind: config.logprobKind,
     tokenizer: config.tokenizer,
-    family: parseId(family, "family"),
-    revision: key,
-    modelText: canonicalize(model.toWellFormed()),
-    revisionText: canonicalize({ family, ...key }),
+  };
+  return {
+    ...facts,
+    upstream: config.upstream,
+    price: config.price,
+    capture: config.capture,
+    factsText: JSON.stringify(facts),
   };
 }
 

@@ -1,4 +1,4 @@
-/** From an open rollout to its artifact. In: the state of the rollout, how it ended. Out: sealed records. Pure. */
+/** From an open rollout to its artifact. In: the rollout, what its journal tells, how it ended. Out: sealed records. Pure. */
 import { digestJson } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import {
@@ -9,8 +9,9 @@ import {
   sealRecorded,
 } from "../../contract/index.ts";
 import { totalOf } from "../rollout/output.ts";
-import type { EventOf, OpenRollout, RecordedCall } from "./open-rollout.ts";
+import type { EventOf, OpenRollout } from "./open-rollout.ts";
 import { finishKind } from "./reply-facts.ts";
+import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
 /** The steps of calls whose model the agent named itself: one candidate, no choice of ours. */
@@ -22,25 +23,25 @@ const NAMED_REVISION = {
 
 /** Undefined if nothing was called: an artifact holds at least one choice. */
 export function sealOpenRollout(
-  rollout: OpenRollout,
+  { id: rolloutId, opening }: Pick<OpenRollout, "id" | "opening">,
+  record: RolloutRecord,
   closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
 ): SealedRollout | undefined {
-  const calls = [...rollout.calls.values()].sort((a, b) => a.index - b.index);
+  const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
   if (calls.length === 0) return undefined;
-  const { opening } = rollout;
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
   return sealRecorded({
-    rolloutId: rollout.id,
+    rolloutId,
     environment,
     task,
     ...(assignment === undefined ? {} : { assignment }),
     ...(group === undefined ? {} : { group }),
     seed,
     dataSource,
-    sampling: rollout.sampling ?? {},
+    sampling: record.sampling ?? {},
     calls: calls.map(({ digest }) => digest),
-    streams: streamsOf(rollout, calls, numbers).map((each) => rewarded(each, totalOf(closing.scores))),
+    streams: streamsOf(record, calls, numbers).map((each) => rewarded(each, totalOf(closing.scores))),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
     ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
@@ -60,9 +61,9 @@ export function sealOpenRollout(
 }
 
 /** How a rollout ended that nobody closed: by its last reply. */
-export function endingOf(rollout: OpenRollout): Ending {
-  if (rollout.capped !== undefined) return { kind: "truncated", limit: rollout.capped };
-  const last = [...rollout.calls.values()].reduce<RecordedCall | undefined>(
+export function endingOf({ calls }: RolloutRecord, capped: OpenRollout["capped"]): Ending {
+  if (capped !== undefined) return { kind: "truncated", limit: capped };
+  const last = [...calls.values()].reduce<RecordedCall | undefined>(
     (a, b) => (a === undefined || b.index > a.index ? b : a),
     undefined,
   );
@@ -79,18 +80,18 @@ export function endingOf(rollout: OpenRollout): Ending {
 type RecordedStream = RecordedRollout["streams"][number];
 
 function streamsOf(
-  rollout: OpenRollout,
+  record: RolloutRecord,
   calls: readonly RecordedCall[],
   numbers: ReadonlyMap<number, number>,
 ): RecordedRollout["streams"] {
   const streams: RecordedRollout["streams"] = [];
-  for (const { branches, ...facts } of rollout.tokens.values())
+  for (const { branches, ...facts } of record.tokens.values())
     for (const item of tokenStreamsOf(branches.branches, facts)) {
       const segments = item.segments.map((part) => ({ ...part, call: numbers.get(part.call)! }));
       streams.push({ ...item, family: facts.family, tokenizer: facts.tokenizer, segments });
     }
-  for (const family of new Set(rollout.steps.map((each) => each.family))) {
-    const own = rollout.steps.filter((each) => each.family === family).map(({ step }) => step);
+  for (const family of new Set(record.steps.map((each) => each.family))) {
+    const own = record.steps.filter((each) => each.family === family).map(({ step }) => step);
     streams.push({ level: "step", family, steps: chain(own, calls, numbers) });
   }
   if (streams.length === 0)

@@ -16,14 +16,15 @@ import { dialectAt } from "./dialects/index.ts";
 import { textAt } from "./dialects/json.ts";
 import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
-import { recoverRollouts } from "./journal.ts";
 import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
 import { passThrough } from "./pass-through.ts";
 import { parseBody, readBody } from "./read-body.ts";
 import { Recorder } from "./recorder.ts";
+import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
+import { redactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
 import { Rollouts } from "./rollouts.ts";
@@ -79,7 +80,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     );
   const lock = takeLock(book.root, config.worker);
   try {
-    const server = new GatewayServer(options, { tokens, keys });
+    const recovered = await recoverRollouts(book, {
+      directory: join(book.root, "journal", encodeURIComponent(config.worker)),
+      worker: config.worker,
+      signer: options.signer?.publicKey,
+    });
+    const server = new GatewayServer(options, { tokens, keys, recovered });
     await server.start();
     return server.handle(() => lock.release());
   } catch (error) {
@@ -106,32 +112,38 @@ class GatewayServer {
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
   readonly #metrics = new Metrics();
+  readonly #found: Recovered;
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #active = 0;
   #stopping = false;
 
-  constructor(options: GatewayOptions, secrets: { tokens: string[]; keys: Map<string, string> }) {
-    const { config, book, clock, rng, signer, newId } = options;
+  constructor(
+    options: GatewayOptions,
+    given: { tokens: string[]; keys: Map<string, string>; recovered: Recovered },
+  ) {
+    const { config, book, clock, rng, signer, newId, admit } = options;
+    const { tokens, keys, recovered } = given;
+    const { journal } = recovered;
     this.#options = options;
+    this.#found = recovered;
     const metrics = this.#metrics;
-    const { admit } = options;
-    const rollouts = new Rollouts({ config, store: book, signer, clock, newId, metrics, admit });
+    const records = { store: book, journal, recorder: new Recorder(book) };
+    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, admit });
     this.#rollouts = rollouts;
-    this.#gatekeeper = new Gatekeeper(secrets.tokens, (id) => rollouts.isOpen(id));
+    this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
-      ...{ config, clock, rollouts, metrics, record: config.record },
+      ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
-      recorder: new Recorder({
-        store: book,
+      redact: redactCall({
         redact: options.redact,
         redactText: redactText(
-          [...secrets.tokens, ...secrets.keys.values()],
+          [...tokens, ...keys.values()],
           config.redact.map((each) => compile(each)),
         ),
       }),
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
-      upstreams: openUpstreams(options, secrets.keys, metrics),
+      upstreams: openUpstreams(options, keys, metrics),
       log: options.log ?? (() => {}),
     };
     this.#server = createServer(
@@ -141,12 +153,8 @@ class GatewayServer {
   }
 
   async start(): Promise<void> {
-    const { config, book, signer } = this.#options;
-    const recovered = await recoverRollouts(book, {
-      worker: config.worker,
-      signer: signer?.publicKey,
-    });
-    await this.#rollouts.adopt(recovered);
+    const { config } = this.#options;
+    await this.#rollouts.adopt(this.#found);
     this.#recovered = this.#rollouts.openIds;
     await new Promise<void>((done, failed) => {
       this.#server.once("error", failed);
@@ -183,6 +191,7 @@ class GatewayServer {
     await closed;
     clearTimeout(cut);
     await this.#rollouts.settle();
+    await this.#calls.journal.close();
     await this.#options.book.flush();
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
   }

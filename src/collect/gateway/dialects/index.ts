@@ -1,6 +1,6 @@
 /** The wire formats by the path on which they are spoken. */
 import { anthropicMessages } from "./anthropic-messages.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, DialectName } from "./dialect.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { openAiCompletions } from "./openai-completions.ts";
 import { openAiResponses } from "./openai-responses.ts";
@@ -14,4 +14,10 @@ const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
 
 export function dialectAt(path: string): Dialect | undefined {
   return DIALECTS.get(path);
+}
+
+const BY_NAME = new Map([...DIALECTS.values()].map((dialect) => [dialect.name, dialect]));
+
+export function dialectNamed(name: DialectName): Dialect {
+  return BY_NAME.get(name)!;
 }

@@ -1,0 +1,78 @@
+/** What of a call may reach the disk. In: a request and its reply, parsed and as bytes. Out: undefined if the bytes
+ *  hold nothing to hide; otherwise the facts without it. Runs before anything is journaled; only where something is
+ *  to be redacted does it look at all. Pure, apart from the hook it is given. */
+import type { Json } from "../../base/canonical-json.ts";
+import type { ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
+import type { JsonObject } from "./dialects/json.ts";
+import { extractMedia } from "./media.ts";
+import { type Redact, redactStrings } from "./redact.ts";
+
+export interface CallInClear {
+  readonly request: RequestFacts;
+  readonly body: Uint8Array;
+  readonly reply: ReplyFacts;
+  readonly replyBytes: readonly Uint8Array[];
+}
+
+export interface RedactedCall {
+  readonly request: RequestFacts;
+  readonly reply: ReplyFacts;
+  /** What the messages carried beside text: they name it by digest already. */
+  readonly media: readonly Uint8Array[];
+}
+
+export type RedactCall = (call: CallInClear) => RedactedCall | undefined;
+
+/** Undefined if nothing is ever redacted. */
+export function redactCall(options: {
+  redact: Redact | undefined;
+  redactText: ((text: string) => string) | undefined;
+}): RedactCall | undefined {
+  const { redact, redactText } = options;
+  if (redact === undefined && redactText === undefined) return undefined;
+  return (call) => {
+    const seen: Seen = { media: [], changed: false };
+    const clean = (value: unknown) => {
+      const { message, media } = extractMedia(value);
+      for (const { bytes } of media) seen.media.push(bytes);
+      return cleanValue(message, seen, options);
+    };
+    const { request, reply } = call;
+    const cleanRequest: RequestFacts = {
+      ...request,
+      messages: request.messages.map(clean),
+      ...(request.tools === undefined ? {} : { tools: clean(request.tools) }),
+      parameters: cleanValue(request.parameters, seen, options) as JsonObject,
+    };
+    const messages = reply.messages.map(clean);
+    // What the record leaves out of a reply may hold a secret as well; and a hook sees the facts only.
+    const mayStay =
+      redact === undefined && !seen.changed && isClear([call.body, ...call.replyBytes], redactText!);
+    if (mayStay) return undefined;
+    // The ids of a text spell the text: what is redacted there must not come back here.
+    const { tokens, ...rest } = reply;
+    const kept = seen.changed || tokens === undefined ? rest : reply;
+    return { request: cleanRequest, reply: { ...kept, messages }, media: seen.media };
+  };
+}
+
+interface Seen {
+  readonly media: Uint8Array[];
+  changed: boolean;
+}
+
+function cleanValue(
+  given: unknown,
+  seen: Seen,
+  { redact, redactText }: { redact: Redact | undefined; redactText: ((text: string) => string) | undefined },
+): unknown {
+  let value = redact === undefined ? given : redact(given as Json);
+  if (redactText !== undefined) value = redactStrings(value, redactText);
+  if (value !== given) seen.changed = true;
+  return value;
+}
+
+function isClear(parts: readonly Uint8Array[], redactText: (text: string) => string): boolean {
+  const text = Buffer.concat(parts).toString();
+  return redactText(text) === text;
+}

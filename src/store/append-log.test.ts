@@ -1,0 +1,110 @@
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { AppendLog, type LogPlace } from "./append-log.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rollbook-log-"));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+const bytes = (text: string) => Buffer.from(text);
+
+function reopen(segmentBytes?: number): { log: AppendLog; found: { place: LogPlace; text: string }[] } {
+  const found: { place: LogPlace; text: string }[] = [];
+  const visit = ({ place, payload }: { place: LogPlace; payload: Buffer }) =>
+    found.push({ place, text: payload.toString() });
+  const log = AppendLog.open(folder, visit, segmentBytes === undefined ? {} : { segmentBytes });
+  onTestFinished(() => log.close());
+  return { log, found };
+}
+
+describe("an append log", () => {
+  it("gives back what was flushed, in order, in this process and the next, over many segments", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fc.string(), { maxLength: 4 }), { maxLength: 30 }),
+        async (entries) => {
+          rmSync(folder, { recursive: true, force: true });
+          const { log } = reopen(200);
+          const nothing = new Uint8Array(new ArrayBuffer(0));
+          const places: LogPlace[] = [];
+          for (const [i, parts] of entries.entries()) {
+            places.push(log.append([...parts.map(bytes), nothing]));
+            if (i % 3 === 0) void log.flush();
+          }
+          await log.flush();
+          const texts = entries.map((parts) => parts.join(""));
+          expect(places.map((place) => log.read(place).toString())).toEqual(
+            texts.map((text) => bytes(text).toString()),
+          );
+          expect(reopen().found.map(({ text }) => text)).toEqual(texts.map((text) => bytes(text).toString()));
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
+  it("removes a segment when its last entry is released, and never the one that is being filled", async () => {
+    const { log } = reopen(100);
+    const places = Array.from({ length: 6 }, (_, i) => log.append([bytes(`entry ${i} ${"x".repeat(50)}`)]));
+    await log.flush();
+    expect(readdirSync(folder)).toHaveLength(3);
+    for (const place of places.slice(0, 3)) log.release(place);
+    expect(readdirSync(folder)).toHaveLength(2);
+    expect(log.read(places[3]!).toString()).toContain("entry 3");
+    for (const place of places.slice(3)) log.release(place);
+    await log.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("that a crash has torn ends at the tear, wherever it is", async () => {
+    const { log } = reopen();
+    log.append([bytes("first")]);
+    await log.flush();
+    log.append([bytes("second"), bytes("!")]);
+    log.append([bytes("third")]);
+    await log.flush();
+    const [name] = readdirSync(folder);
+    const whole = readFileSync(join(folder, name!));
+    for (let end = 0; end <= whole.length; end++) {
+      writeFileSync(join(folder, name!), whole.subarray(0, end));
+      const texts = reopen().found.map(({ text }) => text);
+      expect(texts).toEqual(["first", "second!", "third"].slice(0, texts.length));
+      expect(texts).toHaveLength(end < 29 ? 0 : end < 60 ? 1 : end < 89 ? 2 : 3);
+    }
+  });
+
+  it("refuses to go on where a later write stands behind a damaged entry, but not behind a torn one", async () => {
+    const { log } = reopen();
+    for (const text of ["first", "second", "third"]) {
+      log.append([bytes(text)]);
+      await log.flush();
+    }
+    const [name] = readdirSync(folder);
+    const path = join(folder, name!);
+    copyFileSync(path, `${path}.whole`);
+    const block = readFileSync(path);
+    block[26]! ^= 1; // in "first"
+    writeFileSync(path, block);
+    expect(() => reopen()).toThrow(/the entry at 0 is damaged/);
+    const torn = readFileSync(`${path}.whole`);
+    torn[torn.length - 1]! ^= 1; // in "third", the last write
+    writeFileSync(path, torn);
+    expect(reopen().found.map(({ text }) => text)).toEqual(["first", "second"]);
+  });
+
+  it("says so when a write fails, and promises nothing more", async () => {
+    const log = AppendLog.open(folder, () => {});
+    rmSync(folder, { recursive: true, force: true });
+    log.append([bytes("lost")]);
+    await expect(log.flush()).rejects.toThrow(/no such file/);
+    await expect(log.flush()).rejects.toThrow("an earlier write to the journal failed");
+    expect(() => log.append([bytes("more")])).toThrow("an earlier write to the journal failed");
+    await expect(log.close()).rejects.toThrow("an earlier write");
+  });
+});
