@@ -83,6 +83,10 @@ async function killOne(
   const gateway = await startGateway(run);
   if (typeof gateway === "string") return gateway;
   let stopped = false;
+  let onFirst = () => {};
+  const first = new Promise<void>((done) => {
+    onFirst = done;
+  });
   const work = Array.from({ length: run.clients }, async (_, client) => {
     const rollout = await openRollout(gateway.url);
     while (!stopped) {
@@ -91,11 +95,14 @@ async function killOne(
       const name = client % 3 === 0 ? undefined : rollout;
       if (await ask({ url: gateway.url, rollout: name, word, stream: client % 2 === 0 }))
         run.delivered.set(word, name ?? "");
+      onFirst();
     }
   });
   // A client may fail at any moment from now on: that is what the kill does to it.
   const ended = Promise.allSettled(work);
-  await sleep(20 + run.rng.below(180));
+  // One in four dies while it warms up; the others, whatever the machine, when they have answered.
+  if (run.rng.below(4) > 0) await Promise.race([first, sleep(10_000)]);
+  await sleep(run.rng.below(200));
   gateway.child.kill("SIGKILL");
   stopped = true;
   await once(gateway.child, "close");
