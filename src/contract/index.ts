@@ -14,6 +14,8 @@ export { type Ending, type FailureOwner, outsideBaseline } from "./ending.ts";
 export { type EnvironmentKey, EnvironmentPackage } from "./environment.ts";
 export { Feedback } from "./feedback.ts";
 export type { ColumnRef, Reference } from "./fields.ts";
+export { FloorPromise } from "./floor-promise.ts";
+export { GateVerdict } from "./gate-verdict.ts";
 export { jsonSchemaOf } from "./json-schema.ts";
 export { type ExclusionReason, type LedgerEntry, LedgerPage, LossLedger, type Tally } from "./ledger.ts";
 export { PolicyRevisionLineage, sealLineage } from "./lineage.ts";

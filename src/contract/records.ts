@@ -5,6 +5,8 @@ import { BanditIncrement } from "./bandit-increment.ts";
 import { Call } from "./call.ts";
 import { EnvironmentPackage } from "./environment.ts";
 import { Feedback } from "./feedback.ts";
+import { FloorPromise } from "./floor-promise.ts";
+import { GateVerdict } from "./gate-verdict.ts";
 import { LedgerPage, LossLedger } from "./ledger.ts";
 import { PolicyRevisionLineage } from "./lineage.ts";
 import { Manifest } from "./manifest.ts";
@@ -40,6 +42,8 @@ export const RECORD_TYPES: readonly RecordType[] = [
   LossLedger,
   LedgerPage,
   BanditIncrement,
+  FloorPromise,
+  GateVerdict,
 ] as unknown as readonly RecordType[];
 
 const byKind = new Map(RECORD_TYPES.map((type) => [type.kind, type]));

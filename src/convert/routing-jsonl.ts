@@ -22,10 +22,14 @@ export interface RoutingState {
     reasons: string[];
     probability: number | null;
     features: Record<string, number>;
+    /** What it would have brought: known in simulators and benchmarks, absent in production. */
+    outcome?: { reward: number; terms: RoutingTerms };
   }[];
   /** Parts of the reward: what was measured, and how it counted. */
-  terms: Record<string, { value: number; weight: number }>;
+  terms: RoutingTerms;
 }
+
+export type RoutingTerms = Record<string, { value: number; weight: number }>;
 
 export interface RoutingRow {
   schema_version: number;
@@ -225,6 +229,14 @@ function stateOf(
         reasons: one.reasons ?? [],
         probability: one.probability ?? null,
         features: one.features ?? {},
+        ...(one.outcome === undefined
+          ? {}
+          : {
+              outcome: {
+                reward: toNumber(one.outcome.reward, `the outcome of ${one.id}`, place),
+                terms: one.outcome.terms ?? {},
+              },
+            }),
       })),
       terms: raw.terms ?? {},
     };

@@ -44,6 +44,22 @@ export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint
   });
 }
 
+/** The part of each row that is sent to the strong model when `share` of them, the highest scores first, is: 1, 0, or the
+ *  tie's even part where the threshold falls inside one. */
+export function rankedShares(score: Float64Array, share: number): Float64Array {
+  const order = Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
+  const called = Math.round(share * order.length);
+  const sent = new Float64Array(order.length);
+  for (let from = 0; from < order.length; ) {
+    let to = from;
+    while (to < order.length && score[order[to]!] === score[order[from]!]) to++;
+    const part = Math.min(1, Math.max(0, (called - from) / (to - from)));
+    for (let i = from; i < to; i++) sent[order[i]!] = part;
+    from = to;
+  }
+  return sent;
+}
+
 /** Average performance gap recovered: the area between the frontier and the weak line, over that of always-strong. */
 export function apgr(points: readonly FrontierPoint[]): number {
   const { weak, gap } = gapOf(points);

@@ -16,6 +16,7 @@ export {
 } from "./bandit-statistics.ts";
 export { calibrationError, fitTemperature, logLoss, type ScoredRows } from "./calibrate.ts";
 export { armsOf, type DecisionData, type DecisionRow, labelledRows } from "./decision-row.ts";
+export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
 export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";

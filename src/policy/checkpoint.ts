@@ -8,6 +8,7 @@ import { type Digest, digestBytes, digestJson } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { parseId } from "../base/ids.ts";
 import { parseJson } from "../base/parse-json.ts";
+import { FloorPromise } from "../contract/floor-promise.ts";
 import { PolicyRevision } from "../contract/policy-revision.ts";
 import { openRecord, type Sealed, seal } from "../contract/record.ts";
 import { syncDirectory, writeAtomically } from "../store/files.ts";
@@ -46,10 +47,13 @@ export interface Checkpoint {
   readonly model: PolicyModel;
   readonly bytes: Uint8Array;
   readonly revision: Sealed<PolicyRevision>;
+  /** The floor it was given, and what that promises. */
+  readonly promise?: Sealed<FloorPromise>;
 }
 
 const WEIGHTS = "policy.safetensors";
 const REVISION = "revision.json";
+const FLOOR = "floor.json";
 
 export function encodeModel({ tensors, ...head }: PolicyModel): Uint8Array {
   return encodeSafetensors({
@@ -103,7 +107,7 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
 }
 
 /** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites. */
-export function writeCheckpoint(folder: string, { bytes, revision }: Checkpoint): void {
+export function writeCheckpoint(folder: string, { bytes, revision, promise }: Checkpoint): void {
   if (existsSync(folder))
     throw new RollbookError("exists", { folder }, `${folder} is there already. Name another folder.`);
   const temp = `${folder}.tmp-${process.pid}`;
@@ -113,6 +117,7 @@ export function writeCheckpoint(folder: string, { bytes, revision }: Checkpoint)
   try {
     writeAtomically(join(temp, WEIGHTS), bytes, join(temp, `${WEIGHTS}.part`));
     writeAtomically(join(temp, REVISION), revision.bytes, join(temp, `${REVISION}.part`));
+    if (promise !== undefined) writeAtomically(join(temp, FLOOR), promise.bytes, join(temp, `${FLOOR}.part`));
     renameSync(temp, folder);
   } catch (error) {
     rmSync(temp, { recursive: true, force: true });
@@ -136,7 +141,13 @@ export function readCheckpoint(folder: string, options: { spec?: FeatureSpec } =
   const model = decodeModel(bytes, path);
   checkFacts(model, record, path);
   if (options.spec !== undefined) requireSpec(model, options.spec, path);
-  return { model, bytes, revision: seal(PolicyRevision, record) };
+  const promise = readPromise(join(folder, FLOOR), record);
+  return {
+    model,
+    bytes,
+    revision: seal(PolicyRevision, record),
+    ...(promise === undefined ? {} : { promise }),
+  };
 }
 
 export function digestConfig(config: PolicyModel["config"]): Digest {
@@ -168,6 +179,18 @@ function checkFacts(model: PolicyModel, record: PolicyRevision, where: string): 
       `${where}: ${field} of the revision is ${claimed}, the checkpoint gives ${actual}. Restore both files.`,
     );
   }
+}
+
+/** A promise speaks of one policy: beside another it is worth nothing. */
+function readPromise(path: string, { id, digest }: PolicyRevision): Sealed<FloorPromise> | undefined {
+  if (!existsSync(path)) return undefined;
+  const promise = openRecord(FloorPromise, readPart(path), path);
+  if (promise.policy.digest === digest) return seal(FloorPromise, promise);
+  throw new RollbookError(
+    "digest-mismatch",
+    { path, expected: digest, actual: promise.policy.digest },
+    `${path}: the floor was promised for ${promise.policy.id} (${promise.policy.digest}), this is ${id}. Calibrate it again.`,
+  );
 }
 
 function readPart(path: string): Uint8Array {

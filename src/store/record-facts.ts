@@ -7,6 +7,8 @@ import { MESSAGE_KIND } from "../contract/call.ts";
 import { EnvironmentPackage } from "../contract/environment.ts";
 import { Feedback } from "../contract/feedback.ts";
 import { digestsIn } from "../contract/fields.ts";
+import { FloorPromise } from "../contract/floor-promise.ts";
+import { GateVerdict } from "../contract/gate-verdict.ts";
 import { Manifest } from "../contract/manifest.ts";
 import { PolicyRevision } from "../contract/policy-revision.ts";
 import { Receipt } from "../contract/receipt.ts";
@@ -36,6 +38,8 @@ const ROOTS: ReadonlySet<string> = new Set(
     Manifest,
     TrainerBatch,
     BanditIncrement,
+    FloorPromise,
+    GateVerdict,
   ].map((type) => type.kind),
 );
 

@@ -18,6 +18,7 @@ const counts = { artifacts: 1, streams: 2, samples: 3, tokens: 4 };
 const none = { artifacts: 0, streams: 0, samples: 0, tokens: 0 };
 const sums = { rows: 1, samples: 2, rewardSum: 1, rewardMean: 1, advantageSum: 0.5, advantageMean: 0.25 };
 const column = (dtype: string, length: number) => ({ digest: d(dtype), dtype, length });
+const split = { unit: "task", salt: "rollbook", shares: [0.6, 0.2, 0.2] };
 const { steps } = stepWire() as { steps: Wire[] };
 
 /** The wire form of each record without its `schema`. */
@@ -337,6 +338,82 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
       response: column("f64", 6),
     },
     merges: [d("increment")],
+  },
+  "rollbook.floor-promise.v1": {
+    policy: revision,
+    table: d("table"),
+    floor: 0.7,
+    alpha: 0.1,
+    units: 400,
+    largestLoss: 20,
+    empiricalRisk: 0.04,
+    bound: 0.09,
+    coverage: 0.8,
+    feedback: "bandit",
+    measure: "quality",
+    range: { low: 0, high: 1 },
+    propensityFloor: 0.05,
+    data: d("rows"),
+    split,
+    atMs: 1,
+  },
+  "rollbook.gate-verdict.v1": {
+    outcome: "pass",
+    passed: revision,
+    candidates: [
+      {
+        revision,
+        router: {
+          digest: d("router"),
+          table: d("table"),
+          floor: 0.7,
+          exploration: 0.1,
+          promise: d("promise"),
+        },
+        outcome: "pass",
+        reasons: [],
+        checks: [
+          {
+            measure: "quality",
+            candidate: 0.8,
+            baseline: 0.78,
+            difference: 0.02,
+            standardError: 0.01,
+            bound: 0.004,
+            epsilon: 0.01,
+            clears: true,
+          },
+        ],
+        support: { effectiveSize: 200, largestWeight: 4, meanWeight: 1.01, unsupportedMass: 0 },
+        live: 0.9,
+      },
+    ],
+    baseline: {
+      kind: "policy",
+      digest: d("baseline"),
+      revision: { id: "policy-r0", digest: d("weights-0") },
+    },
+    rule: {
+      method: "confidence-sequence",
+      alpha: 0.05,
+      tried: 2,
+      correction: "bonferroni",
+      perCandidate: 0.025,
+      epsilonQuality: 0.01,
+      epsilonCost: 0,
+      propensityFloor: 0.05,
+      ranges: { quality: { low: 0, high: 1 } },
+    },
+    data: {
+      digest: d("rows"),
+      rows: 400,
+      units: 400,
+      unlabelled: 3,
+      leftOut: { train: 900, calibration: 300 },
+    },
+    split,
+    seed: "7",
+    atMs: 1,
   },
 };
 

@@ -3,10 +3,14 @@ import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Digest } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
+import { unitOf } from "../../convert/judged-rows.ts";
 import {
   type BanditStatistics,
+  collectFields,
   type DecisionData,
   type DecisionRow,
+  denseSpec,
+  fieldsOf,
   fitStaticTable,
   linUcbModel,
   type SplitRule,
@@ -29,10 +33,10 @@ import {
 } from "../../policy/index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import { banditOfBook } from "../dataset/bandit-of-book.ts";
-import { collectFields, denseSpec, fieldsOf, readSpec } from "../dataset/default-features.ts";
+import { readSpec } from "../dataset/default-features.ts";
 import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
 import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
-import { addSplitOptions, requirePart, type SplitFlags, splitRule, unitOf } from "../dataset/split-rows.ts";
+import { addSplitOptions, requirePart, type SplitFlags, splitRule } from "../dataset/split-rows.ts";
 import type { Io } from "../io.ts";
 import { bookRoot, isBook, withBook } from "../open-book.ts";
 import { jsonLine, plural, short } from "../output.ts";

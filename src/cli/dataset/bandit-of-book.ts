@@ -3,6 +3,7 @@
  *  decision is counted are not read again. */
 import type { Digest } from "../../base/index.ts";
 import { BanditIncrement, openRecord } from "../../contract/index.ts";
+import { unitOf } from "../../convert/judged-rows.ts";
 import { type RoutingRow, toDecisionRow } from "../../convert/routing-jsonl.ts";
 import {
   type BanditState,
@@ -18,7 +19,6 @@ import type { Io } from "../io.ts";
 import { withIndexedBook } from "../open-book.ts";
 import { filtersOf, type RowFlags, toDataFlags } from "./row-options.ts";
 import { eachRowOfBook, rolloutOf } from "./rows-of-book.ts";
-import { unitOf } from "./split-rows.ts";
 
 export interface BanditOfBook extends BanditState {
   readonly spec: FeatureSpec | undefined;

@@ -1,47 +1,9 @@
-/** The features a policy is trained on: of a file, or taken from the rows. */
+/** The features a policy is trained on, of a file. */
 import { readFileSync } from "node:fs";
 import { parseJson } from "../../base/index.ts";
-import type { DecisionRow } from "../../learn/index.ts";
-import { DEFAULT_FEATURES, type FeatureSpec, parseFeatureSpec } from "../../policy/index.ts";
+import { type FeatureSpec, parseFeatureSpec } from "../../policy/index.ts";
 
 export function readSpec({ features }: { features?: string }): FeatureSpec | undefined {
   if (features === undefined) return undefined;
   return parseFeatureSpec(parseJson(readFileSync(features, "utf8"), features), features);
-}
-
-/** Linear bandits keep a dense matrix: few word buckets, and the fields. */
-export function denseSpec(fields: FeatureSpec["fields"]): FeatureSpec {
-  return { ...DEFAULT_FEATURES, wordBuckets: 16, fields };
-}
-
-/** At most this many fields are taken unasked; a spec can name any. */
-const MOST_FIELDS = 16;
-
-type FieldKinds = Map<string, "number" | "category">;
-
-/** The fields that occur, by name: numbers as numbers, everything else as a category of 16 buckets. */
-export function fieldsOf(rows: readonly DecisionRow[]): FeatureSpec["fields"] {
-  const kinds: FieldKinds = new Map();
-  for (const row of rows) noteFields(kinds, row);
-  return specFields(kinds);
-}
-
-export async function collectFields(rows: AsyncIterable<DecisionRow>): Promise<FeatureSpec["fields"]> {
-  const kinds: FieldKinds = new Map();
-  for await (const row of rows) noteFields(kinds, row);
-  return specFields(kinds);
-}
-
-function noteFields(kinds: FieldKinds, { context }: DecisionRow): void {
-  for (const [name, value] of Object.entries(context.fields)) {
-    if (typeof value === "string") kinds.set(name, "category");
-    else if (!kinds.has(name)) kinds.set(name, "number");
-  }
-}
-
-function specFields(kinds: FieldKinds): FeatureSpec["fields"] {
-  return [...kinds]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .slice(0, MOST_FIELDS)
-    .map(([name, kind]) => (kind === "number" ? { name, kind } : { name, kind, buckets: 16 }));
 }

@@ -1,6 +1,7 @@
 /** Rows by the part they play: `--split` and `--unit`, shared by `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { unitOf } from "../../convert/judged-rows.ts";
 import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import {
   checkSplit,
@@ -35,19 +36,6 @@ export function addSplitOptions(command: Command): Command {
 
 export function splitRule({ split, unit }: SplitFlags): SplitRule {
   return { ...DEFAULT_SPLIT, unit, shares: split };
-}
-
-export function unitOf(row: RoutingRow, unit: SplitUnit): string {
-  switch (unit) {
-    case "task":
-      return row.task_id;
-    case "session":
-      return row.session_id;
-    case "decision":
-      return row.decision_id;
-    default:
-      return unit satisfies never;
-  }
 }
 
 export function splitRows(

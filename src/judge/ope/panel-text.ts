@@ -20,7 +20,8 @@ export function verdictText(verdict: Verdict): string {
   }
 }
 
-function diagnosticLines(d: Diagnostics): string[] {
+/** What is said before any number. */
+export function diagnosticLines(d: Diagnostics): string[] {
   const { unsupported } = d;
   const support =
     unsupported.basis === "unknown"
@@ -32,7 +33,7 @@ function diagnosticLines(d: Diagnostics): string[] {
   ];
 }
 
-function estimatedLines(verdict: Estimated): string[] {
+export function estimatedLines(verdict: Estimated): string[] {
   const lines = [
     verdict.certification === "certified"
       ? "certified: propensities were logged"

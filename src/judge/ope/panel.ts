@@ -88,7 +88,8 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): Verdic
   checkDecisions(judged);
   const diagnostics = diagnose(judged);
   const faults = supportFaults(diagnostics, options.limits);
-  if (faults.length > 0) return { kind: "refused", diagnostics, faults, reasons: faults.map(explainFault) };
+  if (faults.length > 0)
+    return { kind: "refused", diagnostics, faults, reasons: faults.map((fault) => explainFault(fault)) };
   const level = options.level ?? 0.95;
   const tuned =
     judged.chain === undefined ? banditEstimates(judged, options) : chainEstimates(judged, options);
@@ -165,7 +166,7 @@ function withIntervals(tuned: readonly Tuned[], options: PanelOptions): PanelRow
 }
 
 /** Pairs whose paired difference excludes 0, corrected for the number of pairs: one of the two is wrong. */
-function disagreementsOf(estimates: readonly Estimate[], level: number): Disagreement[] {
+export function disagreementsOf(estimates: readonly Estimate[], level: number): Disagreement[] {
   const pairs = (estimates.length * (estimates.length - 1)) / 2;
   const found: Disagreement[] = [];
   for (const [i, left] of estimates.entries()) {

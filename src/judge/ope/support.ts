@@ -65,14 +65,15 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
   return faults;
 }
 
-export function explainFault(fault: SupportFault): string {
+/** `names` of the candidates, where they have any. */
+export function explainFault(fault: SupportFault, names?: readonly string[]): string {
   switch (fault.kind) {
     case "thin-support":
       return `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. Log more, explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (w = ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
-      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
+      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
     default:
@@ -84,8 +85,7 @@ function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-function list(actions: readonly number[]): string {
-  return actions.length <= 8
-    ? actions.join(", ")
-    : `${actions.slice(0, 8).join(", ")} and ${actions.length - 8} more`;
+function list(actions: readonly number[], names?: readonly string[]): string {
+  const shown = actions.slice(0, 8).map((action) => names?.[action] ?? String(action));
+  return actions.length <= 8 ? shown.join(", ") : `${shown.join(", ")} and ${actions.length - 8} more`;
 }

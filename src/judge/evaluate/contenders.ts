@@ -1,0 +1,69 @@
+/** Whom a learned policy is compared with: the static table, always the best single candidate, chance, the policy that
+ *  made the log, and, where every outcome is known, an oracle. All but the last two go through the router's own path. */
+import { type DecisionPolicy, distribution, type Router, type StaticTable } from "../../policy/index.ts";
+import { isBurden, type JudgedRow, type Measure } from "./judged-row.ts";
+import type { Distribution } from "./judging.ts";
+
+export interface Contender {
+  readonly name: string;
+  readonly about: string;
+  /** "logged": the policy behind the log, whose value is the plain mean. */
+  readonly distribution: Distribution | "logged";
+}
+
+export interface Field {
+  readonly policy: DecisionPolicy | undefined;
+  readonly table: StaticTable;
+  /** Null: no floor keeps what was promised, so the policy may not act. */
+  readonly floor: number | null;
+  readonly exploration: number;
+  /** The best single candidate, chosen on the training rows; a table that always says so. */
+  readonly single?: StaticTable | undefined;
+}
+
+export function routerOf({ policy, table, floor, exploration }: Omit<Field, "single">): Router {
+  if (policy === undefined || floor === null) return { table, floor: 1, exploration };
+  return { policy, table, floor, exploration };
+}
+
+/** The final distribution of a router at each row. */
+export function routed(router: Router): Distribution {
+  return (row) => distribution(row.context, row.candidates, router).probabilities;
+}
+
+/** The learned policy first. */
+export function contendersOf(field: Field, { oracle }: { oracle: Measure | undefined }): Contender[] {
+  const { exploration, single, table } = field;
+  const plain = (of: StaticTable) => routed({ table: of, floor: 0, exploration });
+  return [
+    {
+      name: "learned",
+      about: "the policy above its floor, else the table",
+      distribution: routed(routerOf(field)),
+    },
+    { name: "static", about: "the static table", distribution: plain(table) },
+    ...(single === undefined
+      ? []
+      : [{ name: "single", about: "the candidate that was best in training", distribution: plain(single) }]),
+    { name: "behaviour", about: "the policy that made the log", distribution: "logged" as const },
+    {
+      name: "random",
+      about: "any selectable candidate",
+      distribution: routed({ table, floor: 0, exploration: 1 }),
+    },
+    ...(oracle === undefined
+      ? []
+      : [{ name: "oracle", about: `the best known ${oracle} of every row`, distribution: oracleOf(oracle) }]),
+  ];
+}
+
+function oracleOf(measure: Measure): Distribution {
+  const sign = isBurden(measure) ? -1 : 1;
+  return (row: JudgedRow) => {
+    const worth = row.candidates.map((one, c) =>
+      one.selectable ? sign * row.known![c]![measure]! : Number.NEGATIVE_INFINITY,
+    );
+    const best = worth.indexOf(Math.max(...worth));
+    return worth.map((_, c) => (c === best ? 1 : 0));
+  };
+}

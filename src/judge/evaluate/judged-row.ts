@@ -1,0 +1,71 @@
+/** One decision as it is judged: what was logged, what belongs together, and what it brought, taken apart.
+ *  Reward is everything together; quality is what is left of it without the cost and latency terms. */
+import { RollbookError } from "../../base/errors.ts";
+import type { DecisionRow } from "../../learn/index.ts";
+
+export const MEASURES = ["reward", "quality", "cost", "latency"] as const;
+export type Measure = (typeof MEASURES)[number];
+/** More cost and more latency are worse; more reward and quality are better. */
+export const isBurden = (measure: Measure): boolean => measure === "cost" || measure === "latency";
+
+export type Measures = Readonly<Record<Measure, number | null>>;
+
+export interface JudgedRow extends DecisionRow {
+  readonly reward: number;
+  /** Rows of one unit are split, resampled and counted together. */
+  readonly unit: string;
+  /** The logged distribution, one entry per candidate; absent where only the choice's probability was logged. */
+  readonly behaviour?: readonly number[];
+  readonly measures: Measures;
+  /** One per candidate, where the cost is a price that is known beforehand. */
+  readonly prices?: readonly number[];
+  /** What every candidate would have brought: known in simulators and benchmarks, never in production. */
+  readonly known?: readonly Measures[];
+}
+
+export interface RewardTerm {
+  readonly value: number;
+  readonly weight: number;
+}
+
+/** The parts of one outcome. A term's sign says what its value means: "−1 at a dollar" with weight 1 and "a dollar" with
+ *  weight −1 are the same cost. Where no cost was logged, the candidate's price stands for it. */
+export function measuresOf(
+  reward: number,
+  { terms, price }: { terms: Readonly<Record<string, RewardTerm>>; price?: number | undefined },
+): Measures {
+  const burden = (name: "cost" | "latency") => {
+    const term = terms[name];
+    return term === undefined ? null : term.weight > 0 ? 0 - term.value : term.value;
+  };
+  const paid = (name: "cost" | "latency") => (terms[name]?.value ?? 0) * (terms[name]?.weight ?? 0);
+  return {
+    reward,
+    quality: reward - paid("cost") - paid("latency"),
+    cost: burden("cost") ?? price ?? null,
+    latency: burden("latency"),
+  };
+}
+
+/** The measures that every row has; a cost that only some rows carry is no measure. */
+export function measuresIn(rows: readonly JudgedRow[]): Measure[] {
+  return MEASURES.filter(
+    (measure) =>
+      rows.every((row) => row.measures[measure] !== null) &&
+      (measure !== "quality" || rows.some(({ measures }) => measures.quality !== measures.reward)),
+  );
+}
+
+/** Quality where it differs from the reward, else the reward itself. */
+export function qualityOf(measures: readonly Measure[]): Measure {
+  return measures.includes("quality") ? "quality" : "reward";
+}
+
+export function requireRows(rows: readonly JudgedRow[]): readonly JudgedRow[] {
+  if (rows.length > 0) return rows;
+  throw new RollbookError(
+    "empty-split",
+    { rows: 0 },
+    "no labelled row is left to judge by. Log more outcomes, or widen the judge split.",
+  );
+}

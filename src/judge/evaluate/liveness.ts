@@ -1,0 +1,68 @@
+/** Does the policy ever act? A learned policy whose confidence never reaches the floor changes nothing, however well it
+ *  was trained, and an evaluation that skips the floor does not notice.
+ *  In: rows and a router. Out: how often the policy decides, how sure it can get, how often it departs from the table. */
+import { distribution } from "../../policy/index.ts";
+import { type Field, routerOf } from "./contenders.ts";
+import type { JudgedRow } from "./judged-row.ts";
+
+export interface Liveness {
+  readonly rows: number;
+  /** Null: the policy may not act at all. */
+  readonly floor: number | null;
+  /** Share of rows where the policy decides: at or above the floor, with more than one candidate. */
+  readonly live: number;
+  /** Share of rows where it decides and prefers another candidate than the table. */
+  readonly departs: number;
+  readonly highestConfidence: number;
+  readonly medianConfidence: number;
+  /** Share of rows with one selectable candidate, where nobody decides. */
+  readonly forced: number;
+  readonly warning?: string;
+}
+
+export function livenessOf(rows: readonly JudgedRow[], field: Omit<Field, "single">): Liveness {
+  const { policy, table, floor } = field;
+  const [router, fallback] = [routerOf({ ...field, exploration: 0 }), { table, floor: 0, exploration: 0 }];
+  let [live, departs, forced] = [0, 0, 0];
+  const confidence = Float64Array.from(rows, (row) => {
+    const decision = distribution(row.context, row.candidates, router);
+    if (decision.reason === "only-candidate") forced++;
+    if (decision.reason === "policy") {
+      live++;
+      const usual = distribution(row.context, row.candidates, fallback);
+      if (top(decision.probabilities) !== top(usual.probabilities)) departs++;
+    }
+    return decision.confidence ?? policy?.answer(row.context, row.candidates).confidence ?? 0;
+  }).sort();
+  const highest = confidence.at(-1) ?? 0;
+  const warning = warningOf({ live, departs, highest, floor });
+  return {
+    rows: rows.length,
+    floor,
+    live: live / rows.length,
+    departs: departs / rows.length,
+    highestConfidence: highest,
+    medianConfidence: confidence[confidence.length >> 1] ?? 0,
+    forced: forced / rows.length,
+    ...(warning === undefined ? {} : { warning }),
+  };
+}
+
+function warningOf(facts: {
+  live: number;
+  departs: number;
+  highest: number;
+  floor: number | null;
+}): string | undefined {
+  const { live, departs, highest, floor } = facts;
+  if (floor === null) return "the policy may never act: no floor keeps the risk that was promised";
+  if (highest < floor)
+    return `the policy can never fire: its highest confidence is ${highest.toPrecision(3)}, the floor is ${floor}. Lower the floor, or calibrate the policy`;
+  if (live === 0) return "the policy never decides: no row leaves it a choice";
+  if (departs === 0) return "the policy changes nothing: wherever it decides, it prefers what the table does";
+  return undefined;
+}
+
+function top(probabilities: readonly number[]): number {
+  return probabilities.indexOf(Math.max(...probabilities));
+}

@@ -1,0 +1,161 @@
+/** The confidence floor as a promise: conformal risk control (Angelopoulos, Bates, Fisch, Lei and Schuster, 2024).
+ *  In: calibration rows that the policy has not learned from, a level α. Out: the smallest floor for which the expected risk
+ *  on the next row is at most α, for any number of rows and any law of them.
+ *
+ *  The risk is the loss of departures: a row costs (1 − quality) where the policy, trusted, does something else than the
+ *  table, and nothing where it does the same or the floor holds it back. It bounds the policy's loss against the table from
+ *  above. It falls as the floor rises, which is what the theorem needs. Of a logged choice only one outcome is known, so the
+ *  loss is weighted by π/p; it stays unbiased, and bounded by 1/p_min for a p_min promised before the data.
+ *  Rule: the smallest λ with  n/(n+1)·R̂(λ) + B/(n+1) ≤ α,  n units, B the largest loss of one. */
+import { RollbookError } from "../base/errors.ts";
+import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
+import { type JudgedRow, requireRows } from "./evaluate/judged-row.ts";
+import { type Estimate, estimateOf } from "./ope/estimate.ts";
+import type { Interval, Range } from "./ope/interval.ts";
+import { studentInterval } from "./ope/student-interval.ts";
+
+export interface RiskTerms {
+  readonly policy: DecisionPolicy;
+  readonly table: StaticTable;
+  /** The least probability the logging policy could give a choice, known before the data. */
+  readonly propensityFloor: number;
+  /** Of quality, known before the data. */
+  readonly range: Range;
+}
+
+export interface FloorChoice {
+  /** Null: no floor keeps the promise, so the policy may not act. */
+  readonly floor: number | null;
+  readonly alpha: number;
+  readonly units: number;
+  /** B: the largest loss of one unit. */
+  readonly largestLoss: number;
+  /** R̂ at the floor. */
+  readonly empiricalRisk: number;
+  /** What the rule compares with α. */
+  readonly bound: number;
+  /** Share of calibration rows at or above the floor. */
+  readonly coverage: number;
+  readonly feedback: "bandit" | "full";
+}
+
+export function calibrateFloor(
+  rows: readonly JudgedRow[],
+  { alpha, ...terms }: RiskTerms & { readonly alpha: number },
+): FloorChoice {
+  checkAlpha(alpha);
+  const { confidence, loss, units, largestLoss, feedback } = departures(rows, terms);
+  const order = Array.from(confidence.keys()).sort((a, b) => confidence[b]! - confidence[a]!);
+  const corrected = (risk: number) => (units * risk + largestLoss) / (units + 1);
+  let best = { floor: null as number | null, risk: 0, taken: 0 };
+  let risk = 0;
+  for (let from = 0; from < order.length; ) {
+    let to = from;
+    // Rows of one confidence pass or fail together.
+    while (to < order.length && confidence[order[to]!] === confidence[order[from]!]) {
+      risk += loss[order[to]!]! / units;
+      to++;
+    }
+    if (corrected(risk) > alpha) break;
+    best = { floor: to === order.length ? 0 : confidence[order[from]!]!, risk, taken: to };
+    from = to;
+  }
+  return {
+    floor: best.floor,
+    alpha,
+    units,
+    largestLoss,
+    empiricalRisk: best.risk,
+    bound: corrected(best.risk),
+    coverage: best.taken / order.length,
+    feedback,
+  };
+}
+
+/** The same risk on rows that neither trained nor calibrated, with a Student-t interval. */
+export function realisedRisk(
+  rows: readonly JudgedRow[],
+  { floor, ...terms }: RiskTerms & { readonly floor: number | null },
+): { readonly estimate: Estimate; readonly interval: Interval } {
+  const { confidence, loss, unitOf, units } = departures(rows, terms);
+  const sums = new Float64Array(units);
+  for (const [i, each] of confidence.entries())
+    if (floor !== null && each >= floor) sums[unitOf[i]!] = sums[unitOf[i]!]! + loss[i]!;
+  const estimate = estimateOf("risk", [{ top: sums, bottom: undefined }]);
+  return { estimate, interval: studentInterval(estimate) };
+}
+
+/** Each row's share of its unit's loss, were the policy trusted there. */
+function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
+  requireRows(rows);
+  const { policy, table, propensityFloor, range } = terms;
+  checkTerms(terms);
+  const full = rows.every((row) => row.known !== undefined);
+  const sizes = new Map<string, { at: number; rows: number }>();
+  for (const { unit } of rows) {
+    const found = sizes.get(unit);
+    if (found === undefined) sizes.set(unit, { at: sizes.size, rows: 1 });
+    else found.rows++;
+  }
+  const router = { table, floor: 0, exploration: 0 };
+  const confidence = new Float64Array(rows.length);
+  const loss = Float64Array.from(rows, (row, i) => {
+    const trusted = distribution(row.context, row.candidates, { ...router, policy });
+    const fallback = distribution(row.context, row.candidates, router).probabilities;
+    confidence[i] = trusted.confidence!;
+    const lossOf = (c: number, quality: number | null) =>
+      fallback[c] === 1 ? 0 : trusted.probabilities[c]! * lossIn(range, quality, row);
+    if (full) {
+      const all = row.known!.reduce((sum, each, c) => sum + lossOf(c, each.quality), 0);
+      return all / sizes.get(row.unit)!.rows;
+    }
+    const weight = 1 / propensityOf(row, i, propensityFloor);
+    return (lossOf(row.chosen, row.measures.quality) * weight) / sizes.get(row.unit)!.rows;
+  });
+  return {
+    confidence,
+    loss,
+    unitOf: Int32Array.from(rows, (row) => sizes.get(row.unit)!.at),
+    units: sizes.size,
+    largestLoss: full ? 1 : 1 / propensityFloor,
+    feedback: full ? ("full" as const) : ("bandit" as const),
+  };
+}
+
+function lossIn({ low, high }: Range, quality: number | null, row: JudgedRow): number {
+  if (quality !== null && quality >= low && quality <= high) return (high - quality) / (high - low);
+  throw new RollbookError(
+    "range-broken",
+    { decision: row.id, value: quality, low, high },
+    `decision ${row.id}: quality ${quality} is outside the promised range ${low} … ${high}. State the true one with --quality-range.`,
+  );
+}
+
+function propensityOf({ id, propensity }: JudgedRow, row: number, least: number): number {
+  if (propensity === null)
+    throw new RollbookError(
+      "missing-propensity",
+      { row, decision: id },
+      `decision ${id} (row ${row}): its propensity was not logged, and no promise rests on a guess. Log propensities, or leave out --floor-risk.`,
+    );
+  if (propensity >= least) return propensity;
+  throw new RollbookError(
+    "range-broken",
+    { row, decision: id, propensity, least },
+    `decision ${id} (row ${row}): propensity ${propensity} is below the promised ${least}. State the true least one with --propensity-floor.`,
+  );
+}
+
+function checkAlpha(alpha: number): void {
+  if (alpha > 0 && alpha < 1) return;
+  throw new RollbookError("bad-level", { alpha }, `the risk ${alpha} is not between 0 and 1.`);
+}
+
+function checkTerms({ propensityFloor, range }: RiskTerms): void {
+  if (propensityFloor > 0 && propensityFloor <= 1 && range.high > range.low) return;
+  throw new RollbookError(
+    "bad-range",
+    { propensityFloor, ...range },
+    `propensity floor ${propensityFloor}, quality ${range.low} … ${range.high}: give a floor in (0, 1] and a range with low < high.`,
+  );
+}

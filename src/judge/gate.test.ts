@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import { routingWorld, truth } from "../../test/support/routing-world.ts";
+import { digestJson } from "../base/digest.ts";
+import { rngFrom } from "../base/rng.ts";
+import { toJudgedRows } from "../convert/judged-rows.ts";
+import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
+import { bestPassing, type GateRule, gatePolicies } from "./gate.ts";
+
+const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
+const baseline = { policy: undefined, table, floor: 0, exploration: 0 };
+/** Strong with this probability, by kind of prompt. */
+const mix = (name: string, strong: (hard: boolean) => number) => {
+  const policy: DecisionPolicy = {
+    family: "router",
+    revision: { id: name as never, digest: digestJson("test", name) },
+    answer: ({ prompt }) => {
+      const p = strong(prompt.startsWith("Prove"));
+      return { probabilities: [1 - p, p], confidence: 1 };
+    },
+  };
+  return { policy, table, floor: 0.5, exploration: 0 };
+};
+const wise = mix("wise", (hard) => (hard ? 1 : 0));
+const cheap = mix("cheap", () => 0);
+const rule: GateRule = { method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0.05, epsilonCost: 0 };
+const rowsOf = (count: number, seed: number) => toJudgedRows(routingWorld(count, seed), "task").rows;
+const gate = (rows: ReturnType<typeof rowsOf>, candidates: (typeof wise)[], change: Partial<GateRule> = {}) =>
+  gatePolicies(rows, {
+    rng: rngFrom(1),
+    candidates,
+    baseline,
+    rule: { ...rule, tried: candidates.length, ...change },
+  });
+const passes = (gated: readonly { outcome: string }[]) => gated.some(({ outcome }) => outcome === "pass");
+
+/** Exactly ε worse in quality than always-strong: a proof loses 0.6 when sent to cheap, and half of the rows are proofs. */
+const EPSILON = 0.05;
+const hard = (share: number) => mix(`edge-${share}`, (isHard) => (isHard ? 1 - share : 1));
+const edge = hard((2 * EPSILON) / 0.6);
+const promises = {
+  propensityFloor: 0.4,
+  ranges: { quality: { low: 0, high: 1 }, cost: { low: 0, high: 1 } },
+};
+
+describe("the gate", () => {
+  it("passes a policy that keeps quality and saves cost, and names bounds on the right side of the truth", () => {
+    const [judged] = gate(rowsOf(6000, 3), [wise]);
+    expect(judged).toMatchObject({ outcome: "pass", reasons: [], live: 1 });
+    const [quality, cost] = judged!.checks;
+    const gap = truth((isHard) => (isHard ? 1 : 0)).quality - truth(() => 1).quality;
+    expect(quality!.bound!).toBeLessThan(gap);
+    expect(quality!.bound!).toBeGreaterThan(gap - 0.06);
+    expect(cost).toMatchObject({ measure: "cost", clears: true });
+    expect(cost!.difference).toBeCloseTo(-0.45, 1);
+  });
+
+  it("refuses with the reason: worse quality, higher cost, or too little data for either", () => {
+    const reasons = (...of: Parameters<typeof gate>) => gate(...of)[0]!.reasons.join("\n");
+    expect(reasons(rowsOf(3000, 3), [cheap])).toMatch(
+      /quality: the difference is -0\.28.*must stay above -0\.05/,
+    );
+    const dear = { candidates: [mix("dear", () => 1)], baseline: { ...wise }, rule, rng: rngFrom(1) };
+    expect(gatePolicies(rowsOf(3000, 3), dear)[0]!.reasons.join()).toMatch(/cost: .*must stay below 0/);
+    expect(reasons(rowsOf(60, 3), [wise])).toMatch(/effective sample size|may be as low as/);
+    expect(
+      reasons(rowsOf(1000, 3), [
+        {
+          ...wise,
+          floor: 1,
+          policy: { ...wise.policy, answer: (c, o) => ({ ...wise.policy.answer(c, o), confidence: 0.5 }) },
+        },
+      ]),
+    ).toMatch(/can never fire/);
+  });
+
+  it("lets a policy that is worse by the margin through in at most alpha of 200 logs", () => {
+    expect(truth((isHard) => (isHard ? 1 - (2 * EPSILON) / 0.6 : 1)).quality).toBeCloseTo(
+      truth(() => 1).quality - EPSILON,
+      12,
+    );
+    let passed = 0;
+    for (let r = 0; r < 200; r++) if (passes(gate(rowsOf(200, 1000 + r), [edge]))) passed++;
+    // 0.05 + three binomial standard errors.
+    expect(passed / 200).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 200));
+  });
+
+  it("holds alpha for the whole set when six such policies are tried, and fails to without the correction", () => {
+    const six = Array.from({ length: 6 }, (_, i) => hard((2 * EPSILON) / 0.6 + i * 1e-9));
+    // Six policies with errors of their own: each judged on rows of its own.
+    let [corrected, careless] = [0, 0];
+    for (let r = 0; r < 50; r++) {
+      const each = six.map((candidate, i) => ({ candidate, rows: rowsOf(200, 5000 + 6 * r + i) }));
+      if (each.some(({ candidate, rows }) => passes(gate(rows, [candidate], { tried: 6 })))) corrected++;
+      if (each.some(({ candidate, rows }) => passes(gate(rows, [candidate])))) careless++;
+    }
+    expect(corrected / 50).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 50));
+    expect(careless / 50).toBeGreaterThan(0.12);
+  });
+
+  it("holds alpha under peeking with a confidence sequence, where Student-t does not, and still passes the wise", () => {
+    const looks = [150, 300, 450, 600, 750, 900];
+    let [sequence, careless] = [0, 0];
+    for (let r = 0; r < 30; r++) {
+      const rows = rowsOf(900, 9000 + r);
+      const at = (change: Partial<GateRule>) =>
+        looks.some((n) => passes(gate(rows.slice(0, n), [edge], change)));
+      if (at({ method: "confidence-sequence", ...promises })) sequence++;
+      if (at({ alpha: 0.2 })) careless++;
+    }
+    expect(sequence / 30).toBeLessThanOrEqual(0.05);
+    // At alpha 0.2, six looks pass more often than alpha allows.
+    expect(careless / 30).toBeGreaterThan(0.25);
+    const many = gate(rowsOf(20_000, 4), [wise], {
+      method: "confidence-sequence",
+      epsilonQuality: 0.1,
+      ...promises,
+    });
+    expect(passes(many)).toBe(true);
+  });
+
+  it("takes the passing candidate with the best bound, and says what a bound needs to know", () => {
+    const gated = gate(rowsOf(6000, 3), [cheap, wise]);
+    expect(gated.map(({ outcome }) => outcome)).toEqual(["refuse", "pass"]);
+    expect(bestPassing(gated)).toBe(1);
+    expect(bestPassing(gated.slice(0, 1))).toBeUndefined();
+    expect(() => gate(rowsOf(500, 3), [wise], { method: "empirical-bernstein" })).toThrow(
+      /--quality-range and --propensity-floor/,
+    );
+    expect(() =>
+      gate(rowsOf(500, 3), [wise], { method: "empirical-bernstein", ...promises, propensityFloor: 0.5 }),
+    ).toThrow(/breaks the promise/);
+    expect(() => gate(rowsOf(500, 3), [wise, cheap], { tried: 1 })).toThrow(/1 candidates tried, 2 given/);
+    const free = rowsOf(500, 3).map((row) => ({ ...row, measures: { ...row.measures, cost: null } }));
+    expect(() => gate(free, [wise])).toThrow(/--quality-only/);
+    expect(gate(free, [wise], { epsilonCost: null })[0]!.checks).toHaveLength(1);
+  });
+
+  it("never certifies what rests on estimated propensities", () => {
+    const rows = rowsOf(2000, 3).map(({ behaviour: _, ...row }) => ({ ...row, propensity: null }));
+    const [judged] = gatePolicies(rows, {
+      rng: rngFrom(1),
+      candidates: [wise],
+      baseline,
+      rule,
+      estimatePropensities: true,
+    });
+    expect(judged!.reasons.join()).toMatch(/propensities were not logged/);
+  });
+});

@@ -1,0 +1,255 @@
+/** The gate: lets a policy through only if the data show that it is not worse.
+ *  In: judge rows, candidates, a baseline, margins. Out: for each candidate its bounds and the reasons against it. Pure: the
+ *  same input and seed give the same answer. Does not seal, serve or exit: whoever asked does.
+ *
+ *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is above −ε_q and the upper bound of
+ *  (its cost − the baseline's) is below ε_c, each at error α/m. Both must hold, which needs no correction (an intersection–
+ *  union test has the level of its parts). Trying m candidates does: Bonferroni, because it holds whatever the candidates
+ *  share, and for those tried elsewhere, of which only the number is known. */
+import { RollbookError } from "../base/errors.ts";
+import type { GateVerdict } from "../contract/gate-verdict.ts";
+import { type Field, routed, routerOf } from "./evaluate/contenders.ts";
+import { isBurden, type JudgedRow, type Measure, qualityOf } from "./evaluate/judged-row.ts";
+import { Judging, type JudgingOptions, type Support } from "./evaluate/judging.ts";
+import { livenessOf } from "./evaluate/liveness.ts";
+import { bernsteinInterval } from "./ope/bounds.ts";
+import { confidenceSequence } from "./ope/confidence-sequence.ts";
+import { difference, type Estimate, estimateOf, standardError } from "./ope/estimate.ts";
+import type { Range } from "./ope/interval.ts";
+import { studentInterval } from "./ope/student-interval.ts";
+
+export type GateMethod = GateVerdict["rule"]["method"];
+
+export interface GateRule {
+  readonly method: GateMethod;
+  readonly alpha: number;
+  /** Candidates tried, here and elsewhere; at least those given. */
+  readonly tried: number;
+  readonly epsilonQuality: number;
+  /** Null: quality alone. */
+  readonly epsilonCost: number | null;
+  /** For the methods that hold for any number of rows: what was promised before the data. */
+  readonly propensityFloor?: number;
+  readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;
+}
+
+export interface GateOptions extends JudgingOptions {
+  readonly rule: GateRule;
+  readonly candidates: readonly Omit<Field, "single">[];
+  /** A router's field, or the policy behind the log. */
+  readonly baseline: Omit<Field, "single"> | "behaviour";
+}
+
+export type GateCheck = GateVerdict["candidates"][number]["checks"][number];
+export interface GatedCandidate {
+  readonly outcome: "pass" | "refuse";
+  readonly reasons: readonly string[];
+  readonly checks: readonly GateCheck[];
+  readonly support: GateVerdict["candidates"][number]["support"];
+  readonly live: number;
+}
+
+export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
+  const { rule, candidates, baseline } = options;
+  checkRule(rule, candidates.length);
+  const judging = new Judging(rows, options);
+  const asked: Measure[] = [
+    qualityOf(judging.measures),
+    ...(rule.epsilonCost === null ? [] : ["cost" as const]),
+  ];
+  if (!asked.every((measure) => judging.measures.includes(measure))) throw noCost();
+  const against = baseline === "behaviour" ? undefined : judging.target(routed(routerOf(baseline)));
+  return candidates.map((field) => gateOne(judging, { field, against, asked, rule }));
+}
+
+/** Of several that pass, the one with the best bound on quality. */
+export function bestPassing(gated: readonly GatedCandidate[]): number | undefined {
+  const passing = gated.flatMap((each, i) =>
+    each.outcome === "pass" ? [{ i, bound: each.checks[0]!.bound! }] : [],
+  );
+  return passing.sort((a, b) => b.bound - a.bound)[0]?.i;
+}
+
+interface Case {
+  readonly field: Omit<Field, "single">;
+  /** Undefined: the log itself. */
+  readonly against: Float64Array | undefined;
+  readonly asked: readonly Measure[];
+  readonly rule: GateRule;
+}
+
+function gateOne(judging: Judging, { field, against, asked, rule }: Case): GatedCandidate {
+  const target = judging.target(routed(routerOf(field)));
+  const found = judging.support(target, asked[0]!);
+  const liveness = livenessOf(judging.rows, field);
+  const reasons = [
+    ...(judging.certified
+      ? []
+      : ["propensities were not logged: nothing estimated from a guess is let through"]),
+    ...supportReasons("the candidate", found),
+    ...(against === undefined ? [] : supportReasons("the baseline", judging.support(against, asked[0]!))),
+    ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to let through`]),
+  ];
+  const { effectiveSize, largestWeight, meanWeight, unsupported } = found.diagnostics;
+  const support = { effectiveSize, largestWeight, meanWeight, unsupportedMass: unsupported.mass };
+  const checks =
+    reasons.length > 0 ? [] : asked.map((measure) => checkOn(judging, { target, against, measure, rule }));
+  const missed = checks.filter((each) => !each.clears).map((each) => explain(each, rule));
+  const all = [...reasons, ...missed];
+  return {
+    outcome: all.length === 0 ? "pass" : "refuse",
+    reasons: all,
+    checks,
+    support,
+    live: liveness.live,
+  };
+}
+
+function supportReasons(who: string, { reasons, disagreements }: Support): string[] {
+  return [
+    ...reasons.map((reason) => `${who}: ${reason}`),
+    ...disagreements.map(
+      ({ left, right, difference: { low, high } }) =>
+        `${who}: ${left} and ${right} disagree (difference in ${low.toPrecision(3)} … ${high.toPrecision(3)}): propensities or support are wrong`,
+    ),
+  ];
+}
+
+function checkOn(
+  judging: Judging,
+  {
+    target,
+    against,
+    measure,
+    rule,
+  }: { target: Float64Array; against: Float64Array | undefined; measure: Measure; rule: GateRule },
+): GateCheck {
+  const mine = judging.value("DR", target, measure);
+  const theirs = against === undefined ? judging.logged(measure) : judging.value("DR", against, measure);
+  const burden = isBurden(measure);
+  const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
+  const paired = difference(mine, theirs);
+  const { low, high } = intervalOf(judging, { target, against, measure, rule, paired });
+  const bound = burden ? high : low;
+  return {
+    measure: measure as GateCheck["measure"],
+    candidate: mine.value,
+    baseline: theirs.value,
+    difference: paired.value,
+    standardError: finiteOrNull(standardError(paired)),
+    bound: finiteOrNull(bound),
+    epsilon,
+    clears: burden ? bound < epsilon : bound > -epsilon,
+  };
+}
+
+/** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
+function intervalOf(
+  judging: Judging,
+  options: {
+    target: Float64Array;
+    against: Float64Array | undefined;
+    measure: Measure;
+    rule: GateRule;
+    paired: Estimate;
+  },
+): { low: number; high: number } {
+  const { rule, paired, measure } = options;
+  const level = 1 - (2 * rule.alpha) / rule.tried;
+  if (rule.method === "student-t") return studentInterval(paired, level);
+  const { terms, range } = boundedDifference(judging, options);
+  const estimate = estimateOf(`paired ${measure}`, [{ top: terms, bottom: undefined }]);
+  return rule.method === "empirical-bernstein"
+    ? bernsteinInterval(estimate, { range, level })
+    : confidenceSequence(estimate, { range, level });
+}
+
+/** (π_c − π_0)/p·(r − mid) per unit: centring by the middle of the range costs no bias, since both policies sum to 1, and
+ *  halves the range, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
+function boundedDifference(
+  judging: Judging,
+  {
+    target,
+    against,
+    measure,
+    rule,
+  }: { target: Float64Array; against: Float64Array | undefined; measure: Measure; rule: GateRule },
+): { terms: Float64Array; range: Range } {
+  const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
+  const least = rule.propensityFloor;
+  if (range === undefined || least === undefined) throw noPromise(rule.method, measure);
+  const middle = (range.low + range.high) / 2;
+  const { units, rows, propensities, candidates } = judging;
+  const terms = new Float64Array(units.count);
+  for (const [i, row] of rows.entries()) {
+    const value = row.measures[measure]!;
+    const p = propensities[i]!;
+    if (!(value >= range.low && value <= range.high) || p < least)
+      throw brokenPromise(row, { measure, value, p, range, least });
+    const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
+    // The log's own policy has weight 1.
+    const weight = target[at]! / p - (against === undefined ? 1 : against[at]! / p);
+    const unit = units.of[i]!;
+    terms[unit] = terms[unit]! + (weight * (value - middle)) / (units.rows?.[unit] ?? 1);
+  }
+  const half = (range.high - range.low) / 2 / least;
+  return { terms, range: { low: -half, high: half } };
+}
+
+function explain({ measure, difference: gap, bound, epsilon }: GateCheck, rule: GateRule): string {
+  const each = `${rule.method}, ${(100 * (1 - rule.alpha / rule.tried)).toPrecision(4)} % one-sided`;
+  return isBurden(measure as Measure)
+    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must stay below ${epsilon} (${each})`
+    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show(bound)}; it must stay above ${-epsilon} (${each})`;
+}
+
+const show = (bound: number | null) => (bound === null ? "anything" : bound.toPrecision(3));
+const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
+
+function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, given: number): void {
+  const wrong =
+    given === 0
+      ? "there is no candidate"
+      : !(alpha > 0 && alpha < 0.5)
+        ? `alpha ${alpha} is not between 0 and 0.5`
+        : !(Number.isInteger(tried) && tried >= given)
+          ? `${tried} candidates tried, ${given} given: all that were tried count`
+          : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)
+            ? "a margin is below 0"
+            : undefined;
+  if (wrong !== undefined)
+    throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate's rule: ${wrong}. Correct it.`);
+}
+
+function noCost(): RollbookError {
+  return new RollbookError(
+    "no-cost",
+    {},
+    "no cost is known for every row. Record a reward term called cost or give every candidate a price, or gate quality alone with --quality-only.",
+  );
+}
+
+function noPromise(method: string, measure: string): RollbookError {
+  return new RollbookError(
+    "range-unknown",
+    { method, measure },
+    `a ${method} bound needs what was promised before the data: the range of ${measure} and the least propensity. State --${isBurden(measure as Measure) ? "cost" : "quality"}-range and --propensity-floor, or use --method student-t.`,
+  );
+}
+
+function brokenPromise(
+  { id }: JudgedRow,
+  {
+    measure,
+    value,
+    p,
+    range,
+    least,
+  }: { measure: string; value: number; p: number; range: Range; least: number },
+): RollbookError {
+  return new RollbookError(
+    "range-broken",
+    { decision: id, value, propensity: p },
+    `decision ${id}: ${measure} ${value} at propensity ${p} breaks the promise of ${range.low} … ${range.high} and at least ${least}. State the true ones.`,
+  );
+}
