@@ -16,6 +16,7 @@ import { addLaunch } from "./commands/launch.ts";
 import { addReplay } from "./commands/replay.ts";
 import { addReward } from "./commands/reward.ts";
 import { addSchema } from "./commands/schema.ts";
+import { addSim } from "./commands/sim.ts";
 import { addTrain } from "./commands/train.ts";
 import { addVerify } from "./commands/verify.ts";
 import { addWorker } from "./commands/worker.ts";
@@ -43,6 +44,7 @@ export function buildProgram(io: Io = processIo()): Command {
   addGateway(program, io);
   addLaunch(program, io);
   addWorker(program, io);
+  addSim(program, io);
   addArtifact(program, io);
   addBatch(program, io);
   addReplay(program, io);

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildProgram } from "../../src/cli/program.ts";
+import { writeTasks } from "../../src/collect/sim/task-files.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
+import { handTasks } from "../support/sim-tasks.ts";
 
 const main = resolve("dist/cli/main.js");
 
@@ -38,6 +40,11 @@ describe("the examples of the help texts", () => {
     writeFileSync(
       join(folder, "gateway.yaml"),
       `listen: { port: 0 }\n${upstreams}\nmodels: { m: { upstream: local } }\n`,
+    );
+    writeTasks(join(folder, "tasks"), handTasks(3));
+    writeFileSync(
+      join(folder, "table.yaml"),
+      "schema: rollbook.static-table.v1\ndefault: [sim-small, sim-large]\n",
     );
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });

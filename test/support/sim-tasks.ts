@@ -1,6 +1,6 @@
 /** A handful of tasks made by hand: straight lines to implement in JavaScript, with facts worked out on paper.
  *  Three families by what is asked, three difficulties by how long the program has to be. */
-import { digestJson } from "../../src/base/index.ts";
+import { taskDigest } from "../../src/collect/sim/generate.ts";
 import type { ProvedTask } from "../../src/collect/sim/outcomes.ts";
 import type { SimTask, SourceFiles } from "../../src/collect/sim/sim-task.ts";
 
@@ -46,7 +46,7 @@ function handTask(n: number): ProvedTask {
   };
   const task: SimTask = {
     id: `hand-${n}`,
-    digest: digestJson("test.hand-task.v1", { visible, oracle } as never),
+    digest: taskDigest({ visible, oracle }),
     visible,
     oracle,
     solutions: {

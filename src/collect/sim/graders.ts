@@ -11,15 +11,15 @@ import type { Grade } from "./reward.ts";
 import type { SolutionFacts, SourceFiles, VisibleTask } from "./sim-task.ts";
 
 export interface Grader {
-  /** The environment's version: what was run where, and what was looked up. */
-  readonly environment: "sim@1" | "sim-proofs@1";
+  /** Of the environment's key: whether solutions were run, or looked up. */
+  readonly ref: "sim" | "sim-proofs";
   readonly runTests: RunTests;
   readonly grade: Grade;
 }
 
 export function sandboxGrader(sandbox: Sandbox): Grader {
   return {
-    environment: "sim@1",
+    ref: "sim",
     async runTests(visible, files) {
       const result = await runVisible(visible, files, sandbox);
       const why = result.timedOut ? "\n(ran out of time)" : result.outOfMemory ? "\n(ran out of memory)" : "";
@@ -52,7 +52,7 @@ export function proofGrader(tasks: readonly ProvedTask[]): Grader {
     );
   };
   return {
-    environment: "sim-proofs@1",
+    ref: "sim-proofs",
     runTests: async (visible, files) => ({ passed: factsOf(visible, files).passesVisible, output: "" }),
     grade: async ({ visible }, files) => factsOf(visible, files).hidden,
   };

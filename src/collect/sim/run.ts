@@ -5,13 +5,16 @@ import { type Digest, digestJson } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { Signer } from "../../contract/index.ts";
 import { digestRouter, type Router } from "../../policy/index.ts";
+import { makeSealer } from "../../store/sealer.ts";
 import { checkGatewayConfig, openGateway } from "../gateway/index.ts";
 import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../rollout/agent.ts";
 import { gatewayRecorder } from "../rollout/gateway-recorder.ts";
 import { type Launch, type LaunchOptions, launch } from "../rollout/launcher.ts";
 import { bookRecorder } from "../rollout/recorder.ts";
+import type { Scorer } from "../rollout/reward.ts";
 import { chooseWith } from "./behaviour.ts";
 import { chatAgent, readVisible } from "./chat-agent.ts";
+import { environmentPackage, ROLLOUT_LIMITS } from "./environment-package.ts";
 import type { Grader } from "./graders.ts";
 import { simulatedModels } from "./model-server.ts";
 import { promptOf } from "./prompt.ts";
@@ -51,14 +54,17 @@ export interface SimRun {
   close(): Promise<void>;
 }
 
-const LIMITS = { timeMs: 120_000, maxTurns: 12 };
-
 export async function openSimRun(options: SimRunOptions): Promise<SimRun> {
   const { world, grader, route, book, clock, signer } = options;
-  const agent = agentOf(options);
+  const scorer = simScorer({ grade: grader.grade, models: world.models, weights: world.weights });
+  const agent = agentOf(options, scorer);
+  const environment = environmentPackage(world, { grader, scorer });
+  const sealer = makeSealer(book, signer);
+  if (!(await book.has(environment.digest)))
+    await sealer.add({ envelope: environment, blobs: [environment] });
   const tasks = world.tasks.map(({ task }) => task);
   const gateway = await openGateway({
-    config: gatewayConfig(options),
+    config: gatewayConfig(world, environment.record.key),
     ...{ book, clock, signer, env: {}, rng: options.rng, newId: options.newId },
     local: { simulated: simulatedModels(tasks, world.models) },
     ...(route.kind === "router" ? { choose: chooseWith(route.router, options.seed) } : {}),
@@ -69,11 +75,11 @@ export async function openSimRun(options: SimRunOptions): Promise<SimRun> {
     agent,
     form: "slime",
     recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
-    environment: grader.environment as LaunchOptions["environment"],
+    environment: environment.record.key,
     dataSource: "synthetic",
     modelId: route.kind === "model" ? checkModel(world, route.model) : ROUTED,
     extra: identityOf(options),
-    limits: { ...LIMITS, ...options.limits },
+    limits: { ...ROLLOUT_LIMITS, ...options.limits },
     concurrency: options.workers,
   });
   return {
@@ -99,8 +105,7 @@ export function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
   };
 }
 
-function agentOf({ agent, world, grader }: SimRunOptions): Agent {
-  const scorer = simScorer({ grade: grader.grade, models: world.models, weights: world.weights });
+function agentOf({ agent, world, grader }: SimRunOptions, scorer: Scorer): Agent {
   if (typeof agent !== "string") return { ...agent, scorer };
   const run =
     agent === "chat" ? chatAgent(grader.runTests) : referenceAgent(world.tasks.map(({ task }) => task));
@@ -114,7 +119,7 @@ function builtInDigest(name: string): Digest {
   return digestJson("rollbook.sim-agent.v1", { name, version: 1 });
 }
 
-function gatewayConfig({ world, grader }: SimRunOptions) {
+function gatewayConfig(world: SimWorld, environment: string) {
   const models = world.models.map(({ name, price }) => [
     name,
     { upstream: "simulated", price: { ...price } },
@@ -122,7 +127,7 @@ function gatewayConfig({ world, grader }: SimRunOptions) {
   return checkGatewayConfig({
     listen: { port: 0 },
     worker: "sim",
-    rollouts: { environment: grader.environment, dataSource: "synthetic" },
+    rollouts: { environment, dataSource: "synthetic" },
     upstreams: { simulated: { baseUrl: "local:simulated" } },
     models: Object.fromEntries(models),
     routes: { [ROUTED]: world.models.map(({ name }) => name) },

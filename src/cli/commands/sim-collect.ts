@@ -1,0 +1,103 @@
+/** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { BEHAVIOURS, type Behaviour, behaviourRouter, policyOfRouter } from "../../collect/sim/behaviour.ts";
+import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
+import type { Router } from "../../policy/index.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { jsonLine, plural, table } from "../output.ts";
+import { meanReward } from "../sim/family-summary.ts";
+import { requireComplete, runWorld, type WorldRun } from "../sim/run-world.ts";
+import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
+
+interface CollectFlags extends SimFlags {
+  policy: Behaviour;
+  table?: string;
+  epsilon?: number;
+  temperature?: number;
+  fast?: true;
+}
+
+export function addSimCollect(sim: Command, io: Io): void {
+  const command = addCommand(sim, "collect", {
+    summary: "log routing decisions in a world whose optimum is known",
+    description: `Run the chat agent on every task of a folder while a behaviour policy chooses the model of each rollout, and
+seal the decisions with their probabilities and rewards. The policy sees prompt and request fields only. \`rollbook data
+export\` makes a routing dataset of the book. Prints the exact values of the behaviour policy, of the best policy, of
+the best single model and of an even choice, beside what was observed.
+
+With --fast nothing is run: what each solution does is looked up in the proofs of the tasks, and the environment of the
+rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.`,
+    examples: [
+      "rollbook sim collect --tasks tasks --policy uniform --samples 2 --engine quickjs",
+      "rollbook sim collect --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",
+    ],
+  })
+    .addOption(new Option("--policy <policy>", "the behaviour policy").choices(BEHAVIOURS).default("uniform"))
+    .option("--table <file>", "a static table, for epsilon-greedy and table (default: the first model)")
+    .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", number)
+    .option("--temperature <t>", "of softmax: small is greedy (default: 0.5)", number)
+    .option("--fast", "look results up in the proofs instead of running them");
+  addSimOptions(command).action((flags: CollectFlags) => collect(io, flags));
+}
+
+async function collect(io: Io, flags: CollectFlags): Promise<void> {
+  const world = worldFrom(flags);
+  const router = routerFrom(flags, world);
+  const known = knownValues(world);
+  const behaviour = policyValue(world, policyOfRouter(router));
+  const ran = await runWorld(io, flags, {
+    world,
+    agent: "chat",
+    route: { kind: "router", router },
+    fast: flags.fast === true,
+    limits: {},
+  });
+  const observed = meanReward(ran.results);
+  const values = { behaviour, ...known };
+  io.out(
+    flags.json
+      ? jsonLine({ kind: "summary", policy: flags.policy, observed, values, ...ran.progress })
+      : render({ ran, values, observed, policy: flags.policy }),
+  );
+  requireComplete(ran);
+}
+
+function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world: SimWorld): Router {
+  if (epsilon !== undefined && epsilon > 1)
+    throw new RollbookError("wrong-usage", { epsilon }, `--epsilon ${epsilon} is not in 0 … 1. See --help.`);
+  return behaviourRouter(policy, {
+    models: world.models.map(({ name }) => name),
+    ...(table === undefined ? {} : { table: tableFrom(table, world) }),
+    ...(epsilon === undefined ? {} : { epsilon }),
+    ...(temperature === undefined ? {} : { temperature }),
+  });
+}
+
+function render(options: {
+  ran: WorldRun;
+  policy: Behaviour;
+  values: KnownValues & { behaviour: number };
+  observed: ReturnType<typeof meanReward>;
+}): string {
+  const { ran, policy, values, observed } = options;
+  const { best, bestSingle, uniform, behaviour } = values;
+  const rows = [
+    { name: "best policy", value: best },
+    { name: `best single model (${bestSingle.model})`, value: bestSingle.value },
+    { name: "even choice", value: uniform },
+    { name: `behaviour (${policy})`, value: behaviour },
+  ];
+  const exact = table(rows, [
+    { title: "expected reward", cell: (row) => row.name },
+    { title: "exact", align: "right", cell: (row) => row.value.toFixed(4) },
+  ]);
+  const { mean, low, high, count } = observed;
+  return `${exact}observed: ${mean.toFixed(4)} (95 %: ${low.toFixed(4)} … ${high.toFixed(4)}) over ${plural(count, "rollout")}, ${ran.progress.done} sealed\n`;
+}
+
+function number(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 0.2.");
+  return Number(text);
+}

@@ -1,0 +1,123 @@
+/** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
+import { type Command, InvalidArgumentError } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { loadAgent } from "../../collect/rollout/index.ts";
+import type { SimRoute, SimRunOptions } from "../../collect/sim/run.ts";
+import type { SimWorld } from "../../collect/sim/world.ts";
+import { addCommand, positiveWhole } from "../command.ts";
+import type { Io } from "../io.ts";
+import { figure, jsonLine, plural, table } from "../output.ts";
+import { type FamilySummary, summarise } from "../sim/family-summary.ts";
+import { requireComplete, runWorld, type WorldRun } from "../sim/run-world.ts";
+import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
+
+interface RunFlags extends SimFlags {
+  agent: string;
+  model?: string;
+  router?: string;
+  everyTurn?: true;
+  timeLimit?: number;
+  maxTurns?: number;
+  minPass?: number;
+}
+
+export function addSimRun(sim: Command, io: Io): void {
+  const command = addCommand(sim, "run", {
+    summary: "run an agent on simulated tasks in parallel sandboxes",
+    description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway, and seal
+what happened. Hidden tests decide what a rollout earns. The same command again runs only what is missing.
+
+Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the reference
+solutions; any other name is an agent file as for launch, which gets the visible part of a task as its payload and returns
+{ finalState: { files } }.`,
+    examples: [
+      "rollbook sim run --tasks tasks --agent reference --engine quickjs",
+      "rollbook sim run --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
+    ],
+  })
+    .option("--agent <agent>", "chat, reference, or an agent file", "chat")
+    .option("--model <name>", "the model that answers (default: the first one)")
+    .option("--router <file>", "a static table that chooses the model of each rollout")
+    .option("--every-turn", "ask the router for every call, not once a rollout")
+    .option("--time-limit <s>", "seconds for one rollout, then it is truncated (default: 120)", positiveWhole)
+    .option(
+      "--max-turns <n>",
+      "model calls of one rollout, then it is truncated (default: 12)",
+      positiveWhole,
+    )
+    .option("--min-pass <share>", "exit 1 unless at least this share passes all hidden tests", share);
+  addSimOptions(command).action((flags: RunFlags) => run(io, flags));
+}
+
+async function run(io: Io, flags: RunFlags): Promise<void> {
+  const world = worldFrom(flags);
+  const { json, timeLimit, maxTurns } = flags;
+  const ran = await runWorld(io, flags, {
+    world,
+    agent: await agentFrom(flags.agent),
+    route: routeFrom(flags, world),
+    limits: {
+      ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
+      ...(maxTurns === undefined ? {} : { maxTurns }),
+    },
+    ...(json ? { onResult: (result) => io.out(jsonLine({ kind: "rollout", ...result })) } : {}),
+  });
+  const families = summarise(ran.results, world);
+  io.out(json ? jsonLine({ kind: "summary", ...ran.progress, families }) : render(ran, families));
+  requireComplete(ran);
+  requirePassed(families.at(-1)!, flags.minPass);
+}
+
+async function agentFrom(name: string): Promise<SimRunOptions["agent"]> {
+  return name === "chat" || name === "reference" ? name : loadAgent(name);
+}
+
+function routeFrom({ model, router, everyTurn }: RunFlags, world: SimWorld): SimRoute {
+  if (model !== undefined && router !== undefined)
+    throw new RollbookError("wrong-usage", {}, "--model and --router exclude each other. See --help.");
+  if (router === undefined) return { kind: "model", model: model ?? world.models[0]!.name };
+  const table = tableFrom(router, world);
+  return { kind: "router", router: { table, floor: 0, exploration: 0 }, everyTurn: everyTurn === true };
+}
+
+function render({ progress }: WorldRun, families: readonly FamilySummary[]): string {
+  const { done, total, earlier, truncated, failed } = progress;
+  const parts = [
+    `${done} of ${plural(total, "rollout")} sealed`,
+    ...(earlier > 0 ? [`${earlier} of them earlier`] : []),
+    ...(truncated > 0 ? [`${truncated} truncated`] : []),
+    ...Object.entries(failed).map(([owner, count]) => `${count} failed by ${owner}`),
+  ];
+  return `${table(families, [
+    { title: "family", cell: (each) => each.family },
+    { title: "rollouts", align: "right", cell: (each) => String(each.rollouts) },
+    { title: "passed", align: "right", cell: (each) => String(each.passed) },
+    { title: "rate", align: "right", cell: (each) => each.passRate.toFixed(3) },
+    {
+      title: "95 %",
+      align: "right",
+      cell: ({ interval }) => `${interval[0].toFixed(3)} … ${interval[1].toFixed(3)}`,
+    },
+    {
+      title: "reward",
+      align: "right",
+      cell: (each) => (each.meanReward === null ? "" : each.meanReward.toFixed(3)),
+    },
+    { title: "cost", align: "right", cell: (each) => `$${figure(each.costUsd)}` },
+  ])}${parts.join(", ")}\n`;
+}
+
+function requirePassed({ passRate, passed, rollouts }: FamilySummary, least: number | undefined): void {
+  if (least === undefined || passRate >= least) return;
+  throw new RollbookError(
+    "below-min-pass",
+    { passed, rollouts, passRate, least },
+    `${passed} of ${plural(rollouts, "rollout")} passed all hidden tests: ${passRate.toFixed(3)}, less than --min-pass ${least}.`,
+  );
+}
+
+function share(text: string): number {
+  const value = Number(text);
+  if (!/^\d(\.\d+)?$/.test(text) || value > 1) throw new InvalidArgumentError("It must be in 0 … 1.");
+  return value;
+}

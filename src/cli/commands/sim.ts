@@ -1,0 +1,15 @@
+/** `rollbook sim`: tasks with hidden tests, agents that act in sandboxes, models whose optimum is known. */
+import type { Command } from "commander";
+import { addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { addSimCollect } from "./sim-collect.ts";
+import { addSimRun } from "./sim-run.ts";
+
+export function addSim(program: Command, io: Io): void {
+  const sim = addGroup(program, "sim", {
+    summary: "tasks with hidden tests, and models whose optimum is known",
+    examples: ["rollbook sim run --tasks tasks --agent reference --engine quickjs"],
+  });
+  addSimRun(sim, io);
+  addSimCollect(sim, io);
+}

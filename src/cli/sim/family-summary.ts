@@ -1,0 +1,77 @@
+/** Results of simulated rollouts by family: how many passed, with an interval; what they earned and cost. Pure. */
+import type { RolloutResult, SealedResult } from "../../collect/rollout/index.ts";
+import type { SimWorld } from "../../collect/sim/world.ts";
+
+export interface FamilySummary {
+  readonly family: string;
+  /** Those that say something: sealed, and not failed by provider, sandbox, infrastructure or task. */
+  readonly rollouts: number;
+  readonly passed: number;
+  readonly passRate: number;
+  /** 95 %, by Wilson. */
+  readonly interval: readonly [number, number];
+  readonly meanReward: number | null;
+  readonly costUsd: number;
+}
+
+/** By name, and one over everything at the end. */
+export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld): FamilySummary[] {
+  const counted = results.filter((each): each is SealedResult => each.state === "sealed" && isCounted(each));
+  const familyOf = ({ row }: SealedResult) => tasks[row]!.task.oracle.family;
+  const families = [...new Set(counted.map(familyOf))].sort();
+  return [
+    ...families.map((family) =>
+      summaryOf(
+        family,
+        counted.filter((each) => familyOf(each) === family),
+      ),
+    ),
+    summaryOf("all", counted),
+  ];
+}
+
+/** Wilson's score interval: right also near 0 and 1, and for few rollouts. */
+export function wilson(passed: number, total: number, z = 1.959963984540054): readonly [number, number] {
+  if (total === 0) return [0, 1];
+  const rate = passed / total;
+  const spread = (z * z) / total;
+  const middle = (rate + spread / 2) / (1 + spread);
+  const half = (z * Math.sqrt((rate * (1 - rate)) / total + spread / (4 * total))) / (1 + spread);
+  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}
+
+/** Mean of the labelled rewards with its 95 % interval by the standard error. */
+export function meanReward(results: readonly RolloutResult[]): {
+  count: number;
+  mean: number;
+  low: number;
+  high: number;
+} {
+  const rewards = results.flatMap((each) =>
+    each.state === "sealed" && each.reward !== null ? [each.reward] : [],
+  );
+  const mean = rewards.reduce((sum, each) => sum + each, 0) / rewards.length;
+  const spread = rewards.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (rewards.length - 1);
+  const half = 1.959963984540054 * Math.sqrt(spread / rewards.length);
+  return { count: rewards.length, mean, low: mean - half, high: mean + half };
+}
+
+function isCounted({ ending }: SealedResult): boolean {
+  return ending.kind !== "cancelled" && (ending.kind !== "failed" || ending.owner === "agent");
+}
+
+function summaryOf(family: string, results: readonly SealedResult[]): FamilySummary {
+  const passed = results.filter(({ scores }) =>
+    scores.some(({ name, value }) => name === "quality" && value === 1),
+  ).length;
+  const rewards = results.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  return {
+    family,
+    rollouts: results.length,
+    passed,
+    passRate: results.length === 0 ? 0 : passed / results.length,
+    interval: wilson(passed, results.length),
+    meanReward: rewards.length === 0 ? null : rewards.reduce((sum, each) => sum + each, 0) / rewards.length,
+    costUsd: results.reduce((sum, { usage }) => sum + usage.costUsd, 0),
+  };
+}

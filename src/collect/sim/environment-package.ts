@@ -1,0 +1,39 @@
+/** The package behind a simulated environment: tasks, models, reward, tools and limits, under one key `ref@version`.
+ *  In: a world, who grades, the scorer. Out: a sealed record; its key is the environment of every rollout in that world.
+ *  Two worlds that differ in anything that counts have two keys. */
+import { digestJson } from "../../base/digest.ts";
+import { parseId } from "../../base/ids.ts";
+import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../contract/index.ts";
+import type { Scorer } from "../rollout/reward.ts";
+import { TOOLS } from "./actions.ts";
+import { TASK_LIMITS } from "./family-packages.ts";
+import type { Grader } from "./graders.ts";
+import { digestModels } from "./models.ts";
+import type { SimWorld } from "./world.ts";
+
+export const ROLLOUT_LIMITS = {
+  timeMs: TASK_LIMITS.timeBudgetMs,
+  maxTurns: TASK_LIMITS.maxTurns,
+} as const;
+
+export function environmentPackage(
+  world: SimWorld,
+  { grader, scorer }: { grader: Grader; scorer: Scorer },
+): Sealed<EnvironmentPackage> {
+  const tasks = digestJson(
+    "rollbook.sim-tasks.v1",
+    world.tasks.map(({ task }) => task.digest),
+  );
+  return seal(EnvironmentPackage, {
+    key: `${grader.ref}@${world.digest.slice(7, 19)}` as EnvironmentKey,
+    execution: { entrypoint: "rollbook sim", args: [], ...TASK_LIMITS },
+    files: [],
+    tools: TOOLS.map((tool) => structuredClone(tool) as never),
+    datasets: [
+      { name: parseId("tasks"), digest: tasks },
+      { name: parseId("models"), digest: digestModels(world.models) },
+    ],
+    rubrics: [{ name: parseId(scorer.name), digest: scorer.digest }],
+    benchmarkProfiles: [],
+  });
+}

@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { writeTasks } from "../../src/collect/sim/task-files.ts";
+import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { Cli } from "../support/cli.ts";
+import { handTasks } from "../support/sim-tasks.ts";
+
+function withTasks(count: number): Cli {
+  const cli = new Cli();
+  writeTasks(join(cli.folder, "tasks"), handTasks(count));
+  return cli;
+}
+
+describe("rollbook sim run", () => {
+  it("runs an agent on every task, sums up by family, and does nothing the second time", async () => {
+    const cli = withTasks(6);
+    const command = `sim run --tasks ${cli.folder}/tasks --model sim-large --engine quickjs --workers 2`;
+    const [summary] = (await cli.json(command)).slice(-1);
+    expect(summary).toMatchObject({ kind: "summary", total: 6, done: 6, earlier: 0 });
+    expect(summary.families.map((each: { family: string }) => each.family)).toEqual([
+      ...["hand-line", "hand-parabola", "hand-step", "all"],
+    ]);
+    const all = summary.families.at(-1);
+    expect(all.rollouts).toBe(6);
+    expect(all.interval[0]).toBeLessThan(all.passRate);
+    const [again] = (await cli.json(command)).slice(-1);
+    expect(again).toMatchObject({ done: 6, earlier: 6 });
+    expect(again.families).toEqual(summary.families);
+  });
+
+  it("takes an agent file and a router's table, and exits 1 below --min-pass", async () => {
+    const cli = withTasks(3);
+    cli.file("agent.mjs", "export default () => ({ finalState: { files: {} } });\n");
+    const common = `--tasks ${cli.folder}/tasks --engine quickjs`;
+    const idle = await cli.run(`sim run ${common} --agent ${cli.folder}/agent.mjs --min-pass 0.5`);
+    expect([idle.code, idle.err]).toEqual([1, expect.stringContaining("less than --min-pass 0.5")]);
+    cli.file("table.yaml", "schema: rollbook.static-table.v1\ndefault: sim-coder\n");
+    const routed = await cli.json(`sim run ${common} --router ${cli.folder}/table.yaml`);
+    expect(routed.filter(({ kind }) => kind === "rollout")).toHaveLength(3);
+    cli.file("typo.yaml", "schema: rollbook.static-table.v1\ndefault: sim-codr\n");
+    const typo = await cli.run(`sim run ${common} --router ${cli.folder}/typo.yaml`);
+    expect([typo.code, typo.err]).toEqual([1, expect.stringContaining("sim-codr")]);
+    expect((await cli.run(`sim run ${common} --router a --model b`)).code).toBe(2);
+  });
+
+  it("names the engine that cannot run the tasks before it begins", async () => {
+    const cli = new Cli();
+    const [{ task, proof }] = handTasks(1) as [ReturnType<typeof handTasks>[number]];
+    const check = { kind: "python" as const, entry: "check.py" };
+    const { taskDigest } = await import("../../src/collect/sim/generate.ts");
+    const visible = { ...task.visible, check };
+    const digest = taskDigest({ visible, oracle: task.oracle });
+    writeTasks(join(cli.folder, "tasks"), [
+      { task: { ...task, visible, digest }, proof: { ...proof, task: digest } },
+    ]);
+    const { code, err } = await cli.run(`sim run --tasks ${cli.folder}/tasks --engine quickjs`);
+    expect([code, err]).toEqual([1, expect.stringContaining("the quickjs engine runs javascript only")]);
+  });
+});
+
+describe("rollbook sim collect", () => {
+  it.each(["uniform", "softmax"])(
+    "%s: logs choices, probabilities and rewards, and an export has nothing of family or difficulty",
+    async (policy) => {
+      const cli = withTasks(6);
+      const [summary] = (
+        await cli.json(`sim collect --tasks ${cli.folder}/tasks --policy ${policy} --samples 4 --fast`)
+      ).slice(-1);
+      const { values, observed } = summary;
+      expect(summary.done).toBe(24);
+      expect(values.behaviour).toBeLessThanOrEqual(values.best);
+      expect(observed.count).toBe(24);
+      // Four and a half standard errors: about one run in a hundred thousand would leave them.
+      const half = observed.high - observed.mean;
+      expect(Math.abs(observed.mean - values.behaviour)).toBeLessThan(2.3 * half + 0.02);
+      const out = join(cli.folder, "routing.jsonl");
+      await cli.ok(`data export --out ${out}`);
+      const text = readFileSync(out, "utf8");
+      const rows = text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as RoutingRow);
+      expect(rows).toHaveLength(24);
+      expect(text).not.toMatch(/hand-line|hand-parabola|hand-step|difficulty"|"family/);
+      for (const { reward, propensity, state, data_source: source } of rows) {
+        expect([typeof reward, source]).toEqual(["number", "synthetic"]);
+        expect(propensity).toBeGreaterThan(0);
+        expect(state.prompt).toMatch(/^Task \d: write f/);
+        expect(state.candidates).toHaveLength(5);
+        expect(Object.keys(state.fields)).toEqual(["turn"]);
+      }
+      const mean = rows.reduce((sum, { reward }) => sum + reward!, 0) / rows.length;
+      expect(mean).toBeCloseTo(observed.mean, 9);
+    },
+  );
+});
