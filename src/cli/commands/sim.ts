@@ -3,13 +3,18 @@ import type { Command } from "commander";
 import { addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addSimCollect } from "./sim-collect.ts";
+import { addSimGenerate } from "./sim-generate.ts";
 import { addSimRun } from "./sim-run.ts";
 
 export function addSim(program: Command, io: Io): void {
   const sim = addGroup(program, "sim", {
     summary: "tasks with hidden tests, and models whose optimum is known",
-    examples: ["rollbook sim run --tasks tasks --agent reference --engine quickjs"],
+    examples: [
+      "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
+      "rollbook sim run --tasks tasks --agent reference --engine quickjs",
+    ],
   });
+  addSimGenerate(sim, io);
   addSimRun(sim, io);
   addSimCollect(sim, io);
 }

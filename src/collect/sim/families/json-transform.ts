@@ -27,7 +27,7 @@ export const jsonTransform: Family = {
   draw(rng, difficulty) {
     const schema = pick(rng, SCHEMAS);
     const pipeline = drawSteps(rng, schema, difficulty);
-    const functionName = pick(rng, ["transform", "convert", "reshape", "summarise", "project"]);
+    const functionName = pick(rng, ["transform", "convert", "reshape", "condense", "project"]);
     const naming = { functionName, argument: schema.plural, variable: pick(rng, ["rows", "result", "data"]) };
     const said = sayPipeline(pipeline, rng);
     const intro = pick(rng, INTROS)(functionName, schema.plural);
