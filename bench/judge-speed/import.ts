@@ -1,59 +1,146 @@
-/** Importing decisions: rows per second and memory over growing files. Streaming means that memory does not follow. */
-
+/** Importing decision logs with `rollbook data import`: rows per second and peak memory over growing files, one process
+ *  each. Bounded means that the peak does not follow the rows. */
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rngFrom } from "../../src/base/rng.ts";
-import { readMappedCsv } from "../../src/convert/mapped-csv.ts";
+import { fileURLToPath } from "node:url";
+import { RollbookError } from "../../src/base/errors.ts";
+import { type Rng, rngFrom } from "../../src/base/rng.ts";
 
+const DIST = fileURLToPath(new URL("../../dist/cli/", import.meta.url));
 const SIZES = [10_000, 100_000, 1_000_000];
-const MAP = {
-  columns: { action: "model", reward: "reward", propensity: "p", features: ["length", "language"] },
-  actions: ["small", "large"],
-};
+const ITEMS = 34;
 
-export async function importSpeed(): Promise<Record<string, string | number>[]> {
-  const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
+interface Log {
+  readonly name: string;
+  readonly words: readonly string[];
+  readonly header: string;
+  line(rng: Rng, row: number): string;
+}
+
+const LOGS: readonly Log[] = [
+  { name: "routing JSONL", words: ["--format", "routing"], header: "", line: routingLine },
+  {
+    name: "Open Bandit CSV",
+    words: ["--format", "open-bandit", "--data-source", "synthetic"],
+    header: `timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,${Array.from({ length: ITEMS }, (_, i) => `user-item_affinity_${i}`)}\n`,
+    line: openBanditLine,
+  },
+];
+
+/** A million rows of either log into the book; the wider log into a dataset file too. */
+const RUNS = [
+  { log: LOGS[0]!, into: "book", sizes: SIZES },
+  { log: LOGS[0]!, into: "dataset", sizes: SIZES },
+  { log: LOGS[1]!, into: "book", sizes: SIZES.slice(0, 2) },
+  { log: LOGS[1]!, into: "dataset", sizes: SIZES },
+] as const;
+
+export async function importSpeed({ most = 1_000_000 } = {}): Promise<Record<string, string | number>[]> {
+  if (!existsSync(join(DIST, "run.js")))
+    throw new RollbookError("no-build", { path: DIST }, "dist/ is missing. Run: npm run build");
   const rows: Record<string, string | number>[] = [];
-  for (const size of SIZES) {
-    const file = join(folder, `${size}.csv`);
-    await writeRows(file, size);
-    rows.push(await measure(file, size));
-  }
-  await rm(folder, { recursive: true });
+  for (const { log, into, sizes } of RUNS)
+    for (const size of sizes.filter((each) => each <= most)) rows.push(await measure({ log, into, size }));
   return rows;
 }
 
-async function measure(file: string, size: number): Promise<Record<string, string | number>> {
-  globalThis.gc?.();
-  const before = process.memoryUsage().rss;
-  let peak = before;
-  let count = 0;
-  const start = performance.now();
-  for await (const { reward } of readMappedCsv(file, MAP)) {
-    count += reward === undefined ? 0 : 1;
-    if (count % 10_000 === 0) peak = Math.max(peak, process.memoryUsage().rss);
+async function measure({ log, into, size }: { log: Log; into: "book" | "dataset"; size: number }) {
+  const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
+  try {
+    const file = join(folder, "log");
+    await writeLog(file, log, size);
+    const book = join(folder, "book");
+    if (into === "book") runImport(["init", "--book", book]);
+    const place = into === "book" ? ["--book", book] : ["--out", join(folder, "out.jsonl")];
+    const { seconds, peakMiB, out } = runImport([
+      "data",
+      "import",
+      file,
+      ...log.words,
+      ...place,
+      "--no-sign",
+      "--json",
+    ]);
+    const counted = (JSON.parse(out) as { rows: number }).rows;
+    if (counted !== size)
+      throw new RollbookError("bench-failed", { counted, size }, `${counted} of ${size} rows were imported`);
+    return {
+      import: log.name,
+      into,
+      rows: size,
+      "rows/s": Math.round(size / seconds),
+      "peak RSS, MiB": Math.round(peakMiB),
+    };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
-  const seconds = (performance.now() - start) / 1000;
-  if (count !== size) throw new RangeError(`${count} of ${size} rows were read`);
-  return {
-    rows: size,
-    "rows/s": Math.round(size / seconds),
-    "resident memory grew by, MiB": (peak - before) / 2 ** 20,
-  };
 }
 
-async function writeRows(file: string, size: number): Promise<void> {
+/** The command in a process of its own, which tells its time without start-up and its peak memory. */
+const PROBE = `
+const { run } = await import(process.argv[1] + "run.js");
+const { processIo } = await import(process.argv[1] + "io.js");
+const start = performance.now();
+const code = await run(process.argv.slice(2), processIo());
+const seconds = (performance.now() - start) / 1000;
+process.stderr.write("\\n" + JSON.stringify({ seconds, peakMiB: process.resourceUsage().maxRSS / 1024 }));
+process.exitCode = code;
+`;
+
+function runImport(words: readonly string[]): { seconds: number; peakMiB: number; out: string } {
+  const args = ["--input-type=module", "--eval", PROBE, "--", DIST, ...words];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  if (status !== 0)
+    throw new RollbookError("bench-failed", { words, status }, `${words.join(" ")}: ${stderr}`);
+  return { ...JSON.parse(stderr.slice(stderr.lastIndexOf("\n") + 1)), out: stdout };
+}
+
+async function writeLog(file: string, { header, line }: Log, size: number): Promise<void> {
   const out = createWriteStream(file);
   const rng = rngFrom(size);
-  out.write("model,reward,p,length,language\n");
-  for (let i = 0; i < size; i++) {
-    const large = rng.float() < 0.3;
-    const text = `${large ? "large" : "small"},${rng.below(2)},${large ? 0.3 : 0.7},${rng.below(4000)},en\n`;
-    if (!out.write(text)) await once(out, "drain");
-  }
+  out.write(header);
+  for (let row = 0; row < size; row++) if (!out.write(line(rng, row))) await once(out, "drain");
   out.end();
   await once(out, "finish");
+}
+
+function routingLine(rng: Rng, row: number): string {
+  const large = rng.float() < 0.3;
+  const candidates = ["small", "large"].map((id) => ({
+    id,
+    selectable: true,
+    reasons: [],
+    probability: id === "large" ? 0.3 : 0.7,
+    features: { price: id === "large" ? 10 : 1 },
+  }));
+  return `${JSON.stringify({
+    schema_version: 1,
+    decision_id: `d-${row}`,
+    session_id: `s-${row >> 4}`,
+    task_id: `t-${row >> 4}`,
+    agent_role: "router",
+    timestamp: "2026-01-01T00:00:00Z",
+    primary_model: "small",
+    fallback_model: "large",
+    model_chosen: large ? "large" : "small",
+    propensity: large ? 0.3 : 0.7,
+    reward: rng.below(2),
+    terminal: true,
+    data_source: "synthetic",
+    state: {
+      prompt: `What is ${rng.below(1000)} + ${rng.below(1000)}?`,
+      fields: { length: rng.below(4000) },
+      candidates,
+    },
+  })}\n`;
+}
+
+function openBanditLine(rng: Rng): string {
+  const affinities = Array.from({ length: ITEMS }, () => rng.below(3));
+  const users = `${rng.u32().toString(16)},${rng.below(10)}`;
+  return `2019-11-24 00:00:00,${rng.below(ITEMS)},${1 + rng.below(3)},${rng.below(50) === 0 ? 1 : 0},${1 / ITEMS},${users},${affinities}\n`;
 }

@@ -106,6 +106,11 @@ describe("step streams", () => {
       "a probability below the floor that the step states",
       { candidates: [small, large], monteCarlo: { draws: 256, floor: 0.45 } },
     ],
+    ["a propensity beside the whole distribution", { candidates: [small, large], propensity: 0.5 }],
+    [
+      "a propensity of 0",
+      { candidates: [small, large].map((each) => ({ ...each, probability: null })), propensity: 0 },
+    ],
     [
       "draws behind probabilities that are not logged",
       {
@@ -133,6 +138,8 @@ describe("step streams", () => {
   test("a distribution that was not logged is null throughout, and accepted", () => {
     const unlogged = [small, large].map((each) => ({ ...each, probability: null }));
     expect(step({ candidates: unlogged }).content.record.streams[0]?.level).toBe("step");
+    const alone = step({ candidates: unlogged, propensity: 0.25 }).content.record.streams[0];
+    expect(alone).toMatchObject({ steps: [{ propensity: 0.25 }] });
   });
 });
 

@@ -77,6 +77,8 @@ export const step = z.strictObject({
   reward: z.nullable(finite),
   advantage: z.optional(finite),
   reason: z.optional(text(512)),
+  /** Of the choice, where the log tells that and not the whole distribution. */
+  propensity: z.optional(probability),
   /** How the policy's probabilities were made, where they are shares of draws: how many, and the least any selectable
    *  candidate got. The choice was drawn from the logged distribution, so its probability is exact all the same. */
   monteCarlo: z.optional(z.strictObject({ draws: z.number().int().min(1), floor: probability })),
@@ -187,11 +189,14 @@ function checkStep(each: Step, field: string, index: number): void {
 
 function checkDistribution(each: Step, chosen: Candidate, bad: (message: string) => Error): void {
   const logged = each.candidates.filter((one) => one.probability !== null);
-  const { monteCarlo } = each;
+  const { monteCarlo, propensity } = each;
+  if (propensity === 0) throw bad(`chose ${chosen.id} with probability 0.`);
   if (logged.length === 0) {
     if (monteCarlo === undefined) return;
     throw bad("tells how its probabilities were drawn, and logs none.");
   }
+  if (propensity !== undefined)
+    throw bad("logs the whole distribution and a propensity beside it. The distribution is enough.");
   if (logged.length < each.candidates.length)
     throw bad(
       "some candidates have a probability and some have none. Log the whole distribution or null throughout.",

@@ -5,6 +5,7 @@ import { digestJson } from "../base/digest.ts";
 import { parseJson } from "../base/parse-json.ts";
 import type { DecisionRow } from "../learn/decision-row.ts";
 import { badRow, type ForeignDecision, type Place, toNumber, toPropensity } from "./foreign-decision.ts";
+import { IdLines } from "./id-lines.ts";
 import { readLines } from "./text-lines.ts";
 
 export const ROUTING_SCHEMA_VERSION = 1;
@@ -66,32 +67,50 @@ export interface RoutingMeta {
 }
 
 export async function* readRoutingRows(file: string): AsyncGenerator<RoutingRow> {
-  const seen = new Map<string, number>();
+  const seen = new IdLines();
   for await (const { text, line } of readLines(file)) {
     if (text.trim() === "") continue;
     const place = { file, line };
     const row = parseRow(parseJson(text, `${file}:${line}`), place);
-    const before = seen.get(row.decision_id);
+    const before = seen.add(row.decision_id, line);
     if (before !== undefined)
       throw badRow(place, `decision ${row.decision_id} stands on line ${before} already`, "Keep one of them");
-    seen.set(row.decision_id, line);
     yield row;
   }
 }
 
 export function metaOf(rows: readonly RoutingRow[], filters: Record<string, string>): RoutingMeta {
-  const by_source: Record<string, number> = {};
-  for (const { data_source } of rows) by_source[data_source] = (by_source[data_source] ?? 0) + 1;
-  return {
-    schema: "rollbook.routing-meta.v1",
-    rows: rows.length,
-    labelled: rows.filter((row) => row.reward !== null).length,
-    with_propensity: rows.filter((row) => row.propensity !== null).length,
-    by_source,
-    filters,
-    below_recommended: rows.length < RECOMMENDED_ROWS,
-    recommended: RECOMMENDED_ROWS,
-  };
+  const tally = new MetaTally();
+  for (const row of rows) tally.add(row);
+  return tally.meta(filters);
+}
+
+/** Counts rows as they pass. */
+export class MetaTally {
+  rows = 0;
+  #labelled = 0;
+  #withPropensity = 0;
+  readonly #bySource: Record<string, number> = {};
+
+  add({ data_source, reward, propensity }: RoutingRow): void {
+    this.rows++;
+    this.#bySource[data_source] = (this.#bySource[data_source] ?? 0) + 1;
+    if (reward !== null) this.#labelled++;
+    if (propensity !== null) this.#withPropensity++;
+  }
+
+  meta(filters: Record<string, string>): RoutingMeta {
+    return {
+      schema: "rollbook.routing-meta.v1",
+      rows: this.rows,
+      labelled: this.#labelled,
+      with_propensity: this.#withPropensity,
+      by_source: { ...this.#bySource },
+      filters,
+      below_recommended: this.rows < RECOMMENDED_ROWS,
+      recommended: RECOMMENDED_ROWS,
+    };
+  }
 }
 
 /** The row as trainers see it. The plain log's two features become fields. */

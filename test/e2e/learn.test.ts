@@ -53,6 +53,65 @@ describe("learning on the command line", () => {
     }
   });
 
+  it("seals a decision log into the book, and what comes out of the book is what went in", async () => {
+    const cli = new Cli();
+    const world = writeWorld(cli, 40);
+    await cli.ok("init");
+    const [sealed] = await cli.json(`data import ${world}`);
+    expect(sealed).toMatchObject({
+      rows: 40,
+      labelled: 40,
+      with_propensity: 40,
+      by_source: { synthetic: 40 },
+    });
+    await cli.ok(`data import ${world}`); // twice is once
+    const out = join(cli.folder, "out.jsonl");
+    await cli.ok(`data export --out ${out}`);
+    const read = (file: string) =>
+      readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    const facts = (row: ReturnType<typeof read>[number]) => ({
+      chosen: row.model_chosen,
+      fallback: row.action_fallback,
+      propensity: row.propensity,
+      reward: row.reward,
+      at: Date.parse(row.timestamp),
+      session: row.session_id,
+      role: row.agent_role,
+      prompt: row.state.prompt,
+      hard: row.state.fields.hard,
+      price: row.state.candidates.map((one: { features: { price: number } }) => one.features.price),
+    });
+    const [before, after] = [read(world), read(out)];
+    const byId = new Map(after.map((row) => [row.decision_id, facts(row)]));
+    expect(after).toHaveLength(40);
+    for (const row of before) expect(byId.get(`${row.decision_id}/0/0`)).toEqual(facts(row));
+    expect((await cli.run("verify")).code).toBe(0);
+  });
+
+  it("keeps the propensity of a log that tells no more, and refuses a log that is neither real nor synthetic", async () => {
+    const cli = new Cli();
+    const log = join(cli.folder, "log.csv");
+    writeFileSync(log, "arm,score,p\n0,1,0.25\n1,,0.75\n");
+    const words = `data import ${log} --format csv --columns action=arm,reward=score,propensity=p`;
+    await cli.ok("init");
+    const refused = await cli.run(words);
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("neither real nor synthetic")]);
+    await cli.ok(`${words} --data-source real`);
+    const out = join(cli.folder, "out.jsonl");
+    await cli.ok(`data export --out ${out}`);
+    const rows = readFileSync(out, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(rows.map(({ propensity, reward }) => [propensity, reward])).toEqual([
+      [0.25, 1],
+      [0.75, null],
+    ]);
+  });
+
   it("chains revisions by --parent, and overwrites nothing", async () => {
     const cli = new Cli();
     const data = writeWorld(cli, 50);

@@ -1,5 +1,4 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
-import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
@@ -7,14 +6,17 @@ import type { ForeignDecision } from "../../convert/foreign-decision.ts";
 import { readMappedCsv } from "../../convert/mapped-csv.ts";
 import { readOpenBandit } from "../../convert/open-bandit.ts";
 import { readRllibJson } from "../../convert/rllib-json.ts";
-import { fromForeign, metaOf, type RoutingRow, readRoutingRows } from "../../convert/routing-jsonl.ts";
+import { fromForeign, type RoutingRow, readRoutingRows } from "../../convert/routing-jsonl.ts";
 import { readDsjson } from "../../convert/vowpal-dsjson.ts";
 import { readVowpalAdf, readVowpalCb } from "../../convert/vowpal-text.ts";
-import { writeAtomically } from "../../store/files.ts";
 import { addCommand, addGroup, wholeNumber } from "../command.ts";
-import { loadRows } from "../dataset/load-rows.ts";
 import { addRowOptions, filtersOf, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
+import { eachRowOfBook } from "../dataset/rows-of-book.ts";
+import { sealRows } from "../dataset/seal-rows.ts";
+import { writeDataset } from "../dataset/write-dataset.ts";
 import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { bookRoot, withIndexedBook } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 
 const FORMATS = ["routing", "vw-cb", "vw-adf", "vw-dsjson", "open-bandit", "rllib", "csv"] as const;
@@ -25,7 +27,7 @@ export function addData(program: Command, io: Io): void {
     summary: "routing datasets: decisions with their outcomes, one per line",
     examples: [
       "rollbook data export --out routing.jsonl",
-      "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
+      "rollbook data import log.vw --format vw-cb --actions 2 --data-source real",
     ],
   });
   addExport(data, io);
@@ -43,14 +45,18 @@ rows by source and records the filters. Decisions and outcomes are joined by id;
     ],
   }).requiredOption("--out <file>", "where to write; never overwritten");
   addRowOptions(command, { data: false }).action(async (flags: RowFlags & { out: string; json?: true }) => {
-    const rows = await loadRows(io, toDataFlags(flags));
-    writeDataset(io, rows, { ...flags, filters: filtersOf(flags) });
+    const filters = filtersOf(flags);
+    await withIndexedBook(io, flags, (book, index) =>
+      writeDataset(io, eachRowOfBook(book, index, { filters: toDataFlags(flags) }), { ...flags, filters }),
+    );
   });
 }
 
 interface ImportFlags {
   format: Format;
-  out: string;
+  out?: string;
+  book?: string;
+  sign: boolean;
   dataSource: "real" | "synthetic" | "unknown";
   actions?: number;
   columns?: Record<string, string>;
@@ -59,35 +65,53 @@ interface ImportFlags {
 
 function addImport(data: Command, io: Io): void {
   addCommand(data, "import", {
-    summary: "read a decision log of another format into a routing dataset",
-    description: `Read a decision log of another format into a routing dataset: Vowpal Wabbit text and dsjson, Open Bandit CSV,
-RLlib JSON, CSV with a column map, or a routing dataset itself, which is checked row by row. Files may be gzipped. A bad row
-stops the import with its line.`,
+    summary: "read a decision log of another format into the book, or into a routing dataset",
+    description: `Read a decision log of another format: Vowpal Wabbit text and dsjson, Open Bandit CSV, RLlib JSON, CSV with a column
+map, or a routing dataset itself. Without --out every decision is sealed into the book as a rollout, signed with your key
+if there is one; importing a file twice adds nothing. With --out a routing dataset is written. Rows are checked and pass
+one by one, so memory does not follow the file. Files may be gzipped. A bad row stops the import with its line.`,
     examples: [
       "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
-      "rollbook data import log.csv --format csv --columns action=arm,reward=score --out from-csv.jsonl",
+      "rollbook data import log.csv --format csv --columns action=arm,reward=score --data-source real",
     ],
-    book: false,
   })
     .argument("<file>", "the log")
     .addOption(new Option("--format <format>", "what the log is").choices(FORMATS).default("routing"))
-    .requiredOption("--out <file>", "where to write; never overwritten")
+    .option("--out <file>", "write a routing dataset there instead; never overwritten")
+    .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
-      new Option("--data-source <source>", "what the data is")
+      new Option("--data-source <source>", "what the data is, where its rows do not say")
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
     )
     .option("--actions <n>", "how many actions there are (vw-cb)", wholeNumber)
     .option("--columns <map>", "csv: action=…,reward=…, and propensity, episode, step, features=a+b", toMap)
     .action(async (file: string, flags: ImportFlags) => {
-      const rows: RoutingRow[] = [];
-      for await (const row of readFormat(file, flags)) rows.push(row);
-      writeDataset(io, rows, { ...flags, filters: { from: basename(file), format: flags.format } });
+      const { out } = flags;
+      const filters = { from: basename(file), format: flags.format };
+      if (out !== undefined) await writeDataset(io, readFormat(file, flags), { ...flags, out, filters });
+      else await sealLog(io, file, flags);
     });
 }
 
+async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> {
+  const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
+  const sealed = await sealRows(io, readFormat(file, flags), { ...flags, signer });
+  if (flags.sign && signer === undefined)
+    io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
+  io.out(
+    flags.json
+      ? jsonLine({ book: bookRoot(io, flags), ...sealed, signedBy: signer?.publicKey ?? null })
+      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${bookRoot(io, flags)}\n`,
+  );
+}
+
 async function* readFormat(file: string, flags: ImportFlags): AsyncGenerator<RoutingRow> {
-  if (flags.format === "routing") return yield* readRoutingRows(file);
+  if (flags.format === "routing") {
+    for await (const row of readRoutingRows(file))
+      yield row.data_source === "unknown" ? { ...row, data_source: flags.dataSource } : row;
+    return;
+  }
   const name = basename(file);
   for await (const decision of foreignRows(file, flags, flags.format))
     yield fromForeign(decision, { name, source: flags.dataSource });
@@ -124,30 +148,6 @@ function columnMap(map: Record<string, string>) {
       `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
     );
   return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
-}
-
-function writeDataset(
-  io: Io,
-  rows: readonly RoutingRow[],
-  { out, filters, json }: { out: string; filters: Record<string, string>; json?: true },
-): void {
-  const sidecar = `${out}.meta.json`;
-  for (const path of [out, sidecar])
-    if (existsSync(path))
-      throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --out.`);
-  const meta = metaOf(rows, filters);
-  writeAtomically(out, Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join("")), `${out}.part`);
-  writeAtomically(sidecar, Buffer.from(`${JSON.stringify(meta, null, 2)}\n`), `${sidecar}.part`);
-  if (meta.below_recommended)
-    io.err(
-      `warning: ${plural(meta.rows, "row")}, fewer than the ${meta.recommended} a learned router needs\n`,
-    );
-  const sources = Object.entries(meta.by_source).map(([source, count]) => `${count} ${source}`);
-  io.out(
-    json
-      ? jsonLine({ out, ...meta })
-      : `${plural(meta.rows, "row")} (${sources.join(", ") || "none"}), ${meta.labelled} labelled, ${meta.with_propensity} with propensity: ${out}\n`,
-  );
 }
 
 function required<T>(value: T | undefined, flag: string): T {

@@ -9,8 +9,11 @@ import {
   RolloutContent,
   RolloutEnvelope,
   type Sealed,
+  type Step,
   type StepStream,
+  Task,
 } from "../../contract/index.ts";
+import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
 import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert/routing-jsonl.ts";
 import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
 import type { BlobStore } from "../../store/index.ts";
@@ -101,7 +104,7 @@ function rowOf(options: {
       step.candidates.map((one) => one.id),
       chosen.id,
     ),
-    propensity: chosen.probability,
+    propensity: chosen.probability ?? step.propensity ?? null,
     reward: step.reward ?? landed ?? null,
     terminal: at === stream.steps.length - 1 && content.ending.kind === "terminal",
     reward_version: step.reward === null && landed !== undefined ? `feedback:${feedback}` : "recorded",
@@ -117,15 +120,16 @@ async function stateOf(
 ): Promise<RoutingRow["state"]> {
   const step = stream.steps[at]!;
   const last = at === stream.steps.length - 1;
+  const seen = await seenBy(store, content, step);
   return {
-    prompt: await promptOf(store, content.calls[step.call ?? 0]),
-    fields: { turn: step.turn },
+    prompt: seen.prompt,
+    fields: { turn: step.turn, ...seen.fields },
     candidates: step.candidates.map((one) => ({
       id: one.id,
       selectable: one.selectable,
       reasons: [...one.reasons],
       probability: one.probability,
-      features: {},
+      features: seen.features[one.id] ?? {},
     })),
     // Scores are of the whole rollout: they belong to its last decision.
     terms: last
@@ -133,6 +137,15 @@ async function stateOf(
       : {},
   };
 }
+
+/** What the policy had before it: the prompt of its call, or the task of a decision that was made elsewhere. */
+async function seenBy(store: Store, { environment, task, calls }: RolloutContent, step: Step) {
+  if (environment === DECISION_LOG && task.digest !== undefined)
+    return stateOfTask(await readRecord(store, Task, task.digest));
+  return { prompt: await promptOf(store, calls[step.call ?? 0]), fields: {}, features: {} as Features };
+}
+
+type Features = Readonly<Record<string, Record<string, number>>>;
 
 /** The last message of the request, as text. A rollout without calls has none. */
 async function promptOf(store: Store, digest: Digest | undefined): Promise<string> {

@@ -1,0 +1,36 @@
+/** Which ids a file has had, and on which line: 24 bytes an id, however long it is.
+ *  Knows ids by 64 bits of SHA-256: among ten million ids a false match has a chance of 3 in a million. */
+import { hash } from "node:crypto";
+
+export class IdLines {
+  /** Two words of hash and a line for each slot; line 0: free. */
+  #slots = new Uint32Array(3 * 1024);
+  #count = 0;
+
+  /** The line on which `id` stood before; undefined if this is the first time. */
+  add(id: string, line: number): number | undefined {
+    const word = hash("sha256", id, "buffer");
+    const [high, low] = [word.readUInt32LE(0), word.readUInt32LE(4)];
+    const at = this.#find(high, low);
+    if (this.#slots[at + 2] !== 0) return this.#slots[at + 2];
+    this.#slots.set([high, low, line], at);
+    this.#count++;
+    if (this.#count * 6 > this.#slots.length) this.#grow();
+    return undefined;
+  }
+
+  #find(high: number, low: number): number {
+    const places = this.#slots.length / 3;
+    for (let place = high % places; ; place = (place + 1) % places) {
+      const at = 3 * place;
+      if (this.#slots[at + 2] === 0 || (this.#slots[at] === high && this.#slots[at + 1] === low)) return at;
+    }
+  }
+
+  #grow(): void {
+    const old = this.#slots;
+    this.#slots = new Uint32Array(2 * old.length);
+    for (let at = 0; at < old.length; at += 3)
+      if (old[at + 2] !== 0) this.#slots.set(old.subarray(at, at + 3), this.#find(old[at]!, old[at + 1]!));
+  }
+}
