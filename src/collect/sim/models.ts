@@ -61,59 +61,58 @@ export function parseModels(text: string, where: string): SimModel[] {
   return result.data.models;
 }
 
-/** A strong expensive one, two specialists, one that thinks long, and one that costs next to nothing. */
+const CODE = ["js-bugfix", "js-implement", "py-bugfix", "py-implement"];
+const DATA = ["json-transform", "log-forensics", "regex-from-examples", "sql-query"];
+const THOUGHT = ["grid-planning", "word-problems"];
+
+/** A strong expensive one, two cheap specialists, one that thinks long, and one that costs next to nothing and does easy
+ *  tasks only. None is best everywhere: that depends on what is asked and how hard it is. */
 export const DEFAULT_MODELS: readonly SimModel[] = [
   {
     name: "sim-large",
-    skill: [0.96, 0.93, 0.9, 0.86, 0.82],
-    families: {},
-    repair: 0.85,
-    patience: 3,
-    looks: false,
+    skill: [0.96, 0.94, 0.91, 0.88, 0.84],
+    families: inAll(THOUGHT, [0.85, 0.75, 0.65, 0.55, 0.45]),
+    ...{ repair: 0.85, patience: 3, looks: false },
     price: { prompt: 3, completion: 15 },
     latency: { firstMs: 900, tokenMs: 12 },
   },
   {
     name: "sim-coder",
-    skill: [0.6, 0.45, 0.3, 0.2, 0.15],
-    families: {},
-    repair: 0.6,
-    patience: 3,
-    looks: true,
+    skill: [0.6, 0.4, 0.25, 0.15, 0.1],
+    families: inAll(CODE, [0.93, 0.86, 0.7, 0.4, 0.2]),
+    ...{ repair: 0.4, patience: 3, looks: true },
     price: { prompt: 0.4, completion: 1.6 },
     latency: { firstMs: 400, tokenMs: 8 },
   },
   {
     name: "sim-scribe",
-    skill: [0.55, 0.35, 0.25, 0.15, 0.1],
-    families: {},
-    repair: 0.45,
-    patience: 2,
-    looks: false,
+    skill: [0.5, 0.3, 0.2, 0.1, 0.08],
+    families: inAll(DATA, [0.94, 0.9, 0.82, 0.6, 0.3]),
+    ...{ repair: 0.35, patience: 2, looks: false },
     price: { prompt: 0.25, completion: 1 },
     latency: { firstMs: 300, tokenMs: 6 },
   },
   {
     name: "sim-thinker",
     skill: [0.7, 0.6, 0.5, 0.4, 0.3],
-    families: {},
-    repair: 0.7,
-    patience: 2,
-    looks: false,
+    families: inAll(THOUGHT, [0.93, 0.9, 0.86, 0.82, 0.78]),
+    ...{ repair: 0.6, patience: 2, looks: false },
     price: { prompt: 0.8, completion: 4 },
     latency: { firstMs: 6000, tokenMs: 20 },
   },
   {
     name: "sim-small",
-    skill: [0.8, 0.4, 0.15, 0.08, 0.04],
+    skill: [0.97, 0.5, 0.2, 0.1, 0.05],
     families: {},
-    repair: 0.25,
-    patience: 2,
-    looks: false,
+    ...{ repair: 0.3, patience: 2, looks: false },
     price: { prompt: 0.05, completion: 0.2 },
     latency: { firstMs: 150, tokenMs: 3 },
   },
 ];
+
+function inAll(families: readonly string[], skill: readonly number[]): Record<string, number[]> {
+  return Object.fromEntries(families.map((family) => [family, [...skill]]));
+}
 
 function bad(where: string, what: string): RollbookError {
   return new RollbookError(

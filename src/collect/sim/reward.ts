@@ -14,7 +14,7 @@ export interface RewardWeights {
 }
 
 export const DEFAULT_WEIGHTS: RewardWeights = {
-  cost: { weight: 0.6, perUsd: 0.006 },
+  cost: { weight: 0.6, perUsd: 0.02 },
   latency: { weight: 0.2, perMs: 60_000 },
 };
 

@@ -64,6 +64,25 @@ describe("exact values", () => {
     expect(byChoice).toBeCloseTo(known.best, 12);
   });
 
+  it("make every built-in model the best somewhere, and no single one nearly as good as the best policy", () => {
+    const families = ["js-bugfix", "regex-from-examples", "grid-planning"];
+    // Prompts as long as generated ones, so that prices count.
+    const tasks = handTasks(15).map(({ task, proof }, n) => ({
+      proof,
+      task: {
+        ...task,
+        oracle: { ...task.oracle, family: families[n % 3]!, difficulty: 1 + Math.floor(n / 3) },
+        visible: {
+          ...task.visible,
+          statement: `${task.visible.statement} ${"In other words. ".repeat(150)}`,
+        },
+      },
+    }));
+    const known = knownValues(makeWorld({ tasks, models: DEFAULT_MODELS }));
+    expect(Object.values(known.bestFor).every((count) => count > 0)).toBe(true);
+    expect(known.best - known.bestSingle.value).toBeGreaterThan(0.05);
+  });
+
   it("average over tasks with one prompt, since no policy can tell them apart", () => {
     const [first, second] = handTasks(2) as [never, never];
     const alike = structuredClone([first, second]) as ReturnType<typeof handTasks>;
