@@ -120,12 +120,13 @@ process.exitCode = 0;
 }
 
 function pythonBatch(entries: readonly string[], folders: readonly SourceFiles[]) {
-  // A child for each run: modules of one solution are not there for the next. What most programs import is loaded
-  // once, before the children are made: it is most of their time.
-  const main = `import copy
-import json
-import os
-import re
+  // A child for each run: modules of one solution are not there for the next. What the programs import is loaded once,
+  // before the children are made: it is most of their time.
+  const texts = Object.values(folders[0] ?? {});
+  const used = ["copy", "json", "re", "sqlite3"].filter((name) =>
+    texts.some((text) => text.includes(`import ${name}\n`)),
+  );
+  const main = `${used.map((name) => `import ${name}\n`).join("")}import os
 import sys
 
 

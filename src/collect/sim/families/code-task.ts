@@ -31,6 +31,13 @@ export interface CodeTask {
   readonly visibleCases: number;
   /** Further files an agent may read, for instance sample data. */
   readonly files?: SourceFiles;
+  /** Where what is handed in is not itself a module: its path, the Python module among `files` that runs it, and how the
+   *  visible examples are known by heart in its language. */
+  readonly foreign?: {
+    readonly path: string;
+    readonly module: string;
+    byHeart(examples: readonly Example[]): string;
+  };
 }
 
 export interface Example {
@@ -45,10 +52,15 @@ export function codeTask(task: CodeTask): Draft | Unusable {
   const cases = examplesOf(task);
   if ("unusable" in cases) return cases;
   const { visible, hidden } = cases;
-  const path = SOLUTION_FILE[task.language];
+  const path = task.foreign?.path ?? SOLUTION_FILE[task.language];
   const mutants = usefulMutants(task, hidden);
   if (mutants.length + 1 < FEWEST_MUTANTS) return { unusable: "too few mistakes change an answer" };
-  mutants.push({ flaw: "knows the visible examples by heart", source: byHeart(task, visible) });
+  mutants.push({
+    flaw: "knows the visible examples by heart",
+    source: (task.foreign ?? { byHeart: (known: readonly Example[]) => byHeart(task, known) }).byHeart(
+      visible,
+    ),
+  });
   return {
     visible: {
       statement: task.statement(visible),
@@ -127,7 +139,8 @@ export function ${functionName}(...args) {
 }
 
 function checkFiles(task: CodeTask, visible: readonly Example[]): SourceFiles {
-  const { language, functionName } = task;
+  const { language, functionName, foreign } = task;
+  const module = foreign?.module ?? "solution";
   const examples = visible.map(({ args, want }) => literal(language, [args, want]));
   if (language === "python")
     return {
@@ -135,7 +148,7 @@ function checkFiles(task: CodeTask, visible: readonly Example[]): SourceFiles {
 import copy
 import sys
 
-import solution
+import ${module}
 
 EXAMPLES = [
 ${examples.map((each) => `    ${each},\n`).join("")}]
@@ -143,7 +156,7 @@ ${examples.map((each) => `    ${each},\n`).join("")}]
 failed = 0
 for args, want in EXAMPLES:
     try:
-        got = solution.${functionName}(*copy.deepcopy(args))
+        got = ${module}.${functionName}(*copy.deepcopy(args))
     except Exception as error:
         got = repr(error)
     if got != want:
@@ -194,7 +207,7 @@ function runnerOf(task: CodeTask, hidden: readonly Example[]): Grading {
   if (language === "python")
     return {
       kind: "program",
-      files: { "hidden_cases.json": inputs, "hidden_runner.py": pythonRunner(functionName) },
+      files: { "hidden_cases.json": inputs, "hidden_runner.py": pythonRunner(task) },
       program: { kind: "python", entry: "hidden_runner.py" },
       expected,
     };
@@ -230,7 +243,8 @@ for (let i = 0; i < inputs.length; i++) {
 `;
 }
 
-function pythonRunner(functionName: string): string {
+function pythonRunner({ functionName, foreign }: CodeTask): string {
+  const module = foreign?.module ?? "solution";
   return `import json
 import os
 import sys
@@ -240,11 +254,11 @@ write = sys.stdout.write
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hidden_cases.json")) as file:
     inputs = json.load(file)
 
-import solution
+import ${module}
 
 for index, args in enumerate(inputs):
     try:
-        answer = dumps(solution.${functionName}(*args))
+        answer = dumps(${module}.${functionName}(*args))
     except Exception:
         answer = '{"$threw":true}'
     write(f"@{index} {answer}\\n")

@@ -9,6 +9,8 @@ import { logForensics } from "./log-forensics.ts";
 import { pyBugfix } from "./py-bugfix.ts";
 import { pyImplement } from "./py-implement.ts";
 import { regexFromExamples } from "./regex-from-examples.ts";
+import { sqlQuery } from "./sql-query.ts";
+import { wordProblems } from "./word-problems.ts";
 
 export const FAMILIES: readonly Family[] = [
   jsBugfix,
@@ -19,6 +21,8 @@ export const FAMILIES: readonly Family[] = [
   logForensics,
   regexFromExamples,
   gridPlanning,
+  sqlQuery,
+  wordProblems,
 ];
 
 export function familyNamed(name: string): Family {

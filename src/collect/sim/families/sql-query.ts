@@ -1,0 +1,184 @@
+/** A question about a SQLite database, answered by one query. The database is a file that a script makes in the sandbox;
+ *  hidden cases are other contents of the same tables. Python. */
+import type { Rng } from "../../../base/rng.ts";
+import { type Args, type Candidate, codeTask } from "./code-task.ts";
+import { between, type Difficulty, type Family, pick } from "./family.ts";
+import { DOMAINS, databaseOf, drawData, schemaOf } from "./sql/domains.ts";
+import {
+  answer,
+  type Child,
+  type ChildFilter,
+  type Domain,
+  type Parent,
+  type Query,
+  type QueryKind,
+} from "./sql/query.ts";
+import { renderSql, sayQuery } from "./sql/render-sql.ts";
+
+type FilterKind = ChildFilter["on"];
+
+const PLAN: Readonly<
+  Record<Difficulty, { kinds: readonly QueryKind[]; filters: readonly FilterKind[]; parents: boolean }>
+> = {
+  1: { kinds: ["list", "join"], filters: ["kind", "amount"], parents: false },
+  2: { kinds: ["join", "group"], filters: ["kind", "amount", "noExtra"], parents: true },
+  3: { kinds: ["group", "having", "outer"], filters: ["kind", "amount", "noExtra"], parents: false },
+  4: { kinds: ["outer", "top", "missing", "having"], filters: ["amount", "noExtra", "extra"], parents: true },
+  5: { kinds: ["best", "above", "outer", "missing"], filters: ["noExtra", "extra", "kind"], parents: true },
+};
+const FIGURES = ["count", "total", "largest", "extra"] as const;
+
+export const sqlQuery: Family = {
+  name: "sql-query",
+  language: "python",
+  summary: "answer a question about a SQLite database with one query",
+  grows:
+    "one table, then joins, groups, outer joins, anti-joins, the best of each group; NULLs, ties and empty groups",
+  structures: countStructures(),
+  draw(rng, difficulty) {
+    const domain = pick(rng, DOMAINS);
+    const query = drawQuery(rng, domain, difficulty);
+    const question = sayQuery(query, domain, rng);
+    const intro = pick(rng, INTROS);
+    const run =
+      (each: Query) =>
+      ([parents, children]: Args) =>
+        answer(each, parents as unknown as Parent[], children as unknown as Child[]);
+    const data = (size: number) => drawData(rng, domain, size);
+    return codeTask({
+      language: "python",
+      functionName: "run_query",
+      statement: () => `${intro}\n\n${question}\n\n${describe(domain)}`,
+      evaluate: run(query),
+      reference: renderSql(query, domain),
+      start: { source: "SELECT 1;\n", evaluate: () => [[1]] },
+      mistakes: mistakes(query, domain).map(
+        ([flaw, wrong]): Candidate => ({ flaw, source: renderSql(wrong, domain), evaluate: run(wrong) }),
+      ),
+      plain: Array.from({ length: 4 }, () => data(8)),
+      edges: [data(0), ...Array.from({ length: 12 }, () => data(between(rng, 3, 16)))],
+      visibleCases: 1,
+      files: { "schema.sql": schemaOf(domain), "database.py": databaseOf(domain) },
+      foreign: {
+        path: "query.sql",
+        module: "database",
+        byHeart: ([example]) => constantQuery(example!.want as (number | string)[][]),
+      },
+    });
+  },
+};
+
+function drawQuery(rng: Rng, domain: Domain, difficulty: Difficulty): Query {
+  const { kinds, filters, parents } = PLAN[difficulty];
+  const kind = pick(rng, kinds);
+  return {
+    kind,
+    childFilter: drawFilter(rng, domain, pick(rng, filters)),
+    parentFilter:
+      parents && kind !== "above" && rng.below(2) === 0
+        ? { value: pick(rng, domain.labels), not: rng.below(2) === 1 }
+        : undefined,
+    figure: pick(rng, kind === "having" ? (["count", "total"] as const) : FIGURES),
+    down: rng.below(2) === 1,
+    k: kind === "top" ? between(rng, 2, 3) : between(rng, 2, 4),
+  };
+}
+
+function drawFilter(rng: Rng, domain: Domain, on: FilterKind): ChildFilter {
+  switch (on) {
+    case "nothing":
+      return { on };
+    case "kind":
+      return { on, value: pick(rng, domain.kinds), not: rng.below(2) === 1 };
+    case "amount":
+      return { on, least: between(rng, 3, 12), strict: rng.below(2) === 1 };
+    case "noExtra":
+      return { on, not: rng.below(2) === 1 };
+    case "extra":
+      return { on, most: between(rng, 2, 6) };
+    default:
+      return on satisfies never;
+  }
+}
+
+function mistakes(query: Query, domain: Domain): [string, Query][] {
+  const { childFilter: filter, parentFilter } = query;
+  const filters: [string, ChildFilter][] = [["forgets a condition", { on: "nothing" }]];
+  if (filter.on === "kind") filters.push(["turns a condition round", { ...filter, not: !filter.not }]);
+  if (filter.on === "amount")
+    filters.push(
+      ["treats the bound itself wrongly", { ...filter, strict: !filter.strict }],
+      ["is off in the bound", { ...filter, least: filter.least + 2 }],
+    );
+  if (filter.on === "noExtra")
+    filters.push(
+      ["compares with NULL", { ...filter, equals: true }],
+      ["turns a condition round", { ...filter, not: !filter.not }],
+    );
+  if (filter.on === "extra")
+    filters.push(
+      ["takes NULL for zero", { ...filter, coalesce: true }],
+      ["is off by one in the bound", { ...filter, most: filter.most - 1 }],
+    );
+  const all: [string, Query][] = filters.map(([flaw, childFilter]) => [flaw, { ...query, childFilter }]);
+  if (parentFilter !== undefined)
+    all.push(
+      [`forgets the ${domain.label}`, { ...query, parentFilter: undefined }],
+      [
+        `excludes the wrong ${domain.label}`,
+        { ...query, parentFilter: { ...parentFilter, not: !parentFilter.not } },
+      ],
+    );
+  const slip = (flaw: string, name: NonNullable<Query["slip"]>) => all.push([flaw, { ...query, slip: name }]);
+  if (query.kind === "outer") {
+    slip("loses those without any", "inner");
+    slip("counts a missing row as one", "countStar");
+    slip("gives NULL instead of 0", "noCoalesce");
+  }
+  if (["group", "top"].includes(query.kind)) slip("gives NULL instead of 0", "noCoalesce");
+  if (query.kind === "having") slip("treats the threshold itself wrongly", "strict");
+  if (query.kind === "best") slip("keeps one of several equals", "oneOfTies");
+  if (query.kind === "above") slip("includes the average itself", "inclusive");
+  if (["group", "having", "top", "list"].includes(query.kind))
+    all.push(["sorts the wrong way", { ...query, down: !query.down }]);
+  if (["group", "having", "top", "outer"].includes(query.kind))
+    all.push(["computes another figure", { ...query, figure: query.figure === "count" ? "total" : "count" }]);
+  if (query.kind === "top" || query.kind === "having")
+    all.push(["is off by one in the number", { ...query, k: query.k + 1 }]);
+  if (query.kind === "missing" || query.kind === "join")
+    all.push([
+      "answers another question",
+      { ...query, kind: query.kind === "join" ? "group" : "outer", figure: "count" },
+    ]);
+  if (query.kind === "best" || query.kind === "above")
+    all.push(["answers a simpler question", { ...query, kind: query.kind === "best" ? "join" : "list" }]);
+  return all;
+}
+
+function constantQuery(rows: readonly (readonly (number | string | null)[])[]): string {
+  if (rows.length === 0) return "SELECT 1 WHERE 0;\n";
+  const value = (each: number | string | null) =>
+    each === null ? "NULL" : typeof each === "number" ? String(each) : `'${each}'`;
+  return `VALUES\n${rows.map((row) => `  (${row.map(value).join(", ")})`).join(",\n")};\n`;
+}
+
+function describe(d: Domain): string {
+  return `The tables are ${d.parents} (id, name, ${d.label}) and ${d.children} (id, ${d.parent}_id, ${d.kind}, ${d.amount}, ${d.extra}); only ${d.extra} may be NULL. \`schema.sql\` has the details, \`check.py\` shows a small database with its answer.`;
+}
+
+const INTROS = [
+  "Write one SELECT statement into `query.sql` that answers this question.",
+  "`query.sql` has to hold a query for SQLite. The question:",
+  "The analysts need a report from our database; put the SQL for it into `query.sql`.",
+  "Replace the statement in `query.sql` by one that does the following.",
+];
+
+function countStructures(): number {
+  return Object.values(PLAN).reduce((sum, { kinds, filters, parents }) => {
+    const figures = kinds.reduce(
+      (all, kind) => all + (["group", "having", "top", "outer"].includes(kind) ? FIGURES.length : 1),
+      0,
+    );
+    return sum + figures * filters.length * (parents ? 2 : 1) * DOMAINS.length;
+  }, 0);
+}
