@@ -6,6 +6,7 @@ import {
   Feedback,
   type Manifest,
   PolicyRevision,
+  Receipt,
   Release,
   type Sealed,
   type Selection,
@@ -55,7 +56,8 @@ export async function assembleInBook(request: AssembleInBook): Promise<Sealed<Tr
   return batch;
 }
 
-/** These artifacts, every revision of the book, and whatever has been said about the artifacts. */
+/** These artifacts, every revision of the book, and whatever has been said about the artifacts: by validators, by those
+ *  who release, by users, and when they were submitted. */
 export function collectManifest(index: BookIndex, artifacts: readonly Artifact[]): Sealed<Manifest> {
   const chosen = new Set<unknown>(artifacts.map(({ content }) => content.digest));
   const about = (kind: string) =>
@@ -73,5 +75,6 @@ export function collectManifest(index: BookIndex, artifacts: readonly Artifact[]
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
     feedback: about(Feedback.kind),
+    receipts: about(Receipt.kind),
   });
 }

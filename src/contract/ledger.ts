@@ -14,6 +14,7 @@ export const exclusionReason = z.enum([
   "failed-infrastructure",
   "cancelled",
   "task-quarantined",
+  "not-accepted",
   "no-verdict",
   "unobserved",
   "quarantined",

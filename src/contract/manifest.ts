@@ -7,24 +7,32 @@ import { refuse } from "./refusal.ts";
 
 const MANY = 10_000_000;
 
+const LISTS = ["revisions", "verdicts", "releases", "feedback", "receipts"] as const;
+
 export const Manifest = defineRecord({
   kind: "rollbook.manifest.v1",
   summary:
-    "A set of artifacts (content and envelope), the revisions behind them, verdicts, releases and feedback.",
+    "A set of artifacts (content and envelope), the revisions behind them, verdicts, releases, feedback, receipts.",
   shape: {
     artifacts: z.array(z.strictObject({ content: digest, envelope: digest })).max(MANY),
     revisions: z.array(digest).max(MANY),
     verdicts: z.array(digest).max(MANY),
     releases: z.array(digest).max(MANY),
     feedback: z.array(digest).max(MANY),
+    /** What was said when the artifacts were submitted. */
+    receipts: z.optional(z.array(digest).max(MANY)),
   },
   references: (manifest) => [
     ...manifest.artifacts.flatMap(({ content, envelope }, i) => [
       { digest: content, kind: "rollbook.rollout-content.v1", field: `artifacts[${i}].content` },
       { digest: envelope, kind: "rollbook.rollout-envelope.v1", field: `artifacts[${i}].envelope` },
     ]),
-    ...(["revisions", "verdicts", "releases", "feedback"] as const).flatMap((name) =>
-      manifest[name].map((each, i) => ({ digest: each, kind: LISTED_KINDS[name], field: `${name}[${i}]` })),
+    ...LISTS.flatMap((name) =>
+      (manifest[name] ?? []).map((each, i) => ({
+        digest: each,
+        kind: LISTED_KINDS[name],
+        field: `${name}[${i}]`,
+      })),
     ),
   ],
   check(manifest) {
@@ -43,8 +51,8 @@ export const Manifest = defineRecord({
           "artifacts are not sorted by content digest.",
         );
     }
-    for (const name of ["revisions", "verdicts", "releases", "feedback"] as const) {
-      const list = manifest[name];
+    for (const name of LISTS) {
+      const list = manifest[name] ?? [];
       for (let i = 1; i < list.length; i++) {
         if (list[i - 1]! >= list[i]!)
           throw refuse("bad-record", { field: `${name}[${i}]` }, `${name} are not sorted and unique.`);
@@ -59,6 +67,7 @@ const LISTED_KINDS = {
   verdicts: "rollbook.verdict.v1",
   releases: "rollbook.release.v1",
   feedback: "rollbook.feedback.v1",
+  receipts: "rollbook.receipt.v1",
 } as const;
 
 /** Sorts what it is given: the order of arrival leaves no trace. A rollout given twice is refused. */
@@ -68,6 +77,7 @@ export function sealManifest(parts: {
   verdicts?: Iterable<Digest>;
   releases?: Iterable<Digest>;
   feedback?: Iterable<Digest>;
+  receipts?: Iterable<Digest>;
 }): Sealed<Manifest> {
   const unique = (digests: Iterable<Digest> | undefined) => [...new Set(digests ?? [])].sort();
   return seal(Manifest, {
@@ -78,5 +88,6 @@ export function sealManifest(parts: {
     verdicts: unique(parts.verdicts),
     releases: unique(parts.releases),
     feedback: unique(parts.feedback),
+    ...(parts.receipts === undefined ? {} : { receipts: unique(parts.receipts) }),
   });
 }

@@ -34,6 +34,8 @@ export const Verdict = defineRecord({
   shape: {
     subject: digest,
     validator: id,
+    /** The policy family it is about; absent: whoever learns from the rollout. */
+    family: z.optional(id),
     disposition,
     weightBps: z.number().int().min(0).max(FULL_WEIGHT_BPS),
     codes: z.array(verdictCode).max(32),

@@ -138,7 +138,7 @@ function sayings(index: BookIndex, content: Digest): string[] {
   const about = (kind: string) => index.ofKind(kind).filter(({ fields }) => fields.subject === content);
   return [
     ...about(Receipt.kind).map(
-      ({ digest, fields }) => `receipt      ${fields.outcome}: ${fields.message} (${short(digest)})`,
+      ({ digest, fields }) => `receipt      ${receiptText(fields)} (${short(digest)})`,
     ),
     ...about(Feedback.kind).map(
       ({ fields }) => `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`,
@@ -149,4 +149,9 @@ function sayings(index: BookIndex, content: Digest): string[] {
     ),
     ...about(Release.kind).map(({ fields }) => `release      by ${fields.by}: ${fields.reason}`),
   ];
+}
+
+/** A judgement begins with its outcome; other messages do not. */
+function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
+  return String(message).startsWith(String(outcome)) ? String(message) : `${outcome}: ${message}`;
 }

@@ -2,17 +2,20 @@
 import type { Command } from "commander";
 import { addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
+import { addAdmit, addRelease } from "./artifact-admit.ts";
 import { addImport } from "./artifact-import.ts";
 import { addList, addShow } from "./artifact-read.ts";
 import { addArtifactVerify } from "./verify.ts";
 
 export function addArtifact(program: Command, io: Io): void {
   const artifact = addGroup(program, "artifact", {
-    summary: "import, list, show and verify rollouts",
+    summary: "import, list, show, admit and verify rollouts",
     examples: ["rollbook artifact import rollouts.jsonl", "rollbook artifact ls"],
   });
   addImport(artifact, io);
   addList(artifact, io);
   addShow(artifact, io);
+  addAdmit(artifact, io);
+  addRelease(artifact, io);
   addArtifactVerify(artifact, io);
 }

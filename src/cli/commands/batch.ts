@@ -8,11 +8,14 @@ import {
   encodeWire,
   Feedback,
   LossLedger,
+  PolicyRevision,
   PolicyRevisionLineage,
   TrainerBatch,
 } from "../../contract/index.ts";
+import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { judgeInBook } from "../admit-in-book.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
 import type { BookIndex } from "../book-index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
@@ -23,6 +26,7 @@ import { figure, jsonLine, short, table } from "../output.ts";
 import { readRecord } from "../read-record.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
 import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
 import { addBatchVerify } from "./verify.ts";
 
 export function addBatch(program: Command, io: Io): void {
@@ -36,7 +40,7 @@ export function addBatch(program: Command, io: Io): void {
   addBatchVerify(batch, io);
 }
 
-interface AssembleFlags extends BookFlags {
+interface AssembleFlags extends BookFlags, FreshnessFlags {
   target: string;
   level: "token" | "step";
   family?: string;
@@ -51,10 +55,12 @@ interface AssembleFlags extends BookFlags {
 }
 
 function addAssemble(batch: Command, io: Io): void {
-  addCommand(batch, "assemble", {
+  const command = addCommand(batch, "assemble", {
     summary: "cut a batch from the artifacts of the book",
     description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
-has been said about them, the target, the options and the seed; the order in which they arrived leaves no trace.`,
+has been said about them (receipts, verdicts, releases, feedback), the target, the options and the seed; the order in which
+they arrived leaves no trace. What is left out stands in the ledger, with the reason. Budgets of freshness judge the
+artifacts against the target first.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -78,11 +84,13 @@ has been said about them, the target, the options and the seed; the order in whi
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
-    .option("--exclude <id...>", "not these artifacts")
-    .action((flags: AssembleFlags) => runAssemble(io, flags));
+    .option("--exclude <id...>", "not these artifacts");
+  addFreshnessOptions(command).action((flags: AssembleFlags) => runAssemble(io, flags));
 }
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
+  const budgets = budgetsOf(flags);
+  if (budgets !== undefined) await judge(io, flags, budgets);
   await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
     const target = resolveRevision(index, flags.target, flags.family);
     const artifacts = chosenArtifacts(index, flags);
@@ -105,6 +113,16 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
     });
     if (io.live) io.err("\n");
     printBatch(io, flags, await readDetails(book, batch.digest));
+  });
+}
+
+/** Adds verdicts on the freshness of what the batch would hold. */
+function judge(io: Io, flags: AssembleFlags, budgets: FreshnessBudgets): Promise<unknown> {
+  return withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
+    const { digest } = resolveRevision(index, flags.target, flags.family);
+    const target = await readRecord(store, PolicyRevision, digest);
+    const said = { nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
+    return judgeInBook({ store, index, artifacts: chosenArtifacts(index, flags), target, budgets, ...said });
   });
 }
 

@@ -10,8 +10,10 @@ import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
+import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "./freshness-options.ts";
 
-interface GatewayFlags extends BookFlags {
+interface GatewayFlags extends BookFlags, FreshnessFlags {
+  target?: string;
   config: string;
   port?: number;
   host?: string;
@@ -20,7 +22,7 @@ interface GatewayFlags extends BookFlags {
 }
 
 export function addGateway(program: Command, io: Io): void {
-  addCommand(program, "gateway", {
+  const command = addCommand(program, "gateway", {
     summary: "record every model call of an agent that changes only its base URL and key",
     description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat completions,
 responses and completions, and Anthropic messages; streams as the upstream streams. A reply is on disk before its last
@@ -39,7 +41,8 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
         "async",
       ]),
     )
-    .action((flags: GatewayFlags) => serve(io, flags));
+    .option("--target <revision>", "judge the freshness of what is closed against this policy revision");
+  addFreshnessOptions(command).action((flags: GatewayFlags) => serve(io, flags));
 }
 
 async function serve(io: Io, flags: GatewayFlags): Promise<void> {
@@ -53,6 +56,7 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
     const seed = BigInt(`0x${randomUUID().replaceAll("-", "").slice(0, 16)}`);
     const gateway = await openGateway({
       ...{ config, book, clock: io.clock, signer, env: io.env },
+      ...(await admissionFrom(flags, book)),
       rng: rngFrom(seed),
       newId: () => `r-${randomUUID()}`,
       log: (line) => io.err(`${line}\n`),

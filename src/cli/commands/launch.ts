@@ -22,6 +22,7 @@ import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { renderProgress, renderSummary } from "../views/launch-view.ts";
+import { admissionFrom } from "./freshness-options.ts";
 import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
@@ -97,6 +98,7 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
       rng: rngFrom(BigInt(process.pid)),
       worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
       ...identity,
+      ...(await admissionFrom(flags, book)),
       ...recorderFrom(io, flags),
       log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
     });

@@ -7,8 +7,10 @@ import type { PublicKey, Signer } from "../../contract/index.ts";
 import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { ensureKey, keyringOf, trustedKeys } from "../keyring.ts";
+import { addFreshnessOptions, type FreshnessFlags } from "./freshness-options.ts";
 
-export interface RunFlags {
+export interface RunFlags extends FreshnessFlags {
+  target?: string;
   agent: string;
   queue?: string;
   concurrency: number;
@@ -27,13 +29,15 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
   if (queueDefault === undefined)
     command.requiredOption("--queue <file>", "the queue that the launch writes");
   else command.option("--queue <file>", `the queue (default: ${queueDefault})`);
-  return command
+  command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
     .option("--rate <n>", "rollouts begun per second, at most", positiveNumber)
     .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", wholeNumber, 3)
     .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveNumber, 20)
     .option("--gateway <url>", "record model calls at this gateway; it must write to the same book")
-    .option("--gateway-token-env <name>", "the environment variable with the gateway's token");
+    .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
+    .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
+  return addFreshnessOptions(command);
 }
 
 /** The gateway's recorder, or the book's. */

@@ -9,6 +9,7 @@ import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withBook } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
+import { admissionFrom } from "./freshness-options.ts";
 import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
@@ -49,7 +50,9 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
       const sealed = await openSealedIndex(book.root);
       const { recorder } = recorderFrom(io, flags);
       const name = parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-"));
-      const desk = makeDesk({ queue, book, clock: io.clock, signer, trusts, newSession: () => name });
+      const { admit } = await admissionFrom(flags, book);
+      const newSession = () => name;
+      const desk = makeDesk({ queue, book, clock: io.clock, signer, trusts, newSession, admit });
       const receipts: Record<string, number> = {};
       let begun = 0;
       try {

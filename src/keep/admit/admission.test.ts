@@ -25,6 +25,7 @@ async function batchOf(
   for (const n of sources) {
     const { content, envelope } = shelf.rollout(`from-r${n}`, {}, byRevision(n));
     const [at, budgets] = [{ subject: content.digest, atMs: 2000 }, FRESHNESS_PROFILES.default];
+    const { family } = target.record;
     const freshness = judgeFreshness({
       content: content.record,
       envelope: envelope.record,
@@ -33,7 +34,7 @@ async function batchOf(
       submittedAtMs: 2000,
       budgets,
     });
-    const verdict = freshnessVerdict(freshness, at);
+    const verdict = freshnessVerdict(freshness, { ...at, family });
     shelf.write(verdict);
     shelf.listed.verdicts.push(verdict.digest);
     verdicts.set(n, verdict.digest);

@@ -31,7 +31,8 @@ export function makeAdmission(options: AdmissionOptions) {
     const target = options.target();
     const request = { content, envelope, target, revision, budgets, submittedAtMs: atMs };
     const freshness = judgeFreshness(request);
-    return { ...freshness, records: [freshnessVerdict(freshness, { subject, atMs })] };
+    const { family } = target;
+    return { ...freshness, records: [freshnessVerdict(freshness, { subject, family, atMs })] };
   };
 }
 
@@ -44,9 +45,10 @@ export function freshnessReceipt(
   return seal(Receipt, { ...at, outcome, signals, message });
 }
 
+/** Of one family alone: what is stale for a router may be fresh for a writer. */
 export function freshnessVerdict(
   freshness: Freshness,
-  at: { subject: Digest; atMs: number },
+  at: { subject: Digest; family: Id; atMs: number },
 ): Sealed<Verdict> {
   const disposition = DISPOSITIONS[freshness.outcome];
   return seal(Verdict, {

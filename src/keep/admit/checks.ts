@@ -43,11 +43,12 @@ export function checkExecutionProof(
   return finding("execution-proofs", { good, bad }, { good: "at least 1", bad: 0 }, code);
 }
 
-/** Every call lies inside the rollout, and the rollout before its submission. Without call times only the latter. */
+/** Every call lies inside the rollout, and the rollout before its submission, as far as two clocks can tell. Without
+ *  call times only the latter. */
 export function checkTimers(
   { calls }: RolloutContent,
   { startedAtMs, endedAtMs, callTimes }: RolloutEnvelope,
-  submittedAtMs: number,
+  { submittedAtMs, clockSkewMs }: { submittedAtMs: number; clockSkewMs: number },
 ): Finding {
   const outside = (callTimes ?? []).filter(
     (call) =>
@@ -57,9 +58,9 @@ export function checkTimers(
       (call.firstByteMs !== undefined && (call.firstByteMs < 0 || call.firstByteMs > call.durationMs)),
   ).length;
   const counted = callTimes === undefined || callTimes.length === calls.length;
-  const bad = outside > 0 || !counted || endedAtMs > submittedAtMs;
+  const bad = outside > 0 || !counted || endedAtMs > submittedAtMs + clockSkewMs;
   const observed = { timed: callTimes?.length ?? null, outside, endedAtMs };
-  const expected = { calls: calls.length, outside: 0, submittedAtMs };
+  const expected = { calls: calls.length, outside: 0, submittedAtMs, clockSkewMs };
   return finding("timers", observed, expected, bad ? "timer-integrity-mismatch" : undefined);
 }
 

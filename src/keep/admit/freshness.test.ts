@@ -3,7 +3,13 @@ import { describe, expect, it } from "vitest";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { FAMILY, makeRevision, makeRollout, weightsOf } from "../../../test/support/shelf.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
-import { FRESHNESS_PROFILES, type FreshnessBudgets, judgeFreshness } from "./freshness.ts";
+import {
+  type Budget,
+  CLOCK_SKEW_MS,
+  FRESHNESS_PROFILES,
+  type FreshnessBudgets,
+  judgeFreshness,
+} from "./freshness.ts";
 
 /** Revision n of the family, made at 1 000 · n ms. */
 const revision = (n: number, over: Partial<PolicyRevision> = {}) =>
@@ -104,11 +110,35 @@ describe("what is discarded whatever the budgets", () => {
     ).toBe("discarded");
   });
 
-  it("a rollout that ended after its submission, even an exact one", () => {
+  it("a rollout that ended further after its submission than clocks disagree, even an exact one", () => {
     const target = revision(10);
+    const at = (aheadMs: number, clockSkewMs?: Budget) =>
+      judge({
+        ...{ target, sources: [target], submittedAtMs: 5000 - aheadMs },
+        budgets: clockSkewMs === undefined ? budgets : { ...budgets, clockSkewMs },
+      });
+    expect(at(0).outcome).toBe("accepted-exact");
+    expect(at(1).outcome).toBe("accepted-exact");
+    expect(at(CLOCK_SKEW_MS).outcome).toBe("accepted-exact");
+    expect(at(CLOCK_SKEW_MS + 1)).toMatchObject({
+      outcome: "discarded",
+      message: "discarded; clock-skew-ms 60001 (accepts 60000, quarantines 60000)",
+    });
+    expect(at(1, { accept: 0, quarantine: 0 }).outcome).toBe("discarded");
+    expect(at(150, { accept: 100, quarantine: 200 }).outcome).toBe("quarantined");
+    expect(at(7).signals).toContainEqual({
+      name: "clock-skew-ms",
+      observed: 7,
+      acceptBudget: 60_000,
+      quarantineBudget: 60_000,
+      outcome: "accepted-exact",
+    });
+  });
+
+  it("under the psionic profile, anything ahead of its submission", () => {
+    const target = revision(10);
+    const budgets = FRESHNESS_PROFILES.psionic;
     expect(outcome({ target, sources: [target], budgets, submittedAtMs: 4999 })).toBe("discarded");
-    expect(outcome({ target, sources: [target], budgets: {}, submittedAtMs: 4999 })).toBe("discarded");
-    expect(outcome({ target, sources: [target], budgets, submittedAtMs: 5000 })).toBe("accepted-exact");
   });
 
   it("a mismatch that no budget measures: no numbers, no record, no budget", () => {
@@ -152,6 +182,7 @@ describe("ages", () => {
     expect(signals.slice(1)).toMatchObject([
       { name: "policy-age-ms", observed: 0, acceptBudget: null, outcome: "unknown" },
       { name: "rollout-age-ms", observed: 999_995_000, acceptBudget: null, outcome: "unknown" },
+      { name: "clock-skew-ms", observed: 0 },
     ]);
   });
 });

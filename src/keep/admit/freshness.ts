@@ -22,7 +22,12 @@ export interface FreshnessBudgets {
   readonly policyAgeMs?: Budget;
   /** Between the rollout's end and its submission. */
   readonly rolloutAgeMs?: Budget;
+  /** How far the rollout's end may lie past its submission: two machines never agree to the millisecond. A minute unless
+   *  given; beyond it a rollout is from the future. */
+  readonly clockSkewMs?: Budget;
 }
+
+export const CLOCK_SKEW_MS = 60_000;
 
 export const FRESHNESS_PROFILES = {
   /** Ages are left alone: an agent's rollout may take longer than any age that suits everybody. */
@@ -30,6 +35,7 @@ export const FRESHNESS_PROFILES = {
   psionic: {
     drift: { accept: 3, quarantine: 5 },
     rolloutAgeMs: { accept: 30_000, quarantine: 60_000 },
+    clockSkewMs: { accept: 0, quarantine: 0 },
   },
 } as const satisfies Record<string, FreshnessBudgets>;
 
@@ -60,6 +66,7 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
     return { outcome: "unknown", signals: [], message: `holds no stream of ${target.family}` };
   const exact = keys.every((key) => key.digest === target.digest);
   const sources = keys.filter((key) => key.digest !== target.digest).map((key) => measure(request, key));
+  const ageMs = submittedAtMs - envelope.endedAtMs;
   const within = exact ? "accepted-exact" : "accepted-off-policy";
   const signals = [
     // An exact rollout has drifted by nothing; otherwise the source that is furthest off counts.
@@ -71,13 +78,15 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
       sources.map(({ ageMs }) => judge("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
       judge("policy-age-ms", 0, budgets.policyAgeMs, within),
     ),
-    judge("rollout-age-ms", submittedAtMs - envelope.endedAtMs, budgets.rolloutAgeMs, within),
+    judge("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
+    judge("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
     ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
   ];
   const outcome = RANK.find((rank) => signals.some((signal) => signal.outcome === rank)) ?? within;
   return { outcome, signals, message: messageOf(outcome, signals) };
 }
 
+const CLOCK_SKEW: Budget = { accept: CLOCK_SKEW_MS, quarantine: CLOCK_SKEW_MS };
 const RANK = ["discarded", "quarantined"] as const;
 
 interface Measured {

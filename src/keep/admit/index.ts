@@ -9,6 +9,7 @@ export {
 export type { Reexecution } from "./checks.ts";
 export {
   type Budget,
+  CLOCK_SKEW_MS,
   FRESHNESS_PROFILES,
   type Freshness,
   type FreshnessBudgets,

@@ -21,6 +21,7 @@ import {
   type Reexecution,
   type VerdictCode,
 } from "./checks.ts";
+import { CLOCK_SKEW_MS } from "./freshness.ts";
 
 export interface Artifact {
   readonly content: Sealed<RolloutContent>;
@@ -34,6 +35,8 @@ export interface ValidateOptions {
   readonly sampleBps: number;
   /** Kept from workers until they have submitted, so that nobody shapes a rollout to avoid the draw. */
   readonly nonce: string;
+  /** How far clocks may disagree; a minute unless given. */
+  readonly clockSkewMs?: number;
   /** The weight of a repetition. */
   readonly duplicateWeightBps?: number;
   readonly has: (digest: Digest) => Promise<boolean>;
@@ -78,7 +81,10 @@ async function validateOne(
   const again = sampled ? await options.reexecute?.(artifact) : undefined;
   const findings = [
     checkExecutionProof(content.record, envelope.record, await presentProofs(envelope.record, options.has)),
-    checkTimers(content.record, envelope.record, options.nowMs),
+    checkTimers(content.record, envelope.record, {
+      submittedAtMs: options.nowMs,
+      clockSkewMs: options.clockSkewMs ?? CLOCK_SKEW_MS,
+    }),
     checkTokens(content.record, await options.calls(content.record)),
     ...known,
     finding("executed-again", again !== undefined, sampled),

@@ -1,9 +1,12 @@
-/** What verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
+/** What receipts, verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
 import type { Digest } from "../../base/digest.ts";
+import { isTaken } from "../../collect/admission.ts";
+import { itemOf } from "../../collect/rollout/work-item.ts";
 import { outsideBaseline } from "../../contract/ending.ts";
 import type { ExclusionReason } from "../../contract/ledger.ts";
+import type { Receipt } from "../../contract/receipt.ts";
 import type { Sealed } from "../../contract/record.ts";
-import type { RolloutContent } from "../../contract/rollout.ts";
+import { type RolloutContent, rolloutIdFor } from "../../contract/rollout.ts";
 import { type Disposition, FULL_WEIGHT_BPS, type Release, type Verdict } from "../../contract/verdict.ts";
 
 export type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
@@ -19,6 +22,8 @@ const SEVERITY: readonly Disposition[] = [
 ];
 
 export interface Gates {
+  /** Whether this artifact is the result of its assignment, as far as receipts say so. */
+  receiptGate(digest: Digest, content: RolloutContent): ExclusionReason | undefined;
   /** By content digest: what the verdicts say of a rollout. */
   verdictGate(content: Digest): Gate;
   /** By ending and by the fate of the task. */
@@ -28,12 +33,25 @@ export interface Gates {
 export function makeGates(options: {
   verdicts: readonly Sealed<Verdict>[];
   releases: readonly Release[];
+  receipts: readonly Sealed<Receipt>[];
+  /** Of the batch: verdicts about other families say nothing here. */
+  family: string;
   requireVerdict: boolean;
   failedTasks: ReadonlySet<string>;
 }): Gates {
   const released = new Set(options.releases.map((release) => `${release.subject} ${release.verdict}`));
-  const bySubject = latestPerValidator(options.verdicts);
+  const about = options.verdicts.filter(
+    ({ record: { family } }) => (family ?? options.family) === options.family,
+  );
+  const bySubject = latestPerValidator(about);
+  const { judged, results } = readReceipts(options.receipts);
   return {
+    receiptGate(digest, { assignment }) {
+      if (assignment === undefined) return undefined;
+      const result = results.get(rolloutIdFor(assignment.digest, assignment.sample));
+      const stands = result === undefined ? !judged.has(digest) : result === digest;
+      return stands ? undefined : "not-accepted";
+    },
     verdictGate(content) {
       const verdicts = bySubject.get(content);
       if (verdicts === undefined)
@@ -60,6 +78,25 @@ export function makeGates(options: {
   };
 }
 
+/** `results`: by item, the content that the first accepting receipt names; a second artifact of it does not count.
+ *  `judged`: whatever got a receipt, accepting or not. */
+function readReceipts(receipts: readonly Sealed<Receipt>[]): {
+  judged: Set<Digest>;
+  results: Map<string, Digest>;
+} {
+  const [judged, results] = [new Set<Digest>(), new Map<string, Digest>()];
+  const ordered = [...receipts].sort(
+    (a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1),
+  );
+  for (const { record } of ordered) {
+    const item = record.claim === undefined ? undefined : itemOf(record.claim);
+    if (item === undefined) continue;
+    judged.add(record.subject);
+    if (isTaken(record.outcome) && !results.has(item)) results.set(item, record.subject);
+  }
+  return { judged, results };
+}
+
 /** Coming too late is no fault of the rollout, so it is told apart, unless something else is wrong too. */
 function rejectedFor(verdicts: readonly Sealed<Verdict>[]): "stale" | "rejected" {
   const codes = verdicts
@@ -79,13 +116,13 @@ function latestPerValidator(verdicts: readonly Sealed<Verdict>[]): Map<Digest, S
     (a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1),
   );
   for (const verdict of ordered) {
-    const { subject, validator } = verdict.record;
+    const { subject, validator, family } = verdict.record;
     let mine = latest.get(subject);
     if (mine === undefined) {
       mine = new Map();
       latest.set(subject, mine);
     }
-    mine.set(validator, verdict);
+    mine.set(`${validator} ${family ?? ""}`, verdict);
   }
   return new Map([...latest].map(([subject, byValidator]) => [subject, [...byValidator.values()]]));
 }

@@ -7,6 +7,7 @@ import type { ExclusionReason } from "../../contract/ledger.ts";
 import type { Manifest } from "../../contract/manifest.ts";
 import { PolicyRevision, type RevisionKey } from "../../contract/policy-revision.ts";
 import type { Proof } from "../../contract/proof.ts";
+import { Receipt } from "../../contract/receipt.ts";
 import type { Sealed } from "../../contract/record.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { checkProofs, type RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
@@ -64,6 +65,8 @@ interface Inputs {
   revisions: Map<string, Sealed<PolicyRevision>>;
   verdicts: Sealed<Verdict>[];
   releases: Release[];
+  receipts: Sealed<Receipt>[];
+  family: string;
   late: Map<Digest, LateReward[]>;
 }
 
@@ -73,6 +76,8 @@ async function readInputs({ read, manifest, target, options }: SurveyRequest): P
     revisions: await readRevisions(read, manifest, target),
     verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
     releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
+    receipts: await Promise.all((manifest.receipts ?? []).map((each) => readSealed(read, Receipt, each))),
+    family: target.record.family,
     late: lateRewards(feedback, options.feedback),
   };
 }
@@ -115,8 +120,8 @@ function closedBy(
   digest: Digest,
   content: RolloutContent,
 ): ExclusionReason | { weightBps: number } {
-  const ending = gates.endingGate(content);
-  if (ending !== undefined) return ending;
+  const reason = gates.receiptGate(digest, content) ?? gates.endingGate(content);
+  if (reason !== undefined) return reason;
   const gate = gates.verdictGate(digest);
   return gate.open ? gate : gate.reason;
 }

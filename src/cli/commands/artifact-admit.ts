@@ -1,0 +1,144 @@
+/** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
+import type { Command } from "commander";
+import { parseId, RollbookError } from "../../base/index.ts";
+import { PolicyRevision, Verdict } from "../../contract/index.ts";
+import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
+import {
+  type AdmitRequest,
+  type Judged,
+  judgeInBook,
+  releaseInBook,
+  validateInBook,
+} from "../admit-in-book.ts";
+import type { BookIndex } from "../book-index.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { keyringOf, loadSigner } from "../keyring.ts";
+import { type BookFlags, withIndexedBook } from "../open-book.ts";
+import { jsonLine, plural, short, table } from "../output.ts";
+import { readRecord } from "../read-record.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../resolve.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
+
+interface AdmitFlags extends BookFlags, FreshnessFlags {
+  target?: string;
+  validate?: true;
+  validator: string;
+  json?: true;
+}
+
+export function addAdmit(artifact: Command, io: Io): void {
+  const command = addCommand(artifact, "admit", {
+    summary: "judge whether rollouts may teach, and keep the verdicts",
+    description: `Judge whether rollouts may teach, and keep the verdicts, which batches obey. With --target: how far their policy
+has drifted from that revision, how old policy and rollout are. With --validate: a proof of execution that is there, times
+and token counts that fit, no copies; each rollout that this validator has not judged yet.`,
+    examples: [
+      "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
+      "rollbook artifact admit --validate --json",
+    ],
+  })
+    .argument("[artifact...]", "only these (default: all of the book)")
+    .option("--target <revision>", "judge freshness against this policy revision");
+  addFreshnessOptions(command)
+    .option("--validate", "check proofs, times, token counts and copies")
+    .option("--validator <id>", "the name under which --validate judges", "rollbook")
+    .action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
+}
+
+async function runAdmit(io: Io, names: readonly string[], flags: AdmitFlags): Promise<void> {
+  const { target: name } = flags;
+  if (name === undefined && flags.validate === undefined)
+    throw new RollbookError(
+      "nothing-to-judge",
+      {},
+      "neither freshness nor validation is asked for. Name a revision with --target, or say --validate, or both.",
+    );
+  await withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
+    const artifacts =
+      names.length === 0 ? everyArtifact(index) : names.map((each) => resolveArtifact(index, each));
+    const request = { store, index, artifacts, nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
+    const judged: Judged[] = [];
+    if (name !== undefined) {
+      const target = await readRecord(store, PolicyRevision, resolveRevision(index, name).digest);
+      const budgets = budgetsOf(flags) ?? FRESHNESS_PROFILES.default;
+      judged.push(...(await judgeInBook({ ...request, target, budgets })));
+    }
+    if (flags.validate !== undefined) judged.push(...(await validate(request, names.length > 0, flags)));
+    print(io, flags, judged);
+  });
+}
+
+async function validate(request: AdmitRequest, named: boolean, flags: AdmitFlags): Promise<Judged[]> {
+  const validator = parseId(flags.validator, "--validator");
+  const artifacts = named ? request.artifacts : unjudged(request.index, request.artifacts, validator);
+  return validateInBook({ ...request, artifacts, validator });
+}
+
+function unjudged(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
+  const judged = new Set(
+    index
+      .ofKind(Verdict.kind)
+      .filter(({ fields }) => fields.validator === validator)
+      .map(({ fields }) => fields.subject),
+  );
+  return artifacts.filter(({ content }) => !judged.has(content.digest));
+}
+
+function print(io: Io, flags: { json?: true }, judged: readonly Judged[]): void {
+  if (flags.json) {
+    for (const each of judged) io.out(jsonLine(each));
+    return;
+  }
+  if (judged.length > 0)
+    io.out(
+      table(judged, [
+        { title: "ROLLOUT", cell: ({ rolloutId }) => rolloutId },
+        { title: "VALIDATOR", cell: ({ validator }) => validator },
+        { title: "VERDICT", cell: ({ disposition }) => disposition },
+        { title: "WHY", cell: ({ message }) => message },
+      ]),
+    );
+  const added = judged.filter((each) => each.added).length;
+  io.err(`${plural(judged.length, "judgement")}, ${added} of them new\n`);
+}
+
+export function addRelease(artifact: Command, io: Io): void {
+  addCommand(artifact, "release", {
+    summary: "let a quarantined rollout into batches",
+    description: `Let a quarantined rollout into batches, by name and with a reason. It undoes the verdicts that quarantine it now,
+and no later one.`,
+    examples: ['rollbook artifact release r-0001 --reason "a rare task"'],
+  })
+    .argument("<artifact>", "rollout id, digest, or the first digits of one")
+    .requiredOption("--reason <text>", "why it may teach all the same")
+    .option("--by <id>", "who says so", "owner")
+    .action((name: string, flags: BookFlags & { reason: string; by: string; json?: true }) =>
+      runRelease(io, name, flags),
+    );
+}
+
+async function runRelease(
+  io: Io,
+  name: string,
+  flags: BookFlags & { reason: string; by: string; json?: true },
+): Promise<void> {
+  await withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
+    const { content } = resolveArtifact(index, name);
+    const request = { store, index, nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
+    const by = { by: parseId(flags.by, "--by"), reason: flags.reason };
+    const releases = await releaseInBook(request, content.digest, by);
+    if (releases.length === 0)
+      throw new RollbookError(
+        "not-quarantined",
+        { artifact: content.id, content: content.digest },
+        `no verdict quarantines ${content.id} now: there is nothing to release. \`rollbook artifact show ${content.id}\` lists its verdicts.`,
+      );
+    for (const { digest, record } of releases)
+      io.out(
+        flags.json
+          ? jsonLine({ release: digest, ...record })
+          : `${content.id} released from the verdict ${short(record.verdict)}\n`,
+      );
+  });
+}

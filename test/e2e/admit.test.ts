@@ -1,0 +1,138 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
+import { Cli, lines } from "../support/cli.ts";
+import { draftWire, FAMILY, makeRevision, weightsOf } from "../support/shelf.ts";
+
+const revision = (n: number) => ({ id: `r${n}`, digest: weightsOf(`r${n}`) });
+const REVISIONS = Array.from({ length: 9 }, (_, n) =>
+  encodeWire(PolicyRevision, makeRevision(`r${n}`, { number: BigInt(n) }).record),
+);
+/** One rollout per source revision; all ended 200 ms after the clock of these tests stands still. */
+const ROLLOUTS = [8, 6, 4, 1].map((n) =>
+  draftWire(`from-r${n}`, { group: "g" }, { revision: revision(n), rewards: [0, 0, n] }),
+);
+
+describe("admission", () => {
+  let cli: Cli;
+  beforeEach(async () => {
+    cli = new Cli();
+    await cli.ok("keys new");
+    await cli.ok("init");
+    await cli.ok(`artifact import ${cli.file("all.jsonl", lines(...REVISIONS, ...ROLLOUTS))}`);
+  });
+  const assemble = async (words = "") => {
+    const [{ batch, ledger }] = await cli.json(`batch assemble --target r8 --level token ${words}`.trim());
+    const reasons = Object.fromEntries(
+      ledger.reasons.map(({ reason, artifacts }: { reason: string; artifacts: number }) => [
+        reason,
+        artifacts,
+      ]),
+    );
+    return { rows: batch.totals.rows, reasons };
+  };
+
+  it("by budgets at assembly: what is stale or quarantined is in the ledger, now and in later batches", async () => {
+    expect(await assemble()).toEqual({ rows: 4, reasons: {} });
+    const judged = { rows: 2, reasons: { quarantined: 1, stale: 1 } };
+    expect(await assemble("--freshness default")).toEqual(judged);
+    expect(await assemble()).toEqual(judged);
+    expect(await cli.ok("verify --require-trusted")).toContain("4");
+  });
+
+  it("releases what was quarantined, by name and with a reason, for as long as nothing new is found", async () => {
+    await assemble("--freshness default");
+    expect(await cli.ok(["artifact", "release", "from-r4", "--reason", "a rare task"])).toContain("released");
+    expect(await assemble()).toEqual({ rows: 3, reasons: { stale: 1 } });
+    expect(await assemble("--freshness default")).toEqual({ rows: 3, reasons: { stale: 1 } });
+    // Other budgets are another verdict.
+    expect(await assemble("--drift 0/4")).toEqual({ rows: 1, reasons: { quarantined: 2, stale: 1 } });
+    expect(await cli.ok("artifact show from-r4")).toContain("release      by owner: a rare task");
+    for (const name of ["from-r8", "from-r1"]) {
+      const refused = await cli.run(["artifact", "release", name, "--reason", "why not"]);
+      expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("not-quarantined")]);
+    }
+  });
+
+  it("says of each rollout why, and nothing twice", async () => {
+    const admit = () => cli.json("artifact admit --target r8 --rollout-age 30/60");
+    const first = await admit();
+    expect(first.map(({ rolloutId, disposition, added }) => [rolloutId, disposition, added])).toEqual([
+      ["from-r1", "rejected", true],
+      ["from-r4", "quarantined", true],
+      ["from-r6", "accepted", true],
+      ["from-r8", "accepted", true],
+    ]);
+    expect(first[1].message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
+    expect((await admit()).map(({ added }) => added)).toEqual([false, false, false, false]);
+    expect(await cli.ok("artifact show from-r4")).toMatch(/receipt +quarantined; drift 4/);
+  });
+
+  it("lets clocks disagree by a minute, by as much as is told, and not at all under the psionic profile", async () => {
+    const outcome = async (words: string) =>
+      (await cli.json(`artifact admit from-r8 --target r8 ${words}`))[0].message;
+    expect(await outcome("--freshness default")).toBe("accepted-exact");
+    expect(await outcome("--clock-skew 0.1")).toBe(
+      "discarded; clock-skew-ms 200 (accepts 100, quarantines 100)",
+    );
+    expect(await outcome("--freshness psionic")).toBe(
+      "discarded; clock-skew-ms 200 (accepts 0, quarantines 0)",
+    );
+  });
+
+  it("of one family says nothing about another", async () => {
+    const other = encodeWire(
+      PolicyRevision,
+      makeRevision("o1", { family: "other" as never, number: 1n }).record,
+    );
+    const mixed = draftWire("mixed", {
+      streams: [
+        { ...(draftWire("x").streams as object[])[0], revision: revision(1) },
+        {
+          ...(draftWire("x").streams as object[])[0],
+          family: "other",
+          revision: { id: "o1", digest: weightsOf("o1") },
+        },
+      ],
+    });
+    await cli.ok(`artifact import ${cli.file("more.jsonl", lines(other, mixed))}`);
+    expect(await assemble(`--family ${FAMILY} --freshness default`)).toMatchObject({ reasons: { stale: 2 } });
+    const [{ batch }] = await cli.json("batch assemble --target o1 --family other --level token");
+    expect(batch.totals.rows).toBe(1);
+  });
+
+  it("validates: without a proof of execution a rollout teaches nothing; what is judged is not judged again", async () => {
+    const verdicts = await cli.json("artifact admit --validate");
+    expect(verdicts.map(({ validator, message }) => [validator, message])).toEqual(
+      Array(4).fill(["rollbook", "rejected: execution-proof-missing"]),
+    );
+    expect(await cli.json("artifact admit --validate")).toEqual([]);
+    const refused = await cli.run("batch assemble --target r8 --level token");
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("rejected 4")]);
+  });
+
+  it("judges what a launch uploads: the receipt says how, and batches obey", async () => {
+    const stream = (n: number) => (draftWire("x", {}, { revision: revision(n) }).streams as object[])[0];
+    const agent = cli.file(
+      "a.mjs",
+      `export default ({ n }) => ({ reward: 1, streams: [n === 8 ? ${JSON.stringify(stream(8))} : ${JSON.stringify(stream(1))}] });`,
+    );
+    const tasks = cli.file("t.jsonl", lines({ n: 8 }, { n: 1 }));
+    const results = await cli.json(`launch --tasks ${tasks} --agent ${agent} --target r8`);
+    const outcomes = results.slice(0, 2).map(({ row, receipt }) => [row, receipt.outcome]);
+    expect(outcomes.sort()).toEqual([
+      [0, "accepted-exact"],
+      [1, "discarded"],
+    ]);
+    expect(await assemble()).toEqual({ rows: 5, reasons: { stale: 1 } });
+  });
+
+  it.each([
+    ["artifact admit", "nothing-to-judge", 1],
+    ["artifact admit --target r8 --drift 5/3", "two numbers", 2],
+    ["artifact admit --target none", "not-found", 1],
+    ["artifact admit --target r8 --freshness psionics", "psionic", 2],
+  ])("%s is refused", async (words, message, status) => {
+    const { code, err } = await cli.run(words);
+    expect([code, err]).toEqual([status, expect.stringContaining(message)]);
+  });
+});
