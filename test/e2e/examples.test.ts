@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildProgram } from "../../src/cli/program.ts";
 import { writeTasks } from "../../src/collect/sim/task-files.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
+import { RECORDED_CSV, RECORDED_YAML } from "../support/recorded-answers.ts";
 import { handTasks } from "../support/sim-tasks.ts";
 
 const main = resolve("dist/cli/main.js");
@@ -46,6 +47,8 @@ describe("the examples of the help texts", () => {
       join(folder, "table.yaml"),
       "schema: rollbook.static-table.v1\ndefault: [sim-small, sim-large]\n",
     );
+    writeFileSync(join(folder, "recorded.yaml"), RECORDED_YAML);
+    writeFileSync(join(folder, "answers.csv"), RECORDED_CSV);
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -55,11 +58,11 @@ describe("the examples of the help texts", () => {
       ...new Set(commandsOf(buildProgram()).flatMap((command) => examplesIn(helpOf(command)))),
     ];
     expect(examples.length).toBeGreaterThan(20);
-    // A gateway serves until it is told to stop, and then stops in good order.
+    // Servers serve until they are told to stop, and then stop in good order.
+    const serves = (line: string) => /^rollbook (gateway|sim replay)/.test(line);
     const script = (line: string) =>
-      line.startsWith("rollbook gateway") ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
-    const stopped = (line: string, status: number | null) =>
-      line.startsWith("rollbook gateway") && status === 124;
+      serves(line) ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
+    const stopped = (line: string, status: number | null) => serves(line) && status === 124;
     const failed = examples
       .map((line) => ({ line, ...bash(script(line)) }))
       .filter(({ line, status }) => status !== 0 && !stopped(line, status));

@@ -6,6 +6,7 @@ import { RollbookError, rngFrom } from "../../base/index.ts";
 import { type GatewayConfig, openGateway, parseGatewayConfig } from "../../collect/gateway/index.ts";
 import { openBook } from "../../store/index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
+import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
@@ -90,17 +91,4 @@ function readConfig(path: string): string {
       },
     );
   }
-}
-
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
-function interrupted(): Promise<void> {
-  return new Promise((done) => {
-    const stop = () => {
-      process.off("SIGINT", stop);
-      process.off("SIGTERM", stop);
-      done();
-    };
-    process.on("SIGINT", stop);
-    process.on("SIGTERM", stop);
-  });
 }

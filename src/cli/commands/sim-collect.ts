@@ -2,16 +2,22 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { BEHAVIOURS, type Behaviour, behaviourRouter, policyOfRouter } from "../../collect/sim/behaviour.ts";
-import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
+import { openRecordedRun, recordedWorld } from "../../collect/sim/recorded.ts";
+import type { ModelRoute } from "../../collect/sim/routed-run.ts";
+import { openSimRun } from "../../collect/sim/run.ts";
+import { type KnownValues, type KnownWorld, knownValues, policyValue } from "../../collect/sim/world.ts";
 import type { Router } from "../../policy/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, plural, table } from "../output.ts";
 import { meanReward } from "../sim/family-summary.ts";
-import { requireComplete, runWorld, type WorldRun } from "../sim/run-world.ts";
+import { readRecorded } from "../sim/read-recorded.ts";
+import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
 
 interface CollectFlags extends SimFlags {
+  tasks?: string;
+  recorded?: string;
   policy: Behaviour;
   table?: string;
   epsilon?: number;
@@ -28,12 +34,17 @@ export\` makes a routing dataset of the book. Prints the exact values of the beh
 the best single model and of an even choice, beside what was observed.
 
 With --fast nothing is run: what each solution does is looked up in the proofs of the tasks, and the environment of the
-rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.`,
+rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
+
+With --recorded the questions, the answers and what was right come from a file of recorded answers of real models
+(docs/simulator.md): each rollout asks one question once.`,
     examples: [
       "rollbook sim collect --tasks tasks --policy uniform --samples 2 --engine quickjs",
       "rollbook sim collect --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",
     ],
   })
+    .option("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
+    .option("--recorded <file>", "recorded answers of real models instead of tasks, described in YAML")
     .addOption(new Option("--policy <policy>", "the behaviour policy").choices(BEHAVIOURS).default("uniform"))
     .option("--table <file>", "a static table, for epsilon-greedy and table (default: the first model)")
     .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", number)
@@ -43,19 +54,11 @@ rollouts is called sim-proofs. Choices, prices and rewards are the same as in a 
 }
 
 async function collect(io: Io, flags: CollectFlags): Promise<void> {
-  const world = worldFrom(flags);
-  const router = routerFrom(flags, world);
-  const known = knownValues(world);
-  const behaviour = policyValue(world, policyOfRouter(router));
-  const ran = await runWorld(io, flags, {
-    world,
-    agent: "chat",
-    route: { kind: "router", router },
-    fast: flags.fast === true,
-    limits: {},
-  });
+  const { known, run } = await sourceFrom(io, flags);
+  const router = routerFrom(flags, known);
+  const values = { behaviour: policyValue(known, policyOfRouter(router)), ...knownValues(known) };
+  const ran = await run({ kind: "router", router });
   const observed = meanReward(ran.results);
-  const values = { behaviour, ...known };
   io.out(
     flags.json
       ? jsonLine({ kind: "summary", policy: flags.policy, observed, values, ...ran.progress })
@@ -64,11 +67,40 @@ async function collect(io: Io, flags: CollectFlags): Promise<void> {
   requireComplete(ran);
 }
 
-function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world: SimWorld): Router {
+interface Source {
+  readonly known: KnownWorld;
+  run(route: ModelRoute): Promise<BookRun>;
+}
+
+async function sourceFrom(io: Io, flags: CollectFlags): Promise<Source> {
+  const { tasks, recorded, models } = flags;
+  if ((tasks === undefined) === (recorded === undefined))
+    throw new RollbookError("wrong-usage", {}, "give either --tasks or --recorded. See --help.");
+  if (recorded !== undefined) {
+    const set = await readRecorded(recorded);
+    return {
+      known: recordedWorld(set),
+      run: (route) => runOnBook(io, flags, { route, open: (place) => openRecordedRun({ ...place, set }) }),
+    };
+  }
+  const world = worldFrom({ tasks: tasks!, ...(models === undefined ? {} : { models }) });
+  return {
+    known: world,
+    run: (route) =>
+      withGrader(world, flags, (grader) =>
+        runOnBook(io, flags, {
+          route,
+          open: (place) => openSimRun({ ...place, world, grader, agent: "chat" }),
+        }),
+      ),
+  };
+}
+
+function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world: KnownWorld): Router {
   if (epsilon !== undefined && epsilon > 1)
     throw new RollbookError("wrong-usage", { epsilon }, `--epsilon ${epsilon} is not in 0 … 1. See --help.`);
   return behaviourRouter(policy, {
-    models: world.models.map(({ name }) => name),
+    models: world.candidates.map(({ id }) => id),
     ...(table === undefined ? {} : { table: tableFrom(table, world) }),
     ...(epsilon === undefined ? {} : { epsilon }),
     ...(temperature === undefined ? {} : { temperature }),
@@ -76,7 +108,7 @@ function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world
 }
 
 function render(options: {
-  ran: WorldRun;
+  ran: BookRun;
   policy: Behaviour;
   values: KnownValues & { behaviour: number };
   observed: ReturnType<typeof meanReward>;

@@ -1,17 +1,19 @@
 /** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { loadAgent } from "../../collect/rollout/index.ts";
-import type { SimRoute, SimRunOptions } from "../../collect/sim/run.ts";
+import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
+import type { ModelRoute } from "../../collect/sim/routed-run.ts";
+import { openSimRun, type SimRunOptions } from "../../collect/sim/run.ts";
 import type { SimWorld } from "../../collect/sim/world.ts";
 import { addCommand, positiveWhole } from "../command.ts";
 import type { Io } from "../io.ts";
 import { figure, jsonLine, plural, table } from "../output.ts";
 import { type FamilySummary, summarise } from "../sim/family-summary.ts";
-import { requireComplete, runWorld, type WorldRun } from "../sim/run-world.ts";
+import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
 
 interface RunFlags extends SimFlags {
+  tasks: string;
   agent: string;
   model?: string;
   router?: string;
@@ -35,6 +37,7 @@ solutions; any other name is an agent file as for launch, which gets the visible
       "rollbook sim run --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
     ],
   })
+    .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
     .option("--agent <agent>", "chat, reference, or an agent file", "chat")
     .option("--model <name>", "the model that answers (default: the first one)")
     .option("--router <file>", "a static table that chooses the model of each rollout")
@@ -52,16 +55,23 @@ solutions; any other name is an agent file as for launch, which gets the visible
 async function run(io: Io, flags: RunFlags): Promise<void> {
   const world = worldFrom(flags);
   const { json, timeLimit, maxTurns } = flags;
-  const ran = await runWorld(io, flags, {
-    world,
-    agent: await agentFrom(flags.agent),
+  const agent = await agentFrom(flags.agent);
+  const options = {
     route: routeFrom(flags, world),
     limits: {
       ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
       ...(maxTurns === undefined ? {} : { maxTurns }),
     },
-    ...(json ? { onResult: (result) => io.out(jsonLine({ kind: "rollout", ...result })) } : {}),
-  });
+    ...(json
+      ? { onResult: (result: RolloutResult) => io.out(jsonLine({ kind: "rollout", ...result })) }
+      : {}),
+  };
+  const ran = await withGrader(world, flags, (grader) =>
+    runOnBook(io, flags, {
+      ...options,
+      open: (place) => openSimRun({ ...place, world, agent, grader }),
+    }),
+  );
   const families = summarise(ran.results, world);
   io.out(json ? jsonLine({ kind: "summary", ...ran.progress, families }) : render(ran, families));
   requireComplete(ran);
@@ -72,7 +82,7 @@ async function agentFrom(name: string): Promise<SimRunOptions["agent"]> {
   return name === "chat" || name === "reference" ? name : loadAgent(name);
 }
 
-function routeFrom({ model, router, everyTurn }: RunFlags, world: SimWorld): SimRoute {
+function routeFrom({ model, router, everyTurn }: RunFlags, world: SimWorld): ModelRoute {
   if (model !== undefined && router !== undefined)
     throw new RollbookError("wrong-usage", {}, "--model and --router exclude each other. See --help.");
   if (router === undefined) return { kind: "model", model: model ?? world.models[0]!.name };
@@ -80,7 +90,7 @@ function routeFrom({ model, router, everyTurn }: RunFlags, world: SimWorld): Sim
   return { kind: "router", router: { table, floor: 0, exploration: 0 }, everyTurn: everyTurn === true };
 }
 
-function render({ progress }: WorldRun, families: readonly FamilySummary[]): string {
+function render({ progress }: BookRun, families: readonly FamilySummary[]): string {
   const { done, total, earlier, truncated, failed } = progress;
   const parts = [
     `${done} of ${plural(total, "rollout")} sealed`,

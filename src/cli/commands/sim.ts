@@ -4,6 +4,7 @@ import { addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addSimCollect } from "./sim-collect.ts";
 import { addSimGenerate } from "./sim-generate.ts";
+import { addSimReplay } from "./sim-replay.ts";
 import { addSimRun } from "./sim-run.ts";
 
 export function addSim(program: Command, io: Io): void {
@@ -17,4 +18,5 @@ export function addSim(program: Command, io: Io): void {
   addSimGenerate(sim, io);
   addSimRun(sim, io);
   addSimCollect(sim, io);
+  addSimReplay(sim, io);
 }

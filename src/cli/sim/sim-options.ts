@@ -5,28 +5,32 @@ import { reasonOf } from "../../base/errors.ts";
 import { RollbookError } from "../../base/index.ts";
 import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/models.ts";
 import { readTasks } from "../../collect/sim/task-files.ts";
-import { makeWorld, type SimWorld } from "../../collect/sim/world.ts";
+import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 import { positiveWhole, seedOption } from "../command.ts";
 import type { BookFlags } from "../open-book.ts";
 
 export const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
 
-export interface SimFlags extends BookFlags {
-  tasks: string;
-  models?: string;
-  engine: (typeof ENGINES)[number];
+export type EngineChoice = (typeof ENGINES)[number];
+
+/** How much runs, and under which names. */
+export interface PlaceFlags extends BookFlags {
   workers: number;
   samples: number;
   seed: bigint;
   exp: string;
   attempts: number;
+}
+
+export interface SimFlags extends PlaceFlags {
+  models?: string;
+  engine: EngineChoice;
   json?: true;
 }
 
 export function addSimOptions(command: Command): Command {
   return command
-    .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
     .option("--models <file>", "simulated models, in YAML (default: five built-in ones)")
     .addOption(new Option("--engine <engine>", "the sandbox").choices(ENGINES).default("auto"))
     .option("--workers <n>", "rollouts at a time", positiveWhole, 4)
@@ -36,21 +40,21 @@ export function addSimOptions(command: Command): Command {
     .addOption(seedOption("fixes the seeds of all rollouts", 0n));
 }
 
-export function worldFrom({ tasks, models }: Pick<SimFlags, "tasks" | "models">): SimWorld {
+export function worldFrom({ tasks, models }: { tasks: string; models?: string }): SimWorld {
   const declared: readonly SimModel[] =
     models === undefined ? DEFAULT_MODELS : parseModels(readText(models, "--models"), models);
   return makeWorld({ tasks: readTasks(tasks), models: declared });
 }
 
-export function tableFrom(path: string, { models }: SimWorld): StaticTable {
+export function tableFrom(path: string, { candidates }: KnownWorld): StaticTable {
   return parseStaticTable(
     readText(path, "a static table"),
     path,
-    models.map(({ name }) => name),
+    candidates.map(({ id }) => id),
   );
 }
 
-function readText(path: string, what: string): string {
+export function readText(path: string, what: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {

@@ -15,19 +15,23 @@ export type PolicyOf = (
   candidates: readonly DecisionCandidate[],
 ) => readonly number[];
 
-export interface SimWorld {
+/** Questions, candidates, and what each candidate is worth for each question: enough for the value of any policy. */
+export interface KnownWorld {
+  /** One per question: what the router is asked. */
+  readonly contexts: readonly DecisionContext[];
+  /** As the gateway offers them. */
+  readonly candidates: readonly DecisionCandidate[];
+  /** The exact expected reward. */
+  value(question: number, candidate: number): number;
+}
+
+export interface SimWorld extends KnownWorld {
   readonly tasks: readonly ProvedTask[];
   readonly models: readonly SimModel[];
   readonly weights: RewardWeights;
   /** Of tasks, models and weights: one world, one digest. */
   readonly digest: Digest;
-  /** One per task: what the router is asked. */
-  readonly contexts: readonly DecisionContext[];
-  /** The models, as the gateway offers them. */
-  readonly candidates: readonly DecisionCandidate[];
   outcomes(task: number, model: number): OutcomeModel;
-  /** The exact expected reward. */
-  value(task: number, model: number): number;
 }
 
 export function makeWorld(options: {
@@ -68,7 +72,7 @@ export function candidateOf({ name, price }: SimModel): DecisionCandidate {
 }
 
 /** The exact value of a policy: the mean over tasks of what it can expect. */
-export function policyValue(world: SimWorld, policy: PolicyOf): number {
+export function policyValue(world: KnownWorld, policy: PolicyOf): number {
   return meanOver(world, (task) => {
     const probabilities = policy(world.contexts[task]!, world.candidates);
     return probabilities.reduce((sum, p, m) => (p === 0 ? sum : sum + p * world.value(task, m)), 0);
@@ -85,27 +89,27 @@ export interface KnownValues {
   readonly bestFor: Readonly<Record<string, number>>;
 }
 
-export function knownValues(world: SimWorld): KnownValues {
-  const { models, tasks } = world;
-  const single = models.map((_, m) => meanOver(world, (task) => world.value(task, m)));
+export function knownValues(world: KnownWorld): KnownValues {
+  const { candidates } = world;
+  const single = candidates.map((_, m) => meanOver(world, (task) => world.value(task, m)));
   const top = argMax(single);
   const choices = bestChoices(world);
   return {
     best: meanOver(world, (task) => world.value(task, choices[task]!)),
-    bestSingle: { model: models[top]!.name, value: single[top]! },
-    uniform: single.reduce((sum, value) => sum + value, 0) / models.length,
-    single: Object.fromEntries(models.map(({ name }, m) => [name, single[m]!])),
+    bestSingle: { model: candidates[top]!.id, value: single[top]! },
+    uniform: single.reduce((sum, value) => sum + value, 0) / candidates.length,
+    single: Object.fromEntries(candidates.map(({ id }, m) => [id, single[m]!])),
     bestFor: Object.fromEntries(
-      models.map(({ name }, m) => [name, tasks.filter((_, task) => choices[task] === m).length]),
+      candidates.map(({ id }, m) => [id, choices.filter((choice) => choice === m).length]),
     ),
   };
 }
 
 /** The model the best policy takes for each task: by prompt, since that is what a policy sees. */
-export function bestChoices(world: SimWorld): readonly number[] {
+export function bestChoices(world: KnownWorld): readonly number[] {
   const byPrompt = new Map<string, number[]>();
   world.contexts.forEach(({ prompt }, task) => {
-    const sums = byPrompt.get(prompt) ?? new Array<number>(world.models.length).fill(0);
+    const sums = byPrompt.get(prompt) ?? new Array<number>(world.candidates.length).fill(0);
     byPrompt.set(
       prompt,
       sums.map((sum, m) => sum + world.value(task, m)),
@@ -118,6 +122,6 @@ function argMax(values: readonly number[]): number {
   return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
 }
 
-function meanOver({ tasks }: SimWorld, value: (task: number) => number): number {
-  return tasks.reduce((sum, _, task) => sum + value(task), 0) / tasks.length;
+function meanOver({ contexts }: KnownWorld, value: (question: number) => number): number {
+  return contexts.reduce((sum, _, question) => sum + value(question), 0) / contexts.length;
 }

@@ -1,14 +1,14 @@
-/** Runs a simulated world on a book until everything is sealed. In: flags, a world, an agent, a route. Out: results.
- *  Opens and closes book, queue, sandbox and gateway; prints progress, nothing else. */
+/** Runs what the simulator runs on a book, until everything is sealed. In: flags, a route, what to open. Out: results.
+ *  Opens and closes book, queue and sandbox; prints progress, nothing else. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { parseId, RollbookError, rngFrom } from "../../base/index.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
-import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
+import type { Launch, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import { type Grader, proofGrader, sandboxGrader } from "../../collect/sim/graders.ts";
-import { openSimRun, type SimRunOptions } from "../../collect/sim/run.ts";
+import type { RoutedRun, RunPlace } from "../../collect/sim/routed-run.ts";
 import type { SimWorld } from "../../collect/sim/world.ts";
 import { openBook } from "../../store/index.ts";
 import { identityFrom } from "../commands/run-options.ts";
@@ -16,28 +16,27 @@ import type { Io } from "../io.ts";
 import { bookRoot } from "../open-book.ts";
 import { plural } from "../output.ts";
 import { renderProgress } from "../views/launch-view.ts";
-import type { SimFlags } from "./sim-options.ts";
+import type { EngineChoice, PlaceFlags } from "./sim-options.ts";
 
 const DRAW_EVERY_MS = 200;
 const CLAIM_TTL_MS = 20_000;
 
-export interface WorldRun {
+export interface BookRun {
   readonly results: readonly RolloutResult[];
   readonly progress: Progress;
 }
 
-export async function runWorld(
+export async function runOnBook(
   io: Io,
-  flags: SimFlags,
-  options: Pick<SimRunOptions, "world" | "agent" | "route" | "limits"> & {
-    /** Looks results up in the proofs instead of running them. */
-    readonly fast?: boolean;
+  flags: PlaceFlags,
+  options: {
+    readonly route: RunPlace["route"];
+    readonly limits?: RunPlace["limits"];
+    readonly open: (place: RunPlace) => Promise<RoutedRun>;
     readonly onResult?: (result: RolloutResult) => void;
   },
-): Promise<WorldRun> {
-  const { world, fast = false, onResult } = options;
+): Promise<BookRun> {
   const identity = identityFrom(io);
-  const sandbox = fast ? undefined : await openSandboxFor(world, flags);
   const root = bookRoot(io, flags);
   const book = await openBook(root, { clock: io.clock });
   const queue = openSqliteQueue(join(root, "queue.db"), { clock: io.clock, ttlMs: CLAIM_TTL_MS });
@@ -45,11 +44,11 @@ export async function runWorld(
   const interrupt = () => stop.abort();
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
-    const grader: Grader = sandbox === undefined ? proofGrader(world.tasks) : sandboxGrader(sandbox);
     const { samples, seed, workers, attempts } = flags;
-    const run = await openSimRun({
-      ...options,
-      ...{ grader, book, queue, clock: io.clock, samples, seed, workers, signal: stop.signal },
+    const run = await options.open({
+      ...{ book, queue, clock: io.clock, samples, seed, workers, signal: stop.signal },
+      route: options.route,
+      ...(options.limits === undefined ? {} : { limits: options.limits }),
       exp: parseId(flags.exp, "--exp"),
       rng: rngFrom(BigInt(process.pid)),
       worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
@@ -59,7 +58,7 @@ export async function runWorld(
       log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
     });
     try {
-      return await follow(io, run.launched, onResult);
+      return await follow(io, run.launched, options.onResult);
     } finally {
       await run.close();
     }
@@ -67,12 +66,26 @@ export async function runWorld(
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
     await queue.close();
     await book.close();
-    await sandbox?.close();
+  }
+}
+
+/** Who grades: a sandbox that is closed afterwards, or with `fast` the proofs of the tasks. */
+export async function withGrader<T>(
+  world: SimWorld,
+  { engine, workers, fast }: { engine: EngineChoice; workers: number; fast?: boolean },
+  work: (grader: Grader) => Promise<T>,
+): Promise<T> {
+  if (fast === true) return work(proofGrader(world.tasks));
+  const sandbox = await openSandboxFor(world, { engine, workers });
+  try {
+    return await work(sandboxGrader(sandbox));
+  } finally {
+    await sandbox.close();
   }
 }
 
 /** Thrown after whatever there is has been printed. */
-export function requireComplete({ progress: { total, done, dead } }: WorldRun): void {
+export function requireComplete({ progress: { total, done, dead } }: BookRun): void {
   if (total === done) return;
   throw new RollbookError(
     "launch-incomplete",
@@ -83,9 +96,9 @@ export function requireComplete({ progress: { total, done, dead } }: WorldRun): 
 
 async function follow(
   io: Io,
-  launched: Awaited<ReturnType<typeof openSimRun>>["launched"],
+  launched: Launch,
   onResult?: (result: RolloutResult) => void,
-): Promise<WorldRun> {
+): Promise<BookRun> {
   const draw = () => io.err(`\r\u001b[K${renderProgress(launched.progress())}`);
   const timer = io.live ? setInterval(draw, DRAW_EVERY_MS) : undefined;
   const results: RolloutResult[] = [];
@@ -102,7 +115,10 @@ async function follow(
 }
 
 /** A program that the engine cannot run is found out before anything is begun. */
-async function openSandboxFor({ tasks }: SimWorld, { engine, workers }: SimFlags): Promise<Sandbox> {
+async function openSandboxFor(
+  { tasks }: SimWorld,
+  { engine, workers }: { engine: EngineChoice; workers: number },
+): Promise<Sandbox> {
   const sandbox = await openSandbox({ engine, workers });
   const unable = tasks.filter(({ task }) => {
     const { grading } = task.oracle;

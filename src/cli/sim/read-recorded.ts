@@ -1,0 +1,86 @@
+/** Recorded answers from a file: CSV or JSON Lines, described by a small YAML file beside it. In: the path of the
+ *  description. Out: a recorded set. A column that is missing, a flag that is none and a prompt that stands twice stop with
+ *  their place. */
+import { dirname, extname, join } from "node:path";
+import { parseJson } from "../../base/index.ts";
+import type { RecordedQuestion, RecordedSet } from "../../collect/sim/recorded.ts";
+import { badRecording as bad, parseRecording, type Recording } from "../../collect/sim/recording.ts";
+import { headerOf, readCsv } from "../../convert/csv-records.ts";
+import { readLines } from "../../convert/text-lines.ts";
+import { readText } from "./sim-options.ts";
+
+export async function readRecorded(path: string): Promise<RecordedSet> {
+  const described = parseRecording(readText(path, "a description of recorded answers"), path);
+  const folder = dirname(path);
+  const dropped = await promptsToDrop(folder, described.drop);
+  const questions: RecordedQuestion[] = [];
+  const seen = new Set<string>();
+  for await (const { get, where } of rowsOf(join(folder, described.file), described)) {
+    const prompt = get(described.prompt);
+    if (dropped.has(prompt)) continue;
+    if (seen.has(prompt)) throw bad(where, "its prompt stands in an earlier row, too");
+    seen.add(prompt);
+    const answers = described.models.map(({ name, response, correct }) => [
+      name,
+      { response: get(response), correct: gradeOf(get(correct), `${where}, column ${correct}`) },
+    ]);
+    questions.push({ prompt, answers: Object.fromEntries(answers) });
+  }
+  if (questions.length === 0) throw bad(path, "no question is left");
+  const models = described.models.map(({ name, price }) => ({ name, price }));
+  return { models, questions, cost: described.cost };
+}
+
+interface Row {
+  readonly where: string;
+  get(column: string): string;
+}
+
+function rowsOf(file: string, described: Recording): AsyncGenerator<Row> {
+  const columns = [described.prompt, ...described.models.flatMap((each) => [each.response, each.correct])];
+  return extname(file) === ".jsonl" ? jsonRows(file) : csvRows(file, columns);
+}
+
+async function* csvRows(file: string, columns: readonly string[]): AsyncGenerator<Row> {
+  let header: ReadonlyMap<string, number> | undefined;
+  for await (const record of readCsv(file)) {
+    if (header === undefined) {
+      header = headerOf(record, file, columns);
+      continue;
+    }
+    const places = header;
+    yield { where: `${file}:${record.line}`, get: (name) => record.fields[places.get(name)!] ?? "" };
+  }
+}
+
+async function* jsonRows(file: string): AsyncGenerator<Row> {
+  for await (const { text, line } of readLines(file)) {
+    if (text.trim() === "") continue;
+    const where = `${file}:${line}`;
+    const value = parseJson(text, where) as Record<string, unknown>;
+    yield {
+      where,
+      get(name) {
+        const field = value[name];
+        if (typeof field === "string" || typeof field === "number" || typeof field === "boolean")
+          return String(field);
+        throw bad(where, `there is no field ${JSON.stringify(name)}`);
+      },
+    };
+  }
+}
+
+async function promptsToDrop(folder: string, drop: Recording["drop"]): Promise<Set<string>> {
+  const prompts = new Set<string>();
+  if (drop === undefined) return prompts;
+  for await (const { get } of jsonRows(join(folder, drop.file))) prompts.add(get(drop.field));
+  return prompts;
+}
+
+function gradeOf(text: string, where: string): number {
+  if (/^true$/i.test(text)) return 1;
+  if (/^false$/i.test(text)) return 0;
+  const value = Number(text);
+  if (text !== "" && value >= 0 && value <= 1) return value;
+  throw bad(where, `${JSON.stringify(text.slice(0, 40))} is neither true, false nor a number in 0 … 1`);
+}

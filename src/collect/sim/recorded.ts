@@ -1,0 +1,177 @@
+/** Recorded answers of real models: routing is measured on what they said, without asking them again.
+ *  In: questions, each with what every model answered and whether it was right. Out: an upstream that gives those answers,
+ *  a scorer that uses the recorded correctness, and the exact value of every policy, since every outcome is on record.
+ *  Tokens are counted as four characters each: the records hold texts, not counts. An unknown prompt is answered 404. */
+import { digestJson } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import { parseId } from "../../base/ids.ts";
+import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../contract/index.ts";
+import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../rollout/agent.ts";
+import { failedBy } from "../rollout/failure.ts";
+import { compositeReward, costTerm, type RewardInput, type Scorer } from "../rollout/reward.ts";
+import { requestSeed } from "./chat-agent.ts";
+import { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
+import type { ModelHandler } from "./model-server.ts";
+import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "./routed-run.ts";
+import { tokensOfText } from "./simulated-model.ts";
+import type { KnownWorld } from "./world.ts";
+
+export interface RecordedAnswer {
+  readonly response: string;
+  /** 0 … 1. */
+  readonly correct: number;
+}
+
+export interface RecordedQuestion {
+  readonly prompt: string;
+  /** By the model's name. */
+  readonly answers: Readonly<Record<string, RecordedAnswer>>;
+}
+
+export interface RecordedSet {
+  readonly models: readonly RoutedModel[];
+  readonly questions: readonly RecordedQuestion[];
+  /** −weight at so many dollars, in proportion below. */
+  readonly cost: { readonly weight: number; readonly perUsd: number };
+}
+
+export function recordedModels({ models, questions }: RecordedSet): ModelHandler {
+  const byPrompt = new Map(questions.map((question) => [question.prompt, question]));
+  const names = models.map(({ name }) => name);
+  return async (request) => {
+    const chat = await readChat(request, names);
+    if (chat instanceof Response) return chat;
+    if (!names.includes(chat.model))
+      return refuse(
+        404,
+        "model_not_found",
+        `there are no recorded answers of ${chat.model}, only of ${names.join(", ")}.`,
+      );
+    const prompt = chat.messages.findLast(({ role }) => role === "user")?.content ?? "";
+    const answer = byPrompt.get(prompt)?.answers[chat.model];
+    if (answer === undefined)
+      return refuse(
+        404,
+        "unknown_prompt",
+        `${chat.model} has no recorded answer to ${JSON.stringify(prompt.slice(0, 80))}. Send a recorded prompt as it is, as the last message of the user.`,
+      );
+    const reply = {
+      message: { role: "assistant" as const, content: answer.response },
+      promptTokens: tokensOfText(prompt.length),
+      completionTokens: tokensOfText(answer.response.length),
+    };
+    return chat.stream ? chatStream(chat, reply) : chatCompletion(chat, reply);
+  };
+}
+
+/** Rows for a launch: the agent gets the question, the reward what was right. */
+export function recordedRows({ questions }: RecordedSet): object[] {
+  return questions.map(({ prompt, answers }) => ({
+    prompt,
+    metadata: { question: prompt },
+    label: Object.values(answers).map(({ response, correct }) => ({ response, correct })),
+  }));
+}
+
+/** For agents that return the answer as `finalState.response`: right if that answer is on record as right. */
+export function recordedScorer(cost: RecordedSet["cost"]): Scorer {
+  return compositeReward({
+    name: "recorded",
+    terms: [
+      { name: "quality", weight: 1, source: { recorded: "correct", version: 1 }, value: correctness },
+      costTerm(cost),
+    ],
+  });
+}
+
+/** Asks the question once and returns the answer. */
+export const askOnce: RolloutFunction = async ({ question }, context) => {
+  const { baseUrl, apiKey, rolloutConfig, seed, signal } = context;
+  const url = baseUrl ?? rolloutConfig.base_url;
+  const response = await fetch(`${url}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${apiKey ?? "none"}` },
+    body: JSON.stringify({
+      model: rolloutConfig.model_id,
+      messages: [{ role: "user", content: question }],
+      seed: requestSeed(seed),
+    }),
+    signal,
+  });
+  const text = await response.text();
+  if (!response.ok)
+    throw failedBy(
+      response.status === 404 && text.includes("unknown_prompt") ? "task" : "provider",
+      `the model server answered ${response.status}: ${text.slice(0, 300)}`,
+    );
+  const { choices } = JSON.parse(text) as { choices: { message: { content: string } }[] };
+  return { finalState: { response: choices[0]!.message.content } };
+};
+
+export function openRecordedRun(options: RunPlace & { readonly set: RecordedSet }): Promise<RoutedRun> {
+  const { set } = options;
+  return openRoutedRun({
+    ...options,
+    rows: recordedRows(set),
+    agent: askingAgent(set),
+    models: set.models,
+    answer: recordedModels(set),
+    environment: packageOf(set),
+    dataSource: "real",
+  });
+}
+
+/** Every outcome is on record, so every value is exact. */
+export function recordedWorld({ models, questions, cost }: RecordedSet): KnownWorld {
+  return {
+    contexts: questions.map(({ prompt }) => ({
+      prompt,
+      fields: { messages: 1, tools: 0, stream: false },
+    })),
+    candidates: models.map(({ name, price }) => ({
+      ...{ id: name, selectable: true, reasons: [] },
+      features: { promptPrice: price.prompt, completionPrice: price.completion },
+    })),
+    value(question, model) {
+      const { prompt, answers } = questions[question]!;
+      const { name, price } = models[model]!;
+      const { response, correct } = answers[name]!;
+      const costUsd =
+        (tokensOfText(prompt.length) * price.prompt + tokensOfText(response.length) * price.completion) / 1e6;
+      return correct - cost.weight * Math.min(1, costUsd / cost.perUsd);
+    },
+  };
+}
+
+function askingAgent({ cost }: RecordedSet): Agent {
+  return functionAgent(defineRollout(askOnce, { scorer: recordedScorer(cost) }), {
+    name: "ask-once",
+    digest: digestJson("rollbook.sim-agent.v1", { name: "ask-once", version: 1 }),
+  });
+}
+
+function correctness({ finalState, task, ending }: RewardInput): number | null {
+  if (ending.kind === "failed") return ending.owner === "agent" ? 0 : null;
+  const said = (finalState as { response?: unknown } | undefined)?.response;
+  const known = task.label as readonly RecordedAnswer[];
+  const found = known.find(({ response }) => response === said);
+  if (found !== undefined) return found.correct;
+  throw new RollbookError(
+    "unknown-answer",
+    {},
+    "the agent's finalState.response is none of the recorded answers, so nobody knows whether it is right.",
+  );
+}
+
+function packageOf(set: RecordedSet): Sealed<EnvironmentPackage> {
+  const digest = digestJson("rollbook.recorded-set.v1", set);
+  return seal(EnvironmentPackage, {
+    key: `recorded@${digest.slice(7, 19)}` as EnvironmentKey,
+    execution: { entrypoint: "rollbook sim", args: [], maxTurns: 1, timeBudgetMs: 60_000 },
+    files: [],
+    tools: [],
+    datasets: [{ name: parseId("recorded"), digest }],
+    rubrics: [{ name: parseId("recorded"), digest: recordedScorer(set.cost).digest }],
+    benchmarkProfiles: [],
+  });
+}
