@@ -79,6 +79,7 @@ export function sealManifest(parts: {
   feedback?: Iterable<Digest>;
   receipts?: Iterable<Digest>;
 }): Sealed<Manifest> {
+  const receipts = [...(parts.receipts ?? [])];
   const unique = (digests: Iterable<Digest> | undefined) => [...new Set(digests ?? [])].sort();
   return seal(Manifest, {
     artifacts: [...parts.artifacts].sort((a, b) =>
@@ -88,6 +89,6 @@ export function sealManifest(parts: {
     verdicts: unique(parts.verdicts),
     releases: unique(parts.releases),
     feedback: unique(parts.feedback),
-    ...(parts.receipts === undefined ? {} : { receipts: unique(parts.receipts) }),
+    ...(receipts.length === 0 ? {} : { receipts: unique(receipts) }),
   });
 }
