@@ -8,6 +8,8 @@ import { addCatalog } from "./commands/catalog.ts";
 import { addData } from "./commands/data.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
+import { addEvaluate } from "./commands/evaluate.ts";
+import { addGate } from "./commands/gate.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addGc } from "./commands/gc.ts";
 import { addInit } from "./commands/init.ts";
@@ -51,6 +53,8 @@ export function buildProgram(io: Io = processIo()): Command {
   addData(program, io);
   addReward(program, io);
   addTrain(program, io);
+  addEvaluate(program, io);
+  addGate(program, io);
   addVerify(program, io);
   addSchema(program, io);
   addCatalog(program, io);

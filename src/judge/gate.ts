@@ -2,8 +2,8 @@
  *  In: judge rows, candidates, a baseline, margins. Out: for each candidate its bounds and the reasons against it. Pure: the
  *  same input and seed give the same answer. Does not seal, serve or exit: whoever asked does.
  *
- *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is above −ε_q and the upper bound of
- *  (its cost − the baseline's) is below ε_c, each at error α/m. Both must hold, which needs no correction (an intersection–
+ *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is at least −ε_q and the upper bound
+ *  of (its cost − the baseline's) at most ε_c, each at error α/m. Both must hold, which needs no correction (an intersection–
  *  union test has the level of its parts). Trying m candidates does: Bonferroni, because it holds whatever the candidates
  *  share, and for those tried elsewhere, of which only the number is known. */
 import { RollbookError } from "../base/errors.ts";
@@ -139,7 +139,7 @@ function checkOn(
     standardError: finiteOrNull(standardError(paired)),
     bound: finiteOrNull(bound),
     epsilon,
-    clears: burden ? bound < epsilon : bound > -epsilon,
+    clears: burden ? bound <= epsilon : bound >= -epsilon,
   };
 }
 
@@ -199,8 +199,8 @@ function boundedDifference(
 function explain({ measure, difference: gap, bound, epsilon }: GateCheck, rule: GateRule): string {
   const each = `${rule.method}, ${(100 * (1 - rule.alpha / rule.tried)).toPrecision(4)} % one-sided`;
   return isBurden(measure as Measure)
-    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must stay below ${epsilon} (${each})`
-    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show(bound)}; it must stay above ${-epsilon} (${each})`;
+    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must not exceed ${epsilon} (${each})`
+    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show(bound)}; it must not fall below ${-epsilon} (${each})`;
 }
 
 const show = (bound: number | null) => (bound === null ? "anything" : bound.toPrecision(3));

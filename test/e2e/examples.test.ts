@@ -5,8 +5,10 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildProgram } from "../../src/cli/program.ts";
 import { writeTasks } from "../../src/collect/sim/task-files.ts";
+import { lines } from "../support/cli.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../support/recorded-answers.ts";
+import { routingWorld } from "../support/routing-world.ts";
 import { handTasks } from "../support/sim-tasks.ts";
 
 const main = resolve("dist/cli/main.js");
@@ -49,6 +51,11 @@ describe("the examples of the help texts", () => {
     );
     writeFileSync(join(folder, "recorded.yaml"), RECORDED_YAML);
     writeFileSync(join(folder, "answers.csv"), RECORDED_CSV);
+    writeFileSync(join(folder, "decisions.jsonl"), lines(...routingWorld(3000, 3)));
+    const learned = bash(
+      "rollbook train linucb --data decisions.jsonl --out policies/learned --id learned --alpha 0.1",
+    );
+    expect(learned.stderr).not.toContain("error");
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

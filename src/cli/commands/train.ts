@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Digest } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { unitOf } from "../../convert/judged-rows.ts";
+import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import {
   type BanditStatistics,
   collectFields,
@@ -38,10 +39,13 @@ import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
 import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
 import { addSplitOptions, requirePart, type SplitFlags, splitRule } from "../dataset/split-rows.ts";
 import type { Io } from "../io.ts";
+import { promiseFloor } from "../judge/calibrate.ts";
+import { addPromiseOptions, type PromiseFlags, share } from "../judge/judge-options.ts";
 import { bookRoot, isBook, withBook } from "../open-book.ts";
-import { jsonLine, plural, short } from "../output.ts";
+import { jsonLine } from "../output.ts";
+import { renderTrained, trainedJson } from "../views/train-view.ts";
 
-interface TrainFlags extends RowFlags, SplitFlags {
+interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
   out: string;
   id: string;
   policy: string;
@@ -55,6 +59,7 @@ interface TrainFlags extends RowFlags, SplitFlags {
   draws?: number;
   floor?: number;
   rival?: boolean;
+  floorRisk?: number;
   json?: true;
 }
 
@@ -64,6 +69,9 @@ interface Trained {
   /** The digest of the rows, or of the state in the book. */
   readonly data: Digest;
   readonly batches: readonly Digest[];
+  readonly rule: SplitRule;
+  /** Units learned from. */
+  readonly units: readonly string[];
   readonly rows: number;
   /** Rows of the other splits. */
   readonly heldBack: number;
@@ -155,8 +163,13 @@ the book it is sealed there too.${note ?? ""}`,
     .addOption(seedOption("fixes splits and draws", 0n));
   if (note !== undefined)
     command.option("--no-rival", "leave out the static table that the same rows would give");
-  return addRowOptions(addSplitOptions(command), { data: true }).action(async (flags: TrainFlags) =>
-    finish(io, flags, await learn(flags)),
+  command.option(
+    "--floor-risk <a>",
+    "set the confidence floor on the calibration split, for at most this risk",
+    share,
+  );
+  return addRowOptions(addPromiseOptions(addSplitOptions(command)), { data: true }).action(
+    async (flags: TrainFlags) => finish(io, flags, await learn(flags)),
   );
 }
 
@@ -209,7 +222,7 @@ async function loadTrainSplit(io: Io, flags: TrainFlags): Promise<TrainSplit> {
   return { data: toTrainingData(train), rule, units, heldBack: rows.length - train.length };
 }
 
-/** The model with its split, and with what a person could have written from `rows`: without outcomes there is no such table. */
+/** The model with what a person could have written from `rows`: without outcomes there is no such table. */
 function trainedOn(
   model: PolicyModel,
   options: {
@@ -224,17 +237,21 @@ function trainedOn(
   },
 ): Trained {
   const { digest, batches, count, rows, rule, units, heldBack } = options;
-  const split = withSplit(model, { rule, units: { train: units, calibration: [] } });
   const judged = rows.some((row) => row.reward !== null)
-    ? withBaseline(split, fitStaticTable({ rows }))
-    : split;
-  return { model: judged, data: digest, batches, rows: count, heldBack };
+    ? withBaseline(model, fitStaticTable({ rows }))
+    : model;
+  return { model: judged, data: digest, batches, rows: count, heldBack, rule, units };
 }
 
 async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void> {
-  const { model, batches } = trained;
+  const { batches, rule, units } = trained;
+  const calibration = await calibrationRows(io, flags, rule);
+  const model = withSplit(trained.model, {
+    rule,
+    units: { train: units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
+  });
   const parent = flags.parent === undefined ? undefined : readCheckpoint(flags.parent).revision.record;
-  const checkpoint = sealCheckpoint(model, {
+  const bare = sealCheckpoint(model, {
     family: flags.policy,
     id: flags.id,
     ...(parent === undefined ? {} : { parent }),
@@ -242,6 +259,17 @@ async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void
     seed: flags.seed,
     producedAtMs: io.clock.nowMs(),
   });
+  const promise =
+    flags.floorRisk === undefined
+      ? undefined
+      : promiseFloor(bare, {
+          rows: calibration,
+          rule,
+          alpha: flags.floorRisk,
+          flags,
+          atMs: io.clock.nowMs(),
+        });
+  const checkpoint = { ...bare, ...(promise === undefined ? {} : { promise }) };
   const { record, digest, bytes, kind } = checkpoint.revision;
   const isThere = trained.added !== undefined && holds(flags, record);
   if (!isThere) writeCheckpoint(flags.out, checkpoint);
@@ -250,14 +278,25 @@ async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void
     await withBook(io, { ...flags, mode: "write" }, async (book) => {
       book.put(CHECKPOINT_KIND, checkpoint.bytes);
       book.put(kind, bytes);
+      if (promise !== undefined) book.put(promise.kind, promise.bytes);
       await book.flush();
     });
-  report(io, flags, {
-    trained,
+  const facts = {
+    ...trained,
+    out: flags.out,
+    id: flags.id,
     revision: isThere ? readCheckpoint(flags.out).revision.digest : digest,
     weights: record.digest,
     sealed,
-  });
+    promise: promise?.record,
+  };
+  io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
+}
+
+/** The rows that set the floor; none where no floor was asked for. */
+async function calibrationRows(io: Io, flags: TrainFlags, rule: SplitRule): Promise<readonly RoutingRow[]> {
+  if (flags.floorRisk === undefined) return [];
+  return requirePart(await loadRows(io, toDataFlags(flags)), "calibration", rule);
 }
 
 /** Whether the folder holds this very revision already: then there is nothing to do. */
@@ -265,31 +304,6 @@ function holds({ out }: TrainFlags, { id, digest, parent }: PolicyRevision): boo
   if (!existsSync(out)) return false;
   const { record } = readCheckpoint(out).revision;
   return record.id === id && record.digest === digest && record.parent?.digest === parent?.digest;
-}
-
-function report(
-  io: Io,
-  flags: TrainFlags,
-  {
-    trained,
-    revision,
-    weights,
-    sealed,
-  }: { trained: Trained; revision: Digest; weights: Digest; sealed: boolean },
-): void {
-  const { model, data, rows, heldBack, added, report: fit } = trained;
-  const counted = added === undefined ? {} : { added };
-  if (flags.json) {
-    const facts = { out: flags.out, id: flags.id, revision, weights, rows, heldBack, ...counted };
-    io.out(
-      jsonLine({ ...facts, data, arms: model.arms, sealed, ...(fit === undefined ? {} : { report: fit }) }),
-    );
-    return;
-  }
-  const fresh = added === undefined ? "" : `, ${added} of them new`;
-  io.out(
-    `${flags.id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(weights)}: ${flags.out}\n`,
-  );
 }
 
 const UCB1: Bandit = {

@@ -271,6 +271,6 @@ function noPropensity({ id }: JudgedRow, row: number): RollbookError {
   return new RollbookError(
     "missing-propensity",
     { row, decision: id },
-    `decision ${id} (row ${row}): its propensity was not logged. Log the probability of every choice, or estimate it with --estimate-propensities and accept a result that is not certified.`,
+    `decision ${id} (row ${row}): its propensity was not logged. Log the probability of every choice; \`rollbook evaluate --estimate-propensities\` guesses it and certifies nothing.`,
   );
 }

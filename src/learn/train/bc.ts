@@ -47,6 +47,7 @@ export function trainBc(data: DecisionData, options: BcOptions): Cloned {
   const { spec, l2 = 3e-3, maxIterations = 200, tolerance = 1e-6, calibration = 0.2, seed } = options;
   const { train, held } = splitRows(data.rows, calibration, seed);
   const arms = armsOf(data.rows);
+  requireTwoClasses(data.rows);
   const { reader, wordScale } = readerFor(spec, train);
   const full = toLogistic(train, { arms, reader });
   const { rows: compact, columns } = compactRows(full.rows);
@@ -78,6 +79,18 @@ export function trainBc(data: DecisionData, options: BcOptions): Cloned {
       calibrationError: [calibrationError(scored, 1), calibrationError(scored, temperature)],
     },
   };
+}
+
+/** A log that always did the same has nothing to tell apart, and a clone of it would be sure of everything. */
+function requireTwoClasses(rows: readonly DecisionRow[]): void {
+  const chosen = new Set(rows.map((row) => row.candidates[row.chosen]?.id));
+  if (chosen.size > 1) return;
+  const [only] = chosen;
+  throw new RollbookError(
+    "one-class-data",
+    { rows: rows.length, chosen: only, decision: rows[0]?.id },
+    `all ${rows.length} rows chose ${only}, from ${rows[0]?.id} on: there is nothing to clone. Log with exploration, or say "always ${only}" in a static table.`,
+  );
 }
 
 /** Disjoint, and a function of ids and seed alone. */

@@ -1,0 +1,73 @@
+/** `rollbook evaluate`: is the learned policy better, and can the log say so? */
+import type { Command } from "commander";
+import { RollbookError, rngFrom } from "../../base/index.ts";
+import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
+import { addCommand } from "../command.ts";
+import { loadRows } from "../dataset/load-rows.ts";
+import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
+import type { Io } from "../io.ts";
+import { followPromise } from "../judge/calibrate.ts";
+import { addJudgeOptions, type JudgeFlags } from "../judge/judge-options.ts";
+import { type JudgeRows, judgeRowsOf } from "../judge/judge-rows.ts";
+import { type Fielded, fieldOf, loadPolicy } from "../judge/load-policy.ts";
+import { jsonLine } from "../output.ts";
+import { evaluationJson, type Kept, renderEvaluation } from "../views/evaluation-view.ts";
+
+interface EvaluateFlags extends JudgeFlags {
+  checkpoint: string;
+  estimatePropensities?: true;
+}
+
+export function addEvaluate(program: Command, io: Io): void {
+  const command = addCommand(program, "evaluate", {
+    summary: "compare a learned policy with its rivals on rows it has not seen",
+    description: `Compare a learned policy with the static table fitted on the same training rows, the best single candidate, the
+policy behind the log, chance and, where every outcome is known, an oracle: on the judge split only, by the path the router
+takes. Prints what the log can carry before any number, and refuses (exit 1) where that is too little.`,
+    examples: ["rollbook evaluate --data decisions.jsonl --checkpoint policies/learned"],
+  })
+    .requiredOption("--checkpoint <dir>", "the policy, as `train` wrote it")
+    .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing");
+  addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));
+}
+
+async function run(io: Io, flags: EvaluateFlags): Promise<void> {
+  const loaded = loadPolicy(flags.checkpoint, flags);
+  const rows = await loadRows(io, toDataFlags(flags));
+  const judged = judgeRowsOf(rows, [loaded]);
+  const field = fieldOf(loaded, flags);
+  const followed = followPromise(rows, loaded, field) === true;
+  const evaluation = evaluatePolicy(judged.rows, {
+    field,
+    rng: rngFrom(flags.seed),
+    estimatePropensities: flags.estimatePropensities === true,
+  });
+  const kept = keptBy(judged, field);
+  const facts = {
+    judged,
+    field,
+    revision: loaded.checkpoint.revision.record,
+    kept: kept === undefined ? undefined : { ...kept, followed },
+  };
+  io.out(flags.json ? jsonLine(evaluationJson(evaluation, facts)) : renderEvaluation(evaluation, facts));
+  if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
+  refuseThin(evaluation);
+}
+
+/** What became of the promised risk on rows that neither trained nor calibrated. */
+function keptBy(judged: JudgeRows, { promise, policy, table }: Fielded): Omit<Kept, "followed"> | undefined {
+  if (promise === undefined || policy === undefined) return undefined;
+  const { floor, alpha, range, propensityFloor } = promise.record;
+  const { estimate, interval } = realisedRisk(judged.rows, { policy, table, range, propensityFloor, floor });
+  return { promise: promise.digest, alpha, floor, realised: estimate.value, interval };
+}
+
+function refuseThin({ contenders }: Evaluation): void {
+  const [learned] = contenders;
+  if (learned!.basis !== "refused") return;
+  throw new RollbookError(
+    "refused",
+    { reasons: learned!.reasons },
+    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}`,
+  );
+}

@@ -1,0 +1,288 @@
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { Cli, lines } from "../support/cli.ts";
+import { routingWorld, truth } from "../support/routing-world.ts";
+
+const WORLD = routingWorld(3000, 3);
+
+/** A dataset and two policies trained on it: a clone with a promised floor, and a bandit. */
+async function trained(rows: readonly RoutingRow[] = WORLD) {
+  const cli = new Cli();
+  const data = cli.file("decisions.jsonl", lines(...rows));
+  const [bc, bandit] = [join(cli.folder, "bc"), join(cli.folder, "bandit")];
+  const promise = "--floor-risk 0.1 --propensity-floor 0.4";
+  const [made] = await cli.json(`train bc --data ${data} --out ${bc} --id bc ${promise}`);
+  await cli.ok(`train linucb --data ${data} --out ${bandit} --id bandit --alpha 0.1`);
+  return { cli, data, bc, bandit, made };
+}
+
+async function faultOf(cli: Cli, words: string): Promise<{ exit: number; code: string; message: string }> {
+  const { code: exit, err } = await cli.run(`${words} --json`);
+  const line = err.split("\n").find((each) => each.startsWith('{"error"'));
+  return { exit, ...JSON.parse(line ?? '{"error":{}}').error };
+}
+
+describe("evaluate and gate on the command line", () => {
+  it("judge by rows that training and calibration have not seen, and by no other", async () => {
+    const { cli, data, bandit } = await trained();
+    const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${bandit}`);
+    const { rows, leftOut, split } = report.data;
+    expect(rows + leftOut.train + leftOut.calibration).toBe(WORLD.length);
+    expect(split).toEqual({ unit: "task", salt: "rollbook", shares: [0.6, 0.2, 0.2] });
+    const learned = report.contenders[0].values.quality;
+    const [{ low, high }] = learned.intervals;
+    expect(low).toBeLessThan(truth((hard) => (hard ? 1 : 0)).quality);
+    expect(high).toBeGreaterThan(truth((hard) => (hard ? 1 : 0)).quality);
+    expect(report).toMatchObject({ certification: "certified", liveness: { live: 1 } });
+    const [again] = await cli.json(`evaluate --data ${data} --checkpoint ${bandit}`);
+    expect(again).toEqual(report);
+    const all = join(cli.folder, "all");
+    await cli.ok(`train ucb --data ${data} --out ${all} --id all --split all`);
+    const fault = await faultOf(cli, `evaluate --data ${data} --checkpoint ${all}`);
+    expect(fault).toMatchObject({ exit: 1, code: "empty-split" });
+    expect(fault.message).toMatch(/3000 are for training or were trained on/);
+    // Rows that came later may judge it.
+    const later = routingWorld(4000, 3).slice(3000);
+    const fresh = cli.file("later.jsonl", lines(...later));
+    const [judged] = await cli.json(`evaluate --data ${fresh} --checkpoint ${all}`);
+    expect(judged.data.rows).toBe(1000);
+  });
+
+  it("seal a floor with its promise in the checkpoint, and show the realised risk", async () => {
+    const { cli, data, bc, made } = await trained();
+    expect(made.promise).toMatchObject({
+      alpha: 0.1,
+      feedback: "bandit",
+      propensityFloor: 0.4,
+      measure: "quality",
+    });
+    expect(made.promise.bound).toBeLessThanOrEqual(0.1);
+    const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${bc}`);
+    expect(report.router).toMatchObject({ floor: made.promise.floor, floorFrom: "promise" });
+    expect(report.promise).toMatchObject({ alpha: 0.1, followed: true });
+    expect(report.promise.interval.low).toBeLessThan(0.1);
+    expect(report.data.leftOut.calibration).toBe(made.promise.units);
+    const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc}`);
+    expect(text).toMatch(/promise: at floor .* lose at most 0\.1 in expectation; realised on these rows/);
+    expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
+    // Another floor is no longer the promised one.
+    const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
+    expect(other.promise).toBeUndefined();
+    const dead = await cli.run(`evaluate --data ${data} --checkpoint ${bc} --floor 1`);
+    expect(dead.err).toMatch(
+      /warning: the policy can never fire: its highest confidence is 0\.\d+, the floor is 1/,
+    );
+    writeFileSync(
+      join(bc, "floor.json"),
+      readFileSync(join(bc, "floor.json"), "utf8").replace('"floor":0.', '"floor":0.0'),
+    );
+    const forged = await faultOf(cli, `evaluate --data ${data} --checkpoint ${bc}`);
+    expect(forged).toMatchObject({ exit: 1, code: "digest-mismatch" });
+    expect(forged.message).toMatch(
+      /floor\.json promises a floor of 0\.0\d+, its own calibration rows give 0\.\d+/,
+    );
+  });
+
+  it("pass with exit 0 and refuse with exit 1, sealed in the book and the same when reached again", async () => {
+    const { cli, data, bandit, bc } = await trained();
+    await cli.ok("init");
+    const out = join(cli.folder, "verdict.json");
+    const words = `gate --data ${data} --candidate ${bandit} --epsilon-quality 0.05`;
+    const [verdict] = await cli.json(`${words} --out ${out}`);
+    expect(verdict).toMatchObject({ outcome: "pass", passed: { id: "bandit" }, sealed: true });
+    expect(verdict.rule).toMatchObject({ tried: 1, perCandidate: 0.05, correction: "bonferroni" });
+    expect((await cli.json(words))[0].verdict).toBe(verdict.verdict);
+    expect(JSON.parse(readFileSync(out, "utf8")).schema).toBe("rollbook.gate-verdict.v1");
+    expect((await cli.run("verify")).code).toBe(0);
+    const refused = await cli.run(`gate --data ${data} --candidate ${bc}`);
+    expect(refused.code).toBe(1);
+    expect(refused.out).toContain("REFUSE");
+    expect(refused.err).toMatch(/bc: quality: the difference is .* must not fall below 0|bc: cost/);
+    // Both tried: the error is shared, and the better one goes through.
+    const [both] = await cli.json(`gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.05`);
+    expect(both).toMatchObject({
+      outcome: "pass",
+      passed: { id: "bandit" },
+      rule: { tried: 2, perCandidate: 0.025 },
+    });
+    const [against] = await cli.json(
+      `gate --data ${data} --candidate ${bandit} --baseline ${bc} --epsilon-cost 1`,
+    );
+    expect(against.baseline).toMatchObject({ kind: "policy", revision: { id: "bc" } });
+    const sequence = `gate --data ${data} --candidate ${bandit} --baseline behaviour --method confidence-sequence`;
+    expect((await faultOf(cli, sequence)).message).toMatch(/--cost-range/);
+    const [looked] = await cli.json(
+      `${sequence} --propensity-floor 0.4 --cost-range 0..1 --epsilon-quality 0.3 --epsilon-cost 0.5`,
+    );
+    expect(looked.rule).toMatchObject({ method: "confidence-sequence", propensityFloor: 0.4 });
+  });
+
+  it("uses a table that a person wrote, and known outcomes where rows carry them", async () => {
+    const { cli, data, bandit } = await trained(routingWorld(3000, 3, { full: true }));
+    const table = cli.file("static.yaml", "schema: rollbook.static-table.v1\ndefault: [strong, cheap]\n");
+    const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${bandit} --table ${table}`);
+    expect(
+      report.contenders.map(({ name, basis }: { name: string; basis: string }) => [name, basis]),
+    ).toEqual([
+      ["learned", "full information"],
+      ["static", "full information"],
+      ["single", "full information"],
+      ["behaviour", "on-policy"],
+      ["random", "full information"],
+      ["oracle", "full information"],
+    ]);
+    const says = (measure: string) =>
+      report.comparisons.find(
+        (each: { measure: string; against: string }) => each.measure === measure && each.against === "static",
+      ).says;
+    expect([says("cost"), says("reward")]).toEqual(["better", "better"]);
+  });
+});
+
+describe("bad input is named with its row and the remedy", () => {
+  const change = (index: number, to: Partial<RoutingRow>) =>
+    WORLD.map((row, i) => (i === index ? { ...row, ...to } : row));
+  /** Rows as they stand, with logged distributions that the change would contradict removed. */
+  const bare = (rows: readonly RoutingRow[]) =>
+    rows.map((row) => ({
+      ...row,
+      state: { ...row.state, candidates: row.state.candidates.map((one) => ({ ...one, probability: null })) },
+    }));
+
+  it.each([
+    [
+      "a zero propensity",
+      { propensity: 0 },
+      /decisions\.jsonl:8: propensity 0 is not in \(0, 1\]\. Log the probability/,
+    ],
+    ["a propensity above 1", { propensity: 1.5 }, /decisions\.jsonl:8: propensity 1\.5 is not in \(0, 1\]/],
+    [
+      "a reward that is no number",
+      { reward: "NaN" as never },
+      /decisions\.jsonl:8: reward "NaN" is not a finite number\. Repair/,
+    ],
+  ])("%s", async (_name, to, message) => {
+    const cli = new Cli();
+    const data = cli.file("decisions.jsonl", lines(...change(7, to)));
+    for (const words of [
+      `train bc --data ${data} --out ${cli.folder}/p --id p`,
+      `reward analyze --data ${data}`,
+    ]) {
+      const fault = await faultOf(cli, words);
+      expect(fault).toMatchObject({ exit: 1, code: "bad-row" });
+      expect(fault.message).toMatch(message);
+    }
+  });
+
+  it("NaN as JSON never writes it", async () => {
+    const cli = new Cli();
+    const data = cli.file(
+      "decisions.jsonl",
+      lines(...WORLD.slice(0, 5)).replace(/"reward":[^,]+,/, '"reward":NaN,'),
+    );
+    expect((await faultOf(cli, `reward analyze --data ${data}`)).message).toMatch(/decisions\.jsonl:1/);
+  });
+
+  it("missing propensities, unless they are to be guessed", async () => {
+    const { cli, bandit } = await trained();
+    const data = cli.file("bare.jsonl", lines(...bare(WORLD).map((row) => ({ ...row, propensity: null }))));
+    for (const words of [`evaluate --checkpoint ${bandit}`, `gate --candidate ${bandit}`]) {
+      const fault = await faultOf(cli, `${words} --data ${data}`);
+      expect(fault).toMatchObject({ exit: 1, code: "missing-propensity" });
+      expect(fault.message).toMatch(/decision d-\d+ .*was not logged\. .*--estimate-propensities/);
+    }
+    const [guessed] = await cli.json(
+      `evaluate --checkpoint ${bandit} --data ${data} --estimate-propensities`,
+    );
+    expect(guessed.certification).toBe("not certified");
+    const promised = await faultOf(
+      cli,
+      `train bc --data ${data} --out ${cli.folder}/x --id x --floor-risk 0.1`,
+    );
+    expect(promised.message).toMatch(/no promise rests on a guess/);
+  });
+
+  it("one-class data", async () => {
+    const cli = new Cli();
+    const data = cli.file("decisions.jsonl", lines(...WORLD.filter((row) => row.model_chosen === "strong")));
+    const fault = await faultOf(cli, `train bc --data ${data} --out ${cli.folder}/p --id p`);
+    expect(fault).toMatchObject({ exit: 1, code: "one-class-data" });
+    expect(fault.message).toMatch(/all \d+ rows chose strong, from d-\d+ on.*Log with exploration/);
+    await cli.ok(`train ucb --data ${data} --out ${cli.folder}/u --id u`);
+    const refused = await faultOf(cli, `evaluate --data ${data} --checkpoint ${cli.folder}/u`);
+    expect(refused).toMatchObject({ exit: 1, code: "refused" });
+    expect(refused.message).toMatch(/candidates cheap.*Explore them first|effective sample size/);
+  });
+
+  it("unseen candidates", async () => {
+    const { cli, bandit } = await trained();
+    const other = JSON.parse(
+      JSON.stringify(WORLD).replaceAll('"cheap"', '"tiny"').replaceAll('"strong"', '"huge"'),
+    );
+    const data = cli.file("other.jsonl", lines(...other));
+    const fault = await faultOf(cli, `evaluate --data ${data} --checkpoint ${bandit}`);
+    expect(fault).toMatchObject({ exit: 1, code: "unseen-candidate" });
+    expect(fault.message).toMatch(
+      /decision d-\d+: .* knows none of its candidates \(tiny, huge\); it was trained on cheap, strong/,
+    );
+  });
+
+  it("empty splits", async () => {
+    const cli = new Cli();
+    const one = WORLD.map((row) => ({ ...row, task_id: "t" }));
+    const data = cli.file("decisions.jsonl", lines(...one));
+    const fault = await faultOf(cli, `train ucb --data ${data} --out ${cli.folder}/p --id p`);
+    expect(fault).toMatchObject({ exit: 1, code: "empty-split" });
+    expect(fault.message).toMatch(/3000 rows in 1 units \(by task\).*--unit/);
+    expect(
+      (await faultOf(cli, `train bc --data ${data} --out ${cli.folder}/p --id p --split 1/2`)).exit,
+    ).toBe(2);
+  });
+
+  it("a checkpoint of another feature spec, a truncated one, and one that names no rows", async () => {
+    const { cli, data, bandit } = await trained();
+    const spec = {
+      schema: "rollbook.feature-spec.v1",
+      wordBuckets: 64,
+      wordWeights: "count",
+      maxWords: 16,
+      fields: [],
+      candidate: [],
+    };
+    const features = cli.file("spec.json", JSON.stringify(spec));
+    const fault = await faultOf(cli, `evaluate --data ${data} --checkpoint ${bandit} --features ${features}`);
+    expect(fault).toMatchObject({ exit: 1, code: "other-feature-spec" });
+    expect(fault.message).toMatch(/they differ in wordBuckets.*Train again/);
+    truncateSync(join(bandit, "policy.safetensors"), 100);
+    for (const words of [`evaluate --checkpoint ${bandit}`, `gate --candidate ${bandit}`]) {
+      const cut = await faultOf(cli, `${words} --data ${data}`);
+      expect(cut).toMatchObject({ exit: 1, code: "digest-mismatch" });
+      expect(cut.message).toMatch(/policy\.safetensors.*Restore the file or train again/);
+    }
+    expect((await faultOf(cli, `evaluate --data ${data} --checkpoint ${cli.folder}/nowhere`)).code).toBe(
+      "no-checkpoint",
+    );
+  });
+
+  it("a table that knows nobody, a rule that cannot be, an output that is there", async () => {
+    const { cli, data, bandit } = await trained();
+    const table = cli.file("static.yaml", "schema: rollbook.static-table.v1\ndefault: nobody\n");
+    const stranger = await faultOf(
+      cli,
+      `evaluate --data ${data} --checkpoint ${bandit} --table ${table} --floor 1`,
+    );
+    expect(stranger).toMatchObject({ exit: 1, code: "no-candidate" });
+    const tried = await faultOf(
+      cli,
+      `gate --data ${data} --candidate ${bandit} ${bandit} --candidates-tried 1`,
+    );
+    expect(tried.message).toMatch(/1 candidates tried, 2 given/);
+    expect(await faultOf(cli, `gate --data ${data} --candidate ${bandit} --out ${data}`)).toMatchObject({
+      exit: 1,
+      code: "exists",
+    });
+    expect((await cli.run(`gate --data ${data} --candidate ${bandit} --alpha 2`)).code).toBe(2);
+  });
+});
