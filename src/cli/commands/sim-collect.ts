@@ -5,7 +5,14 @@ import { BEHAVIOURS, type Behaviour, behaviourRouter, policyOfRouter } from "../
 import { openRecordedRun, recordedWorld } from "../../collect/sim/recorded.ts";
 import type { ModelRoute } from "../../collect/sim/routed-run.ts";
 import { openSimRun } from "../../collect/sim/run.ts";
-import { type KnownValues, type KnownWorld, knownValues, policyValue } from "../../collect/sim/world.ts";
+import {
+  type FamilyValues,
+  type KnownValues,
+  type KnownWorld,
+  knownValues,
+  policyValue,
+  valuesByFamily,
+} from "../../collect/sim/world.ts";
 import type { Router } from "../../policy/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -54,21 +61,23 @@ With --recorded the questions, the answers and what was right come from a file o
 }
 
 async function collect(io: Io, flags: CollectFlags): Promise<void> {
-  const { known, run } = await sourceFrom(io, flags);
+  const { known, families, run } = await sourceFrom(io, flags);
   const router = routerFrom(flags, known);
   const values = { behaviour: policyValue(known, policyOfRouter(router)), ...knownValues(known) };
   const ran = await run({ kind: "router", router });
   const observed = meanReward(ran.results);
   io.out(
     flags.json
-      ? jsonLine({ kind: "summary", policy: flags.policy, observed, values, ...ran.progress })
-      : render({ ran, values, observed, policy: flags.policy }),
+      ? jsonLine({ kind: "summary", policy: flags.policy, observed, values, families, ...ran.progress })
+      : renderFamilies(families) + render({ ran, values, observed, policy: flags.policy }),
   );
   requireComplete(ran);
 }
 
 interface Source {
   readonly known: KnownWorld;
+  /** Of simulated tasks. */
+  readonly families: readonly FamilyValues[];
   run(route: ModelRoute): Promise<BookRun>;
 }
 
@@ -80,12 +89,14 @@ async function sourceFrom(io: Io, flags: CollectFlags): Promise<Source> {
     const set = await readRecorded(recorded);
     return {
       known: recordedWorld(set),
+      families: [],
       run: (route) => runOnBook(io, flags, { route, open: (place) => openRecordedRun({ ...place, set }) }),
     };
   }
   const world = worldFrom({ tasks: tasks!, ...(models === undefined ? {} : { models }) });
   return {
     known: world,
+    families: valuesByFamily(world),
     run: (route) =>
       withGrader(world, flags, (grader) =>
         runOnBook(io, flags, {
@@ -105,6 +116,20 @@ function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world
     ...(epsilon === undefined ? {} : { epsilon }),
     ...(temperature === undefined ? {} : { temperature }),
   });
+}
+
+/** Exact values of every model by family; a router is told none of it. */
+function renderFamilies(families: readonly FamilyValues[]): string {
+  if (families.length === 0) return "";
+  return table(families, [
+    { title: "family", cell: (each) => each.family },
+    { title: "tasks", align: "right", cell: (each) => String(each.tasks) },
+    ...Object.keys(families[0]!.single).map((name) => ({
+      ...{ title: name, align: "right" as const },
+      cell: (each: FamilyValues) => each.single[name]!.toFixed(3),
+    })),
+    { title: "best", align: "right", cell: (each) => each.best.toFixed(3) },
+  ]);
 }
 
 function render(options: {

@@ -105,6 +105,39 @@ export function knownValues(world: KnownWorld): KnownValues {
   };
 }
 
+/** What a family is worth to each model, and to the best policy: the truth that no router is told. */
+export interface FamilyValues {
+  readonly family: string;
+  readonly tasks: number;
+  readonly single: Readonly<Record<string, number>>;
+  readonly best: number;
+  /** Models that are best for some of its tasks, most tasks first. */
+  readonly bestModels: readonly string[];
+}
+
+export function valuesByFamily(world: SimWorld): FamilyValues[] {
+  const choices = bestChoices(world);
+  const names = world.models.map(({ name }) => name);
+  const families = [...new Set(world.tasks.map(({ task }) => task.oracle.family))].sort();
+  return families.map((family) => {
+    const own = world.tasks.flatMap(({ task }, t) => (task.oracle.family === family ? [t] : []));
+    const mean = (value: (task: number) => number) =>
+      own.reduce((sum, task) => sum + value(task), 0) / own.length;
+    const wins = names.map((_, m) => own.filter((task) => choices[task] === m).length);
+    return {
+      family,
+      tasks: own.length,
+      single: Object.fromEntries(names.map((name, m) => [name, mean((task) => world.value(task, m))])),
+      best: mean((task) => world.value(task, choices[task]!)),
+      bestModels: names
+        .map((name, m) => ({ name, wins: wins[m]! }))
+        .filter((each) => each.wins > 0)
+        .sort((a, b) => b.wins - a.wins)
+        .map(({ name }) => name),
+    };
+  });
+}
+
 /** The model the best policy takes for each task: by prompt, since that is what a policy sees. */
 export function bestChoices(world: KnownWorld): readonly number[] {
   const byPrompt = new Map<string, number[]>();
