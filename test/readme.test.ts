@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Cli } from "./support/cli.ts";
 
@@ -64,9 +65,13 @@ describe("the documents", () => {
     const cli = new Cli();
     const file = cli.file("rollouts.jsonl", rolloutsOfReadme());
     const words = [...readFileSync("README.md", "utf8").matchAll(/npx rollbook ([^&\n]+)/g)];
-    expect(words).toHaveLength(5);
-    for (const [, text] of words) await cli.ok(text!.trim().replace("rollouts.jsonl", file));
+    expect(words).toHaveLength(7);
+    for (const [, text] of words.slice(0, 5)) await cli.ok(text!.trim().replace("rollouts.jsonl", file));
     expect(await cli.ok("verify --require-trusted")).toContain("2 by a trusted key");
+    const sim = new Cli();
+    const tasks = join(sim.folder, "sim-tasks");
+    for (const [, text] of words.slice(5)) await sim.ok(text!.trim().replace("sim-tasks", tasks));
+    expect(await sim.ok("artifact ls")).toContain("terminal");
   });
 
   it("name the two commands of the README as .ci/run runs them", () => {
