@@ -49,8 +49,12 @@ export async function* generateTasks(options: GenerateOptions): AsyncGenerator<G
   let next = 0;
   try {
     for (let index = 0; index < options.count; index++) {
-      while (next < options.count && underWay.length < (options.parallel ?? 1))
-        underWay.push(settle(drawing, next++, 0));
+      while (next < options.count && underWay.length < (options.parallel ?? 1)) {
+        const settling = settle(drawing, next++, 0);
+        // A failure is thrown when its turn comes; until then it is not unheard.
+        settling.catch(() => {});
+        underWay.push(settling);
+      }
       let settled = await underWay.shift()!;
       // Compared in order of output, so that the outcome does not hang on which proof ends first.
       while (statements.has(settled.generated.task.visible.statement)) {

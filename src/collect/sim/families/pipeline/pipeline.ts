@@ -78,8 +78,10 @@ function nextOps(
   });
 }
 
+/** Through JSON, as the answers of a program are: what a wrong pipeline leaves undefined is null or absent there too. */
 export function evaluate(pipeline: Pipeline, input: Json): Json {
-  return pipeline.reduce<unknown>((value, { op, params }) => op.apply(value, params), input) as Json;
+  const value = pipeline.reduce<unknown>((now, { op, params }) => op.apply(now, params), input);
+  return JSON.parse(JSON.stringify(value)) as Json;
 }
 
 export interface Naming {
