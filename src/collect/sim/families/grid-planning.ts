@@ -2,7 +2,7 @@
  *  run, it is walked. The visible check is JavaScript. */
 import type { Rng } from "../../../base/rng.ts";
 import type { GridWorld, Mutant } from "../sim-task.ts";
-import { walkGrid } from "../walk-grid.ts";
+import { findCell, walkGrid } from "../walk-grid.ts";
 import { type Difficulty, type Draft, type Family, pick, type Unusable } from "./family.ts";
 import { drawMudCost, drawRows, GRID_PLAN, planThrough, STYLES, waypointsOf } from "./grid/draw-world.ts";
 
@@ -33,12 +33,16 @@ function taskOf(
   const mutants = mutantsOf(world, reference);
   if (mutants.length < 4) return { unusable: "too few mistakes change an answer" };
   const map = `${world.rows.join("\n")}\n`;
+  // Empty or just begun; the goal may stand right beside the start, and then a first move would arrive.
+  const [start, goal] = [findCell(world.rows, "S"), findCell(world.rows, "G")];
+  const beside = Math.abs(start[0] - goal[0]) + Math.abs(start[1] - goal[1]) === 1;
+  const begun = rng.below(2) === 0 || beside ? "" : reference.slice(0, 1);
   return {
     visible: {
       statement: statementOf(rng, world, difficulty),
       files: {
         "map.txt": map,
-        "plan.txt": rng.below(2) === 0 ? "" : reference.slice(0, 1),
+        "plan.txt": begun,
         "check.mjs": CHECK,
       },
       editable: ["plan.txt"],
@@ -81,11 +85,7 @@ function back(move: string): string {
 
 /** Through walls and all, in the order of the waypoints. */
 function straight(world: GridWorld): string {
-  const at = (mark: string): [number, number] => {
-    const row = world.rows.findIndex((line) => line.includes(mark));
-    return [row, world.rows[row]!.indexOf(mark)];
-  };
-  const marks = ["S", ...waypointsOf(world), "G"].map(at);
+  const marks = ["S", ...waypointsOf(world), "G"].map((mark) => findCell(world.rows, mark));
   return marks
     .slice(1)
     .map(([row, column], i) => {

@@ -2,8 +2,9 @@
 import type { Rng } from "../../../../base/rng.ts";
 import { codeTask } from "../code-task.ts";
 import type { Difficulty, Family, Language } from "../family.ts";
+import { candidatesFor } from "./candidates.ts";
 import { numberInputs, textInputs } from "./inputs.ts";
-import { countPipelines, drawPipeline, evaluate, mistakesIn, type Pipeline, render } from "./pipeline.ts";
+import { countPipelines, drawPipeline, evaluate, type Pipeline, render } from "./pipeline.ts";
 import { bugfixStatement, drawNaming } from "./statement.ts";
 
 export function bugfixFamily(name: string, language: Language): Family {
@@ -30,11 +31,7 @@ export function bugfixFamily(name: string, language: Language): Family {
           source: render(broken, language, naming),
           evaluate: ([input]) => evaluate(broken, input!),
         },
-        mistakes: mistakesIn(pipeline).map((wrong) => ({
-          flaw: wrong.flaw,
-          source: render(wrong.pipeline, language, naming),
-          evaluate: ([input]) => evaluate(wrong.pipeline, input!),
-        })),
+        mistakes: candidatesFor(pipeline, language, naming),
         ...(from === "numbers" ? numberInputs(rng) : textInputs(rng)),
         visibleCases: 3,
       });

@@ -1,8 +1,9 @@
 /** Tasks that ask for a function from its description. The start is an empty function. */
 import { codeTask } from "../code-task.ts";
 import type { Family, Language } from "../family.ts";
+import { candidatesFor } from "./candidates.ts";
 import { numberInputs, textInputs } from "./inputs.ts";
-import { countPipelines, drawPipeline, evaluate, mistakesIn, type Naming, render } from "./pipeline.ts";
+import { countPipelines, drawPipeline, evaluate, type Naming, render } from "./pipeline.ts";
 import { drawNaming, implementStatement } from "./statement.ts";
 
 export function implementFamily(name: string, language: Language): Family {
@@ -25,11 +26,7 @@ export function implementFamily(name: string, language: Language): Family {
         evaluate: ([input]) => evaluate(pipeline, input!),
         reference: render(pipeline, language, naming),
         start: { source: emptyFunction(language, naming), evaluate: () => null },
-        mistakes: mistakesIn(pipeline).map((wrong) => ({
-          flaw: wrong.flaw,
-          source: render(wrong.pipeline, language, naming),
-          evaluate: ([input]) => evaluate(wrong.pipeline, input!),
-        })),
+        mistakes: candidatesFor(pipeline, language, naming),
         ...(from === "numbers" ? numberInputs(rng) : textInputs(rng)),
         visibleCases: 3,
       });

@@ -16,7 +16,7 @@ export interface Step {
 }
 export type Pipeline = readonly Step[];
 
-const OPS: readonly Op[] = [...ELEMENT_OPS, ...ORDER_OPS, ...NEIGHBOUR_OPS, ...FINAL_OPS, ...TEXT_OPS];
+export const OPS: readonly Op[] = [...ELEMENT_OPS, ...ORDER_OPS, ...NEIGHBOUR_OPS, ...FINAL_OPS, ...TEXT_OPS];
 
 /** Steps and the levels they may have. More steps, and trickier ones, with each difficulty. */
 const PLAN: Readonly<Record<Difficulty, { steps: number; levels: readonly number[] }>> = {
@@ -53,7 +53,7 @@ export function drawPipeline(
 export function countPipelines(from: "numbers" | "text"): number {
   let count = 0;
   for (const { steps, levels } of Object.values(PLAN)) {
-    // Longer walks are counted as the product of the choices at each step of the first two: a lower bound is enough.
+    // By the first three steps only: a lower bound says enough, and all of them would be millions.
     const walk = (shape: Shape, used: Op[], left: number): number => {
       if (left === 0) return 1;
       const fits = nextOps(shape, used, { levels, last: left === 1 });
@@ -90,27 +90,49 @@ export interface Naming {
   readonly variable: string;
 }
 
-export function render(pipeline: Pipeline, language: Language, naming: Naming): string {
-  return language === "javascript" ? renderJavascript(pipeline, naming) : renderPython(pipeline, naming);
+/** `first` is a statement to begin with. */
+export function render(pipeline: Pipeline, language: Language, naming: Naming, first?: string): string {
+  const opening = first === undefined ? [] : [first];
+  return language === "javascript"
+    ? renderJavascript(pipeline, naming, opening)
+    : renderPython(pipeline, naming, opening);
 }
 
-function renderJavascript(pipeline: Pipeline, { functionName, argument, variable }: Naming): string {
+function renderJavascript(
+  pipeline: Pipeline,
+  { functionName, argument, variable }: Naming,
+  opening: readonly string[],
+): string {
   const helpers = pipeline.flatMap(({ op, params }) => (op.helper ? [op.helper(params).javascript] : []));
   const lines = pipeline.map(
     ({ op, params }) => `  ${variable} = ${op.javascript(params).replaceAll("@", variable)};`,
   );
-  const body = [`  let ${variable} = ${argument};`, ...lines, `  return ${variable};`];
+  const body = [
+    ...opening.map((line) => `  ${line}`),
+    `  let ${variable} = ${argument};`,
+    ...lines,
+    `  return ${variable};`,
+  ];
   return [...helpers, `export function ${functionName}(${argument}) {\n${body.join("\n")}\n}`]
     .join("\n\n")
     .concat("\n");
 }
 
-function renderPython(pipeline: Pipeline, { functionName, argument, variable }: Naming): string {
+function renderPython(
+  pipeline: Pipeline,
+  { functionName, argument, variable }: Naming,
+  opening: readonly string[],
+): string {
   const helpers = pipeline.flatMap(({ op, params }) => (op.helper ? [op.helper(params).python!] : []));
   const lines = pipeline.map(
     ({ op, params }) => `    ${variable} = ${op.python!(params).replaceAll("@", variable)}`,
   );
-  const body = [`    ${variable} = ${argument}`, ...lines, `    return ${variable}`];
+  const body = [
+    ...opening.map((line) => `    ${line}`),
+    `    ${variable} = ${argument}`,
+    ...lines,
+    `    return ${variable}`,
+  ];
   const text = [...helpers, `def ${functionName}(${argument}):\n${body.join("\n")}`].join("\n\n\n");
   return `${text.includes("re.") ? "import re\n\n\n" : ""}${text}\n`;
 }
@@ -125,7 +147,7 @@ export function mistakesIn(pipeline: Pipeline): { pipeline: Pipeline; flaw: stri
         flaw: `${slip.flaw} (${op.name})`,
       });
     const next = pipeline[i + 1];
-    if (op.from === op.to && pipeline.length > 1)
+    if (op.from === op.to)
       out.push({ pipeline: pipeline.toSpliced(i, 1), flaw: `forgets a step (${op.name})` });
     if (next !== undefined && op.from === op.to && next.op.from === next.op.to)
       out.push({

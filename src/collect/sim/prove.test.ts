@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as requirement from "../../../scripts/setup/sandbox.mjs";
+import * as dockerRequirement from "../../../scripts/setup/sandbox-docker.mjs";
+import { describeNeeding } from "../../../test/support/needs.ts";
+import { startPrivateDaemon } from "../sandbox/docker/private-daemon.ts";
+import { openSandbox, type Sandbox } from "../sandbox/index.ts";
+import { DIFFICULTIES } from "./families/family.ts";
+import { FAMILIES } from "./families/index.ts";
+import { type GeneratedTask, generateTasks } from "./generate.ts";
+import { factsOneByOne, factsTogether, proveTask } from "./prove.ts";
+import type { SimTask, SourceFiles } from "./sim-task.ts";
+
+const JAVASCRIPT = FAMILIES.filter((family) => family.language === "javascript");
+const quickjs = await openSandbox({ engine: "quickjs", workers: 2 });
+afterAll(() => quickjs.close());
+
+/** One task of every family and difficulty, proved. */
+async function proveAll(sandbox: Sandbox, families = FAMILIES) {
+  const reasons: string[] = [];
+  const proved: GeneratedTask[] = [];
+  const tasks = generateTasks({
+    count: families.length * DIFFICULTIES.length,
+    seed: 11,
+    families,
+    parallel: 4,
+    prove: (task) => proveTask(task, sandbox),
+    onRejected: ({ reason }) => reasons.push(reason),
+  });
+  for await (const task of tasks) proved.push(task);
+  return { proved, reasons };
+}
+
+/** What a proof may find is a poor draw; that a reference fails, or a start passes, would be a broken family. */
+function expectSound({ proved, reasons }: Awaited<ReturnType<typeof proveAll>>, families = FAMILIES) {
+  expect(
+    reasons.filter((reason) => /reference|start passes the (visible|oracle)|two verdicts/.test(reason)),
+  ).toEqual([]);
+  expect(proved).toHaveLength(families.length * DIFFICULTIES.length);
+  for (const family of families) {
+    const credits = proved
+      .filter(({ task }) => task.oracle.family === family.name)
+      .flatMap(({ proof }) => proof!.mutants);
+    expect(credits.some((mutant) => mutant.passesVisible)).toBe(true);
+    expect(credits.every((mutant) => mutant.hidden < 1)).toBe(true);
+    // Partial credit is a scale, not a switch.
+    expect([family.name, new Set(credits.map((mutant) => mutant.hidden)).size]).toEqual([
+      family.name,
+      expect.toSatisfy((n: number) => n >= 4),
+    ]);
+  }
+}
+
+const here = await proveAll(quickjs, JAVASCRIPT);
+
+describe("on QuickJS", () => {
+  it("tasks of every JavaScript family and difficulty are proved", () => {
+    expect(JAVASCRIPT.length).toBeGreaterThanOrEqual(5);
+    expectSound(here, JAVASCRIPT);
+  });
+
+  it("all solutions in one program get the verdicts of one program each", async () => {
+    for (const family of JAVASCRIPT) {
+      const { task, proof } = here.proved.find(
+        (each) => each.task.oracle.family === family.name && each.task.oracle.difficulty === 3,
+      )!;
+      const alone = await factsOneByOne(task, quickjs);
+      expect(alone).toEqual([proof!.start, proof!.reference, ...proof!.mutants]);
+    }
+  });
+
+  const sample = here.proved.find(({ task }) => task.oracle.family === "js-implement")!.task;
+  const withMutant = (files: SourceFiles): SimTask => ({
+    ...sample,
+    solutions: {
+      ...sample.solutions,
+      mutants: [...sample.solutions.mutants.slice(1), { files, flaw: "made for this test" }],
+    },
+  });
+  const { "check.mjs": check } = sample.visible.files;
+
+  it.each([
+    [
+      "the reference fails the visible tests",
+      { ...sample, solutions: { ...sample.solutions, reference: { "solution.mjs": "syntax error" } } },
+    ],
+    [
+      "the reference fails the oracle",
+      { ...sample, solutions: { ...sample.solutions, reference: sample.solutions.mutants.at(-1)!.files } },
+    ],
+    ["a mutant passes the oracle", withMutant(sample.solutions.reference)],
+    [
+      "the start passes the visible tests",
+      {
+        ...sample,
+        visible: { ...sample.visible, files: { "check.mjs": check!, ...sample.solutions.reference } },
+      },
+    ],
+    [
+      "there are fewer than four mutants",
+      { ...sample, solutions: { ...sample.solutions, mutants: sample.solutions.mutants.slice(-2) } },
+    ],
+    [
+      "no mutant passes the visible tests",
+      {
+        ...sample,
+        solutions: { ...sample.solutions, mutants: Array(4).fill({ files: {}, flaw: "the start itself" }) },
+      },
+    ],
+  ])("refuses a task where %s", async (reason, task) => {
+    expect(await proveTask(task as SimTask, quickjs)).toEqual({ proved: false, reason });
+  });
+
+  it("refuses a task whose verdict hangs on chance", async () => {
+    const random = {
+      "solution.mjs": `${sample.solutions.reference["solution.mjs"]!.replace(/return (\w+);\n}\n$/, "return Math.random() < 0.5 ? $1 : 0;\n}\n")}`,
+    };
+    const mutants = Array.from({ length: 12 }, () => ({ files: random, flaw: "throws a coin" }));
+    const task = {
+      ...sample,
+      solutions: { ...sample.solutions, mutants: [...mutants, sample.solutions.mutants.at(-1)!] },
+    };
+    expect(await proveTask(task, quickjs)).toEqual({ proved: false, reason: "two runs gave two verdicts" });
+  });
+});
+
+await describeNeeding(requirement, "on bubblewrap", () => {
+  const PYTHON = FAMILIES.filter((family) => family.language === "python");
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    sandbox = await openSandbox({ engine: "bubblewrap", workers: 3 });
+  });
+  afterAll(() => sandbox.close());
+
+  it("JavaScript tasks get the verdicts of QuickJS", async () => {
+    const facts = await Promise.all(here.proved.map(({ task }) => factsTogether(task, sandbox)));
+    expect(facts).toEqual(
+      here.proved.map(({ proof }) => [proof!.start, proof!.reference, ...proof!.mutants]),
+    );
+  }, 60_000);
+
+  it("tasks of every Python family and difficulty are proved, alone as together", async () => {
+    const there = await proveAll(sandbox, PYTHON);
+    expectSound(there, PYTHON);
+    const firsts = there.proved.slice(0, PYTHON.length);
+    const alone = await Promise.all(firsts.map(({ task }) => factsOneByOne(task, sandbox)));
+    expect(alone).toEqual(firsts.map(({ proof }) => [proof!.start, proof!.reference, ...proof!.mutants]));
+  }, 60_000);
+});
+
+await describeNeeding(dockerRequirement, "on Docker", () => {
+  it("a task of each language is proved with the verdicts of QuickJS", async () => {
+    const daemon = await startPrivateDaemon();
+    try {
+      const sandbox = await openSandbox({
+        engine: "docker",
+        workers: 1,
+        docker: { socketPath: daemon.socketPath },
+      });
+      const families = FAMILIES.filter((family) =>
+        ["js-bugfix", "py-implement", "sql-query"].includes(family.name),
+      );
+      for await (const { task } of generateTasks({ count: 3, seed: 11, families })) {
+        const outcome = await proveTask(task, sandbox);
+        expect(outcome).toMatchObject({ proved: true, proof: { engine: "docker" } });
+        if (task.visible.check.kind !== "javascript") continue;
+        const alone = await proveTask(task, quickjs);
+        expect({ ...outcome, proof: { ...(outcome as { proof: object }).proof, engine: "quickjs" } }).toEqual(
+          alone,
+        );
+      }
+      await sandbox.close();
+    } finally {
+      await daemon.stop();
+    }
+  }, 120_000);
+});
