@@ -31,12 +31,19 @@ export function rewrittenBody(
 ): Buffer | undefined {
   const fields: Record<string, unknown> = {};
   if (target.model !== request.model) fields.model = target.model;
-  for (const [name, value] of Object.entries(captureFields(dialect, target)))
+  for (const [name, value] of Object.entries(captureFields(dialect, target, request.stream)))
     if (!isAsked(request.parameters[name], value)) fields[name] = value;
   return Object.keys(fields).length === 0 ? undefined : Buffer.from(spliceFields(body.toString(), fields));
 }
 
-function captureFields(dialect: DialectName, { capture }: Target): Readonly<Record<string, unknown>> {
+/** By what versions before `return_token_ids` give prompt ids, and ids with logprobs. */
+const SGLANG_CHAT = { return_prompt_token_ids: true, return_meta_info: true };
+
+function captureFields(
+  dialect: DialectName,
+  { capture }: Target,
+  stream: boolean,
+): Readonly<Record<string, unknown>> {
   if (capture === undefined) return {};
   const isText = dialect === "openai-completions";
   if (dialect !== "openai-chat" && !isText) return capture.fields;
@@ -47,7 +54,9 @@ function captureFields(dialect: DialectName, { capture }: Target): Readonly<Reco
     case "vllm":
       return { return_token_ids: true, ...logprobs, ...capture.fields };
     case "sglang":
-      return { return_meta_info: true, return_logprob: true, ...logprobs, ...capture.fields };
+      // It refuses to stream a chat with ids: such a stream is recorded without them.
+      if (stream && !isText) return capture.fields;
+      return { return_token_ids: true, ...(isText ? {} : SGLANG_CHAT), ...logprobs, ...capture.fields };
     default:
       return capture.tokens satisfies never;
   }

@@ -1,15 +1,25 @@
 /** Exact token ids and logprobs in the forms that inference servers add to OpenAI replies.
- *  vLLM (`return_token_ids`): `prompt_token_ids` and `choices[].token_ids`, logprobs in the OpenAI form.
- *  SGLang: `meta_info` with `output_token_logprobs` as [logprob, id, text]. Absent stays absent: nothing is guessed. */
+ *  vLLM (`return_token_ids`): `prompt_token_ids` of a chat reply, or of a choice of a completion, and
+ *  `choices[].token_ids`; logprobs in the OpenAI form. SGLang: in the choice, `prompt_token_ids` and `token_ids` (chat calls
+ *  them `response_token_ids`), or `meta_info.output_token_logprobs` as [logprob, id, text]. Absent stays absent: nothing
+ *  is guessed. */
 import type { ReplyTokens } from "./dialect.ts";
 import { isObject, type JsonObject, listAt, objectAt, tokenIdsAt } from "./json.ts";
 
 export function readTokens(body: JsonObject, choices: readonly unknown[]): { tokens?: ReplyTokens } {
-  const prompt = promptIds(body) ?? promptIds(choices[0]);
+  const prompt = promptIds(body) ?? sharedPrompt(choices);
   const samples = choices.map((choice) => sampleOf(choice, choices.length === 1 ? body : undefined));
   if (prompt === undefined || samples.length === 0) return {};
   const whole = samples.flatMap((each) => (each === undefined || each.ids.length === 0 ? [] : [each]));
   return whole.length === samples.length ? { tokens: { prompt, samples: whole } } : {};
+}
+
+/** Choices of several prompts have no prompt in common. */
+function sharedPrompt(choices: readonly unknown[]): number[] | undefined {
+  const [first, ...others] = choices.map(promptIds);
+  const isSame = (other: number[] | undefined) =>
+    other?.length === first?.length && other?.every((id, i) => id === first![i]) === true;
+  return first !== undefined && others.every(isSame) ? first : undefined;
 }
 
 function promptIds(value: unknown): number[] | undefined {
@@ -18,7 +28,7 @@ function promptIds(value: unknown): number[] | undefined {
     tokenIdsAt(value, "prompt_token_ids") ??
     tokenIdsAt(meta, "prompt_token_ids") ??
     tokenIdsAt(meta, "input_token_ids") ??
-    pairs(listAt(meta, "input_token_logprobs"))?.ids
+    idsOf(listAt(meta, "input_token_logprobs"))
   );
 }
 
@@ -26,7 +36,7 @@ function sampleOf(choice: unknown, body: JsonObject | undefined) {
   const meta = objectAt(choice, "meta_info") ?? objectAt(body, "meta_info");
   const fromMeta = pairs(listAt(meta, "output_token_logprobs"));
   if (fromMeta !== undefined) return fromMeta;
-  const ids = tokenIdsAt(choice, "token_ids");
+  const ids = tokenIdsAt(choice, "token_ids") ?? tokenIdsAt(choice, "response_token_ids");
   const logprobs = logprobsOf(objectAt(choice, "logprobs"));
   if (ids === undefined || logprobs === undefined || ids.length !== logprobs.length) return undefined;
   return { ids, logprobs };
@@ -41,16 +51,15 @@ function logprobsOf(logprobs: JsonObject | undefined): number[] | undefined {
 }
 
 function pairs(entries: unknown[] | undefined): { ids: number[]; logprobs: number[] } | undefined {
-  if (entries === undefined) return undefined;
-  const ids: number[] = [];
-  const logprobs: number[] = [];
-  for (const entry of entries) {
-    if (!Array.isArray(entry)) return undefined;
-    const [logprob, id] = entry as unknown[];
-    if (typeof id !== "number" || id >>> 0 !== id) return undefined;
-    ids.push(id);
-    // The first token of a prompt has no logprob; nobody asks for it either.
-    logprobs.push(typeof logprob === "number" && Number.isFinite(logprob) ? logprob : 0);
-  }
-  return { ids, logprobs };
+  const ids = idsOf(entries);
+  const logprobs = entries?.map((entry) => (entry as unknown[])[0]);
+  return ids !== undefined && logprobs!.every(Number.isFinite)
+    ? { ids, logprobs: logprobs as number[] }
+    : undefined;
+}
+
+/** The ids of [logprob, id, text]; the first token of a prompt has no logprob, and nobody asks for it. */
+function idsOf(entries: unknown[] | undefined): number[] | undefined {
+  const ids = entries?.map((entry) => (Array.isArray(entry) ? (entry[1] as unknown) : undefined));
+  return ids?.every((id) => typeof id === "number" && id >>> 0 === id) ? (ids as number[]) : undefined;
 }
