@@ -6,12 +6,13 @@ import { openBandit } from "./judge/open-bandit.ts";
 import { type JudgePart, type JudgeRow, row } from "./judge/part.ts";
 import { routellm } from "./judge/routellm.ts";
 import { seed42 } from "./judge/seed-42.ts";
+import { simulator } from "./judge/simulator.ts";
 import { uciCoverage } from "./judge/uci-coverage.ts";
 import { vowpalWabbit } from "./judge/vowpal-wabbit.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
-const PARTS: readonly JudgePart[] = [openBandit, seed42, vowpalWabbit, uciCoverage, routellm];
+const PARTS: readonly JudgePart[] = [openBandit, seed42, vowpalWabbit, simulator, uciCoverage, routellm];
 
 const ABSENT = "not measured";
 
