@@ -1,6 +1,7 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { lateRewards } from "../../keep/batch/late-rewards.ts";
 import {
   appendReplay,
   compactReplay,
@@ -14,7 +15,10 @@ import {
   type WriteResult,
   writeReplay,
 } from "../../keep/replay/index.ts";
+import type { Book } from "../../store/index.ts";
+import type { BookIndex } from "../book-index.ts";
 import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
+import { feedbackOf } from "../feedback-of.ts";
 import { gitCommitOf } from "../git-commit.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
@@ -49,6 +53,7 @@ interface LayoutFlags {
 interface AppendFlags extends BookFlags, LayoutFlags {
   family?: string[];
   artifact?: string[];
+  feedback?: string;
 }
 
 interface WriteFlags extends AppendFlags {
@@ -91,7 +96,8 @@ see the store before or after, and an append that dies leaves the store as it wa
 function sourceOptions(command: Command): Command {
   return command
     .option("--family <family...>", "only streams of these policy families")
-    .option("--artifact <id...>", "only these artifacts (default: all of the book)");
+    .option("--artifact <id...>", "only these artifacts (default: all of the book)")
+    .option("--feedback <name>", "late feedback of this name stands for missing rewards");
 }
 
 function layoutOptions(command: Command): Command {
@@ -125,11 +131,16 @@ async function write(io: Io, { root, flags, self, returns }: WriteTask): Promise
       layout: layoutOf(flags),
       writer: writerOf(io, self),
       ...(flags.family === undefined ? {} : { families: flags.family }),
+      ...(flags.feedback === undefined ? {} : { feedback: await lateFeedback(book, index, flags.feedback) }),
       onProgress: (done: { rollouts: number }) => progress(io, "rollout", done.rollouts, rollouts.length),
     };
     return returns === undefined ? appendReplay(options) : writeReplay({ ...options, returns });
   });
   io.out(flags.json ? jsonLine({ store: root, ...result }) : renderWritten(root, result));
+}
+
+async function lateFeedback(book: Book, index: BookIndex, name: string) {
+  return { name, rewards: lateRewards(await feedbackOf(book, index), name) };
 }
 
 function addInfo(replay: Command, io: Io): void {

@@ -4,11 +4,8 @@ import type { Digest } from "../../base/index.ts";
 import { openMessage } from "../../contract/call.ts";
 import {
   Call,
-  Feedback,
-  openRecord,
   RolloutContent,
   RolloutEnvelope,
-  type Sealed,
   type Step,
   type StepStream,
   Task,
@@ -18,6 +15,7 @@ import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert
 import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { BookIndex } from "../book-index.ts";
+import { feedbackOf } from "../feedback-of.ts";
 import { readRecord } from "../read-record.ts";
 import { artifactsOf } from "../resolve.ts";
 
@@ -158,13 +156,4 @@ async function promptOf(store: Store, digest: Digest | undefined): Promise<strin
   if (typeof content === "string") return content;
   const parts = Array.isArray(content) ? (content as { text?: unknown }[]) : [];
   return parts.map((part) => (typeof part?.text === "string" ? part.text : "")).join("\n");
-}
-
-async function feedbackOf(store: Store, index: BookIndex): Promise<Sealed<Feedback>[]> {
-  const sealed: Sealed<Feedback>[] = [];
-  for (const { digest } of index.ofKind(Feedback.kind)) {
-    const blob = (await store.get(digest))!;
-    sealed.push({ kind: Feedback.kind, digest, bytes: blob.bytes, record: openRecord(Feedback, blob.bytes) });
-  }
-  return sealed;
 }

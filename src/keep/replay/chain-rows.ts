@@ -28,13 +28,15 @@ export interface SealedChain {
   readonly streamIndex: number;
   /** Of a token stream. */
   readonly columns: TokenColumns | undefined;
+  /** The name of the late feedback that gave its rewards, where it had none. */
+  readonly feedback?: string;
 }
 
 export async function addChain(segment: SegmentWriter, chain: SealedChain): Promise<void> {
   const stream = chain.content.streams[chain.streamIndex]!;
   const target = segment.target({
     config: chain.content.configs?.target,
-    reward: rewardDigest(chain.content),
+    reward: rewardDigest(chain),
     invalidReason: outsideBaseline(chain.content.ending),
   });
   const row = segment.tables.chains.rows;
@@ -111,7 +113,8 @@ function chainRow(
   };
 }
 
-function addLineage(segment: SegmentWriter, { content }: SealedChain, stream: Stream): void {
+function addLineage(segment: SegmentWriter, chain: SealedChain, stream: Stream): void {
+  const { content } = chain;
   const { texts, tables, hashes, options } = segment;
   const { revision } = stream.level === "step" ? stream.steps[0]! : stream.segments[0]!;
   const { configs } = content;
@@ -119,7 +122,7 @@ function addLineage(segment: SegmentWriter, { content }: SealedChain, stream: St
     policy: revision.digest,
     environment: content.environment,
     environment_digest: content.environmentDigest,
-    reward: rewardDigest(content),
+    reward: rewardDigest(chain),
     sampling: digestJson("rollbook.replay.sampling", content.sampling),
     candidate_mixture: configs?.["candidate-mixture"],
     target: configs?.target,
@@ -287,9 +290,12 @@ function float32(values: readonly number[], of: { id: string }): Float32Array {
   );
 }
 
-function rewardDigest({ scores }: RolloutContent): Digest {
+/** Which rule gave the rewards: late ones are another rule than those of the record. */
+function rewardDigest({ content: { scores }, feedback }: SealedChain): Digest {
   const rule = scores.map(({ name, weight, scorer }) => [name, weight, scorer ?? null]);
-  return digestJson("rollbook.replay.reward", rule);
+  return feedback === undefined
+    ? digestJson("rollbook.replay.reward", rule)
+    : digestJson("rollbook.replay.late-reward", { rule, feedback });
 }
 
 /** In order, on top of `start`; NaN for no rewards at all. */

@@ -1,6 +1,7 @@
 export type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../contract/replay-manifest.ts";
 export { type CompactOptions, compactReplay } from "./compact.ts";
 export { type DenseActor, type DenseSupervision, type DenseView, readDense } from "./dense-reader.ts";
+export type { LateFeedback } from "./late-labels.ts";
 export {
   type ActorInputs,
   actorInputs,

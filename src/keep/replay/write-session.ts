@@ -13,6 +13,7 @@ import { makeDirectory } from "../../store/make-directory.ts";
 import { contentReader, readRecord } from "../batch/sources.ts";
 import { addChain } from "./chain-rows.ts";
 import { KeyMap, pairKey } from "./key-map.ts";
+import { type LateFeedback, labelLate } from "./late-labels.ts";
 import { SEGMENTS } from "./manifest.ts";
 import { closeSegments, openSegments } from "./open-segment.ts";
 import { ReasonNames } from "./reason-names.ts";
@@ -27,6 +28,8 @@ export interface AppendOptions {
   readonly clock: Clock;
   /** Only streams of these families. */
   readonly families?: readonly string[];
+  /** Late outcomes that stand for rewards the records lack. */
+  readonly feedback?: LateFeedback;
   readonly layout?: Layout;
   readonly limits?: Partial<SegmentLimits>;
   /** Who writes, for the manifest. */
@@ -102,7 +105,7 @@ export class WriteSession {
   }
 
   async #addRollout(digest: Digest, content: RolloutContent) {
-    const { read, families } = this.#options;
+    const { read, families, feedback } = this.#options;
     const taskDigest = content.task.digest;
     let task: Task | undefined;
     for (const [streamIndex, stream] of content.streams.entries()) {
@@ -114,7 +117,8 @@ export class WriteSession {
       }
       if (taskDigest !== undefined) task ??= await readRecord(read, Task, taskDigest);
       const columns = stream.level === "token" ? await readTokenColumns(read, stream) : undefined;
-      await addChain(this.#segment(), { digest, content, task, streamIndex, columns });
+      const chain = labelLate({ digest, content, task, streamIndex, columns }, feedback);
+      await addChain(this.#segment(), chain);
       this.chains++;
       if (this.#isFull()) await this.#closeCurrent();
     }
