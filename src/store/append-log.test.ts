@@ -70,7 +70,8 @@ describe("an append log", () => {
     log.append([bytes("third")]);
     await log.flush();
     const [name] = readdirSync(folder);
-    const whole = readFileSync(join(folder, name!));
+    // Zeros follow: blocks made ahead.
+    const whole = readFileSync(join(folder, name!)).subarray(0, 89);
     for (let end = 0; end <= whole.length; end++) {
       writeFileSync(join(folder, name!), whole.subarray(0, end));
       const texts = reopen().found.map(({ text }) => text);
@@ -93,7 +94,7 @@ describe("an append log", () => {
     writeFileSync(path, block);
     expect(() => reopen()).toThrow(/the entry at 0 is damaged/);
     const torn = readFileSync(`${path}.whole`);
-    torn[torn.length - 1]! ^= 1; // in "third", the last write
+    torn[torn.indexOf("third")]! ^= 1; // the last write
     writeFileSync(path, torn);
     expect(reopen().found.map(({ text }) => text)).toEqual(["first", "second"]);
   });

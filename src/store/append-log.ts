@@ -1,7 +1,7 @@
 /** A log that is written ahead of everything else: small to append to, durable by one write for all that wait.
  *  In: entries of any bytes. Out: `<number>.log` segment files, and the entries again. A write begins as soon as the
- *  one before it has ended; there is no timer. A segment goes when its last entry is released. One process per
- *  directory; does not know what the entries mean.
+ *  one before it has ended and this turn of the event loop is over; there is no timer. A segment goes when its last
+ *  entry is released. One process per directory; does not know what the entries mean.
  *
  *  An entry, little-endian: magic "RBL1", payload length, segment, offset in it, number of its write, CRC-32 of these
  *  20 bytes and the payload; then the payload. */
@@ -37,6 +37,16 @@ const HEADER_BYTES = 24;
 const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Zeros that are written ahead of the entries. */
+const AHEAD_BYTES = 1024 * 1024;
+/** What a write takes along. */
+interface Group {
+  readonly segment: number;
+  readonly offset: number;
+  bytes: number;
+  readonly buffers: Uint8Array[];
+}
+
 const NAME = /^(\d{10})\.log$/;
 // Each write returns when its data is on disk: no second trip for an fsync.
 const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = constants;
@@ -51,11 +61,12 @@ export class AppendLog {
   #offset = 0;
   #batch = 1;
   /** What the next write takes along, by segment. */
-  #pending: { segment: number; offset: number; buffers: Uint8Array[] }[] = [];
+  #pending: Group[] = [];
   #pendingBytes = 0;
-  #writer: { segment: number; fd: number } | undefined;
-  #current: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  #writer: SegmentWriter | undefined;
+  /** The write under way, and the one that will take what is pending. */
+  #writing: Promise<void> | undefined;
+  #scheduled: Promise<void> | undefined;
   #failure: unknown;
 
   private constructor(directory: string, options: { segment: number; segmentBytes: number }) {
@@ -111,9 +122,10 @@ export class AppendLog {
     header.writeUInt32LE(sum, 20);
     let group = this.#pending.at(-1);
     if (group?.segment !== place.segment) {
-      group = { segment: place.segment, offset: place.offset, buffers: [] };
+      group = { segment: place.segment, offset: place.offset, bytes: 0, buffers: [] };
       this.#pending.push(group);
     }
+    group.bytes += place.bytes;
     group.buffers.push(header, ...parts);
     this.#offset += place.bytes;
     this.#pendingBytes += place.bytes;
@@ -124,10 +136,9 @@ export class AppendLog {
   /** Resolves when everything appended before is on disk. */
   flush(): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failed());
-    if (this.#pending.length === 0) return this.#current ?? Promise.resolve();
-    if (this.#current === undefined) return this.#commit();
-    this.#next ??= this.#current.then(() => this.#commit());
-    return this.#next;
+    if (this.#pending.length === 0) return this.#writing ?? Promise.resolve();
+    this.#scheduled ??= this.#schedule();
+    return this.#scheduled;
   }
 
   /** The payload of an entry that has been flushed. */
@@ -160,7 +171,7 @@ export class AppendLog {
     try {
       await this.flush();
     } finally {
-      if (this.#writer !== undefined) closeSync(this.#writer.fd);
+      await this.#writer?.close();
       this.#writer = undefined;
       this.#offset = this.#segmentBytes;
       this.tidy();
@@ -191,45 +202,49 @@ export class AppendLog {
     unlinkIfThere(this.#path(segment));
   }
 
-  #commit(): Promise<void> {
-    const groups = this.#pending;
-    this.#next = undefined;
-    this.#pending = [];
-    this.#pendingBytes = 0;
-    this.#batch++;
-    const commit = this.#write(groups).then(
+  #schedule(): Promise<void> {
+    const commit: Promise<void> = this.#writePending(this.#writing, () => {
+      this.#writing = commit;
+      this.#scheduled = undefined;
+    }).then(
       () => {
-        if (this.#current === commit) this.#current = undefined;
+        if (this.#writing === commit) this.#writing = undefined;
       },
       (error) => {
         // What reached the disk of a failed write is unknown: nothing more is promised by this log.
         this.#failure = error;
-        this.#current = undefined;
         throw error;
       },
     );
-    this.#current = commit;
     return commit;
   }
 
-  async #write(groups: readonly { segment: number; offset: number; buffers: Uint8Array[] }[]): Promise<void> {
-    for (const { segment, offset, buffers } of groups) {
-      const path = this.#path(segment);
+  async #writePending(before: Promise<void> | undefined, onStart: () => void): Promise<void> {
+    await before;
+    // What else is ready in this turn goes along: a busy gateway writes seldom and much, an idle one at once.
+    await new Promise(setImmediate);
+    onStart();
+    const groups = this.#pending;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#batch++;
+    for (const group of groups) {
+      const path = this.#path(group.segment);
       try {
-        if (this.#writer?.segment !== segment) this.#beginSegment(segment, path);
-        await writeAll(this.#writer!.fd, buffers, offset);
+        if (this.#writer?.segment !== group.segment) await this.#beginSegment(group.segment, path);
+        await this.#writer!.write(group);
       } catch (cause) {
         throw writeError(path, cause);
       }
     }
   }
 
-  #beginSegment(segment: number, path: string): void {
+  async #beginSegment(segment: number, path: string): Promise<void> {
     const before = this.#writer;
-    this.#writer = { segment, fd: openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_DSYNC, 0o600) };
+    this.#writer = new SegmentWriter(segment, path, Math.min(AHEAD_BYTES, this.#segmentBytes));
     syncDirectory(this.#directory);
     if (before === undefined) return;
-    closeSync(before.fd);
+    await before.close();
     this.#dropIfDone(before.segment);
   }
 
@@ -243,6 +258,51 @@ export class AppendLog {
       { directory: this.#directory },
       "an earlier write to the journal failed. Stop the gateway, repair the disk, start it again.",
       { cause: this.#failure },
+    );
+  }
+}
+
+/** Writes into blocks that are there already: a file that grows by every write makes the file system write more of
+ *  its own than of ours. */
+class SegmentWriter {
+  readonly segment: number;
+  readonly #fd: number;
+  readonly #zeros: Buffer;
+  /** Up to where the file has blocks; beyond it, up to where it will when `#growing` is done. */
+  #blocks = 0;
+  #growing: Promise<void> | undefined;
+
+  constructor(segment: number, path: string, aheadBytes: number) {
+    this.segment = segment;
+    this.#fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_DSYNC, 0o600);
+    this.#zeros = Buffer.alloc(aheadBytes);
+  }
+
+  async write({ offset, bytes, buffers }: Group): Promise<void> {
+    const end = offset + bytes;
+    // Zeros that are still on their way must not come down on what is written now.
+    if (this.#growing !== undefined && end > this.#blocks) await this.#growing;
+    await writeAll(this.#fd, buffers, offset);
+    this.#blocks = Math.max(this.#blocks, end);
+    if (this.#growing === undefined && this.#blocks - end < this.#zeros.length / 2) this.#grow();
+  }
+
+  async close(): Promise<void> {
+    await this.#growing;
+    closeSync(this.#fd);
+  }
+
+  #grow(): void {
+    const from = this.#blocks;
+    this.#growing = writeAll(this.#fd, [this.#zeros], from).then(
+      () => {
+        this.#blocks = from + this.#zeros.length;
+        this.#growing = undefined;
+      },
+      // Not needed to go on: a disk that is full will say so to the next entry.
+      () => {
+        this.#growing = undefined;
+      },
     );
   }
 }

@@ -24,6 +24,8 @@ export interface ApiPath {
 }
 
 export function parsePath(url: string): ApiPath {
+  // What almost every request asks for.
+  if (url === "/v1/chat/completions") return { path: url, query: "", rollout: undefined };
   const mark = url.indexOf("?");
   const query = mark < 0 ? "" : url.slice(mark);
   const whole = mark < 0 ? url : url.slice(0, mark);
@@ -69,7 +71,7 @@ export class Gatekeeper {
       (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
     )
       throw new HttpRefusal(403, "browser-refused", "requests from web pages need a token. Set tokensEnv.");
-    return { isOwner, rollout: oneOf([byKey, headerOf(headers), path.rollout]) };
+    return { isOwner, rollout: oneOf(byKey, headerOf(headers), path.rollout) };
   }
 
   #isOwner(key: string | undefined): boolean {
@@ -107,13 +109,13 @@ function headerOf(headers: IncomingHttpHeaders): string | undefined {
 }
 
 /** All that name a rollout must name the same one. */
-function oneOf(named: readonly (string | undefined)[]): string | undefined {
-  const ids = [...new Set(named.filter((each) => each !== undefined))];
-  if (ids.length > 1)
+function oneOf(a: string | undefined, b: string | undefined, c: string | undefined): string | undefined {
+  const id = a ?? b ?? c;
+  if (id === undefined) return undefined;
+  if ((b !== undefined && b !== id) || (c !== undefined && c !== id))
     throw new HttpRefusal(400, "two-rollouts", "key, header and path name different rollouts. Name one.");
-  const [id] = ids;
-  if (id !== undefined && idFault(id) !== undefined)
-    throw new HttpRefusal(400, "bad-id", `the rollout's id ${idFault(id)}.`);
+  const fault = idFault(id);
+  if (fault !== undefined) throw new HttpRefusal(400, "bad-id", `the rollout's id ${fault}.`);
   return id;
 }
 

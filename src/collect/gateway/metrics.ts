@@ -12,7 +12,8 @@ interface Family {
 interface Series {
   readonly labels: string;
   value: number;
-  buckets?: number[];
+  /** Of a histogram: how many were within each bound and not the one before, and how many there were. */
+  readonly buckets?: number[];
   count?: number;
 }
 
@@ -60,6 +61,9 @@ export class Metrics {
     Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion", Series>
   >();
 
+  readonly #commits: Series;
+  readonly #deliveries: Record<"sent" | "aborted", Series>;
+
   constructor() {
     for (const [name, help] of Object.entries(HELP))
       this.#families.set(name, { help, type: "counter", series: new Map() });
@@ -67,6 +71,9 @@ export class Metrics {
       this.#families.set(name, { help, type: "gauge", series: new Map() });
     for (const [name, help] of Object.entries(HISTOGRAMS))
       this.#families.set(name, { help, type: "histogram", series: new Map() });
+    this.#commits = this.#series("rollbook_gateway_commit_seconds", {});
+    const delivery = (each: string) => this.#series("rollbook_gateway_delivery_total", { delivery: each });
+    this.#deliveries = { sent: delivery("sent"), aborted: delivery("aborted") };
   }
 
   count(name: keyof typeof HELP, labels: Labels = {}, by = 1): void {
@@ -77,8 +84,13 @@ export class Metrics {
     this.#series(name, {}).value = value;
   }
 
-  observe(name: keyof typeof HISTOGRAMS, labels: Labels, seconds: number): void {
-    addTo(this.#series(name, labels), seconds);
+  /** How long a reply waited for the disk. */
+  committed(seconds: number): void {
+    addTo(this.#commits, seconds);
+  }
+
+  delivered(delivery: "sent" | "aborted"): void {
+    this.#deliveries[delivery].value++;
   }
 
   /** All that is counted of one call. Its series are looked up together, because this runs for every call. */
@@ -113,29 +125,39 @@ export class Metrics {
   }
 
   #series(name: string, labels: Labels): Series {
-    const { series } = this.#families.get(name)!;
+    const { series, type } = this.#families.get(name)!;
     let key = "";
     for (const label in labels) key += `${labels[label]}\n`;
     let known = series.get(key);
     if (known !== undefined) return known;
-    known = { labels: labelText(labels), value: 0 };
+    known = { labels: labelText(labels), value: 0, ...(type === "histogram" ? emptyHistogram() : {}) };
     if (series.size < MAX_SERIES) series.set(key, known);
     return known;
   }
 }
 
+function emptyHistogram(): { buckets: number[]; count: number } {
+  return { buckets: new Array<number>(BOUNDS.length).fill(0), count: 0 };
+}
+
 function addTo(series: Series, seconds: number): void {
-  series.buckets ??= new Array<number>(BOUNDS.length).fill(0);
-  for (let i = BOUNDS.length - 1; i >= 0 && seconds <= BOUNDS[i]!; i--) series.buckets[i]!++;
+  let bucket = 0;
+  while (bucket < BOUNDS.length && seconds > BOUNDS[bucket]!) bucket++;
+  if (bucket < BOUNDS.length) series.buckets![bucket]!++;
   series.value += seconds;
-  series.count = (series.count ?? 0) + 1;
+  series.count!++;
 }
 
 function linesOf(name: string, { labels, value, buckets, count }: Series): string[] {
   if (buckets === undefined) return [`${name}${labels === "" ? "" : `{${labels}}`} ${value}`];
   const join = labels === "" ? "" : `${labels},`;
+  let within = 0;
+  const upTo = (i: number) => {
+    within += buckets[i]!;
+    return within;
+  };
   return [
-    ...BOUNDS.map((bound, i) => `${name}_bucket{${join}le="${bound}"} ${buckets[i]}`),
+    ...BOUNDS.map((bound, i) => `${name}_bucket{${join}le="${bound}"} ${upTo(i)}`),
     `${name}_bucket{${join}le="+Inf"} ${count}`,
     `${name}_sum${labels === "" ? "" : `{${labels}}`} ${value}`,
     `${name}_count${labels === "" ? "" : `{${labels}}`} ${count}`,

@@ -51,7 +51,6 @@ export interface IncomingCall {
 }
 
 const NO_REPLY: ReplyFacts = { messages: [] };
-const NO_LABELS = {};
 /** The status nginx gave to a client that left. */
 const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
@@ -188,7 +187,7 @@ export class ModelCall implements Receiver {
   #clientLeft(): void {
     if (this.#over) {
       this.#in.rollout.mark(this.#index, "aborted");
-      this.#with.metrics.count("rollbook_gateway_delivery_total", { delivery: "aborted" });
+      this.#with.metrics.delivered("aborted");
       return;
     }
     this.#exchange?.abort();
@@ -221,10 +220,11 @@ export class ModelCall implements Receiver {
     const isAhead = record === "async" && outcome === "answered" && journal.pendingBytes < MAX_BEHIND_BYTES;
     if (isAhead) this.#release(thenDestroy);
     const endMs = this.#with.steadyMs();
-    journal.flush().then(
+    const isDurable = isAhead ? journal.flushSoon() : journal.flush();
+    isDurable.then(
       () => {
         const waitedMs = this.#with.steadyMs() - endMs;
-        this.#with.metrics.observe("rollbook_gateway_commit_seconds", NO_LABELS, waitedMs / 1000);
+        this.#with.metrics.committed(waitedMs / 1000);
         if (!isAhead) this.#release(thenDestroy);
         this.#with.rollouts.end(this.#in.rollout);
       },
@@ -312,7 +312,7 @@ export class ModelCall implements Receiver {
       return;
     }
     response.end(this.#reader?.held());
-    this.#with.metrics.count("rollbook_gateway_delivery_total", { delivery: "sent" });
+    this.#with.metrics.delivered("sent");
   }
 
   /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */

@@ -4,22 +4,29 @@ import type { IncomingMessage } from "node:http";
 import { isObject, type JsonObject, tryParse } from "./dialects/json.ts";
 import { HttpRefusal } from "./refusal.ts";
 
-export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > limit) return Promise.reject(tooLarge(limit));
-  return new Promise((done, failed) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    request.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= limit) chunks.push(chunk);
-      else failed(tooLarge(limit));
-    });
-    request.on("end", () => done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    request.on("error", failed);
-    request.on("close", () => {
-      if (!request.complete)
-        failed(new HttpRefusal(400, "incomplete", "the request ended before its body did."));
-    });
+/** Calls `done` with the body, or `failed` with a refusal; one of them, once. */
+export function readBody(
+  request: IncomingMessage,
+  limit: number,
+  { done, failed }: { done: (body: Buffer) => void; failed: (refusal: HttpRefusal) => void },
+): void {
+  if (Number(request.headers["content-length"] ?? 0) > limit) {
+    failed(tooLarge(limit));
+    return;
+  }
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= limit) chunks.push(chunk);
+    else if (bytes - chunk.length <= limit) failed(tooLarge(limit));
+  });
+  request.on("end", () => {
+    if (bytes <= limit) done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+  });
+  request.on("close", () => {
+    if (!request.complete && bytes <= limit)
+      failed(new HttpRefusal(400, "incomplete", "the request ended before its body did."));
   });
 }
 

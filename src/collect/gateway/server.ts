@@ -11,7 +11,7 @@ import type { Book } from "../../store/index.ts";
 import { type Lock, tryLock } from "../../store/locks.ts";
 import type { Admit } from "../admission.ts";
 import { compile, type GatewayConfig, readSecrets } from "./config.ts";
-import { openAiError } from "./dialects/dialect.ts";
+import { type Dialect, openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
 import { textAt } from "./dialects/json.ts";
 import { addFeedback } from "./feedback.ts";
@@ -117,6 +117,9 @@ class GatewayServer {
   #idleTimer: NodeJS.Timeout | undefined;
   #active = 0;
   #stopping = false;
+  readonly #onClose = () => {
+    this.#active--;
+  };
 
   constructor(
     options: GatewayOptions,
@@ -148,7 +151,7 @@ class GatewayServer {
     };
     this.#server = createServer(
       { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
-      (request, response) => void this.#serve(request, response),
+      (request, response) => this.#serve(request, response),
     );
   }
 
@@ -196,33 +199,53 @@ class GatewayServer {
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #serve(request: IncomingMessage, response: ServerResponse): void {
     this.#active++;
-    response.once("close", () => {
-      this.#active--;
-    });
+    response.once("close", this.#onClose);
     // A socket that breaks is the client's business; its call hears of it by "close".
-    response.on("error", () => {});
+    response.on("error", ignore);
     if (this.#stopping) response.setHeader("connection", "close");
     const path = parsePath(request.url ?? "/");
     try {
-      await this.#route(request, response, path);
+      this.#route(request, response, path);
     } catch (error) {
       this.#refuse(response, error, path);
     }
   }
 
-  async #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): Promise<void> {
-    if (path.path === "/healthz") return sendJson(response, 200, { ok: true });
+  #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): void {
+    if (path.path === "/healthz") {
+      sendJson(response, 200, { ok: true });
+      return;
+    }
     const caller = this.#gatekeeper.admit(request.headers, path);
-    const dialect = dialectAt(path.path);
-    if (request.method === "GET") return this.#get(response, path, caller);
+    if (request.method === "GET") {
+      this.#get(response, path, caller);
+      return;
+    }
     if (request.method !== "POST")
       throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
-    const body = await readBody(request, this.#options.config.limits.requestBytes);
-    if (dialect === undefined) return this.#post(request, response, { path, caller, body });
-    const facts = dialect.readRequest(parseBody(body));
-    if (facts === undefined)
+    const failed = (error: unknown) => this.#refuse(response, error, path);
+    const done = (body: Buffer) => {
+      try {
+        const asked = { path, caller, body };
+        const dialect = dialectAt(path.path);
+        if (dialect !== undefined) this.#call(request, response, { ...asked, dialect });
+        else this.#post(request, response, asked).catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+    };
+    readBody(request, this.#options.config.limits.requestBytes, { done, failed });
+  }
+
+  #call(
+    { rawHeaders }: IncomingMessage,
+    response: ServerResponse,
+    { path, caller, body, dialect }: { path: ApiPath; caller: Caller; body: Buffer; dialect: Dialect },
+  ): void {
+    const request = dialect.readRequest(parseBody(body));
+    if (request === undefined)
       throw new HttpRefusal(
         400,
         "bad-request",
@@ -231,9 +254,8 @@ class GatewayServer {
     const rollout =
       caller.rollout === undefined ? this.#rollouts.openSingle() : this.#rollouts.enter(caller.rollout);
     const below = path.path.slice("/v1".length) + path.query;
-    const { rawHeaders } = request;
     new ModelCall(
-      { dialect, request: facts, body, rawHeaders, path: below, rollout, response },
+      { dialect, request, body, rawHeaders, path: below, rollout, response },
       this.#calls,
     ).start();
   }
@@ -343,6 +365,8 @@ function openUpstreams(
   };
   return new Map(Object.entries(config.upstreams).map(make));
 }
+
+function ignore(): void {}
 
 function requireOwner({ isOwner }: Caller): void {
   if (!isOwner) throw new HttpRefusal(403, "forbidden", "a rollout's key may call models, nothing else.");

@@ -31,7 +31,7 @@ export interface UpstreamRequest {
   /** Below the base URL: `/chat/completions`. */
   readonly path: string;
   /** Names and values in turn. */
-  readonly headers: readonly string[];
+  readonly headers: string[];
   readonly body?: Buffer;
 }
 
@@ -89,7 +89,7 @@ export class Upstream {
       options: {
         method: request.method,
         path: this.#prefix + request.path,
-        headers: [...request.headers, ...this.#fixed],
+        headers: this.#fixed.length === 0 ? request.headers : [...request.headers, ...this.#fixed],
         body: request.body ?? null,
       },
       breaker: this.breaker,
