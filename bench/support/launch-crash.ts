@@ -1,33 +1,60 @@
-/** Kills launchers and workers with SIGKILL at random moments, gives the same command again, and counts.
- *  In: number of kills, seed. Out: how many kills broke no promise: a result that was told stays the result, and when
- *  the launch is done the book holds exactly one artifact for each rollout. The agent draws from its own process's
- *  randomness, so that a rollout run twice would show as two different artifacts. */
+/** Kills launchers, workers and, where they record through one, their gateway with SIGKILL at random moments, gives the
+ *  same command again, and counts. In: number of kills, seed. Out: how many kills broke no promise: a result that was
+ *  told stays the result; when the launch is done every rollout has one accepted artifact, signed, in a book that
+ *  verifies; and what a model said to the agent stands in its calls. The agent draws from its own process's randomness,
+ *  so that a rollout run twice would show as two different artifacts. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { RollbookError } from "../../src/base/errors.ts";
-import { type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
-import { openRecord, RolloutContent, RolloutEnvelope } from "../../src/contract/index.ts";
-import { openBook } from "../../src/store/index.ts";
+import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
+import { isTaken } from "../../src/collect/admission.ts";
+import { itemOf } from "../../src/collect/rollout/work-item.ts";
+import {
+  Attestation,
+  Call,
+  openRecord,
+  Receipt,
+  RolloutContent,
+  RolloutEnvelope,
+} from "../../src/contract/index.ts";
+import { verifyBook } from "../../src/keep/verify/index.ts";
+import { type Book, openBook } from "../../src/store/index.ts";
+import { openEcho } from "./gateway/echo-upstream.ts";
 
 const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const [TASKS, SAMPLES] = [15, 4];
 const KILLS_PER_BOOK = 10;
 /** Runs without a kill that may be needed to finish: a run ends early when an item has used up its attempts. */
 const FINISHING_RUNS = 6;
-const AGENT = `export default async () => {
+const AGENT = `export default async (_, { baseUrl, apiKey }) => {
   await new Promise((next) => setTimeout(next, 5 + Math.random() * 60));
-  return Math.random();
+  if (baseUrl === undefined) return Math.random();
+  const word = "word-" + Math.random();
+  try {
+    const response = await fetch(baseUrl + "/chat/completions", {
+      method: "POST",
+      headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: word }] }),
+    });
+    const { choices } = await response.json();
+    return { reward: Math.random(), finalState: choices[0].message.content };
+  } catch (error) {
+    return { error: { owner: "infrastructure", message: String(error) } };
+  }
 };
 `;
 
 export async function crashLaunches(options: {
   readonly kills: number;
   readonly seed: bigint;
+  /** Record through a gateway, which is killed too. */
+  readonly gateway?: boolean;
   readonly onFailure: (what: string) => void;
 }): Promise<{ passed: number; failed: number }> {
   if (!existsSync(MAIN))
@@ -36,43 +63,98 @@ export async function crashLaunches(options: {
   const tally = { passed: 0, failed: 0 };
   while (tally.passed + tally.failed < options.kills) {
     const left = options.kills - tally.passed - tally.failed;
-    const { kills, faults } = await crashOneBook(Math.min(KILLS_PER_BOOK, left), rng);
+    const kill = Math.min(KILLS_PER_BOOK, left);
+    const { kills, faults } = await (options.gateway === true
+      ? crashBehindGateway(kill, rng)
+      : crashOneBook(kill, rng));
     for (const fault of faults) options.onFailure(fault);
     tally[faults.length === 0 ? "passed" : "failed"] += kills;
   }
   return tally;
 }
 
-async function crashOneBook(kills: number, rng: Rng): Promise<{ kills: number; faults: string[] }> {
+interface Scene {
+  readonly folder: string;
+  /** What launchers and workers are told of their gateway. */
+  readonly words: readonly string[];
+  /** Envelopes by rollout, as they were told. */
+  readonly told: Map<string, string>;
+}
+
+async function crashBehindGateway(kills: number, rng: Rng): Promise<{ kills: number; faults: string[] }> {
+  const upstream = await openEcho();
+  try {
+    return await crashOneBook(kills, rng, upstream.url);
+  } finally {
+    upstream.close();
+  }
+}
+
+async function crashOneBook(
+  kills: number,
+  rng: Rng,
+  upstream?: string,
+): Promise<{ kills: number; faults: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-launch-crash-"));
-  const told = new Map<string, string>();
   const faults: string[] = [];
+  let gateway: ChildProcess | undefined;
   try {
     writeFileSync(join(folder, "agent.mjs"), AGENT);
     const rows = Array.from({ length: TASKS }, (_, i) => `${JSON.stringify({ i })}\n`);
     writeFileSync(join(folder, "tasks.jsonl"), rows.join(""));
+    const port = upstream === undefined ? 0 : await freePort();
+    const words = upstream === undefined ? [] : ["--gateway", `http://127.0.0.1:${port}`];
+    const scene: Scene = { folder, words, told: new Map() };
+    if (upstream !== undefined) {
+      writeConfig(folder, upstream, port);
+      await endOf(spawnCli(folder, ["keys", "new"]));
+    }
     let struck = 0;
     while (struck < kills) {
-      const ends = [killSoon(startLaunch(folder), rng), killSoon(startWorker(folder), rng)];
-      for (const { lines } of await Promise.all(ends)) faults.push(...hear(lines, told));
-      struck += ends.length;
+      gateway = upstream === undefined ? undefined : startGateway(folder);
+      const victims = [startLaunch(scene), startWorker(scene), ...(gateway === undefined ? [] : [gateway])];
+      const ends = await Promise.all(victims.map((victim) => killSoon(victim, rng)));
+      // What a gateway prints is its address.
+      for (const { lines } of ends.slice(0, 2)) faults.push(...hear(lines, scene.told));
+      struck += victims.length;
     }
-    faults.push(...(await finish(folder, told)));
+    gateway = upstream === undefined ? undefined : startGateway(folder);
+    faults.push(...(await finish(scene)));
+    gateway?.kill("SIGTERM");
+    if (gateway !== undefined) await endOf(gateway);
     // Without a finished launch there may be no book to count in; the fault is noted already.
-    if (existsSync(join(folder, "book", "book.json"))) faults.push(...(await checkBook(folder, told)));
+    if (existsSync(join(folder, "book", "book.json"))) faults.push(...(await checkBook(scene)));
     return { kills: struck, faults };
   } finally {
+    gateway?.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function startLaunch(folder: string): ChildProcess {
-  return start(folder, ["launch", "--tasks", "tasks.jsonl", "--samples", String(SAMPLES)]);
+function writeConfig(folder: string, upstream: string, port: number): void {
+  const text = `listen: { port: ${port} }\nupstreams: { up: { baseUrl: "${upstream}" } }\ndefaultUpstream: up\n`;
+  writeFileSync(join(folder, "gateway.yaml"), text);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+function startGateway(folder: string): ChildProcess {
+  return spawnCli(folder, ["gateway", "--config", "gateway.yaml", "--book", "book"]);
+}
+
+function startLaunch({ folder, words }: Scene): ChildProcess {
+  return start(folder, ["launch", "--tasks", "tasks.jsonl", "--samples", String(SAMPLES), ...words]);
 }
 
 /** Ends at once, with an error, while there is no queue yet: that is no fault. */
-function startWorker(folder: string): ChildProcess {
-  return start(folder, ["worker", "--queue", "book/queue.db"]);
+function startWorker({ folder, words }: Scene): ChildProcess {
+  return start(folder, ["worker", "--queue", "book/queue.db", ...words]);
 }
 
 function start(folder: string, words: readonly string[]): ChildProcess {
@@ -87,7 +169,11 @@ function start(folder: string, words: readonly string[]): ChildProcess {
     "2",
     "--json",
   ];
-  return spawn(process.execPath, [MAIN, ...words, ...common], {
+  return spawnCli(folder, [...words, ...common]);
+}
+
+function spawnCli(folder: string, words: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [MAIN, ...words], {
     cwd: folder,
     env: { ...process.env, ROLLBOOK_HOME: join(folder, "home") },
     stdio: ["ignore", "pipe", "ignore"],
@@ -125,38 +211,84 @@ function hear(lines: readonly string[], told: Map<string, string>): string[] {
   return faults;
 }
 
-async function finish(folder: string, told: Map<string, string>): Promise<string[]> {
+async function finish(scene: Scene): Promise<string[]> {
   const faults: string[] = [];
   for (let run = 0; run < FINISHING_RUNS; run++) {
-    const { lines, code } = await endOf(startLaunch(folder));
-    faults.push(...hear(lines, told));
+    const { lines, code } = await endOf(startLaunch(scene));
+    faults.push(...hear(lines, scene.told));
     if (code === 0) return faults;
   }
   return [...faults, `the launch was not done after ${FINISHING_RUNS} runs without a kill`];
 }
 
-/** Every rollout was told, each told envelope is there, and no rollout has two. */
-async function checkBook(folder: string, told: ReadonlyMap<string, string>): Promise<string[]> {
-  const faults: string[] = [];
-  const found = new Map<string, Set<string>>();
+async function checkBook({ folder, told }: Scene): Promise<string[]> {
   const book = await openBook(join(folder, "book"), { clock: systemClock, mode: "read" });
   try {
-    for await (const item of book.scan()) {
-      if (item.type === "damage") faults.push(`the book is damaged: ${item.finding.message}`);
-      if (item.type !== "blob" || item.kind !== RolloutEnvelope.kind) continue;
-      const { content } = openRecord(RolloutEnvelope, item.bytes);
-      const { rolloutId } = openRecord(RolloutContent, (await book.get(content))!.bytes);
-      found.set(rolloutId, (found.get(rolloutId) ?? new Set()).add(item.digest));
-    }
+    const held = await readBook(book);
+    const faults = [...held.faults, ...checkTold(told, held)];
+    for (const envelope of told.values()) faults.push(...(await checkHeard(book, envelope)));
+    const { problems } = await verifyBook(book);
+    return [...faults, ...problems.map(({ code, message }) => `${code}: ${message}`)];
   } finally {
     await book.close();
   }
+}
+
+interface Held {
+  readonly faults: string[];
+  /** Signed artifacts: envelope → content. */
+  readonly signed: Map<string, string>;
+  /** Contents that receipts accept, by item. */
+  readonly accepted: Map<string, Set<string>>;
+}
+
+async function readBook(book: Book): Promise<Held> {
+  const faults: string[] = [];
+  const [envelopes, subjects] = [new Map<string, string>(), new Set<string>()];
+  const accepted = new Map<string, Set<string>>();
+  for await (const item of book.scan()) {
+    if (item.type === "damage") faults.push(`the book is damaged: ${item.finding.message}`);
+    if (item.type !== "blob") continue;
+    if (item.kind === RolloutEnvelope.kind)
+      envelopes.set(item.digest, openRecord(RolloutEnvelope, item.bytes).content);
+    if (item.kind === Attestation.kind)
+      for (const subject of openRecord(Attestation, item.bytes).subjects) subjects.add(subject);
+    if (item.kind !== Receipt.kind) continue;
+    const { claim, outcome, subject } = openRecord(Receipt, item.bytes);
+    const name = itemOf(claim!);
+    if (isTaken(outcome)) accepted.set(name, (accepted.get(name) ?? new Set()).add(subject));
+  }
+  const signed = new Map([...envelopes].filter(([envelope]) => subjects.has(envelope)));
+  return { faults, signed, accepted };
+}
+
+/** Every rollout was told, each told envelope is there and signed, and its content is the one accepted. */
+function checkTold(told: ReadonlyMap<string, string>, { signed, accepted }: Held): string[] {
+  const faults: string[] = [];
   if (told.size !== TASKS * SAMPLES) faults.push(`${told.size} of ${TASKS * SAMPLES} rollouts were told`);
-  if (found.size !== told.size) faults.push(`the book holds ${found.size} rollouts, ${told.size} were told`);
-  for (const [rolloutId, envelope] of told)
-    if (found.get(rolloutId)?.has(envelope) !== true)
-      faults.push(`${rolloutId} was told and is not in the book`);
-  for (const [rolloutId, envelopes] of found)
-    if (envelopes.size > 1) faults.push(`${rolloutId} has ${envelopes.size} artifacts`);
+  if (accepted.size !== told.size) faults.push(`${accepted.size} were accepted, ${told.size} were told`);
+  for (const [item, envelope] of told) {
+    const content = signed.get(envelope);
+    if (content === undefined) faults.push(`${item} was told and is not in the book, signed`);
+    const contents = accepted.get(item) ?? new Set();
+    if (contents.size !== 1) faults.push(`${item} was accepted as ${contents.size} artifacts`);
+    else if (content !== undefined && !contents.has(content))
+      faults.push(`${item}: another one was accepted`);
+  }
   return faults;
+}
+
+/** What the agent heard from a model stands in the calls of its rollout. */
+async function checkHeard(book: Book, envelope: string): Promise<string[]> {
+  const read = async (digest: string) => (await book.get(digest as Digest))?.bytes;
+  const sealed = await read(envelope);
+  if (sealed === undefined) return [];
+  const { content: digest } = openRecord(RolloutEnvelope, sealed);
+  const { calls, finalState, rolloutId } = openRecord(RolloutContent, (await read(digest))!);
+  if (finalState === undefined) return [];
+  const heard = JSON.parse(Buffer.from((await read(finalState))!).toString()) as string;
+  for (const call of calls)
+    for (const message of openRecord(Call, (await read(call))!).response.messages)
+      if (Buffer.from((await read(message))!).includes(heard)) return [];
+  return [`${rolloutId}: ${heard} was delivered and is not recorded`];
 }

@@ -4,13 +4,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
+import { createKey, keyringAt } from "../../../src/cli/keyring.ts";
 import { type CalledFacts, Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
 import type { EventOf } from "../../../src/collect/gateway/open-rollout.ts";
 import {
@@ -22,6 +21,7 @@ import {
 } from "../../../src/contract/index.ts";
 import { verifyBook } from "../../../src/keep/verify/index.ts";
 import { type Book, openBook } from "../../../src/store/index.ts";
+import { openEcho } from "./echo-upstream.ts";
 
 export interface GatewayCrashOptions {
   readonly kills: number;
@@ -41,12 +41,13 @@ export async function crashGateway(
   const rng = rngFrom(seed);
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-gateway-crash-"));
   if (!existsSync(MAIN)) throw new Error("dist/ is missing. Run: npm run build");
-  const upstream = await openUpstream();
+  const upstream = await openEcho();
+  createKey(keyringAt(join(scratch, "home")));
   const tally = { passed: 0, failed: 0 };
   try {
     for (let kill = 0; kill < kills; ) {
       const book = join(scratch, `book-${kill}`);
-      const config = writeConfig(scratch, upstream);
+      const config = writeConfig(scratch, upstream.url);
       const delivered = new Map<string, string>();
       let number = 0;
       for (let i = 0; i < KILLS_PER_BOOK && kill < kills; i++, kill++) {
@@ -63,7 +64,6 @@ export async function crashGateway(
       }
     }
   } finally {
-    upstream.closeAllConnections();
     upstream.close();
     rmSync(scratch, { recursive: true, force: true });
   }
@@ -113,6 +113,7 @@ async function killOne(
 async function startGateway({ config, book }: Run): Promise<{ url: string; child: ChildProcess } | string> {
   const child = spawn(process.execPath, [MAIN, "gateway", "--config", config, "--book", book], {
     stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ROLLBOOK_HOME: join(dirname(config), "home") },
   });
   let errors = "";
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -242,6 +243,9 @@ async function settle(run: Run): Promise<string[]> {
       }
     }
     const faults: string[] = run.delivered.size === 0 ? ["nothing was delivered: nothing was tried"] : [];
+    const { trust } = await verifyBook(book);
+    if (trust.signed !== trust.artifacts)
+      faults.push(`${trust.signed} of ${trust.artifacts} artifacts are signed`);
     for (const [id, times] of ids) if (times !== 1) faults.push(`rollout ${id} is sealed ${times} times`);
     for (const word of run.delivered.keys())
       if (sealed.get(word) !== 1) faults.push(`${word} is sealed ${sealed.get(word) ?? 0} times`);
@@ -251,32 +255,8 @@ async function settle(run: Run): Promise<string[]> {
   }
 }
 
-/** Says the word it was asked with. */
-async function openUpstream(): Promise<Server> {
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const { messages, stream } = JSON.parse(Buffer.concat(chunks).toString());
-      const content = `said ${messages[0].content}`;
-      if (!stream) {
-        const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
-        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ choices }));
-        return;
-      }
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      const delta = { choices: [{ index: 0, delta: { role: "assistant", content } }] };
-      response.write(`data: ${JSON.stringify(delta)}\n\n`);
-      setImmediate(() => response.end("data: [DONE]\n\n"));
-    });
-  });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  return server;
-}
-
-function writeConfig(scratch: string, upstream: Server): string {
+function writeConfig(scratch: string, url: string): string {
   const path = join(scratch, "gateway.yaml");
-  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
   writeFileSync(path, `listen: { port: 0 }\nupstreams: { up: { baseUrl: "${url}" } }\ndefaultUpstream: up\n`);
   return path;
 }
