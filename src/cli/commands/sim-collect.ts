@@ -46,8 +46,8 @@ rollouts is called sim-proofs. Choices, prices and rewards are the same as in a 
 With --recorded the questions, the answers and what was right come from a file of recorded answers of real models
 (docs/simulator.md): each rollout asks one question once.`,
     examples: [
-      "rollbook sim collect --tasks tasks --policy uniform --samples 2 --engine quickjs",
-      "rollbook sim collect --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",
+      "rollbook sim collect --book runs --tasks tasks --policy uniform --samples 2 --engine quickjs",
+      "rollbook sim collect --book runs --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",
     ],
   })
     .option("--tasks <dir>", "the folder that `rollbook sim generate` wrote")

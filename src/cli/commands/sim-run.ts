@@ -33,8 +33,8 @@ Agents: \`chat\` drives a model, one of the simulated ones or what a router choo
 solutions; any other name is an agent file as for launch, which gets the visible part of a task as its payload and returns
 { finalState: { files } }.`,
     examples: [
-      "rollbook sim run --tasks tasks --agent reference --engine quickjs",
-      "rollbook sim run --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
+      "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
+      "rollbook sim run --book runs --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
     ],
   })
     .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")

@@ -12,7 +12,7 @@ export function addSim(program: Command, io: Io): void {
     summary: "tasks with hidden tests, and models whose optimum is known",
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
-      "rollbook sim run --tasks tasks --agent reference --engine quickjs",
+      "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
     ],
   });
   addSimGenerate(sim, io);
