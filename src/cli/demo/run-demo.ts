@@ -8,6 +8,7 @@ import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
 import { gatewayScene } from "./gateway-scene.ts";
 import { laterScene } from "./later-scene.ts";
 import { replayScene } from "./replay-scene.ts";
+import { simScene } from "./sim-scene.ts";
 import type { Scene, SceneResult, Stage } from "./stage.ts";
 import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
 import { makeWorld } from "./world.ts";
@@ -23,6 +24,7 @@ const SCENES: readonly Scene[] = [
   tamperScene,
   refusalScene,
   gatewayScene,
+  simScene,
 ];
 
 export interface DemoOptions {
