@@ -9,6 +9,7 @@ import { addData } from "./commands/data.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addEvaluate } from "./commands/evaluate.ts";
+import { addFeedback } from "./commands/feedback.ts";
 import { addGate } from "./commands/gate.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addGc } from "./commands/gc.ts";
@@ -46,6 +47,7 @@ export function buildProgram(io: Io = processIo()): Command {
   addGateway(program, io);
   addLaunch(program, io);
   addWorker(program, io);
+  addFeedback(program, io);
   addSim(program, io);
   addArtifact(program, io);
   addBatch(program, io);

@@ -44,14 +44,20 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
 export function recorderFrom(io: Io, { gateway: url, gatewayTokenEnv }: RunFlags): { recorder: Recorder } {
   const own = bookRecorder();
   if (url === undefined) return { recorder: own };
-  const token = gatewayTokenEnv === undefined ? undefined : io.env[gatewayTokenEnv];
-  if (gatewayTokenEnv !== undefined && !token)
-    throw new RollbookError(
-      "no-key",
-      { variable: gatewayTokenEnv },
-      `the environment variable ${gatewayTokenEnv} is not set. Set it to the gateway's token.`,
-    );
+  const token = gatewayToken(io, gatewayTokenEnv);
   return { recorder: gatewayRecorder({ url, ...(token === undefined ? {} : { token }) }, own) };
+}
+
+/** The value of the variable that `--gateway-token-env` names. */
+export function gatewayToken(io: Io, variable: string | undefined): string | undefined {
+  if (variable === undefined) return undefined;
+  const token = io.env[variable];
+  if (token) return token;
+  throw new RollbookError(
+    "no-key",
+    { variable },
+    `the environment variable ${variable} is not set. Set it to the gateway's token.`,
+  );
 }
 
 /** The key with which a worker registers and signs, made if there is none, and the keys that count beside it. */

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
+import { Cli, lines } from "../support/cli.ts";
+import { TestGateway, TOKEN } from "../support/gateway.ts";
+import { chatReply, json } from "../support/scripted-upstream.ts";
+import { draftWire, makeRevision } from "../support/shelf.ts";
+
+const unlabelled = draftWire("r-1", {}, { rewards: undefined });
+
+async function withRollout(): Promise<Cli> {
+  const cli = new Cli();
+  await cli.ok("keys new");
+  await cli.ok("init");
+  const revision = encodeWire(PolicyRevision, makeRevision("policy-r1", { number: 1n }).record);
+  await cli.ok(`artifact import ${cli.file("r.jsonl", lines(revision, unlabelled))}`);
+  return cli;
+}
+
+describe("rollbook feedback", () => {
+  it("labels a sealed rollout, signed, and batches read it; the artifact stays as it was", async () => {
+    const cli = await withRollout();
+    const before = await cli.ok("artifact show r-1 --json");
+    const assemble = "batch assemble --target policy-r1 --level token --advantage none";
+    expect((await cli.run(assemble)).err).toContain("unlabelled 1");
+    expect(await cli.ok("feedback r-1 --name solved --value 0.75")).toBe("added\n");
+    const [{ batch }] = await cli.json(`${assemble} --feedback solved`);
+    expect(batch.totals.rewardSum).toBe(0.75);
+    expect(await cli.ok("artifact show r-1 --json")).toBe(before);
+    expect(await cli.ok("verify --require-trusted")).toContain("1");
+  });
+
+  it("counts once per key: the same again changes nothing, another value under the key is refused", async () => {
+    const cli = await withRollout();
+    const add = (words: string) => cli.run(`feedback r-1 --name solved ${words}`);
+    const [first] = await cli.json("feedback r-1 --name solved --value 1 --key k");
+    expect(first).toEqual({ added: true, feedback: expect.stringMatching(/^sha256:/) });
+    expect(await cli.json("feedback r-1 --name solved --value 1 --key k")).toEqual([
+      { added: false, feedback: first.feedback },
+    ]);
+    expect(await add("--value 0 --key k")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("key-reused"),
+    });
+    expect((await add("--value 0 --key other")).out).toBe("added\n");
+    expect((await add("--value -1e-3")).out).toBe("added\n");
+    expect(await cli.ok("artifact show r-1")).toMatch(/(feedback +solved.*\n.*){3}/);
+  });
+
+  it("tells a running gateway, before the rollout is sealed and after, of the rollout and of a call", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const rollout = await test.openRollout({ id: "run-1" });
+    const ask = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+    await test.post("/v1/chat/completions", ask, { authorization: `Bearer ${rollout.apiKey}` });
+    const cli = new Cli();
+    const tell = (words: string, token = TOKEN) =>
+      cli.run(`feedback run-1 ${words} --gateway ${test.gateway.url}/v1 --gateway-token-env T --json`, "", {
+        T: token,
+      });
+    expect((await tell("--name good --value 1 --call 0")).out).toBe('{"added":true}\n');
+    expect((await tell("--name good --value 1 --call 0")).out).toBe('{"added":false}\n');
+    await test.closed("run-1");
+    expect((await tell("--name late --value 2")).out).toBe('{"added":true}\n');
+    expect(await test.feedback()).toMatchObject([
+      { name: "good", value: 1, call: 0, idempotencyKey: "good" },
+      { name: "late", value: 2, idempotencyKey: "late" },
+    ]);
+    expect((await tell("--name x --value 1", "wrong")).err).toContain("401");
+    expect((await tell("--name good --value 7 --call 0")).err).toContain("409");
+  });
+
+  it.each([
+    ["feedback none --name n --value 1", 1, "not-found"],
+    ["feedback r-1 --name n --value 1 --call 3", 1, "unknown-call"],
+    ["feedback r-1 --name n --value many", 2, "number"],
+    ["feedback r-1 --name a/b --value 1", 1, "bad-id"],
+    ["feedback r-1 --name n", 2, "--value"],
+    ["feedback r-1 --name n --value 1 --gateway http://127.0.0.1:9", 1, "gateway-away"],
+    ["feedback r-1 --name n --value 1 --gateway http://127.0.0.1:9 --gateway-token-env NO", 1, "no-key"],
+  ])("%s is refused", async (words, code, message) => {
+    const cli = await withRollout();
+    expect(await cli.run(words)).toMatchObject({ code, err: expect.stringContaining(message) });
+  });
+});
