@@ -1,11 +1,12 @@
 /** One decision of a trained router policy on a prompt of 1 000 characters, in process, through `decide()`. */
 import { digestJson } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { trainBc } from "../../src/learn/index.ts";
+import { type DecisionData, trainBc, trainLinUcb, trainThompsonLinear } from "../../src/learn/index.ts";
 import {
   DEFAULT_FEATURES,
   type DecisionCandidate,
   decide,
+  type PolicyModel,
   parseStaticTable,
   policyOf,
   sealCheckpoint,
@@ -36,7 +37,39 @@ export function decisionSpeed(): Record<string, string | number>[] {
     reward: rng.float(),
   }));
   const data = { rows, digest: digestJson("bench.decisions", ROWS), batches: [] };
-  const { model } = trainBc(data, { spec: DEFAULT_FEATURES, seed: 1n, maxIterations: 10 });
+  return Object.entries(trained(data)).flatMap(([name, model]) => {
+    const times = timeDecisions(model, { rows, candidates, rng });
+    return Object.entries(BARS).map(([quantile, bar]) => {
+      const value = times[Math.floor((DECISIONS * Number(quantile.slice(1))) / 100)]!;
+      return {
+        [`decision, ${CHARS} characters, ${IDS.length} candidates`]: name,
+        quantile,
+        µs: value.toFixed(1),
+        bar: `≤ ${bar}`,
+        met: value <= bar ? "yes" : "NO",
+      };
+    });
+  });
+}
+
+function trained(data: DecisionData): Record<string, PolicyModel> {
+  const dense = { ...DEFAULT_FEATURES, wordBuckets: 16 };
+  return {
+    [`clone, ${DEFAULT_FEATURES.wordBuckets} buckets`]: trainBc(data, {
+      spec: DEFAULT_FEATURES,
+      seed: 1n,
+      maxIterations: 10,
+    }).model,
+    "LinUCB, 16 buckets": trainLinUcb(data, { spec: dense }),
+    "linear Thompson, 256 draws": trainThompsonLinear(data, { spec: dense, seed: 1 }),
+  };
+}
+
+/** Sorted times of single decisions, in µs. */
+function timeDecisions(
+  model: PolicyModel,
+  { rows, candidates, rng }: { rows: DecisionData["rows"]; candidates: DecisionCandidate[]; rng: Rng },
+): Float64Array {
   const facts = { family: "router", id: "r1", batches: [], seed: 1n, producedAtMs: 0 };
   const router = {
     policy: policyOf(sealCheckpoint(model, facts)),
@@ -51,17 +84,7 @@ export function decisionSpeed(): Record<string, string | number>[] {
     decide(context, candidates, router, rng);
     if (i >= 0) times[i] = Number(process.hrtime.bigint() - start) / 1000;
   }
-  times.sort();
-  return Object.entries(BARS).map(([name, bar]) => {
-    const value = times[Math.floor((DECISIONS * Number(name.slice(1))) / 100)]!;
-    return {
-      decision: `${CHARS} characters, ${IDS.length} candidates, ${DEFAULT_FEATURES.wordBuckets} buckets`,
-      quantile: name,
-      µs: value.toFixed(1),
-      bar: `≤ ${bar}`,
-      met: value <= bar ? "yes" : "NO",
-    };
-  });
+  return times.sort();
 }
 
 /** Words of 2 to 9 letters. */

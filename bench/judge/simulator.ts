@@ -40,14 +40,13 @@ import {
 } from "../../src/policy/index.ts";
 import { type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
-const TASKS = 240;
-const LOGS = 200;
+const TASKS = 280;
+const LOGS = 1000;
 const DECISIONS = 2000;
 const TRAINING_LOGS = 20;
 const TRAINING_DECISIONS = 6000;
 /** Few enough for a dense model. */
-const SPEC = { ...DEFAULT_FEATURES, wordBuckets: 32 };
-const ALPHA = 1;
+const SPEC = { ...DEFAULT_FEATURES, wordBuckets: 64 };
 const MODELS = DEFAULT_MODELS.map(({ name }) => name);
 /** Leans to dear models for long prompts; every model has a share of at least 0.3 / 5. */
 const BEHAVIOUR = policyOfRouter(behaviourRouter("softmax", { models: MODELS, epsilon: 0.3 }));
@@ -192,7 +191,7 @@ function trainingLog(world: SimWorld, rng: Rng): DecisionData {
 }
 
 function linUcbOf(data: DecisionData): PolicyOf {
-  return policyOfModel(trainLinUcb(data, { spec: SPEC, alpha: ALPHA }));
+  return policyOfModel(trainLinUcb(data, { spec: SPEC }));
 }
 
 function cloneOf(data: DecisionData): PolicyOf {

@@ -15,6 +15,14 @@ const tally = (kind: PolicyModel["kind"], counts: number[], sums: number[], sett
     sums: { shape: [2], data: Float64Array.from(sums) },
   },
 });
+/** A⁻¹ of each arm where only the bias is uncertain. */
+function biasOnly(variances: number[]): Float64Array {
+  const inverse = new Float64Array(variances.length * 15 * 15);
+  variances.forEach((variance, arm) => {
+    inverse[arm * 15 * 15] = variance;
+  });
+  return inverse;
+}
 const question = { prompt: "hello", fields: {} };
 const ask = (model: PolicyModel, ...ids: string[]) =>
   answerOf(model)(
@@ -46,6 +54,20 @@ describe("Thompson sampling", () => {
     // Four standard errors of a share of 20 000 draws.
     expect(Math.abs(answer.probabilities[0]! - 5 / 6)).toBeLessThan(4 * Math.sqrt(5 / 36 / 20_000));
     expect(answer.monteCarlo).toEqual({ draws: 20_000, floor: 0 });
+  });
+
+  test("with linear beliefs gives each arm the probability that its score is the larger, as the normal law has it", () => {
+    // Scores N(1, 1) and N(0, 1): the difference is N(1, 2), so the first wins with Φ(1/√2) = 0.76025.
+    const model: PolicyModel = {
+      ...tally("thompson-linear", [], [], { draws: 40_000, floor: 0, seed: 5, spread: 1 }),
+      tensors: {
+        inverse: { shape: [2, 15, 15], data: biasOnly([1, 1]) },
+        weights: { shape: [2, 15], data: Float64Array.from({ length: 30 }, (_, i) => (i === 0 ? 1 : 0)) },
+      },
+    };
+    const answer = ask(model, "a", "b");
+    expect(Math.abs(answer.probabilities[0]! - 0.76025)).toBeLessThan(4 * Math.sqrt((0.76 * 0.24) / 40_000));
+    expect(ask(model, "a", "b!").probabilities).toEqual([1, 0]);
   });
 
   test("keeps its floor under every selectable arm, sums to 1, and answers one question one way", () => {

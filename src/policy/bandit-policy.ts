@@ -2,7 +2,8 @@
  *  In: a bandit model (its sufficient statistics). Out: distributions over the selectable candidates.
  *  UCB rules are deterministic: ties share. Thompson's probabilities are Monte Carlo estimates with a stated number of draws
  *  and a floor; `decide()` draws from that very distribution, so what is logged is what was drawn from, exactly.
- *  The draws are seeded by the question: the same question gets the same answer. Does not learn: learn/train does. */
+ *  The draws are seeded by the model, and the same ones serve every question: one question, one answer, and no generator
+ *  runs while a request waits. Does not learn: learn/train does. */
 import { drawBeta, drawNormal } from "../base/distributions.ts";
 import { log } from "../base/exact-math.ts";
 import { type Rng, rngFrom } from "../base/rng.ts";
@@ -10,7 +11,6 @@ import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";
 import { armIndex, evenAnswer, tensorOf } from "./model-parts.ts";
-import { hashText } from "./scan-prompt.ts";
 
 type Answer = DecisionPolicy["answer"];
 
@@ -41,29 +41,61 @@ export function linUcbPolicy(model: PolicyModel): Answer {
   };
 }
 
-/** Rewards in 0 … 1 as Bernoulli trials, Beta(1, 1) before any. */
+/** Rewards in 0 … 1 as Bernoulli trials, Beta(1, 1) before any. Nothing in it hangs on the question but who may be chosen. */
 export function thompsonBetaPolicy(model: PolicyModel): Answer {
   const { counts, sums, known } = tallies(model);
-  return (context, candidates) =>
-    monteCarlo(model, candidates, rngFor(model, context.prompt), (candidate, rng) => {
-      const arm = known.get(candidate.id);
+  const answers = new Map<string, PolicyAnswer>();
+  return (_context, candidates) => {
+    const key = JSON.stringify(candidates.map(({ id, selectable }) => [id, selectable]));
+    const before = answers.get(key);
+    if (before !== undefined) return before;
+    const rng = rngOf(model).split(key);
+    const answer = monteCarlo(model, candidates, (_draw, c) => {
+      const arm = known.get(candidates[c]!.id);
       const won = arm === undefined ? 0 : sums[arm]!;
       const lost = arm === undefined ? 0 : counts[arm]! - won;
       return drawBeta(1 + won, 1 + lost, rng);
     });
+    if (answers.size >= MOST_ANSWERS) answers.clear();
+    answers.set(key, answer);
+    return answer;
+  };
 }
 
 /** θ ~ N(A⁻¹b, v²A⁻¹) per candidate (Agrawal and Goyal, 2013); only the score's law is needed, which is normal. */
 export function thompsonLinearPolicy(model: PolicyModel): Answer {
   const predict = linearBeliefs(model);
   const spread = model.settings.spread ?? 1;
+  const normals = normalTable(model);
   return (context, candidates) => {
     const beliefs = predict(context);
-    const laws = new Map(candidates.map((one) => [one.id, beliefs(one)]));
-    return monteCarlo(model, candidates, rngFor(model, context.prompt), (candidate, rng) => {
-      const { mean, variance } = laws.get(candidate.id)!;
-      return mean + spread * Math.sqrt(variance) * drawNormal(rng);
-    });
+    const laws = candidates.map(beliefs);
+    const deviations = laws.map(({ variance }) => spread * Math.sqrt(variance));
+    const table = normals(candidates.length);
+    return monteCarlo(
+      model,
+      candidates,
+      (draw, c) => laws[c]!.mean + deviations[c]! * table[draw * candidates.length + c]!,
+    );
+  };
+}
+
+/** Candidate sets that a policy remembers. */
+const MOST_ANSWERS = 1024;
+
+/** Standard normals, draws × candidates, made once for every number of candidates. */
+function normalTable(model: PolicyModel): (candidates: number) => Float64Array {
+  const tables = new Map<number, Float64Array>();
+  return (candidates) => {
+    let table = tables.get(candidates);
+    if (table === undefined) {
+      const rng = rngOf(model).split(candidates);
+      table = Float64Array.from({ length: (model.settings.draws ?? DEFAULT_DRAWS) * candidates }, () =>
+        drawNormal(rng),
+      );
+      tables.set(candidates, table);
+    }
+    return table;
   };
 }
 
@@ -74,8 +106,7 @@ export const DEFAULT_FLOOR = 0.01;
 function monteCarlo(
   { settings }: PolicyModel,
   candidates: readonly DecisionCandidate[],
-  rng: Rng,
-  draw: (candidate: DecisionCandidate, rng: Rng) => number,
+  sample: (draw: number, candidate: number) => number,
 ): PolicyAnswer {
   const { draws = DEFAULT_DRAWS, floor = DEFAULT_FLOOR } = settings;
   const wins = new Float64Array(candidates.length);
@@ -84,7 +115,7 @@ function monteCarlo(
     let top = Number.NEGATIVE_INFINITY;
     for (let c = 0; c < candidates.length; c++) {
       if (!candidates[c]!.selectable) continue;
-      const value = draw(candidates[c]!, rng);
+      const value = sample(i, c);
       if (best >= 0 && value <= top) continue;
       best = c;
       top = value;
@@ -149,6 +180,6 @@ function linearBeliefs(model: PolicyModel) {
   };
 }
 
-function rngFor({ settings }: PolicyModel, prompt: string): Rng {
-  return rngFrom(settings.seed ?? 0).split(hashText(prompt));
+function rngOf({ settings }: PolicyModel): Rng {
+  return rngFrom(settings.seed ?? 0);
 }

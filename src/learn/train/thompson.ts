@@ -14,7 +14,7 @@ import { tallyTensors } from "./ucb1.ts";
 export interface ThompsonOptions {
   readonly draws?: number;
   readonly floor?: number;
-  /** Seeds the draws, together with the question. */
+  /** Seeds the draws. */
   readonly seed: number;
 }
 
