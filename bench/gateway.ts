@@ -1,5 +1,6 @@
 /** The recording gateway against a bare node:http + undici proxy that records nothing, and against Portkey's gateway:
- *  throughput, added latency at a steady rate, time to the first streamed byte. Ratios of turns in one run. */
+ *  throughput with rollouts open and with rollouts being sealed, processor time per call, latency at a steady rate,
+ *  time to the first streamed byte. Ratios of turns in one run, in well under two minutes. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,6 +8,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Contender, openContenders } from "./support/gateway/contenders.ts";
 import { percentile } from "./support/gateway/load.ts";
+import { rolloutCost, steadyRate } from "./support/gateway/rollout-cost.ts";
+import { mainThreadUs, processUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
@@ -17,20 +20,29 @@ export const bench: Bench = {
     const { values } = parseArgs({
       args,
       options: {
-        rounds: { type: "string", default: "5" },
-        "slice-ms": { type: "string", default: "1500" },
+        rounds: { type: "string", default: "4" },
+        "slice-ms": { type: "string", default: "1200" },
         json: { type: "boolean", default: false },
         "no-portkey": { type: "boolean", default: false },
       },
     });
     const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-gateway-"));
-    const { contenders, close } = await openContenders(scratch, { portkey: !values["no-portkey"] });
+    const { contenders, upstreamPid, close } = await openContenders(scratch, {
+      portkey: !values["no-portkey"],
+    });
     try {
-      const measured = await measure(contenders, Number(values.rounds), Number(values["slice-ms"]));
-      printTable(measured.rows, args);
+      const options = { rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]), upstreamPid };
+      const figures = await measure(contenders, options);
+      printTable(
+        contenders.map(({ name }) => rowOf(name, figures)),
+        args,
+      );
+      const durable = contenders.find(({ name }) => name === "durable")!;
+      const costs = await costTable(durable);
+      printTable(costs, args);
       if (values.json) return;
-      for (const line of measured.verdicts) console.log(line);
       const [p50, p99] = await fsyncTimes(join(scratch, "fsync"));
+      for (const line of [...verdictsOf(figures), ...remarksOf(figures)]) console.log(line);
       console.log(
         `this machine, now: 4 KB append + fdatasync p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`,
       );
@@ -58,55 +70,117 @@ async function fsyncTimes(path: string): Promise<[number, number]> {
 const CONNECTIONS = 32;
 const PER_SECOND = 300;
 const STREAMS_PER_SECOND = 100;
+const CALLS_PER_ROLLOUT = 4;
 
 interface Figures {
-  throughput: number[];
-  latency: number[];
-  firstByte: number[];
+  /** Requests per second, rollouts open all the while. */
+  readonly rate: number[];
+  /** Calls per second while rollouts of four calls are opened and sealed. */
+  readonly sealingRate: number[];
+  /** Processor time per call: the serving thread, its whole process, the upstream, the load generator. */
+  readonly threadUs: number[];
+  readonly processUs: number[];
+  readonly upstreamUs: number[];
+  readonly loadUs: number[];
+  /** Milliseconds at a steady rate, and to the first byte of a stream. */
+  readonly latency: number[];
+  readonly firstByte: number[];
 }
+
+interface Settings {
+  readonly rounds: number;
+  readonly sliceMs: number;
+  readonly upstreamPid: number;
+}
+
+type AllFigures = ReadonlyMap<string, Figures>;
 
 /** Each contender has its turn in every round; the first round warms up and does not count. */
-async function measure(contenders: readonly Contender[], rounds: number, sliceMs: number) {
-  const figures = new Map(
-    contenders.map(({ name }) => [name, { throughput: [], latency: [], firstByte: [] } as Figures]),
-  );
-  for (let round = 0; round <= rounds; round++) {
+async function measure(contenders: readonly Contender[], settings: Settings): Promise<AllFigures> {
+  const figures = new Map(contenders.map(({ name }) => [name, noFigures()]));
+  for (let round = 0; round <= settings.rounds; round++)
     for (const contender of contenders) {
-      const own = figures.get(contender.name)!;
-      const before = { ...own, latency: [...own.latency], firstByte: [...own.firstByte] };
-      own.throughput.push(await contender.with(CONNECTIONS, "whole", (load) => load.closedLoop(sliceMs)));
-      const steady = await contender.with(64, "whole", (load) => load.openLoop(PER_SECOND, sliceMs));
-      own.latency.push(...steady.map(({ totalMs }) => totalMs));
-      if (contender.streams) {
-        const streamed = await contender.with(64, "stream", (load) =>
-          load.openLoop(STREAMS_PER_SECOND, sliceMs),
+      const into = round === 0 ? noFigures() : figures.get(contender.name)!;
+      await measureRate(contender, settings, into);
+      await measureLatency(contender, settings, into);
+      if (contender.name === "durable")
+        into.sealingRate.push(
+          await steadyRate(contender, { callsPerRollout: CALLS_PER_ROLLOUT, ms: settings.sliceMs }),
         );
-        own.firstByte.push(...streamed.map(({ firstMs }) => firstMs));
-      }
-      if (round === 0)
-        figures.set(contender.name, { throughput: [], latency: before.latency, firstByte: before.firstByte });
     }
-  }
-  return { rows: contenders.map(({ name }) => rowOf(name, figures)), verdicts: verdictsOf(figures) };
+  return figures;
 }
 
-function rowOf(name: string, figures: ReadonlyMap<string, Figures>): Record<string, string | number> {
-  const own = figures.get(name)!;
-  const bare = figures.get("bare proxy")!;
+function noFigures(): Figures {
   return {
-    contender: name,
-    "req/s": Math.round(median(own.throughput)),
-    "× bare": median(own.throughput) / median(bare.throughput),
-    "p50 ms": percentile(own.latency, 0.5),
-    "p99 ms": percentile(own.latency, 0.99),
-    "added p99 ms": percentile(own.latency, 0.99) - percentile(bare.latency, 0.99),
-    "first byte p50 ms": own.firstByte.length === 0 ? "-" : percentile(own.firstByte, 0.5),
-    "added first byte ms":
-      own.firstByte.length === 0 ? "-" : percentile(own.firstByte, 0.5) - percentile(bare.firstByte, 0.5),
+    ...{ rate: [], sealingRate: [], threadUs: [], processUs: [], upstreamUs: [], loadUs: [] },
+    ...{ latency: [], firstByte: [] },
   };
 }
 
-function verdictsOf(figures: ReadonlyMap<string, Figures>): string[] {
+async function measureRate(
+  contender: Contender,
+  { sliceMs, upstreamPid }: Settings,
+  into: Figures,
+): Promise<void> {
+  const now = () => {
+    const { user, system } = process.cpuUsage();
+    const { pid } = contender;
+    return [mainThreadUs(pid), processUs(pid), processUs(upstreamPid), user + system] as const;
+  };
+  const before = now();
+  const startMs = performance.now();
+  const rate = await contender.with(CONNECTIONS, "whole", (load) => load.closedLoop(sliceMs));
+  const replies = (rate * (performance.now() - startMs)) / 1000;
+  const [thread, all, upstream, load] = now().map((us, i) => (us - before[i]!) / replies);
+  into.rate.push(rate);
+  into.threadUs.push(thread!);
+  into.processUs.push(all!);
+  into.upstreamUs.push(upstream!);
+  into.loadUs.push(load!);
+}
+
+async function measureLatency(contender: Contender, { sliceMs }: Settings, into: Figures): Promise<void> {
+  const isPeer = contender.name === "portkey";
+  if (isPeer) return;
+  const steady = await contender.with(64, "whole", (load) => load.openLoop(PER_SECOND, 2 * sliceMs));
+  into.latency.push(...steady.map(({ totalMs }) => totalMs));
+  const streamed = await contender.with(64, "stream", (load) => load.openLoop(STREAMS_PER_SECOND, sliceMs));
+  into.firstByte.push(...streamed.map(({ firstMs }) => firstMs));
+}
+
+async function costTable(durable: Contender): Promise<Record<string, string | number>[]> {
+  const rows: Record<string, string | number>[] = [];
+  for (const callsPerRollout of [1, 4, 16, 64]) {
+    const { callUs, sealUs } = await rolloutCost(durable, { callsPerRollout, calls: 2048 });
+    rows.push({
+      "calls per rollout": callsPerRollout,
+      "µs a call": Math.round(callUs),
+      "µs a call to open and seal": Math.round(sealUs),
+    });
+  }
+  return rows;
+}
+
+function rowOf(name: string, figures: AllFigures): Record<string, string | number> {
+  const own = figures.get(name)!;
+  const bare = figures.get("bare proxy")!;
+  const at = (share: number) => (own.latency.length === 0 ? "-" : percentile(own.latency, share));
+  return {
+    contender: name,
+    "req/s": Math.round(median(own.rate)),
+    "× bare": median(own.rate) / median(bare.rate),
+    "sealing, calls/s": own.sealingRate.length === 0 ? "-" : Math.round(median(own.sealingRate)),
+    "thread µs": Math.round(median(own.threadUs)),
+    "process µs": Math.round(median(own.processUs)),
+    "p50 ms": at(0.5),
+    "p99 ms": at(0.99),
+    "p99.9 ms": at(0.999),
+    "first byte p50 ms": own.firstByte.length === 0 ? "-" : percentile(own.firstByte, 0.5),
+  };
+}
+
+function verdictsOf(figures: AllFigures): string[] {
   const of = (name: string) => figures.get(name);
   const [bare, durable, asynchronous] = [of("bare proxy")!, of("durable")!, of("async")!];
   const portkey = of("portkey");
@@ -114,7 +188,7 @@ function verdictsOf(figures: ReadonlyMap<string, Figures>): string[] {
   const first = percentile(durable.firstByte, 0.5) - percentile(bare.firstByte, 0.5);
   const line = (what: string, value: number, good: boolean, bar: string) =>
     `${good ? "met   " : "NOT MET"} ${what}: ${value.toPrecision(3)} (bar ${bar})`;
-  const ratio = median(durable.throughput) / median(bare.throughput);
+  const ratio = median(durable.rate) / median(bare.rate);
   const lines = [
     line("durable throughput, × bare", ratio, ratio >= 0.8, "≥ 0.8"),
     line("durable added p99, ms", addedP99(durable), addedP99(durable) <= 3, "≤ 3"),
@@ -126,6 +200,23 @@ function verdictsOf(figures: ReadonlyMap<string, Figures>): string[] {
       ...lines,
       "not compared with @portkey-ai/gateway: left out, or it could not be installed or started",
     ];
-  const faster = median(durable.throughput) / median(portkey.throughput);
+  const faster = median(durable.rate) / median(portkey.rate);
   return [...lines, line("durable throughput, × portkey", faster, faster >= 8, "≥ 8")];
+}
+
+/** Who used the processors: all of them share the machine with what they measure. */
+function remarksOf(figures: AllFigures): string[] {
+  const bare = figures.get("bare proxy")!;
+  const durable = figures.get("durable")!;
+  const sealing = median(durable.sealingRate) / median(bare.rate);
+  const busy = (own: Figures, us: readonly number[]) => Math.round((median(us) * median(own.rate)) / 10_000);
+  const shares = (name: string, own: Figures) =>
+    `${name}: serving thread ${busy(own, own.threadUs)} %, its other threads ${
+      busy(own, own.processUs) - busy(own, own.threadUs)
+    } %, upstream ${busy(own, own.upstreamUs)} %, load generator ${busy(own, own.loadUs)} % of one processor`;
+  return [
+    `while rollouts of ${CALLS_PER_ROLLOUT} calls are opened and sealed: ${sealing.toPrecision(3)} × bare`,
+    shares("bare proxy", bare),
+    shares("durable", durable),
+  ];
 }

@@ -1,6 +1,6 @@
 /** A log that is written ahead of everything else: small to append to, durable by one write for all that wait.
  *  In: entries of any bytes. Out: `<number>.log` segment files, and the entries again. A write begins as soon as the
- *  one before it has ended and this turn of the event loop is over; there is no timer. A segment goes when its last
+ *  one before it has ended and nothing more comes at once; there is no timer. A segment goes when its last
  *  entry is released. One process per directory; does not know what the entries mean.
  *
  *  An entry, little-endian: magic "RBL1", payload length, segment, offset in it, number of its write, CRC-32 of these
@@ -37,6 +37,8 @@ const HEADER_BYTES = 24;
 const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Entries for which nobody has to wait any longer. */
+const GATHERED = 8;
 /** Zeros that are written ahead of the entries. */
 const AHEAD_BYTES = 1024 * 1024;
 /** What a write takes along. */
@@ -63,6 +65,7 @@ export class AppendLog {
   /** What the next write takes along, by segment. */
   #pending: Group[] = [];
   #pendingBytes = 0;
+  #pendingEntries = 0;
   #writer: SegmentWriter | undefined;
   /** The write under way, and the one that will take what is pending. */
   #writing: Promise<void> | undefined;
@@ -129,6 +132,7 @@ export class AppendLog {
     group.buffers.push(header, ...parts);
     this.#offset += place.bytes;
     this.#pendingBytes += place.bytes;
+    this.#pendingEntries++;
     this.#hold(place.segment);
     return place;
   }
@@ -221,12 +225,12 @@ export class AppendLog {
 
   async #writePending(before: Promise<void> | undefined, onStart: () => void): Promise<void> {
     await before;
-    // What else is ready in this turn goes along: a busy gateway writes seldom and much, an idle one at once.
-    await new Promise(setImmediate);
+    await this.#gather();
     onStart();
     const groups = this.#pending;
     this.#pending = [];
     this.#pendingBytes = 0;
+    this.#pendingEntries = 0;
     this.#batch++;
     for (const group of groups) {
       const path = this.#path(group.segment);
@@ -237,6 +241,16 @@ export class AppendLog {
         throw writeError(path, cause);
       }
     }
+  }
+
+  /** A write costs this thread as much as twenty entries do. What comes in the next turns of the event loop goes along,
+   *  until one brings nothing: a busy process writes seldom and much, an idle one at once. */
+  async #gather(): Promise<void> {
+    let seen: number;
+    do {
+      seen = this.#pendingEntries;
+      await new Promise(setImmediate);
+    } while (this.#pendingEntries > seen && this.#pendingEntries < GATHERED);
   }
 
   async #beginSegment(segment: number, path: string): Promise<void> {

@@ -8,6 +8,8 @@ import { Load } from "./load.ts";
 
 export interface Contender {
   readonly name: string;
+  readonly port: number;
+  readonly pid: number;
   /** False for those whose streams do not work. */
   readonly streams: boolean;
   with<T>(connections: number, kind: "whole" | "stream", run: (load: Load) => Promise<T>): Promise<T>;
@@ -15,8 +17,8 @@ export interface Contender {
 
 const REPO = fileURLToPath(new URL("../../..", import.meta.url));
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** Enough that a rollout sees about as many calls as one of an agent. */
-const ROLLOUTS = 2000;
+/** Open all the while: together they see what the load generator has to give. */
+const ROLLOUTS = 500;
 const PORTKEY = "@portkey-ai/gateway@1.15.2";
 
 const REPLY = JSON.stringify({
@@ -40,7 +42,7 @@ const REPLY = JSON.stringify({
 export async function openContenders(
   scratch: string,
   options: { portkey: boolean },
-): Promise<{ contenders: Contender[]; close(): void }> {
+): Promise<{ contenders: Contender[]; upstreamPid: number; close(): void }> {
   const children: ChildProcess[] = [];
   const start = (args: string[], env: NodeJS.ProcessEnv = {}) => {
     const child = spawn(process.execPath, args, {
@@ -55,17 +57,19 @@ export async function openContenders(
   };
   try {
     writeFileSync(join(scratch, "reply.json"), REPLY);
-    const upstream = Number(
-      await firstLine(start([join(HERE, "upstream.mjs"), join(scratch, "reply.json")])),
-    );
-    const bare = Number(await firstLine(start([join(HERE, "passthrough.mjs"), String(upstream)])));
+    const model = start([join(HERE, "upstream.mjs"), join(scratch, "reply.json")]);
+    const upstream = Number(await firstLine(model));
+    const proxy = start([join(HERE, "passthrough.mjs"), String(upstream)]);
+    const bare = { port: Number(await firstLine(proxy)), pid: proxy.pid! };
+    const plain = { whole: requestOf({}), stream: requestOf({}, true) };
     const contenders = [
-      contender("bare proxy", bare, () => requestOf({ "x-api-key": "none" })),
+      contender("bare proxy", bare, (kind) => plain[kind]),
       await gateway("durable", { upstream, scratch, start }),
       await gateway("async", { upstream, scratch, start }),
     ];
     const portkey = options.portkey ? await openPortkey(upstream, start) : undefined;
-    return { contenders: portkey === undefined ? contenders : [...contenders, portkey], close };
+    const all = portkey === undefined ? contenders : [...contenders, portkey];
+    return { contenders: all, upstreamPid: model.pid!, close };
   } catch (error) {
     close();
     throw error;
@@ -88,35 +92,35 @@ async function gateway(
   );
   const main = join(REPO, "dist", "cli", "main.js");
   const args = [main, "gateway", "--config", config, "--book", join(scratch, record)];
-  const url = await firstLine(start(args));
+  const child = start(args);
+  const url = await firstLine(child);
   const keys: string[] = [];
   for (let i = 0; i < ROLLOUTS; i++) {
     const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
     keys.push(((await response.json()) as { apiKey: string }).apiKey);
   }
-  const requests = keys.map((key) => requestOf({ authorization: `Bearer ${key}` }));
-  const streamed = keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, true));
+  const of = (stream: boolean) => keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, stream));
+  const requests = { whole: of(false), stream: of(true) };
   let next = 0;
   return contender(
     record,
-    Number(new URL(url).port),
-    (stream) => (stream ? streamed : requests)[next++ % ROLLOUTS]!,
+    { port: Number(new URL(url).port), pid: child.pid! },
+    (kind) => requests[kind][next++ % ROLLOUTS]!,
   );
 }
 
 function contender(
   name: string,
-  port: number,
-  request: (stream: boolean) => Buffer,
+  at: { port: number; pid: number },
+  request: (kind: "whole" | "stream") => Buffer,
   streams = true,
 ): Contender {
-  const bareRequests = name === "bare proxy" ? [requestOf({}), requestOf({}, true)] : undefined;
-  const pick = (stream: boolean) => bareRequests?.[stream ? 1 : 0] ?? request(stream);
   return {
     name,
+    ...at,
     streams,
     async with(connections, kind, run) {
-      const load = new Load(port, () => pick(kind === "stream"));
+      const load = new Load(at.port, () => request(kind));
       await load.open(connections);
       try {
         return await run(load);
@@ -142,7 +146,8 @@ async function openPortkey(
     if (!existsSync(server)) return undefined;
   }
   const port = await freePort();
-  start([server, `--port=${port}`, "--headless"], { PORT: String(port), NODE_ENV: "production" });
+  const env = { PORT: String(port), NODE_ENV: "production" };
+  const { pid } = start([server, `--port=${port}`, "--headless"], env);
   const headers = {
     authorization: "Bearer none",
     "x-portkey-provider": "openai",
@@ -159,21 +164,24 @@ async function openPortkey(
       () => false,
     );
     // Its streams answer 500 with freshly resolved dependencies: only whole replies are compared.
-    if (isUp) return contender("portkey", port, () => request, false);
+    if (isUp) return contender("portkey", { port, pid: pid! }, () => request, false);
     await new Promise((done) => setTimeout(done, 100));
   }
   return undefined;
 }
 
-function requestOf(headers: Readonly<Record<string, string>>, stream = false): Buffer {
-  const body = BODY(stream);
+export function requestOf(headers: Readonly<Record<string, string>>, stream = false): Buffer {
+  return post("/v1/chat/completions", BODY(stream), headers);
+}
+
+export function post(path: string, body: string, headers: Readonly<Record<string, string>> = {}): Buffer {
   const lines = Object.entries({
     host: "localhost",
     "content-type": "application/json",
     "content-length": String(Buffer.byteLength(body)),
     ...headers,
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return Buffer.from(`POST /v1/chat/completions HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
 }
 
 function BODY(stream: boolean): string {

@@ -91,6 +91,32 @@ export class Load {
     for (const connection of this.#connections) connection.close();
   }
 
+  /** Sends each request once, every connection the next one as soon as it is free. */
+  async sendAll(requests: readonly Buffer[]): Promise<void> {
+    let next = 0;
+    await Promise.all(
+      this.#connections.map(async (connection) => {
+        while (next < requests.length) check(await connection.send(requests[next++]!));
+      }),
+    );
+  }
+
+  /** Every connection sends one list of requests after the other until time is up. How many requests per second. */
+  async lists(ms: number, list: () => readonly Buffer[]): Promise<number> {
+    const startMs = performance.now();
+    let sent = 0;
+    await Promise.all(
+      this.#connections.map(async (connection) => {
+        while (performance.now() - startMs < ms)
+          for (const request of list()) {
+            check(await connection.send(request));
+            sent++;
+          }
+      }),
+    );
+    return (sent / (performance.now() - startMs)) * 1000;
+  }
+
   /** Every connection asks again as soon as it is answered. Replies per second. */
   async closedLoop(ms: number): Promise<number> {
     const startMs = performance.now();
@@ -148,7 +174,7 @@ export class Load {
 }
 
 function check({ status }: Reply): void {
-  if (status !== 200) throw new Error(`the answer was ${status}`);
+  if (status !== 200 && status !== 201) throw new Error(`the answer was ${status}`);
 }
 
 export function percentile(values: readonly number[], share: number): number {
