@@ -31,7 +31,7 @@ export function addSimGenerate(sim: Command, io: Io): void {
     description: `Make tasks from a seed, families and difficulties taking turns. Each is proved in a sandbox, twice: its start
 fails, its reference solution passes, its mutants fail hidden tests. A draw that cannot be proved is replaced by the next.
 
-The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only) and
+The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only), packages.jsonl and
 tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((each) => each.name).join(", ")}.`,
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",

@@ -8,6 +8,7 @@ import { familyPackages } from "./family-packages.ts";
 import { type GeneratedTask, generateTasks } from "./generate.ts";
 import {
   META_FILE,
+  PACKAGES_FILE,
   readTaskFolder,
   readTasks,
   SOLUTIONS_FILE,
@@ -47,7 +48,7 @@ describe("a folder of tasks", () => {
     expect(meta).toMatchObject({ seed: "3", tasks: 12, engine: proof.engine, generatorVersion: 1 });
     expect(Object.keys(meta.packages)).toHaveLength(10);
     expect(meta.packages["sim.js-bugfix@1"]).toMatch(/^sha256:/);
-    expect(readdirSync(folder).sort()).toEqual([SOLUTIONS_FILE, TASKS_FILE, META_FILE].sort());
+    expect(readdirSync(folder).sort()).toEqual([SOLUTIONS_FILE, TASKS_FILE, META_FILE, PACKAGES_FILE].sort());
   });
 
   it("holds rows for launch: the agent gets the visible part and nothing else, the reward the oracle", () => {
@@ -123,6 +124,18 @@ describe("a folder of tasks", () => {
       () => edit(TASKS_FILE, (text) => text.replace("{", "{{")),
       "bad-task",
       /tasks\.jsonl:1 is not JSON/,
+    ],
+    [
+      "has another package",
+      () => edit(PACKAGES_FILE, (text) => text.replace('"maxTurns":12', '"maxTurns":13')),
+      "digest-mismatch",
+      /packages\.jsonl does not hold the packages/,
+    ],
+    [
+      "claims another package",
+      () => edit(META_FILE, (text) => text.replace(/("sim\.js-bugfix@1":"sha256:)./, "$1x")),
+      "digest-mismatch",
+      /packages\.jsonl does not hold the packages/,
     ],
     ["has another description", () => edit(META_FILE, () => "{}"), "bad-task", /does not describe/],
   ])("that %s is refused, and the message says where", (_, spoil, code, message) => {

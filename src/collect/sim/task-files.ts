@@ -1,8 +1,8 @@
-/** Generated tasks as a folder of three files.
+/** Generated tasks as a folder of four files.
  *  `tasks.jsonl`      a row a task in slime's form: prompt, label (the oracle), metadata (what an agent may see)
  *  `solutions.jsonl`  the reference, the mutants and the proof of the same task, for simulated models only
- *  `tasks.meta.json`  seed, counts, environment packages and the digests of both; written last, so a folder without it
- *                     is unfinished
+ *  `packages.jsonl`   the sealed environment package of every family
+ *  `tasks.meta.json`  seed, counts and the digests of all of these; written last, so a folder without it is unfinished
  *  Reading checks every digest and says what is wrong where. Never overwrites. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { canonicalize, type Json } from "../../base/canonical-json.ts";
 import { type Digest, digestBytes } from "../../base/digest.ts";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
 import { decodeUtf8, parseJson } from "../../base/parse-json.ts";
+import type { EnvironmentPackage, Sealed } from "../../contract/index.ts";
 import { syncDirectory, writeAtomically } from "../../store/files.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
 import { familyPackages } from "./family-packages.ts";
@@ -19,6 +20,7 @@ import type { SimTask } from "./sim-task.ts";
 
 export const TASKS_FILE = "tasks.jsonl";
 export const SOLUTIONS_FILE = "solutions.jsonl";
+export const PACKAGES_FILE = "packages.jsonl";
 export const META_FILE = "tasks.meta.json";
 
 export interface TasksMeta {
@@ -71,6 +73,7 @@ export function writeTasks(
     writeAtomically(join(folder, name), bytes, join(folder, `${name}.part`));
   put(TASKS_FILE, rows);
   put(SOLUTIONS_FILE, solutions);
+  put(PACKAGES_FILE, packageLines(tasks));
   put(META_FILE, Buffer.from(`${canonicalize(meta)}\n`));
   syncDirectory(folder);
   return meta;
@@ -119,11 +122,12 @@ export function readTaskFolder(folder: string): TaskFolder {
   // A line by itself may still be well-formed and yet not be what was written, for instance a changed mutant.
   rows.refuseChange();
   solutions.refuseChange();
+  refuseOtherPackages(folder, meta, tasks);
   return { meta, tasks };
 }
 
 export function refuseExisting(folder: string): void {
-  for (const name of [META_FILE, TASKS_FILE, SOLUTIONS_FILE]) {
+  for (const name of [META_FILE, TASKS_FILE, SOLUTIONS_FILE, PACKAGES_FILE]) {
     const path = join(folder, name);
     if (existsSync(path))
       throw new RollbookError(
@@ -158,11 +162,33 @@ function metaOf(
     tasks: tasks.length,
     counts: tally(tasks.map(({ task }) => [task.oracle.family, String(task.oracle.difficulty)])),
     rejections: tally(rejections.map(({ family, reason }) => [family, reason])),
-    packages: Object.fromEntries(
-      familyPackages(tasks.map(({ task }) => task)).map((each) => [each.record.key, each.digest]),
-    ),
+    packages: digestsOf(packagesOf(tasks)),
     files,
   };
+}
+
+function packagesOf(tasks: readonly GeneratedTask[]): Sealed<EnvironmentPackage>[] {
+  return familyPackages(tasks.map(({ task }) => task));
+}
+
+function packageLines(tasks: readonly GeneratedTask[]): Uint8Array {
+  return Buffer.concat(packagesOf(tasks).flatMap((each) => [each.bytes, Buffer.from("\n")]));
+}
+
+/** Packages follow from the tasks, so they are made again and compared. */
+function refuseOtherPackages(folder: string, meta: TasksMeta, tasks: readonly GeneratedTask[]): void {
+  const path = join(folder, PACKAGES_FILE);
+  const whole = existsSync(path) && Buffer.compare(readFileSync(path), packageLines(tasks)) === 0;
+  if (whole && canonicalize(digestsOf(packagesOf(tasks))) === canonicalize(meta.packages)) return;
+  throw new RollbookError(
+    "digest-mismatch",
+    { path },
+    `${path} does not hold the packages of these tasks. ${AGAIN}`,
+  );
+}
+
+function digestsOf(packages: readonly Sealed<EnvironmentPackage>[]): Record<string, Digest> {
+  return Object.fromEntries(packages.map((each) => [each.record.key, each.digest]));
 }
 
 function tally(pairs: readonly (readonly [string, string])[]): Record<string, Record<string, number>> {

@@ -6,8 +6,9 @@ import { FORENSIC_OPS, timeWindow } from "./logs/forensic-ops.ts";
 import { drawLog, FORMAT_COUNT, LOG_SCHEMA, parseOp } from "./logs/log-format.ts";
 import type { Op } from "./pipeline/op.ts";
 import { evaluate, mistakesIn, type Pipeline, render, type Step, sayPipeline } from "./pipeline/pipeline.ts";
+import { countBy, namesBy, pivot, sumBy } from "./records/group-ops.ts";
 import { whereLabel, whereNumber } from "./records/record-ops.ts";
-import { countBy, leader, namesBy, pivot, sumBy, summary } from "./records/shape-ops.ts";
+import { leader, summary } from "./records/shape-ops.ts";
 
 const FILTERS: readonly Op[] = [whereLabel(LOG_SCHEMA), whereNumber(LOG_SCHEMA), timeWindow];
 const QUESTIONS: readonly Op[] = [

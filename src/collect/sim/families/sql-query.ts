@@ -102,25 +102,11 @@ function drawFilter(rng: Rng, domain: Domain, on: FilterKind): ChildFilter {
 }
 
 function mistakes(query: Query, domain: Domain): [string, Query][] {
-  const { childFilter: filter, parentFilter } = query;
-  const filters: [string, ChildFilter][] = [["forgets a condition", { on: "nothing" }]];
-  if (filter.on === "kind") filters.push(["turns a condition round", { ...filter, not: !filter.not }]);
-  if (filter.on === "amount")
-    filters.push(
-      ["treats the bound itself wrongly", { ...filter, strict: !filter.strict }],
-      ["is off in the bound", { ...filter, least: filter.least + 2 }],
-    );
-  if (filter.on === "noExtra")
-    filters.push(
-      ["compares with NULL", { ...filter, equals: true }],
-      ["turns a condition round", { ...filter, not: !filter.not }],
-    );
-  if (filter.on === "extra")
-    filters.push(
-      ["takes NULL for zero", { ...filter, coalesce: true }],
-      ["is off by one in the bound", { ...filter, most: filter.most - 1 }],
-    );
-  const all: [string, Query][] = filters.map(([flaw, childFilter]) => [flaw, { ...query, childFilter }]);
+  const { parentFilter } = query;
+  const all: [string, Query][] = filterMistakes(query.childFilter).map(([flaw, childFilter]) => [
+    flaw,
+    { ...query, childFilter },
+  ]);
   if (parentFilter !== undefined)
     all.push(
       [`forgets the ${domain.label}`, { ...query, parentFilter: undefined }],
@@ -129,31 +115,79 @@ function mistakes(query: Query, domain: Domain): [string, Query][] {
         { ...query, parentFilter: { ...parentFilter, not: !parentFilter.not } },
       ],
     );
-  const slip = (flaw: string, name: NonNullable<Query["slip"]>) => all.push([flaw, { ...query, slip: name }]);
-  if (query.kind === "outer") {
-    slip("loses those without any", "inner");
-    slip("counts a missing row as one", "countStar");
-    slip("gives NULL instead of 0", "noCoalesce");
-  }
-  if (["group", "top"].includes(query.kind)) slip("gives NULL instead of 0", "noCoalesce");
-  if (query.kind === "having") slip("treats the threshold itself wrongly", "strict");
-  if (query.kind === "best") slip("keeps one of several equals", "oneOfTies");
-  if (query.kind === "above") slip("includes the average itself", "inclusive");
-  if (["group", "having", "top", "list"].includes(query.kind))
-    all.push(["sorts the wrong way", { ...query, down: !query.down }]);
-  if (["group", "having", "top", "outer"].includes(query.kind))
-    all.push(["computes another figure", { ...query, figure: query.figure === "count" ? "total" : "count" }]);
-  if (query.kind === "top" || query.kind === "having")
-    all.push(["is off by one in the number", { ...query, k: query.k + 1 }]);
-  if (query.kind === "missing" || query.kind === "join")
-    all.push([
-      "answers another question",
-      { ...query, kind: query.kind === "join" ? "group" : "outer", figure: "count" },
-    ]);
-  if (query.kind === "best" || query.kind === "above")
-    all.push(["answers a simpler question", { ...query, kind: query.kind === "best" ? "join" : "list" }]);
-  return all;
+  return [
+    ...all,
+    ...SHAPE_MISTAKES[query.kind].map(([flaw, change]): [string, Query] => [
+      flaw,
+      { ...query, ...change(query) },
+    ]),
+  ];
 }
+
+function filterMistakes(filter: ChildFilter): [string, ChildFilter][] {
+  const forgotten: [string, ChildFilter] = ["forgets a condition", { on: "nothing" }];
+  switch (filter.on) {
+    case "nothing":
+      return [];
+    case "kind":
+      return [forgotten, ["turns a condition round", { ...filter, not: !filter.not }]];
+    case "amount":
+      return [
+        forgotten,
+        ["treats the bound itself wrongly", { ...filter, strict: !filter.strict }],
+        ["is off in the bound", { ...filter, least: filter.least + 2 }],
+      ];
+    case "noExtra":
+      return [
+        forgotten,
+        ["compares with NULL", { ...filter, equals: true }],
+        ["turns a condition round", { ...filter, not: !filter.not }],
+      ];
+    case "extra":
+      return [
+        forgotten,
+        ["takes NULL for zero", { ...filter, coalesce: true }],
+        ["is off by one in the bound", { ...filter, most: filter.most - 1 }],
+      ];
+    default:
+      return filter satisfies never;
+  }
+}
+
+type Change = (query: Query) => Partial<Query>;
+const slip =
+  (name: NonNullable<Query["slip"]>): Change =>
+  () => ({ slip: name });
+const otherFigure: [string, Change] = [
+  "computes another figure",
+  ({ figure }) => ({ figure: figure === "count" ? "total" : "count" }),
+];
+const wrongWay: [string, Change] = ["sorts the wrong way", ({ down }) => ({ down: !down })];
+const offByOne: [string, Change] = ["is off by one in the number", ({ k }) => ({ k: k + 1 })];
+const nullForZero: [string, Change] = ["gives NULL instead of 0", slip("noCoalesce")];
+
+const SHAPE_MISTAKES: Readonly<Record<QueryKind, readonly [string, Change][]>> = {
+  list: [wrongWay],
+  join: [["answers another question", () => ({ kind: "group", figure: "count" })]],
+  group: [nullForZero, wrongWay, otherFigure],
+  outer: [
+    ["loses those without any", slip("inner")],
+    ["counts a missing row as one", slip("countStar")],
+    nullForZero,
+    otherFigure,
+  ],
+  having: [["treats the threshold itself wrongly", slip("strict")], wrongWay, otherFigure, offByOne],
+  top: [nullForZero, wrongWay, otherFigure, offByOne],
+  missing: [["answers another question", () => ({ kind: "outer", figure: "count" })]],
+  best: [
+    ["keeps one of several equals", slip("oneOfTies")],
+    ["answers a simpler question", () => ({ kind: "join" })],
+  ],
+  above: [
+    ["includes the average itself", slip("inclusive")],
+    ["answers a simpler question", () => ({ kind: "list" })],
+  ],
+};
 
 function constantQuery(rows: readonly (readonly (number | string | null)[])[]): string {
   if (rows.length === 0) return "SELECT 1 WHERE 0;\n";

@@ -193,8 +193,42 @@ const cut = defineOp({
   }),
 });
 
+const trimExtremes = defineOp({
+  name: "trim-extremes",
+  from: "numbers",
+  to: "numbers",
+  level: 3,
+  draw: (rng) => ({ which: pick(rng, ["largest", "smallest"]), all: rng.below(2) === 1 }),
+  apply: (v: Numbers, { which, all }) => {
+    const worst = which === "largest" ? Math.max(...v) : Math.min(...v);
+    return v.filter((x, i) => x !== worst || (!all && v.indexOf(x) !== i));
+  },
+  javascript: () => "trimmed(@)",
+  python: () => "trimmed(@)",
+  helper: ({ which, all }) => ({
+    javascript: `function trimmed(list) {
+  const worst = Math.${which === "largest" ? "max" : "min"}(...list);
+  return list.filter((x, i) => x !== worst${all ? "" : " || list.indexOf(x) !== i"});
+}`,
+    python: `def trimmed(items):
+    worst = ${which === "largest" ? "max" : "min"}(items, default=0)
+    return [x for i, x in enumerate(items) if x != worst${all ? "" : " or items.index(x) != i"}]`,
+  }),
+  say: ({ which, all }) =>
+    all
+      ? [`remove the ${which} number wherever it occurs`, `delete every occurrence of the ${which} number`]
+      : [
+          `remove the ${which} number, only its first occurrence`,
+          `delete one ${which} number: the one that comes first`,
+        ],
+  slips: ({ which, all }) => ({
+    "removes the wrong number of occurrences": { all: !all },
+    "removes the opposite extreme": { which: which === "largest" ? "smallest" : "largest" },
+  }),
+});
+
 function ordinal(n: number): string {
   return ["zeroth", "first", "second", "third", "fourth", "fifth", "sixth"][n] ?? `${n}th`;
 }
 
-export const ORDER_OPS: readonly Op[] = [dedupe, reverse, sort, rotate, everyKth, cut];
+export const ORDER_OPS: readonly Op[] = [dedupe, reverse, sort, rotate, everyKth, cut, trimExtremes];

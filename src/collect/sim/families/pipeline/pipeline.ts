@@ -9,6 +9,7 @@ import { NEIGHBOUR_OPS } from "./neighbour-ops.ts";
 import type { Op, Params, Shape } from "./op.ts";
 import { ORDER_OPS } from "./order-ops.ts";
 import { TEXT_OPS } from "./text-ops.ts";
+import { WORD_OPS } from "./word-ops.ts";
 
 export interface Step {
   readonly op: Op;
@@ -16,7 +17,14 @@ export interface Step {
 }
 export type Pipeline = readonly Step[];
 
-export const OPS: readonly Op[] = [...ELEMENT_OPS, ...ORDER_OPS, ...NEIGHBOUR_OPS, ...FINAL_OPS, ...TEXT_OPS];
+export const OPS: readonly Op[] = [
+  ...ELEMENT_OPS,
+  ...ORDER_OPS,
+  ...NEIGHBOUR_OPS,
+  ...FINAL_OPS,
+  ...TEXT_OPS,
+  ...WORD_OPS,
+];
 
 /** Steps and the levels they may have. More steps, and trickier ones, with each difficulty. */
 const PLAN: Readonly<Record<Difficulty, { steps: number; levels: readonly number[] }>> = {

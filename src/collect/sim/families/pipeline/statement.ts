@@ -32,7 +32,7 @@ export function implementStatement({ pipeline, language, naming, from, rng }: Wo
   ]);
   const said = sayPipeline(pipeline, rng);
   const outro = pick(rng, [
-    "Return the result; leave the argument unchanged.",
+    "Return the result of the last step.",
     "What comes out of the last step is the return value.",
     "The function returns what the last step yields.",
   ]);
