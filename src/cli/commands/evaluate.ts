@@ -10,7 +10,7 @@ import { followPromise } from "../judge/calibrate.ts";
 import { addJudgeOptions, type JudgeFlags } from "../judge/judge-options.ts";
 import { type JudgeRows, judgeRowsOf } from "../judge/judge-rows.ts";
 import { type Fielded, fieldOf, loadPolicy } from "../judge/load-policy.ts";
-import { jsonLine } from "../output.ts";
+import { jsonLine, plural } from "../output.ts";
 import { evaluationJson, type Kept, renderEvaluation } from "../views/evaluation-view.ts";
 
 interface EvaluateFlags extends JudgeFlags {
@@ -51,8 +51,13 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   };
   io.out(flags.json ? jsonLine(evaluationJson(evaluation, facts)) : renderEvaluation(evaluation, facts));
   if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
+  if (evaluation.units < FEW_UNITS)
+    io.err(`warning: ${plural(evaluation.units, "unit")} only: intervals over so few are rough\n`);
   refuseThin(evaluation);
 }
+
+/** Fewer clusters, and neither the bootstrap nor Student-t is to be taken at its word. */
+const FEW_UNITS = 30;
 
 /** What became of the promised risk on rows that neither trained nor calibrated. */
 function keptBy(judged: JudgeRows, { promise, policy, table }: Fielded): Omit<Kept, "followed"> | undefined {

@@ -1,26 +1,19 @@
 /** `rollbook gate`: lets a policy through, or does not, and seals why. */
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { parseId, RollbookError, rngFrom } from "../../base/index.ts";
-import { GateVerdict, type Sealed, seal } from "../../contract/index.ts";
-import {
-  bestPassing,
-  type GatedCandidate,
-  type GateMethod,
-  type GateRule,
-  gatePolicies,
-  routerOf,
-} from "../../judge/index.ts";
+import { RollbookError, rngFrom } from "../../base/index.ts";
+import type { GateVerdict, Sealed } from "../../contract/index.ts";
+import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { digestRouter } from "../../policy/index.ts";
 import { writeAtomically } from "../../store/files.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { loadRows } from "../dataset/load-rows.ts";
 import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
 import type { Io } from "../io.ts";
 import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../judge/judge-options.ts";
-import { type JudgeRows, judgeRowsOf } from "../judge/judge-rows.ts";
-import { type Fielded, fieldOf, type LoadedPolicy, loadPolicy } from "../judge/load-policy.ts";
+import { judgeRowsOf } from "../judge/judge-rows.ts";
+import { fieldOf, type LoadedPolicy, loadPolicy } from "../judge/load-policy.ts";
+import { type Baseline, sealVerdict } from "../judge/seal-verdict.ts";
 import { bookRoot, isBook, withBook } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
 import { renderVerdict } from "../views/gate-view.ts";
@@ -115,13 +108,6 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 
-interface Baseline {
-  readonly kind: GateVerdict["baseline"]["kind"];
-  /** Absent: the policy behind the log. */
-  readonly field?: Fielded;
-  readonly loaded?: LoadedPolicy;
-}
-
 function baselineOf(flags: GateFlags, first: LoadedPolicy): Baseline {
   if (flags.baseline === "behaviour") return { kind: "behaviour" };
   if (flags.baseline === "static")
@@ -145,65 +131,6 @@ function ruleOf(flags: GateFlags): GateRule {
           ranges: { quality: qualityRange, ...(costRange === undefined ? {} : { cost: costRange }) },
         }
       : {}),
-  };
-}
-
-function sealVerdict(options: {
-  candidates: readonly LoadedPolicy[];
-  fields: readonly Fielded[];
-  gated: readonly GatedCandidate[];
-  rule: GateRule;
-  judged: JudgeRows;
-  baseline: Baseline;
-  seed: bigint;
-  atMs: number;
-}): Sealed<GateVerdict> {
-  const { candidates, fields, gated, rule, judged, baseline, seed, atMs } = options;
-  const revisionOf = ({ checkpoint: { revision } }: LoadedPolicy) => ({
-    id: revision.record.id,
-    digest: revision.record.digest,
-  });
-  const best = bestPassing(gated);
-  const { field, loaded, kind } = baseline;
-  const { rule: split, rows, digest, unlabelled, leftOut } = judged;
-  return seal(GateVerdict, {
-    outcome: best === undefined ? "refuse" : "pass",
-    ...(best === undefined ? {} : { passed: revisionOf(candidates[best]!) }),
-    candidates: gated.map((each, i) => ({
-      revision: revisionOf(candidates[i]!),
-      router: routerFacts(fields[i]!),
-      ...each,
-      reasons: [...each.reasons],
-      checks: each.checks.map((check) => ({ ...check, measure: parseId(check.measure) })),
-    })),
-    baseline: {
-      kind,
-      ...(field === undefined
-        ? {}
-        : { digest: loaded === undefined ? field.table.digest : digestRouter(routerOf(field)) }),
-      ...(loaded === undefined ? {} : { revision: revisionOf(loaded) }),
-    },
-    rule: { ...rule, correction: "bonferroni", perCandidate: rule.alpha / rule.tried },
-    data: {
-      digest,
-      rows: rows.length,
-      units: new Set(rows.map((row) => row.unit)).size,
-      unlabelled,
-      leftOut,
-    },
-    split: { unit: split.unit, salt: split.salt, shares: [...split.shares] },
-    seed,
-    atMs,
-  } as Omit<GateVerdict, "schema">);
-}
-
-function routerFacts(field: Fielded) {
-  return {
-    digest: digestRouter(routerOf(field)),
-    table: field.table.digest,
-    floor: field.floor,
-    exploration: field.exploration,
-    ...(field.promise === undefined ? {} : { promise: field.promise.digest }),
   };
 }
 

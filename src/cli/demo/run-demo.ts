@@ -7,6 +7,7 @@ import { batchScene, orderScene } from "./batch-scene.ts";
 import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
 import { gatewayScene } from "./gateway-scene.ts";
 import { laterScene } from "./later-scene.ts";
+import { judgeScene, learnScene } from "./learn-scene.ts";
 import { replayScene } from "./replay-scene.ts";
 import { simScene } from "./sim-scene.ts";
 import type { Scene, SceneResult, Stage } from "./stage.ts";
@@ -25,6 +26,8 @@ const SCENES: readonly Scene[] = [
   refusalScene,
   gatewayScene,
   simScene,
+  learnScene,
+  judgeScene,
 ];
 
 export interface DemoOptions {

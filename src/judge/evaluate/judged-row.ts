@@ -38,13 +38,26 @@ export function measuresOf(
     const term = terms[name];
     return term === undefined ? null : term.weight > 0 ? 0 - term.value : term.value;
   };
-  const paid = (name: "cost" | "latency") => (terms[name]?.value ?? 0) * (terms[name]?.weight ?? 0);
   return {
     reward,
-    quality: reward - paid("cost") - paid("latency"),
+    quality: qualityIn(reward, terms),
     cost: burden("cost") ?? price ?? null,
     latency: burden("latency"),
   };
+}
+
+/** What differs by less is rounding: sums of terms are formed in more than one order. */
+const ROUNDING = 1e-9;
+
+/** The other terms, and whatever no term explains (a clip, a bonus). */
+function qualityIn(reward: number, terms: Readonly<Record<string, RewardTerm>>): number {
+  let [burdens, others] = [0, 0];
+  for (const [name, { value, weight }] of Object.entries(terms)) {
+    if (name === "cost" || name === "latency") burdens += value * weight;
+    else others += value * weight;
+  }
+  const unexplained = reward - burdens - others;
+  return Math.abs(unexplained) < ROUNDING ? others : others + unexplained;
 }
 
 /** The measures that every row has; a cost that only some rows carry is no measure. */
