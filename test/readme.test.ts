@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Cli } from "./support/cli.ts";
+import { Cli, lines } from "./support/cli.ts";
+import { routingWorld } from "./support/routing-world.ts";
 
 const FOLDER = ".cache/snippets";
 const pages = [
@@ -64,14 +65,22 @@ describe("the documents", () => {
   it("show commands that work as printed on a fresh book", async () => {
     const cli = new Cli();
     const file = cli.file("rollouts.jsonl", rolloutsOfReadme());
-    const words = [...readFileSync("README.md", "utf8").matchAll(/npx rollbook ([^&\n]+)/g)];
-    expect(words).toHaveLength(7);
-    for (const [, text] of words.slice(0, 5)) await cli.ok(text!.trim().replace("rollouts.jsonl", file));
+    const all = [...readFileSync("README.md", "utf8").matchAll(/npx rollbook ([^&#\n]+)/g)].map(([, text]) =>
+      text!.trim(),
+    );
+    const judged = all.filter((text) => text.includes("--data routing.jsonl"));
+    const words = all.filter((text) => !judged.includes(text));
+    expect([words.length, judged.length]).toEqual([7, 3]);
+    for (const text of words.slice(0, 5)) await cli.ok(text.replace("rollouts.jsonl", file));
     expect(await cli.ok("verify --require-trusted")).toContain("2 by a trusted key");
     const sim = new Cli();
     const tasks = join(sim.folder, "sim-tasks");
-    for (const [, text] of words.slice(5)) await sim.ok(text!.trim().replace("sim-tasks", tasks));
+    for (const text of words.slice(5)) await sim.ok(text.replace("sim-tasks", tasks));
     expect(await sim.ok("artifact ls")).toContain("terminal");
+    const log = sim.file("routing.jsonl", lines(...routingWorld(3000, 3)));
+    const policies = join(sim.folder, "policies/new");
+    for (const text of judged)
+      await sim.ok(text.replace("routing.jsonl", log).replace("policies/new", policies));
   });
 
   it("name the two commands of the README as .ci/run runs them", () => {

@@ -1,4 +1,4 @@
-/** `rollbook demo`: a small real loop, told in thirty lines. */
+/** `rollbook demo`: a small real loop, told on one page. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export function addDemo(program: Command, io: Io): void {
   addCommand(program, "demo", {
     summary: "run a small real loop on a book of its own",
     description:
-      "Run a small real loop on a temporary book: revisions, rollouts, batches, verification, tampering.",
+      "Run a small real loop on a temporary book: revisions, rollouts, batches, verification, tampering, learning, judging and a gate.",
     examples: ["rollbook demo", "rollbook demo --book demo-book"],
     book: false,
   })

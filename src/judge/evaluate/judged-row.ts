@@ -36,7 +36,9 @@ export function measuresOf(
 ): Measures {
   const burden = (name: "cost" | "latency") => {
     const term = terms[name];
-    return term === undefined ? null : term.weight > 0 ? 0 - term.value : term.value;
+    if (term === undefined) return null;
+    // A weight of 0 leaves the sign open; a burden is positive.
+    return term.weight === 0 ? Math.abs(term.value) : term.weight > 0 ? 0 - term.value : term.value;
   };
   return {
     reward,
