@@ -8,10 +8,10 @@ import { openBook } from "../../store/index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, bookRoot } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
 import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "./freshness-options.ts";
+import { identityFrom } from "./run-options.ts";
 
 interface GatewayFlags extends BookFlags, FreshnessFlags {
   target?: string;
@@ -48,9 +48,7 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
 
 async function serve(io: Io, flags: GatewayFlags): Promise<void> {
   const config = withFlags(parseGatewayConfig(readConfig(flags.config), flags.config), flags);
-  const signer = loadSigner(keyringOf(io));
-  if (signer === undefined)
-    io.err("there is no key to sign with, rollouts stay unsigned: `rollbook keys new` makes one\n");
+  const { signer } = identityFrom(io);
   const root = bookRoot(io, flags);
   const book = await openBook(root, { clock: io.clock });
   try {

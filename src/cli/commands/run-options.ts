@@ -60,7 +60,7 @@ export function gatewayToken(io: Io, variable: string | undefined): string | und
   );
 }
 
-/** The key with which a worker registers and signs, made if there is none, and the keys that count beside it. */
+/** The key with which rollouts are signed and workers register, made if there is none, and the keys that count beside it. */
 export function identityFrom(io: Io): { signer: Signer; trusts: (key: PublicKey) => boolean } {
   const keyring = keyringOf(io);
   const { signer, created } = ensureKey(keyring);
