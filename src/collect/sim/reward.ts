@@ -37,11 +37,13 @@ export type Grade = (
   files: SourceFiles,
 ) => Promise<number>;
 
+export interface Bill {
+  readonly costUsd: number;
+  readonly latencyMs: number;
+}
+
 /** Dollars and declared milliseconds of calls; undefined where a model is not among the declared. */
-export function billOf(
-  calls: readonly PaidCall[],
-  models: readonly SimModel[],
-): { costUsd: number; latencyMs: number } | undefined {
+export function billOf(calls: readonly PaidCall[], models: readonly SimModel[]): Bill | undefined {
   let costUsd = 0;
   let latencyMs = 0;
   for (const { model, promptTokens, completionTokens } of calls) {
@@ -54,11 +56,7 @@ export function billOf(
 }
 
 /** The sum that the scorer's terms add up to, in the same order of operations. */
-export function rewardOfParts(
-  quality: number,
-  bill: { costUsd: number; latencyMs: number },
-  weights: RewardWeights,
-): number {
+export function rewardOfParts(quality: number, bill: Bill, weights: RewardWeights): number {
   return totalOf([
     { value: quality, weight: 1 },
     { value: costValue(bill.costUsd, weights), weight: weights.cost.weight },
@@ -72,7 +70,6 @@ export function simScorer(options: {
   readonly weights?: RewardWeights;
 }): Scorer {
   const { grade, models, weights = DEFAULT_WEIGHTS } = options;
-  const bill = ({ finalState }: RewardInput) => billOf(readState(finalState)?.calls ?? [], models);
   return compositeReward({
     name: "sim",
     terms: [
@@ -87,11 +84,8 @@ export function simScorer(options: {
         weight: weights.cost.weight,
         source: { sim: "cost", prices: priceList(models), perUsd: weights.cost.perUsd },
         value: (input) => {
-          if (!isLabelled(input)) return null;
-          // What a gateway recorded counts before what an agent says of itself.
-          const { usage } = input;
-          const costUsd = usage !== undefined && usage.calls > 0 ? usage.costUsd : bill(input)?.costUsd;
-          return costUsd === undefined ? null : costValue(costUsd, weights);
+          const charged = isLabelled(input) ? chargeOf(input, models) : undefined;
+          return charged === undefined ? null : costValue(charged.costUsd, weights);
         },
       },
       {
@@ -99,12 +93,28 @@ export function simScorer(options: {
         weight: weights.latency.weight,
         source: { sim: "declared latency", declared: latencyList(models), perMs: weights.latency.perMs },
         value: (input) => {
-          const declared = isLabelled(input) ? bill(input) : undefined;
-          return declared === undefined ? null : latencyValue(declared.latencyMs, weights);
+          const charged = isLabelled(input) ? chargeOf(input, models) : undefined;
+          return charged === undefined ? null : latencyValue(charged.latencyMs, weights);
         },
       },
     ],
   });
+}
+
+/** What a rollout is charged. What a gateway recorded counts before what an agent says of itself: calls that it leaves out
+ *  or changes are taken for the slowest. Undefined where a model is not among the declared. */
+function chargeOf({ finalState, usage }: RewardInput, models: readonly SimModel[]): Bill | undefined {
+  const calls = readCalls(finalState);
+  const said = billOf(calls, models);
+  if (usage === undefined || usage.calls === 0) return said;
+  const { costUsd } = usage;
+  const isWhole =
+    said !== undefined &&
+    calls.length === usage.calls &&
+    sumOf(calls, "promptTokens") === usage.promptTokens &&
+    sumOf(calls, "completionTokens") === usage.completionTokens &&
+    Math.abs(said.costUsd - costUsd) <= 1e-9 * costUsd;
+  return { costUsd, latencyMs: isWhole ? said.latencyMs : Number.POSITIVE_INFINITY };
 }
 
 /** An agent's own failure earns 0; failures of others say nothing about it, and stay without a reward. */
@@ -128,6 +138,22 @@ function readState(state: Json | undefined): SimFinalState | undefined {
   if (typeof files !== "object" || files === null || Array.isArray(files)) return undefined;
   if (Object.values(files).some((content) => typeof content !== "string")) return undefined;
   return state as unknown as SimFinalState;
+}
+
+/** Whatever is no call with plain numbers of tokens says nothing. */
+function readCalls(state: Json | undefined): readonly PaidCall[] {
+  const calls = (state as { calls?: unknown } | null | undefined)?.calls;
+  return Array.isArray(calls) && calls.every(isCall) ? calls : [];
+}
+
+function isCall(value: unknown): value is PaidCall {
+  const { model, promptTokens, completionTokens } = (value ?? {}) as Partial<PaidCall>;
+  const isCount = (n: unknown) => Number.isSafeInteger(n) && (n as number) >= 0;
+  return typeof model === "string" && isCount(promptTokens) && isCount(completionTokens);
+}
+
+function sumOf(calls: readonly PaidCall[], field: "promptTokens" | "completionTokens"): number {
+  return calls.reduce((sum, call) => sum + call[field], 0);
 }
 
 function costValue(costUsd: number, { cost }: RewardWeights): number {
