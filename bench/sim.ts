@@ -4,7 +4,7 @@ import { openSandbox } from "../src/collect/sandbox/open.ts";
 import type { EngineName, Sandbox } from "../src/collect/sandbox/sandbox.ts";
 import { FAMILIES } from "../src/collect/sim/families/index.ts";
 import { type GenerateOptions, generateTasks } from "../src/collect/sim/generate.ts";
-import { proveTask } from "../src/collect/sim/prove.ts";
+import { gatherProofs } from "../src/collect/sim/prove.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
@@ -35,11 +35,11 @@ async function proved(engine: EngineName, count: number) {
     },
   };
   const families = FAMILIES.filter((family) => sandbox.runs.has(family.language));
-  const prove: GenerateOptions["prove"] = (task) => proveTask(task, metered);
+  const prove = gatherProofs(metered);
   try {
     return await timed(
       `${engine}, ${count} of ${families.length} families`,
-      { count, seed: 7, families, parallel: 2 * WORKERS, prove },
+      { count, seed: 7, families, parallel: 12 * WORKERS, prove },
       inside,
     );
   } finally {

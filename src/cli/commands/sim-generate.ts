@@ -5,7 +5,7 @@ import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import { DIFFICULTIES, type Difficulty, type Family } from "../../collect/sim/families/family.ts";
 import { FAMILIES, familyNamed } from "../../collect/sim/families/index.ts";
 import { type GeneratedTask, generateTasks, type TaskRejection } from "../../collect/sim/generate.ts";
-import { proveTask } from "../../collect/sim/prove.ts";
+import { gatherProofs } from "../../collect/sim/prove.ts";
 import { refuseExisting, type TasksMeta, writeTasks } from "../../collect/sim/task-files.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -50,7 +50,7 @@ tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((e
         .default(DIFFICULTIES, "1-5"),
     )
     .addOption(new Option("--engine <engine>", "the sandbox").choices(ENGINES).default("auto"))
-    .option("--workers <n>", "proofs at a time", positiveWhole, 4)
+    .option("--workers <n>", "programs at a time", positiveWhole, 4)
     .option("--no-prove", "only draw the tasks: nothing is run")
     .action((flags: Flags) => generate(io, flags));
 }
@@ -71,9 +71,10 @@ async function generate(io: Io, flags: Flags): Promise<void> {
       seed: flags.seed,
       families,
       difficulties: flags.difficulty,
-      parallel: 2 * flags.workers,
+      // Enough under way to fill every program, and the next.
+      parallel: 12 * flags.workers,
       onRejected: (rejection) => rejections.push(rejection),
-      ...(sandbox === undefined ? {} : { prove: (task) => proveTask(task, sandbox) }),
+      ...(sandbox === undefined ? {} : { prove: gatherProofs(sandbox) }),
     });
     for await (const task of drawn) {
       tasks.push(task);

@@ -7,7 +7,7 @@ import { openSandbox, type Sandbox } from "../sandbox/index.ts";
 import { DIFFICULTIES } from "./families/family.ts";
 import { FAMILIES } from "./families/index.ts";
 import { type GeneratedTask, generateTasks } from "./generate.ts";
-import { factsOneByOne, factsTogether, proveTask } from "./prove.ts";
+import { factsOfMany, factsOneByOne, gatherProofs, proveTask, proveTasks } from "./prove.ts";
 import type { SimTask, SourceFiles } from "./sim-task.ts";
 
 const JAVASCRIPT = FAMILIES.filter((family) => family.language === "javascript");
@@ -22,8 +22,8 @@ async function proveAll(sandbox: Sandbox, families = FAMILIES) {
     count: families.length * DIFFICULTIES.length,
     seed: 11,
     families,
-    parallel: 4,
-    prove: (task) => proveTask(task, sandbox),
+    parallel: 12,
+    prove: gatherProofs(sandbox, 4),
     onRejected: ({ reason }) => reasons.push(reason),
   });
   for await (const task of tasks) proved.push(task);
@@ -110,6 +110,13 @@ describe("on QuickJS", () => {
     expect(await proveTask(task as SimTask, quickjs)).toEqual({ proved: false, reason });
   });
 
+  it("a solution that takes the program down costs the tasks beside it nothing", async () => {
+    const killer = withMutant({ "solution.mjs": "process.exit(0);\n" });
+    const alone = await Promise.all([killer, sample].map((task) => proveTask(task, quickjs)));
+    expect(await proveTasks([killer, sample], quickjs)).toEqual(alone);
+    expect(alone[1]).toMatchObject({ proved: true });
+  });
+
   it("refuses a task whose verdict hangs on chance", async () => {
     const random = {
       "solution.mjs": `${sample.solutions.reference["solution.mjs"]!.replace(/return (\w+);\n}\n$/, "return Math.random() < 0.5 ? $1 : 0;\n}\n")}`,
@@ -132,7 +139,10 @@ await describeNeeding(requirement, "on bubblewrap", () => {
   afterAll(() => sandbox.close());
 
   it("JavaScript tasks get the verdicts of QuickJS", async () => {
-    const facts = await Promise.all(here.proved.map(({ task }) => factsTogether(task, sandbox)));
+    const facts = await factsOfMany(
+      here.proved.map(({ task }) => task),
+      sandbox,
+    );
     expect(facts).toEqual(
       here.proved.map(({ proof }) => [proof!.start, proof!.reference, ...proof!.mutants]),
     );

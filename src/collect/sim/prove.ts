@@ -1,36 +1,50 @@
-/** Proves a task by running every solution it comes with, twice: the start fails, the reference passes everything,
- *  every mutant fails hidden cases. In: a task and a sandbox. Out: the proof, or why there is none.
- *  Runs all solutions of a task in one program: they are the generator's own, not an agent's. Verdicts are those of
- *  grade.ts, one program a solution, and a test holds the two against each other. */
+/** Proves tasks by running every solution they come with, twice: the start fails, the reference passes everything,
+ *  every mutant fails hidden cases. In: tasks and a sandbox. Out: the proof, or why there is none.
+ *  Runs many solutions, of several tasks, in one program: they are the generator's own, not an agent's. Verdicts are those
+ *  of grade.ts, one program a solution, and tests hold the two against each other. */
 import { canonicalize } from "../../base/canonical-json.ts";
-import { type Files, type Program, type Sandbox, textOf } from "../sandbox/sandbox.ts";
+import { type Files, type Limits, type Program, type Sandbox, textOf } from "../sandbox/sandbox.ts";
 import type { ProofOutcome } from "./generate.ts";
-import { gradeFiles, gradeHidden, gradeOutput, runVisible, SIM_LIMITS, withEdits } from "./grade.ts";
-import type { SimTask, SolutionFacts, SourceFiles, TaskProof } from "./sim-task.ts";
+import { gradeFiles, gradeHidden, gradeOutput, runVisible, withEdits } from "./grade.ts";
+import type { SimTask, SolutionFacts, SourceFiles } from "./sim-task.ts";
 
-export type FactsOf = (task: SimTask, sandbox: Sandbox) => Promise<readonly SolutionFacts[]>;
+/** Proves one task alone. */
+export async function proveTask(task: SimTask, sandbox: Sandbox): Promise<ProofOutcome> {
+  return (await proveTasks([task], sandbox))[0]!;
+}
 
-/** `facts` runs the start, the reference and the mutants, in this order. */
-export async function proveTask(
-  task: SimTask,
-  sandbox: Sandbox,
-  facts: FactsOf = factsTogether,
-): Promise<ProofOutcome> {
-  const first = await facts(task, sandbox);
-  const fault = faultIn(first);
-  // A task that is no good need not be run again.
-  if (fault !== undefined) return { proved: false, reason: fault };
-  if (canonicalize(first) !== canonicalize(await facts(task, sandbox)))
-    return { proved: false, reason: "two runs gave two verdicts" };
-  const [start, reference, ...mutants] = first;
-  const proof: TaskProof = {
-    task: task.digest,
-    engine: sandbox.engine,
-    start: start!,
-    reference: reference!,
-    mutants,
+export async function proveTasks(tasks: readonly SimTask[], sandbox: Sandbox): Promise<ProofOutcome[]> {
+  const [first, second] = await Promise.all([factsOfMany(tasks, sandbox), factsOfMany(tasks, sandbox)]);
+  return tasks.map((task, i) => outcomeOf(task, sandbox.engine, [first[i]!, second[i]!]));
+}
+
+/** A proof that gathers what is asked of it in one turn of the event loop, and runs tasks of one language together:
+ *  starting a program costs more than running a task. */
+export function gatherProofs(sandbox: Sandbox, size = 6): (task: SimTask) => Promise<ProofOutcome> {
+  type Waiting = { task: SimTask; resolve(outcome: ProofOutcome): void; reject(error: unknown): void };
+  const waiting = new Map<string, Waiting[]>();
+  const run = async (kind: string) => {
+    const batch = waiting.get(kind)?.splice(0, size) ?? [];
+    if (batch.length === 0) return;
+    try {
+      const outcomes = await proveTasks(
+        batch.map(({ task }) => task),
+        sandbox,
+      );
+      for (const [i, { resolve }] of batch.entries()) resolve(outcomes[i]!);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
   };
-  return { proved: true, proof };
+  return (task) =>
+    new Promise((resolve, reject) => {
+      const { kind } = task.visible.check;
+      const queue = waiting.get(kind) ?? [];
+      waiting.set(kind, queue);
+      queue.push({ task, resolve, reject });
+      // Every task asks for a run; those that find nothing left to run end at once.
+      setImmediate(() => void run(kind));
+    });
 }
 
 /** One program a run and a solution: what an agent's hand-in gets. */
@@ -44,32 +58,74 @@ export async function factsOneByOne(task: SimTask, sandbox: Sandbox): Promise<So
   return facts;
 }
 
-/** Every solution in its own folder, one after the other in one program. */
-export async function factsTogether(task: SimTask, sandbox: Sandbox): Promise<SolutionFacts[]> {
-  const { grading } = task.oracle;
-  const solutions = solutionsOf(task).map((solution) => withEdits(task.visible, solution));
-  const folders = solutions.map(
-    (files): SourceFiles => (grading.kind === "program" ? { ...files, ...grading.files } : files),
-  );
-  const entries = [task.visible.check, ...(grading.kind === "program" ? [grading.program] : [])].map(entryOf);
+/** Every solution in its own folder, one after the other in one program. Start, reference and mutants of each task, in
+ *  this order. */
+export async function factsOfMany(tasks: readonly SimTask[], sandbox: Sandbox): Promise<SolutionFacts[][]> {
+  const runs = tasks.flatMap((task, t) => runsOf(task, `t${t}`));
   const { program, files } =
-    task.visible.check.kind === "python" ? pythonBatch(entries, folders) : javascriptBatch(entries, folders);
-  const result = await sandbox.exec(program, files, { ...SIM_LIMITS, timeoutMs: BATCH_TIMEOUT_MS });
-  const parts = textOf(result.stdout).split(/^=== (\d+) (\d+) (-?\d+)$/m);
-  // Split with groups: output, folder, entry, exit code, output, … where the output of a run stands before its mark.
-  const runs = new Map<string, { output: string; exitCode: number }>();
-  for (let i = 0; i + 3 < parts.length; i += 4)
-    runs.set(`${parts[i + 1]} ${parts[i + 2]}`, { output: parts[i]!, exitCode: Number(parts[i + 3]) });
-  return solutions.map((files, i) => {
-    const { passed, total } =
-      grading.kind === "program"
-        ? gradeOutput(runs.get(`${i} 1`)?.output ?? "", grading.expected)
-        : gradeFiles(grading, files);
-    return { passesVisible: runs.get(`${i} 0`)?.exitCode === 0, hidden: passed / total };
+    tasks[0]!.visible.check.kind === "python" ? pythonBatch(runs) : javascriptBatch(runs);
+  const result = await sandbox.exec(program, files, BATCH_LIMITS);
+  const ends = readEnds(textOf(result.stdout));
+  // One solution has taken the program down, or it took too long: each task then answers for itself alone.
+  if (ends.length < runs.length && tasks.length > 1)
+    return (await Promise.all(tasks.map((task) => factsOfMany([task], sandbox)))).map(([facts]) => facts!);
+  let next = 0;
+  return tasks.map((task) =>
+    solutionsOf(task).map((solution) => {
+      const { grading } = task.oracle;
+      const passesVisible = ends[next++]?.exitCode === 0;
+      const { passed, total } =
+        grading.kind === "program"
+          ? gradeOutput(ends[next++]?.output ?? "", grading.expected)
+          : gradeFiles(grading, withEdits(task.visible, solution));
+      return { passesVisible, hidden: passed / total };
+    }),
+  );
+}
+
+/** One run of one entry, in a folder with its files. */
+interface Run {
+  readonly folder: string;
+  readonly entry: string;
+  readonly files: SourceFiles;
+}
+
+function runsOf(task: SimTask, prefix: string): Run[] {
+  const { grading } = task.oracle;
+  return solutionsOf(task).flatMap((solution, s) => {
+    const hidden = grading.kind === "program" ? grading : undefined;
+    const files = { ...withEdits(task.visible, solution), ...hidden?.files };
+    const programs = [task.visible.check, ...(hidden ? [hidden.program] : [])];
+    return programs.map((program) => ({ folder: `${prefix}s${s}`, entry: entryOf(program), files }));
   });
 }
 
-const BATCH_TIMEOUT_MS = 60_000;
+/** What each run printed, and how it ended: the mark of a run follows its output. */
+function readEnds(stdout: string): { output: string; exitCode: number }[] {
+  const parts = stdout.split(/^=== (-?\d+)$/m);
+  return Array.from({ length: parts.length >> 1 }, (_, i) => ({
+    output: parts[2 * i]!,
+    exitCode: Number(parts[2 * i + 1]),
+  }));
+}
+
+const BATCH_LIMITS: Partial<Limits> = { timeoutMs: 60_000, outputBytes: 32 * 1024 * 1024 };
+
+function outcomeOf(
+  task: SimTask,
+  engine: string,
+  [first, second]: [SolutionFacts[], SolutionFacts[]],
+): ProofOutcome {
+  if (canonicalize(first) !== canonicalize(second))
+    return { proved: false, reason: "two runs gave two verdicts" };
+  const fault = faultIn(first);
+  if (fault !== undefined) return { proved: false, reason: fault };
+  const [start, reference, ...mutants] = first;
+  return {
+    proved: true,
+    proof: { task: task.digest, engine, start: start!, reference: reference!, mutants },
+  };
+}
 
 function solutionsOf({ solutions }: SimTask): SourceFiles[] {
   return [{}, solutions.reference, ...solutions.mutants.map((mutant) => mutant.files)];
@@ -92,37 +148,40 @@ function entryOf(program: Program): string {
   return program.entry;
 }
 
-function inFolders(folders: readonly SourceFiles[]): Files {
+function inFolders(runs: readonly Run[]): Record<string, string> {
   return Object.fromEntries(
-    folders.flatMap((files, i) => Object.entries(files).map(([path, text]) => [`s${i}/${path}`, text])),
+    runs.flatMap(({ folder, files }) =>
+      Object.entries(files).map(([path, text]) => [`${folder}/${path}`, text]),
+    ),
   );
 }
 
-function javascriptBatch(entries: readonly string[], folders: readonly SourceFiles[]) {
+function javascriptBatch(runs: readonly Run[]): { program: Program; files: Files } {
   const main = `const write = process.stdout.write.bind(process.stdout);
-const entries = ${JSON.stringify(entries)};
-for (let folder = 0; folder < ${folders.length}; folder++) {
-  for (let entry = 0; entry < entries.length; entry++) {
-    process.exitCode = 0;
-    process.cwd = () => "/task/s" + folder;
-    try {
-      await import("./s" + folder + "/" + entries[entry]);
-    } catch (error) {
-      process.exitCode = 1;
-    }
-    write("=== " + folder + " " + entry + " " + process.exitCode + "\\n");
+const runs = ${JSON.stringify(runs.map(({ folder, entry }) => [folder, entry]))};
+for (const [folder, entry] of runs) {
+  process.exitCode = 0;
+  process.cwd = () => "/task/" + folder;
+  try {
+    await import("./" + folder + "/" + entry);
+  } catch {
+    process.exitCode = 1;
   }
+  write("=== " + process.exitCode + "\\n");
 }
 process.exitCode = 0;
 `;
-  const program: Program = { kind: "javascript", entry: "batch.mjs" };
-  return { program, files: { ...inFolders(folders), "batch.mjs": main } };
+  return {
+    program: { kind: "javascript", entry: "batch.mjs" },
+    files: { ...inFolders(runs), "batch.mjs": main },
+  };
 }
 
-function pythonBatch(entries: readonly string[], folders: readonly SourceFiles[]) {
+function pythonBatch(runs: readonly Run[]): { program: Program; files: Files } {
+  const files = inFolders(runs);
   // A child for each run: modules of one solution are not there for the next. What the programs import is loaded once,
   // before the children are made: it is most of their time.
-  const texts = Object.values(folders[0] ?? {});
+  const texts = Object.values(files);
   const used = ["copy", "json", "re", "sqlite3"].filter((name) =>
     texts.some((text) => text.includes(`import ${name}\n`)),
   );
@@ -151,11 +210,9 @@ def run(folder, entry):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-for folder in range(${folders.length}):
-    for index, entry in enumerate(${JSON.stringify(entries)}):
-        code = run(os.path.join(os.getcwd(), f"s{folder}"), entry)
-        print(f"=== {folder} {index} {code}", flush=True)
+for folder, entry in ${JSON.stringify(runs.map(({ folder, entry }) => [folder, entry]))}:
+    code = run(os.path.join("/task", folder), entry)
+    print(f"=== {code}", flush=True)
 `;
-  const program: Program = { kind: "python", entry: "batch.py" };
-  return { program, files: { ...inFolders(folders), "batch.py": main } };
+  return { program: { kind: "python", entry: "batch.py" }, files: { ...files, "batch.py": main } };
 }
