@@ -8,7 +8,7 @@ import { type RollbookError, reasonOf } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Step } from "../../contract/index.ts";
 import type { GatewayConfig } from "./config.ts";
-import type { Dialect, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
+import type { Dialect, RequestFacts, Usage } from "./dialects/dialect.ts";
 import type { CalledFacts, CalledParts, Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { CallOutcome, OpenRollout } from "./open-rollout.ts";
@@ -16,7 +16,7 @@ import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
-import { type ReplyReader, readerOf } from "./reply-reader.ts";
+import { type ReadReply, type ReplyReader, readerOf } from "./reply-reader.ts";
 import type { Rollouts } from "./rollouts.ts";
 import type { Routes, Target } from "./routes.ts";
 import type { Exchange, Receiver, ReplyHeaders, Upstream } from "./upstream.ts";
@@ -50,11 +50,15 @@ export interface IncomingCall {
   readonly response: ServerResponse;
 }
 
-const NO_REPLY: ReplyFacts = { messages: [] };
+const NO_REPLY: ReadReply = { reply: { messages: [] }, complete: true };
+const NONE: ReadonlySet<string> = new Set();
+const NO_MEDIA: readonly Uint8Array[] = [];
 /** The status nginx gave to a client that left. */
 const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
+
+type Forms = Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest">;
 
 export class ModelCall implements Receiver {
   readonly #in: IncomingCall;
@@ -63,7 +67,7 @@ export class ModelCall implements Receiver {
   readonly #startedAtMs: number;
   readonly #startMs: number;
   readonly #steps: Step[] = [];
-  readonly #failed = new Set<string>();
+  #failed: Set<string> | undefined;
   #stepFamily: Id | undefined;
   #candidate = "";
   #target!: Target;
@@ -125,7 +129,7 @@ export class ModelCall implements Receiver {
   }
 
   onEnd(): void {
-    const { complete } = this.#read();
+    const { complete } = this.#peek();
     const outcome =
       this.#status >= 400 ? (isProviderFault(this.#status) ? "provider-failed" : "refused") : "answered";
     // A stream without its last event has been cut by somebody before us, however politely.
@@ -149,7 +153,7 @@ export class ModelCall implements Receiver {
       const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
       const choice = routes.choose(request.model, request, {
         call: this.#index,
-        failed: this.#failed,
+        failed: this.#failed ?? NONE,
         isResting,
       });
       if (choice === undefined) return false;
@@ -176,7 +180,7 @@ export class ModelCall implements Receiver {
   /** True if another candidate takes over. */
   #failOver(): boolean {
     if (this.#candidate === "" || this.#over) return false;
-    this.#failed.add(this.#candidate);
+    this.#failed = new Set(this.#failed).add(this.#candidate);
     const before = this.#exchange;
     if (!this.#aim()) return false;
     before?.abort();
@@ -236,22 +240,22 @@ export class ModelCall implements Receiver {
   #journal(outcome: CallOutcome): void {
     const { rollout, dialect } = this.#in;
     const durationMs = this.#elapsedMs();
-    const reply = this.#reader === undefined || this.#tooLarge ? NO_REPLY : this.#read().reply;
-    const { forms, parts } = this.#recordable(reply);
-    const costUsd = costOf(reply, this.#target);
+    const usage = this.#reader === undefined || this.#tooLarge ? undefined : this.#peek().usage;
+    const { forms, parts, cut } = this.#recordable();
+    const costUsd = costOf(usage, this.#target);
     const sent = this.#sent;
     const place = this.#with.journal.called(
       {
         index: this.#index,
         dialect: dialect.name,
         status: this.#status,
-        outcome,
+        outcome: cut === true && outcome === "answered" ? "cut" : outcome,
         steps: this.#steps,
         stepFamily: this.#stepFamily,
         startedAtMs: this.#startedAtMs,
         firstByteMs: this.#firstByteMs,
         durationMs,
-        usage: reply.usage,
+        usage,
         costUsd,
         deliveries: rollout.takeDeliveries(),
         sentDigest: sent === undefined ? undefined : digestBody(sent),
@@ -260,46 +264,41 @@ export class ModelCall implements Receiver {
       { rollout: rollout.idText, target: this.#target.factsText },
       parts,
     );
-    rollout.addCall(place, { index: this.#index, usage: reply.usage, costUsd });
-    this.#measure(outcome, reply, durationMs);
+    rollout.addCall(place, { index: this.#index, usage, costUsd });
+    this.#measure(outcome, usage, durationMs);
   }
 
   /** The bytes as they passed; or, where they must not be kept, what may be, and their digests. */
-  #recordable(reply: ReplyFacts): {
-    forms: Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest">;
-    parts: CalledParts;
-  } {
+  #recordable(): { forms: Forms; parts: CalledParts; cut?: boolean } {
     const { request, body } = this.#in;
     const reader = this.#reader;
     const replyBytes = reader?.chunks ?? [];
-    const redacted = this.#with.redact?.({ request, body, reply, replyBytes });
-    const replyDigest = () => digestBody(Buffer.concat(replyBytes));
-    if (redacted !== undefined)
+    const replyDigest = () => (reader === undefined ? undefined : digestBody(Buffer.concat(replyBytes)));
+    const isKept = reader !== undefined && !this.#tooLarge;
+    if (this.#with.redact !== undefined) {
+      const { reply, complete } = isKept ? reader.finish() : NO_REPLY;
+      const redacted = this.#with.redact({ request, body, reply, replyBytes });
+      if (redacted !== undefined)
+        return {
+          forms: {
+            ...{ requestForm: "facts", replyForm: "facts" },
+            ...{ bodyDigest: digestBody(body), replyDigest: replyDigest() },
+          },
+          parts: {
+            ...{ request: jsonBytes(redacted.request), reply: [jsonBytes(redacted.reply)] },
+            media: redacted.media,
+          },
+          cut: !complete,
+        };
+    }
+    if (isKept)
       return {
-        forms: {
-          requestForm: "facts",
-          replyForm: "facts",
-          bodyDigest: digestBody(body),
-          replyDigest: reader === undefined ? undefined : replyDigest(),
-        },
-        parts: {
-          request: jsonBytes(redacted.request),
-          reply: [jsonBytes(redacted.reply)],
-          media: redacted.media,
-        },
-      };
-    if (reader === undefined || this.#tooLarge)
-      return {
-        forms: {
-          requestForm: "body",
-          replyForm: "none",
-          replyDigest: reader === undefined ? undefined : replyDigest(),
-        },
-        parts: { request: body, reply: [], media: [] },
+        forms: { requestForm: "body", replyForm: reader.form },
+        parts: { request: body, reply: replyBytes, media: NO_MEDIA },
       };
     return {
-      forms: { requestForm: "body", replyForm: reader.form },
-      parts: { request: body, reply: replyBytes, media: [] },
+      forms: { requestForm: "body", replyForm: "none", replyDigest: replyDigest() },
+      parts: { request: body, reply: [], media: NO_MEDIA },
     };
   }
 
@@ -323,14 +322,14 @@ export class ModelCall implements Receiver {
     this.#with.rollouts.end(this.#in.rollout);
   }
 
-  #readOnce: ReturnType<ReplyReader["finish"]> | undefined;
+  #peeked: ReturnType<ReplyReader["peek"]> | undefined;
 
-  #read(): ReturnType<ReplyReader["finish"]> {
-    this.#readOnce ??= this.#reader!.finish();
-    return this.#readOnce;
+  #peek(): ReturnType<ReplyReader["peek"]> {
+    this.#peeked ??= this.#reader!.peek();
+    return this.#peeked;
   }
 
-  #measure(outcome: CallOutcome, { usage }: ReplyFacts, durationMs: number): void {
+  #measure(outcome: CallOutcome, usage: Usage | undefined, durationMs: number): void {
     const { metrics, routes } = this.#with;
     // Names from the configuration only: a client must not be able to make series.
     const model = routes.isKnown(this.#in.request.model) ? this.#in.request.model : "other";
@@ -364,7 +363,7 @@ function isProviderFault(status: number): boolean {
   return status >= 500 || status === 429 || status === 408;
 }
 
-function costOf({ usage }: ReplyFacts, { price }: Target): number | undefined {
+function costOf(usage: Usage | undefined, { price }: Target): number | undefined {
   if (usage === undefined || price === undefined) return undefined;
   const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
   const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);

@@ -14,7 +14,7 @@ import { extractMedia } from "./media.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
 import { parseBody } from "./read-body.ts";
 import { samplingOf, wantsTools } from "./reply-facts.ts";
-import { readerOf } from "./reply-reader.ts";
+import { type ReadReply, readerOf } from "./reply-reader.ts";
 import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
 import type { TargetFacts } from "./routes.ts";
 import { isReply, messageKey } from "./same-message.ts";
@@ -50,10 +50,11 @@ export class Recorder {
 
   /** Puts one call and adds it to the record. Returns how its prompt continued earlier ones. */
   add(record: RolloutRecord, entry: CalledEntry): Drift {
-    const { index, outcome, target } = entry;
+    const { index, target } = entry;
     const dialect = dialectNamed(entry.dialect);
     const request = requestOf(entry, dialect);
-    const reply = replyOf(entry, dialect);
+    const { reply, complete } = replyOf(entry, dialect);
+    const outcome = entry.outcome === "answered" && !complete ? "cut" : entry.outcome;
     const media = entry.media.map((bytes) => this.#store.put(MEDIA_KIND, bytes));
     const put = (value: unknown) => this.#putMessage(value, media);
     const messages = request.messages.map(put);
@@ -63,7 +64,7 @@ export class Recorder {
     const halves = { messages, tools, parametersText: parameters.text, replies, media, reply };
     const digest = this.#putCall(entry, halves);
     const place = record.tree.ask(index, messages);
-    const event = calledEvent(entry, { call: digest, parent: place.parent });
+    const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
     this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
     record.calls.set(index, {
       ...{ index, digest, outcome, model: target.model, parent: place.parent },
@@ -157,17 +158,17 @@ function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): Req
   }
 }
 
-function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReplyFacts {
+function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
   switch (replyForm) {
     case "none":
-      return { messages: [] };
+      return { reply: { messages: [] }, complete: true };
     case "facts":
-      return JSON.parse(reply.toString()) as ReplyFacts;
+      return { reply: JSON.parse(reply.toString()) as ReplyFacts, complete: true };
     case "json":
     case "sse": {
       const reader = readerOf(replyForm, dialect);
       reader.push(reply);
-      return reader.finish().reply;
+      return reader.finish();
     }
     default:
       return replyForm satisfies never;

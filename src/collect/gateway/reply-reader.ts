@@ -1,7 +1,8 @@
 /** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
  *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
-import type { Dialect, ReplyFacts } from "./dialects/dialect.ts";
+import type { Dialect, ReplyFacts, Usage } from "./dialects/dialect.ts";
 import { isObject, tryParse } from "./dialects/json.ts";
+import { readUsage } from "./reply-usage.ts";
 import { SseParser } from "./sse.ts";
 
 export interface ReadReply {
@@ -19,6 +20,8 @@ export interface ReplyReader {
   readonly bytes: number;
   /** The bytes that wait, to be released after the record. */
   held(): Buffer | undefined;
+  /** What the call must know at once. A whole reply passes for complete: whether it is, is found out with the rest. */
+  peek(): { readonly usage: Usage | undefined; readonly complete: boolean };
   finish(): ReadReply;
 }
 
@@ -51,9 +54,12 @@ class JsonReader implements ReplyReader {
     return this.chunks.at(-1);
   }
 
+  peek() {
+    return { usage: readUsage(this.#whole(), this.#dialect), complete: true };
+  }
+
   finish(): ReadReply {
-    const whole = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
-    const text = whole.toString();
+    const text = this.#whole().toString();
     const body = tryParse(text);
     const isWhole = isObject(body);
     const unparsed = { messages: text === "" ? [] : [{ unparsed: text.slice(0, MAX_UNPARSED) }] };
@@ -62,6 +68,10 @@ class JsonReader implements ReplyReader {
     const reply =
       isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
     return { reply, complete: isWhole };
+  }
+
+  #whole(): Buffer {
+    return this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
   }
 }
 
@@ -74,6 +84,7 @@ class SseReader implements ReplyReader {
   readonly #parser: SseParser;
   readonly #heldChunks: Buffer[] = [];
   #lastAt: number | undefined;
+  #finished: ReadReply | undefined;
 
   constructor(dialect: Dialect) {
     const accumulator = dialect.accumulate();
@@ -101,7 +112,17 @@ class SseReader implements ReplyReader {
     return this.#heldChunks.length === 0 ? undefined : Buffer.concat(this.#heldChunks);
   }
 
+  peek() {
+    const { reply, complete } = this.finish();
+    return { usage: reply.usage, complete };
+  }
+
   finish(): ReadReply {
+    this.#finished ??= this.#accumulate();
+    return this.#finished;
+  }
+
+  #accumulate(): ReadReply {
     this.#parser.end();
     return this.#accumulator.finish();
   }

@@ -219,15 +219,17 @@ export class Rollouts {
     return { id, turns, usage: { calls: calls.size, promptTokens, completionTokens, costUsd } };
   }
 
-  /** Seals what has been silent for too long. Returns how many. */
+  /** Seals what has been silent for too long. Resolves, with their number, when they and those under way are sealed. */
   async sealIdle(): Promise<number> {
     const before = this.#clock.nowMs() - this.#config.rollouts.idleMs;
     const idle: Promise<unknown>[] = [];
+    const underWay: Promise<unknown>[] = [];
     for (const rollout of this.#open.values()) {
-      const isIdle = rollout.active === 0 && rollout.closing === undefined && rollout.lastUsedMs <= before;
-      if (isIdle) idle.push(this.close(rollout.id, {}));
+      if (rollout.closing !== undefined) underWay.push(rollout.closing);
+      else if (rollout.active === 0 && rollout.lastUsedMs <= before) idle.push(this.close(rollout.id, {}));
     }
-    await Promise.all(idle);
+    // Whoever closed them hears what went wrong with the others.
+    await Promise.all([...idle, Promise.allSettled(underWay)]);
     return idle.length;
   }
 
