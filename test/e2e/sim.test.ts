@@ -44,6 +44,20 @@ describe("rollbook sim run", () => {
     expect((await cli.run(`sim run ${common} --router a --model b`)).code).toBe(2);
   });
 
+  it("runs a learned policy, and says what it is exactly worth", async () => {
+    const cli = withTasks(12);
+    const tasks = `--tasks ${cli.folder}/tasks --fast`;
+    await cli.ok(`sim collect ${tasks} --samples 8`);
+    const [data, checkpoint] = [join(cli.folder, "r.jsonl"), join(cli.folder, "policy")];
+    await cli.ok(`data export --out ${data}`);
+    await cli.ok(`train ucb --data ${data} --split all --out ${checkpoint} --id router-ucb`);
+    const [{ values }] = (await cli.json(`sim run ${tasks} --checkpoint ${checkpoint}`)).slice(-1);
+    const single = (await cli.json(`sim run ${tasks} --model sim-thinker`)).at(-1).values.expected;
+    expect(values.expected).toBeGreaterThan(single);
+    expect(values.expected).toBeLessThanOrEqual(values.best);
+    expect((await cli.run(`sim run ${tasks} --checkpoint ${checkpoint} --model sim-small`)).code).toBe(2);
+  });
+
   it("names the engine that cannot run the tasks before it begins", async () => {
     const cli = new Cli();
     const [{ task, proof }] = handTasks(1) as [ReturnType<typeof handTasks>[number]];

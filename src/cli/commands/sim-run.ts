@@ -1,12 +1,17 @@
 /** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
+import { policyOfRouter } from "../../collect/sim/behaviour.ts";
 import type { ModelRoute } from "../../collect/sim/routed-run.ts";
 import { openSimRun, type SimRunOptions } from "../../collect/sim/run.ts";
-import type { SimWorld } from "../../collect/sim/world.ts";
+import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
+import { routerOf } from "../../judge/evaluate/contenders.ts";
+import type { Router } from "../../policy/index.ts";
 import { addCommand, positiveWhole } from "../command.ts";
 import type { Io } from "../io.ts";
+import { share } from "../judge/judge-options.ts";
+import { fieldOf, loadPolicy } from "../judge/load-policy.ts";
 import { figure, jsonLine, plural, table } from "../output.ts";
 import { type FamilySummary, summarise } from "../sim/family-summary.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
@@ -17,6 +22,9 @@ interface RunFlags extends SimFlags {
   agent: string;
   model?: string;
   router?: string;
+  checkpoint?: string;
+  floor?: number;
+  fast?: true;
   everyTurn?: true;
   timeLimit?: number;
   maxTurns?: number;
@@ -31,7 +39,9 @@ what happened. Hidden tests decide what a rollout earns. The same command again 
 
 Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the reference
 solutions; any other name is an agent file as for launch, which gets the visible part of a task as its payload and returns
-{ finalState: { files } }.`,
+{ finalState: { files } }.
+
+For the chat agent the exact expected reward is printed beside what was observed, and that of the best policy.`,
     examples: [
       "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
       "rollbook sim run --book runs --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
@@ -41,6 +51,16 @@ solutions; any other name is an agent file as for launch, which gets the visible
     .option("--agent <agent>", "chat, reference, or an agent file", "chat")
     .option("--model <name>", "the model that answers (default: the first one)")
     .option("--router <file>", "a static table that chooses the model of each rollout")
+    .option(
+      "--checkpoint <dir>",
+      "a learned policy that chooses, as `train` wrote it; --router is its fallback",
+    )
+    .option(
+      "--floor <c>",
+      "confidence below which the fallback decides (default: the checkpoint's, else 0)",
+      share,
+    )
+    .option("--fast", "look results up in the proofs instead of running them; agents chat and reference only")
     .option("--every-turn", "ask the router for every call, not once a rollout")
     .option("--time-limit <s>", "seconds for one rollout, then it is truncated (default: 120)", positiveWhole)
     .option(
@@ -56,8 +76,9 @@ async function run(io: Io, flags: RunFlags): Promise<void> {
   const world = worldFrom(flags);
   const { json, timeLimit, maxTurns } = flags;
   const agent = await agentFrom(flags.agent);
+  const route = routeFrom(flags, world);
   const options = {
-    route: routeFrom(flags, world),
+    route,
     limits: {
       ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
       ...(maxTurns === undefined ? {} : { maxTurns }),
@@ -73,7 +94,12 @@ async function run(io: Io, flags: RunFlags): Promise<void> {
     }),
   );
   const families = summarise(ran.results, world);
-  io.out(json ? jsonLine({ kind: "summary", ...ran.progress, families }) : render(ran, families));
+  const values = agent === "chat" ? exactValues(world, route) : undefined;
+  io.out(
+    json
+      ? jsonLine({ kind: "summary", ...ran.progress, families, values })
+      : render(ran, families) + renderValues(values),
+  );
   requireComplete(ran);
   requirePassed(families.at(-1)!, flags.minPass);
 }
@@ -82,12 +108,45 @@ async function agentFrom(name: string): Promise<SimRunOptions["agent"]> {
   return name === "chat" || name === "reference" ? name : loadAgent(name);
 }
 
-function routeFrom({ model, router, everyTurn }: RunFlags, world: SimWorld): ModelRoute {
-  if (model !== undefined && router !== undefined)
-    throw new RollbookError("wrong-usage", {}, "--model and --router exclude each other. See --help.");
-  if (router === undefined) return { kind: "model", model: model ?? world.models[0]!.name };
-  const table = tableFrom(router, world);
-  return { kind: "router", router: { table, floor: 0, exploration: 0 }, everyTurn: everyTurn === true };
+function routeFrom(flags: RunFlags, world: SimWorld): ModelRoute {
+  const { model, router, checkpoint, everyTurn } = flags;
+  const isRouted = router !== undefined || checkpoint !== undefined;
+  if (model !== undefined && isRouted)
+    throw new RollbookError("wrong-usage", {}, "--model excludes --router and --checkpoint. See --help.");
+  if (!isRouted) return { kind: "model", model: model ?? world.models[0]!.name };
+  return { kind: "router", router: routerFrom(flags, world), everyTurn: everyTurn === true };
+}
+
+function routerFrom({ router, checkpoint, floor }: RunFlags, world: SimWorld): Router {
+  if (checkpoint === undefined) return { table: tableFrom(router!, world), floor: 0, exploration: 0 };
+  return routerOf(
+    fieldOf(loadPolicy(checkpoint, {}), {
+      ...(router === undefined ? {} : { table: router }),
+      ...(floor === undefined ? {} : { floor }),
+      exploration: 0,
+    }),
+  );
+}
+
+interface ExactValues {
+  readonly expected: number;
+  readonly best: number;
+  readonly bestSingle: KnownValues["bestSingle"];
+}
+
+/** Undefined where the router is asked for every turn: then no closed form is known. */
+function exactValues(world: SimWorld, route: ModelRoute): ExactValues | undefined {
+  if (route.kind === "router" && route.everyTurn === true) return undefined;
+  const { single, best, bestSingle } = knownValues(world);
+  const expected =
+    route.kind === "model" ? single[route.model]! : policyValue(world, policyOfRouter(route.router));
+  return { expected, best, bestSingle };
+}
+
+function renderValues(values: ExactValues | undefined): string {
+  if (values === undefined) return "";
+  const { expected, best, bestSingle } = values;
+  return `expected reward: ${expected.toFixed(4)} exactly; best policy ${best.toFixed(4)}, best single model ${bestSingle.value.toFixed(4)} (${bestSingle.model})\n`;
 }
 
 function render({ progress }: BookRun, families: readonly FamilySummary[]): string {
@@ -124,10 +183,4 @@ function requirePassed({ passRate, passed, rollouts }: FamilySummary, least: num
     { passed, rollouts, passRate, least },
     `${passed} of ${plural(rollouts, "rollout")} passed all hidden tests: ${passRate.toFixed(3)}, less than --min-pass ${least}.`,
   );
-}
-
-function share(text: string): number {
-  const value = Number(text);
-  if (!/^\d(\.\d+)?$/.test(text) || value > 1) throw new InvalidArgumentError("It must be in 0 … 1.");
-  return value;
 }

@@ -66,8 +66,8 @@ describe("executed in a sandbox", () => {
 
   it("rollouts earn exactly what simulateOutcome says, and their choices have the router's probabilities", async () => {
     const { run, contentOf } = await simBook();
-    const results = sealedOnly(await run({ world, grader, route, samples: 8 }));
-    expect(results).toHaveLength(48);
+    const results = sealedOnly(await run({ world, grader, route, samples: 6 }));
+    expect(results).toHaveLength(36);
     expect((await expectExact(results, contentOf)).size).toBe(names.length);
   });
 
@@ -110,6 +110,21 @@ describe("from proofs alone", () => {
     await expectExact(results, contentOf);
     for (const result of results)
       expect((await contentOf(result)).environment).toMatch(/^sim-proofs@[0-9a-f]{12}$/);
+  });
+
+  it("a router that is asked for every turn leaves a decision for every call", async () => {
+    const { run, contentOf } = await simBook();
+    const everyTurn = { ...route, everyTurn: true };
+    for (const result of sealedOnly(
+      await run({ world, grader: proofGrader(world.tasks), route: everyTurn }),
+    )) {
+      const [stream] = (await contentOf(result)).streams as [StepStream];
+      expect(stream.steps.map(({ call }) => call)).toEqual([...Array(result.usage.calls).keys()]);
+      expect(stream.steps.map(({ reward }) => reward)).toEqual([
+        ...stream.steps.slice(1).map(() => null),
+        result.reward,
+      ]);
+    }
   });
 
   it("files that nobody proved are refused as the task's failure, not guessed at", async () => {
