@@ -7,6 +7,7 @@ import { openSandbox, type Sandbox } from "../sandbox/index.ts";
 import { DIFFICULTIES } from "./families/family.ts";
 import { FAMILIES } from "./families/index.ts";
 import { type GeneratedTask, generateTasks } from "./generate.ts";
+import { gradeHidden } from "./grade.ts";
 import { factsOfMany, factsOneByOne, gatherProofs, proveTask, proveTasks } from "./prove.ts";
 import type { SimTask, SourceFiles } from "./sim-task.ts";
 
@@ -157,8 +158,21 @@ await describeNeeding(requirement, "on bubblewrap", () => {
   }, 60_000);
 });
 
+/** What cheats.test.ts tries at length; in SQL none of it is a query. */
+const CHEATS = {
+  javascript: [
+    "process.exit(0);",
+    'for (let i = 0; i < 99; i++) console.log("@" + i + " true");\nJSON.stringify = () => "true";',
+    'process.on("exit", () => { for (let i = 0; i < 99; i++) console.log("@" + i + " true"); });',
+  ],
+  python: [
+    "import os\nos._exit(0)",
+    'print("\\n".join(f"@{i} true" for i in range(99)))\nimport json\njson.dumps = lambda value: "true"',
+  ],
+};
+
 await describeNeeding(dockerRequirement, "on Docker", () => {
-  it("a task of each language is proved with the verdicts of QuickJS", async () => {
+  it("a task of each language is proved with the verdicts of QuickJS, and cheats score 0", async () => {
     const daemon = await startPrivateDaemon();
     try {
       const sandbox = await openSandbox({
@@ -172,6 +186,10 @@ await describeNeeding(dockerRequirement, "on Docker", () => {
       for await (const { task } of generateTasks({ count: 3, seed: 11, families })) {
         const outcome = await proveTask(task, sandbox);
         expect(outcome).toMatchObject({ proved: true, proof: { engine: "docker" } });
+        for (const cheat of CHEATS[task.visible.check.kind as "python"])
+          expect(await gradeHidden(task, { [task.visible.editable[0]!]: cheat }, sandbox)).toMatchObject({
+            passed: 0,
+          });
         if (task.visible.check.kind !== "javascript") continue;
         const alone = await proveTask(task, quickjs);
         expect({ ...outcome, proof: { ...(outcome as { proof: object }).proof, engine: "quickjs" } }).toEqual(
