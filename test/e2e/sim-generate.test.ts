@@ -44,6 +44,18 @@ describe("rollbook sim generate", () => {
     ).toContain("--no-prove");
   });
 
+  it("makes rows that launch takes as they are: the agent gets the visible part and nothing else", async () => {
+    const cli = new Cli();
+    await cli.ok(`sim generate --count 2 --no-prove --out ${cli.folder}/tasks`);
+    cli.file(
+      "agent.mjs",
+      'export default (payload) => { if (Object.keys(payload).sort().join() !== "check,editable,files,statement") throw new Error(); };\n',
+    );
+    const flags = `--tasks ${cli.folder}/tasks/tasks.jsonl --agent ${cli.folder}/agent.mjs`;
+    expect(await cli.ok(`launch ${flags} --environment sim.js-bugfix@1`)).toContain("2 of 2 rollouts sealed");
+    expect((await cli.json("artifact ls")).map(({ ending }) => ending)).toEqual(["terminal", "terminal"]);
+  });
+
   it.each([
     ["--families js-bugfx", 1, /js-bugfx.*js-bugfix/],
     ["--families py-bugfix --engine quickjs", 1, /does not run py-bugfix/],
