@@ -49,8 +49,9 @@ export function behaviourRouter(behaviour: Behaviour, options: BehaviourOptions)
   }
 }
 
-/** The gateway's `choose`. A draw follows from the seed of the run and of the request: the order in which requests come
- *  does not matter. A request without a seed is drawn by its prompt. */
+/** The gateway's `choose`. A draw follows from the seed of the run, of the request, and how far its conversation is: the
+ *  order in which requests come does not matter, and the calls of one rollout are drawn independently of each other, as
+ *  their probabilities say. A request without a seed is drawn by its prompt. */
 export function chooseWith(router: Router, seed: bigint): Choose {
   const rng = rngFrom(seed).split("routes");
   const digest = digestRouter(router);
@@ -59,7 +60,12 @@ export function chooseWith(router: Router, seed: bigint): Choose {
     const left = candidates.filter((one) => one.selectable).length;
     const key = asked === undefined ? `prompt ${context.prompt}` : `seed ${asked}`;
     return {
-      decision: decide(context, candidates, router, rng.split(`${alias}\n${left}\n${key}`)),
+      decision: decide(
+        context,
+        candidates,
+        router,
+        rng.split(`${alias}\n${left}\n${context.fields.messages ?? 0}\n${key}`),
+      ),
       family: ROUTER_FAMILY,
       revision,
     };

@@ -1,9 +1,10 @@
 /** The package behind a simulated environment: tasks, models, reward, tools and limits, under one key `ref@version`.
- *  In: a world, who grades, the scorer. Out: a sealed record; its key is the environment of every rollout in that world.
+ *  In: a world, who grades, the scorer, the limits of a run. Out: a sealed record; its key is the environment of every rollout in that world.
  *  Two worlds that differ in anything that counts have two keys. */
 import { digestJson } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../contract/index.ts";
+import type { RolloutLimits } from "../rollout/agent.ts";
 import type { Scorer } from "../rollout/reward.ts";
 import { TOOLS } from "./actions.ts";
 import { TASK_LIMITS } from "./family-packages.ts";
@@ -11,6 +12,7 @@ import type { Grader } from "./graders.ts";
 import { digestModels } from "./models.ts";
 import type { SimWorld } from "./world.ts";
 
+/** What an agent gets at most for one task, unless a run says otherwise. */
 export const ROLLOUT_LIMITS = {
   timeMs: TASK_LIMITS.timeBudgetMs,
   maxTurns: TASK_LIMITS.maxTurns,
@@ -18,15 +20,24 @@ export const ROLLOUT_LIMITS = {
 
 export function environmentPackage(
   world: SimWorld,
-  { grader, scorer }: { grader: Grader; scorer: Scorer },
+  {
+    grader,
+    scorer,
+    limits = {},
+  }: { readonly grader: Grader; readonly scorer: Scorer; readonly limits?: RolloutLimits },
 ): Sealed<EnvironmentPackage> {
   const tasks = digestJson(
     "rollbook.sim-tasks.v1",
     world.tasks.map(({ task }) => task.digest),
   );
+  const allowed = { ...ROLLOUT_LIMITS, ...limits };
+  const version = digestJson("rollbook.sim-environment.v1", { world: world.digest, limits: allowed });
   return seal(EnvironmentPackage, {
-    key: `${grader.ref}@${world.digest.slice(7, 19)}` as EnvironmentKey,
-    execution: { entrypoint: "rollbook sim", args: [], ...TASK_LIMITS },
+    key: `${grader.ref}@${version.slice(7, 19)}` as EnvironmentKey,
+    execution: {
+      ...{ entrypoint: "rollbook sim", args: [] },
+      ...{ maxTurns: allowed.maxTurns, timeBudgetMs: allowed.timeMs },
+    },
     files: [],
     tools: TOOLS.map((tool) => structuredClone(tool) as never),
     datasets: [

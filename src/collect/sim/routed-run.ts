@@ -71,20 +71,29 @@ export async function openRoutedRun(options: RoutedRunOptions): Promise<RoutedRu
     ...(route.kind === "router" ? { choose: chooseWith(route.router, options.seed) } : {}),
     ...(options.log === undefined ? {} : { log: options.log }),
   });
-  const launched = launch(options.rows, {
-    ...options,
-    form: "slime",
-    recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
-    environment: environment.record.key,
-    modelId,
-    extra: identityOf(options),
-    concurrency: options.workers,
-  });
+  let launched: Launch;
+  try {
+    launched = launch(options.rows, {
+      ...options,
+      form: "slime",
+      recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
+      environment: environment.record.key,
+      modelId,
+      extra: identityOf(options),
+      concurrency: options.workers,
+    });
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
   return {
     launched,
     async close() {
-      await launched.cancel();
-      await gateway.close();
+      try {
+        await launched.cancel();
+      } finally {
+        await gateway.close();
+      }
     },
   };
 }

@@ -12,8 +12,10 @@ import { openSandbox } from "../sandbox/open.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { behaviourRouter, policyOfRouter, ROUTER_FAMILY } from "./behaviour.ts";
 import { requestSeed } from "./chat-agent.ts";
+import { environmentPackage } from "./environment-package.ts";
 import { type Grader, proofGrader, sandboxGrader } from "./graders.ts";
 import { DEFAULT_MODELS } from "./models.ts";
+import { simScorer } from "./reward.ts";
 import { makeWorld } from "./world.ts";
 
 const names = DEFAULT_MODELS.map(({ name }) => name);
@@ -104,6 +106,22 @@ describe("executed in a sandbox", () => {
 });
 
 describe("from proofs alone", () => {
+  it("a run with other limits is in another environment, which states them", async () => {
+    const { run, contentOf, book } = await simBook();
+    const few = makeWorld({ tasks: handTasks(1), models: DEFAULT_MODELS });
+    const packageIn = async (limits: { maxTurns: number }) => {
+      const [result] = sealedOnly(await run({ world: few, grader: proofGrader(few.tasks), limits }));
+      return (await contentOf(result!)).environment;
+    };
+    expect(await packageIn({ maxTurns: 1 })).not.toBe(await packageIn({ maxTurns: 12 }));
+    const scorer = simScorer({ grade: async () => 1, models: few.models });
+    const { record, digest } = environmentPackage(few, {
+      ...{ grader: proofGrader(few.tasks), scorer, limits: { maxTurns: 1 } },
+    });
+    expect([record.execution.maxTurns, record.execution.timeBudgetMs]).toEqual([1, 120_000]);
+    expect([record.key, await book.has(digest)]).toEqual([await packageIn({ maxTurns: 1 }), true]);
+  });
+
   it("rollouts earn the same without a sandbox, and their environment says so", async () => {
     const { run, contentOf } = await simBook();
     const results = sealedOnly(await run({ world, grader: proofGrader(world.tasks), route, samples: 4 }));

@@ -20,7 +20,7 @@ export interface SimRunOptions extends RunPlace {
 }
 
 export function openSimRun(options: SimRunOptions): Promise<RoutedRun> {
-  const { world, grader } = options;
+  const { world, grader, limits } = options;
   const scorer = simScorer({ grade: grader.grade, models: world.models, weights: world.weights });
   const tasks = world.tasks.map(({ task }) => task);
   return openRoutedRun({
@@ -29,9 +29,9 @@ export function openSimRun(options: SimRunOptions): Promise<RoutedRun> {
     agent: agentOf(options, scorer),
     models: world.models,
     answer: simulatedModels(tasks, world.models),
-    environment: environmentPackage(world, { grader, scorer }),
+    environment: environmentPackage(world, { grader, scorer, ...(limits === undefined ? {} : { limits }) }),
     dataSource: "synthetic",
-    limits: { ...ROLLOUT_LIMITS, ...options.limits },
+    limits: { ...ROLLOUT_LIMITS, ...limits },
   });
 }
 

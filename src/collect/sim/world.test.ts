@@ -93,6 +93,30 @@ describe("exact values", () => {
   });
 });
 
+describe("the digest of a world", () => {
+  const [first] = handTasks(1) as [ReturnType<typeof handTasks>[number]];
+  const digestOf = (changed: object) =>
+    makeWorld({ tasks: [{ ...first, ...changed } as typeof first], models: DEFAULT_MODELS }).digest;
+
+  it("covers solutions and what they do, since outcomes follow from them, and not where they were proved", () => {
+    const { task, proof } = first;
+    const [mutant, ...others] = task.solutions.mutants;
+    const reworded = { "solution.mjs": "export const f = () => 0;\n" };
+    const worlds = [
+      digestOf({}),
+      digestOf({
+        task: {
+          ...task,
+          solutions: { ...task.solutions, mutants: [{ ...mutant, files: reworded }, ...others] },
+        },
+      }),
+      digestOf({ proof: { ...proof, start: { passesVisible: false, hidden: 0.25 } } }),
+    ];
+    expect(new Set(worlds).size).toBe(3);
+    expect(digestOf({ proof: { ...proof, engine: "elsewhere" } })).toBe(worlds[0]);
+  });
+});
+
 describe("a log of decisions", () => {
   const behaviour = policyOfRouter(behaviourRouter("softmax", { models: names() }));
 

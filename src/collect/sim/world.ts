@@ -29,7 +29,7 @@ export interface SimWorld extends KnownWorld {
   readonly tasks: readonly ProvedTask[];
   readonly models: readonly SimModel[];
   readonly weights: RewardWeights;
-  /** Of tasks, models and weights: one world, one digest. */
+  /** Of tasks, their solutions and what these do, models and weights: one world, one digest. */
   readonly digest: Digest;
   outcomes(task: number, model: number): OutcomeModel;
 }
@@ -51,7 +51,7 @@ export function makeWorld(options: {
   return {
     ...{ tasks, models, weights, outcomes },
     digest: digestJson("rollbook.sim-world.v1", {
-      tasks: tasks.map(({ task }) => task.digest),
+      tasks: tasks.map(identityOf),
       models: digestModels(models),
       weights,
     }),
@@ -59,6 +59,11 @@ export function makeWorld(options: {
     candidates: models.map(candidateOf),
     value: (task, model) => outcomes(task, model).expected.reward,
   };
+}
+
+/** All that outcomes follow from; in which engine a solution was proved is not among it. */
+function identityOf({ task, proof: { start, reference, mutants } }: ProvedTask) {
+  return { task: task.digest, solutions: task.solutions, facts: { start, reference, mutants } };
 }
 
 /** With the features that the gateway gives a priced model. */
