@@ -1,6 +1,6 @@
 /** The rows a command works on: of a dataset file (`--data`), else of the book. */
 import { canonicalize } from "../../base/canonical-json.ts";
-import { digestBytes } from "../../base/digest.ts";
+import { type Digest, digestBytes } from "../../base/digest.ts";
 import { RollbookError } from "../../base/index.ts";
 import { type RoutingRow, readRoutingRows, toDecisionRow } from "../../convert/routing-jsonl.ts";
 import type { DecisionData } from "../../learn/index.ts";
@@ -28,12 +28,17 @@ export function toTrainingData(rows: readonly RoutingRow[]): DecisionData {
       { rows: 0 },
       "there are no rows. Log decisions, or loosen the filters.",
     );
-  const lines = rows.map((row) => canonicalize(row)).sort();
   return {
     rows: rows.map(toDecisionRow),
-    digest: digestBytes("rollbook.routing-rows.v1", Buffer.from(lines.join("\n"))),
+    digest: digestRows(rows),
     batches: [],
   };
+}
+
+/** The digest of rows, whatever file or book they came from and in whatever order. */
+export function digestRows(rows: readonly RoutingRow[]): Digest {
+  const lines = rows.map((row) => canonicalize(row)).sort();
+  return digestBytes("rollbook.routing-rows.v1", Buffer.from(lines.join("\n")));
 }
 
 function passes(row: RoutingRow, filters: RowFilters): boolean {

@@ -7,8 +7,8 @@ import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import { calibrateFloor } from "../../judge/index.ts";
 import { baselineOf, hasSeen, type SplitRule } from "../../learn/index.ts";
 import { type Checkpoint, policyOf } from "../../policy/index.ts";
+import { digestRows } from "../dataset/load-rows.ts";
 import type { PromiseFlags } from "./judge-options.ts";
-import { digestRows } from "./judge-rows.ts";
 import { type Fielded, type LoadedPolicy, tableOf } from "./load-policy.ts";
 
 export function promiseFloor(

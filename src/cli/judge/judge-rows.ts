@@ -1,10 +1,11 @@
 /** The rows that may judge: those of the judge split that none of the policies has learned or set its floor from.
  *  In: rows of a dataset or book, policies. Out: labelled rows in logging order, and what was left out. */
-import { canonicalize, compareUtf8, type Digest, digestBytes, RollbookError } from "../../base/index.ts";
+import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { toJudgedRows, unitOf } from "../../convert/judged-rows.ts";
 import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import type { JudgedRow } from "../../judge/index.ts";
 import { hasSeen, partOf, type SplitPart, type SplitRule } from "../../learn/index.ts";
+import { digestRows } from "../dataset/load-rows.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
 export interface JudgeRows {
@@ -32,12 +33,6 @@ export function judgeRowsOf(rows: readonly RoutingRow[], policies: readonly Load
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
   requireKnown(judged.rows, policies);
   return { ...judged, digest: digestRows(ordered), leftOut, rule };
-}
-
-/** The digest of rows, whatever file or book they came from and in whatever order. */
-export function digestRows(rows: readonly RoutingRow[]): Digest {
-  const lines = rows.map((row) => canonicalize(row)).sort();
-  return digestBytes("rollbook.routing-rows.v1", Buffer.from(lines.join("\n")));
 }
 
 /** What a unit is to one policy. Seen is seen, whatever the rule says. */
