@@ -127,12 +127,13 @@ describe("upstream faults", () => {
 
   it("what JSON cannot carry exactly is repaired in the record, never in what passes", async () => {
     const test = await TestGateway.open();
-    const deep = `${"[".repeat(300)}${"]".repeat(300)}`;
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
     const reply = `{"choices":[{"message":{"role":"assistant","content":"\\ud800","x":1e999,"deep":${deep}},"finish_reason":"stop"}]}`;
     test.upstream.play(json(reply));
-    const body = `{"model":"tiny-1","messages":[{"role":"user","content":"\\udc00"}],"seed":12345678901234567890}`;
+    const body = `{"model":"tiny-1","messages":[{"role":"user","content":"\\udc00"},{"role":"user","content":${deep}}],"seed":12345678901234567890}`;
     expect((await test.post(CHAT, body)).text).toBe(reply);
     expect(test.upstream.asked[0]!.body).toBe(body);
+    expect(await test.calls()).toHaveLength(1);
     expect((await test.verify()).problems).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Choose } from "../../src/collect/gateway/index.ts";
@@ -98,13 +99,16 @@ describe("a rollout", () => {
       { kind: "truncated", limit: "time" },
     ],
   ])("that falls silent after %s is sealed by the idle timeout", async (_what, message, finish, ending) => {
-    const test = await TestGateway.open({ rollouts: { idleMs: 60 } });
+    const clock = manualClock(1_700_000_000_000);
+    const test = await TestGateway.open({ rollouts: { idleMs: 60_000 } }, { clock });
     const reply = chatReply(message) as { choices: { finish_reason: string }[] };
     reply.choices[0]!.finish_reason = finish;
     test.upstream.play(json(reply));
     await test.post(CHAT, ask(), as(await test.openRollout()));
-    await sleep(150);
-    await test.gateway.sealIdle();
+    clock.advance(59_999);
+    expect(await test.gateway.sealIdle()).toBe(0);
+    clock.advance(1);
+    expect(await test.gateway.sealIdle()).toBe(1);
     expect((await test.artifacts()).map((each) => each.ending)).toEqual([ending]);
   });
 

@@ -21,42 +21,46 @@ export function extractMedia(message: unknown): { message: unknown; media: Media
   if (!isObject(message) || (typeof message.content === "string" && message.type === undefined))
     return { message, media: [] };
   const media: Media[] = [];
-  return { message: replace(message, media, undefined), media };
+  return { message: replace(message, media, { depth: 0 }), media };
 }
 
-function replace(
-  value: unknown,
-  media: Media[],
-  owner: { key: string; of: JsonObject } | undefined,
-): unknown {
-  if (typeof value === "string") return replaceText(value, media, owner);
+/** Where a value stands: how deep, and in which field of which object. */
+interface Where {
+  readonly depth: number;
+  readonly key?: string;
+  readonly of?: JsonObject;
+}
+
+/** No format nests so deep; what does is repaired in the record, and must not break it before. */
+const MAX_DEPTH = 100;
+
+function replace(value: unknown, media: Media[], where: Where): unknown {
+  if (typeof value === "string") return replaceText(value, media, where);
+  const depth = where.depth + 1;
+  if (depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
-    const next = value.map((item) => replace(item, media, undefined));
+    const next = value.map((item) => replace(item, media, { depth }));
     return next.some((item, i) => item !== value[i]) ? next : value;
   }
   if (!isObject(value)) return value;
   let changed = false;
   const out: JsonObject = {};
   for (const [key, item] of Object.entries(value)) {
-    const next = replace(item, media, { key, of: value });
+    const next = replace(item, media, { depth, key, of: value });
     changed ||= next !== item;
     define(out, key, next);
   }
   return changed ? out : value;
 }
 
-function replaceText(
-  text: string,
-  media: Media[],
-  owner: { key: string; of: JsonObject } | undefined,
-): string {
+function replaceText(text: string, media: Media[], { key, of }: Where): string {
   if (text.length < MIN_CHARS) return text;
   if (text.startsWith("data:")) {
     const [head, type, rest] = DATA_URL.exec(text.slice(0, 512)) ?? [];
     if (head === undefined) return text;
     return `data:${type}${rest};digest=${keep(text.slice(head.length), media)}`;
   }
-  const isBase64 = owner !== undefined && BASE64_FIELDS.has(owner.key) && isMediaOwner(owner.of);
+  const isBase64 = key !== undefined && BASE64_FIELDS.has(key) && isMediaOwner(of!);
   return isBase64 && BASE64.test(text) ? `digest=${keep(text, media)}` : text;
 }
 

@@ -2,7 +2,7 @@
  *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies that pass
  *  through are not touched: this is about the record. */
 import type { Json } from "../../base/canonical-json.ts";
-import { define, isObject, type JsonObject } from "./dialects/json.ts";
+import { define, type JsonObject } from "./dialects/json.ts";
 
 export type Redact = (value: Json) => Json;
 
@@ -24,17 +24,23 @@ export function redactText(
   };
 }
 
+/** Deeper than any format nests, and than a record goes: what stands there is not looked at, and not kept. */
+const MAX_DEPTH = 100;
+
 /** Applies `redact` to every string, keys of objects included. Copies only where something changed. */
-export function redactStrings(value: unknown, redact: (text: string) => string): unknown {
+export function redactStrings(value: unknown, redact: (text: string) => string, depth = 0): unknown {
   if (typeof value === "string") return redact(value);
-  if (Array.isArray(value)) return mapList(value, redact);
-  return isObject(value) ? mapObject(value, redact) : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= MAX_DEPTH) return REDACTED;
+  return Array.isArray(value)
+    ? mapList(value, redact, depth + 1)
+    : mapObject(value as JsonObject, redact, depth + 1);
 }
 
-function mapList(list: unknown[], redact: (text: string) => string): unknown[] {
+function mapList(list: unknown[], redact: (text: string) => string, depth: number): unknown[] {
   let copy: unknown[] | undefined;
   for (const [i, item] of list.entries()) {
-    const next = redactStrings(item, redact);
+    const next = redactStrings(item, redact, depth);
     if (next !== item) {
       copy ??= [...list];
       copy[i] = next;
@@ -43,11 +49,11 @@ function mapList(list: unknown[], redact: (text: string) => string): unknown[] {
   return copy ?? list;
 }
 
-function mapObject(object: JsonObject, redact: (text: string) => string): JsonObject {
+function mapObject(object: JsonObject, redact: (text: string) => string, depth: number): JsonObject {
   let changed = false;
   const out: JsonObject = {};
   for (const [key, item] of Object.entries(object)) {
-    const [name, next] = [redact(key), redactStrings(item, redact)];
+    const [name, next] = [redact(key), redactStrings(item, redact, depth)];
     changed ||= name !== key || next !== item;
     define(out, name, next);
   }

@@ -109,13 +109,16 @@ export class Rollouts {
     for (const [id, each] of closed) this.#remember(id, each);
     for (const rollout of open) this.#open.set(rollout.id, rollout);
     for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
-    await Promise.all([
-      ...unsigned.map((digest) => this.#sealer.add({ envelope: { digest }, blobs: [] })),
+    await Promise.all(unsigned.map((digest) => this.#sealer.add({ envelope: { digest }, blobs: [] })));
+    const closings = [
       ...halfClosed.map(({ rollout, closed: { ending, scores, finalState } }) =>
         this.#begin(rollout, { ending, scores, finalState }),
       ),
       ...open.filter(isSingle).map(({ id }) => this.close(id, {})),
-    ]);
+    ];
+    // One that cannot be sealed stays open, is tried again when it has been idle, and keeps no other from starting.
+    for (const closing of closings) this.#background(closing);
+    await this.settle();
     this.#metrics.count(
       "rollbook_gateway_rollouts_total",
       { event: "recovered" },
