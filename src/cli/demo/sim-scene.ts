@@ -24,7 +24,7 @@ import { meanReward } from "../sim/family-summary.ts";
 import type { Scene, Stage } from "./stage.ts";
 
 const TASKS = 12;
-const SAMPLES = 2;
+const SAMPLES = 1;
 const WORKERS = 2;
 
 export const simScene: Scene = {

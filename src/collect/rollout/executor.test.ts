@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { digestJson, manualClock, parseId, systemClock } from "../../base/index.ts";
+import { digestJson, manualClock, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import {
   Assignment,
   checkBinding,
@@ -223,6 +223,18 @@ describe("executeRollout", () => {
     const scorer = rewardOf("broken", () => raise(new Error("no label")));
     const { content } = await execute(defineRollout(() => 1, { scorer }));
     expect(content.ending).toMatchObject({ kind: "failed", owner: "task" });
+  });
+
+  it("blames the sandbox when that breaks while the reward is computed, and an agent never", async () => {
+    const owners = ["sandbox-engine-died", "failed-infrastructure", "failed-agent"].map(async (code) => {
+      const scorer = rewardOf("graded", () => raise(new RollbookError(code, {}, "gone")));
+      return (await execute(defineRollout(() => 1, { scorer }))).content.ending;
+    });
+    expect(await Promise.all(owners)).toMatchObject([
+      { owner: "sandbox" },
+      { owner: "infrastructure" },
+      { owner: "task" },
+    ]);
   });
 });
 
