@@ -1,5 +1,6 @@
-/** The journal of a rollout that is still open: what was opened, called, graded and closed, one record per event.
- *  A recorder that dies leaves these; the next one reads them and goes on or seals. They prove nothing afterwards. */
+/** How a rollout came to be: what was opened, called, graded and closed, one record per event. A recorder journals them
+ *  while the rollout is open, and puts them into the book with the artifact: a later one knows from them which calls
+ *  became which, and whether the sealing was cut short. They prove nothing. */
 import { z } from "zod";
 import { publicKey } from "./attestation.ts";
 import { ending } from "./ending.ts";

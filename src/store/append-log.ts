@@ -38,7 +38,7 @@ const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Entries for which nobody has to wait any longer. */
-const GATHERED = 8;
+const GATHERED = 16;
 /** Zeros that are written ahead of the entries. */
 const AHEAD_BYTES = 1024 * 1024;
 /** What a write takes along. */

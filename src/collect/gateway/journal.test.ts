@@ -1,0 +1,68 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { parseId } from "../../base/ids.ts";
+import type { RolloutEvent } from "../../contract/index.ts";
+import { AppendLog } from "../../store/append-log.ts";
+import { type CalledFacts, Journal, type LogPlace } from "./journal.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+const rollout = parseId("r-1");
+const target = { model: "ü" };
+const texts = { rollout: JSON.stringify(rollout), target: JSON.stringify(target) };
+const facts: Omit<CalledFacts, "rollout" | "target"> = {
+  ...{ index: 3, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
+  ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
+  ...{ deliveries: [{ call: 2, delivery: "sent" }], requestForm: "body", replyForm: "sse" },
+};
+const parts = {
+  request: Buffer.from('{"a":\n1}'),
+  reply: [Buffer.from("data: 1\n\n"), Buffer.from("data: 2\n\n")],
+  media: [Buffer.from([0, 10, 255]), Buffer.alloc(0)],
+};
+
+function reopen() {
+  const called: [CalledFacts, LogPlace][] = [];
+  const events: [RolloutEvent, LogPlace][] = [];
+  const journal = Journal.open(folder, {
+    event: (record, place) => events.push([record, place]),
+    called: (each, place) => called.push([each, place]),
+  });
+  return { journal, called, events };
+}
+
+describe("a journal", () => {
+  it("gives a call back byte for byte, in this run and the next, and forgets it when it is released", async () => {
+    const { journal } = reopen();
+    const graded = { ...{ name: parseId("good"), value: 1, source: "x\ny", idempotencyKey: "k", atMs: 4 } };
+    journal.event(rollout, { kind: "graded", ...graded });
+    const place = journal.called(facts, texts, parts);
+    await journal.flush();
+    const whole = { ...facts, rollout, target, request: parts.request, media: parts.media };
+    expect(journal.read(place)).toMatchObject({ ...whole, reply: Buffer.concat(parts.reply) });
+    await journal.close();
+
+    const next = reopen();
+    expect(next.events.map(([{ event }]) => event)).toEqual([{ kind: "graded", ...graded }]);
+    const [[known, at]] = next.called as [[CalledFacts, LogPlace]];
+    expect(known).toMatchObject({ ...facts, rollout, target });
+    expect(next.journal.read(at)).toMatchObject({ ...whole, reply: Buffer.concat(parts.reply) });
+    next.journal.release([at, next.events[0]![1]]);
+    await next.journal.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("refuses entries of another version", async () => {
+    const log = AppendLog.open(folder, () => {});
+    log.append([Buffer.from('{"schema":"rollbook.gateway-call.v9"}\n')]);
+    await log.close();
+    expect(() => reopen()).toThrow("another version (rollbook.gateway-call.v9)");
+  });
+});
