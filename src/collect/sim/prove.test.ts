@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as requirement from "../../../scripts/setup/sandbox.mjs";
 import * as dockerRequirement from "../../../scripts/setup/sandbox-docker.mjs";
 import { describeNeeding } from "../../../test/support/needs.ts";
+import { RollbookError } from "../../base/errors.ts";
 import { startPrivateDaemon } from "../sandbox/docker/private-daemon.ts";
 import { openSandbox, type Sandbox } from "../sandbox/index.ts";
 import { DIFFICULTIES } from "./families/family.ts";
@@ -116,6 +117,23 @@ describe("on QuickJS", () => {
     const alone = await Promise.all([killer, sample].map((task) => proveTask(task, quickjs)));
     expect(await proveTasks([killer, sample], quickjs)).toEqual(alone);
     expect(alone[1]).toMatchObject({ proved: true });
+  });
+
+  it("runs again what an engine dropped, three times at most, and passes other failures on", async () => {
+    const failing = (times: number, code: string): Sandbox => {
+      let left = times;
+      const exec: Sandbox["exec"] = (...task) =>
+        left-- > 0
+          ? Promise.reject(new RollbookError(code, {}, "made for this test"))
+          : quickjs.exec(...task);
+      return { ...quickjs, exec };
+    };
+    expect(await proveTask(sample, failing(2, "sandbox-engine-died"))).toMatchObject({ proved: true });
+    const dead = gatherProofs(failing(99, "sandbox-engine-died"));
+    await expect(dead(sample)).rejects.toMatchObject({ code: "sandbox-engine-died" });
+    await expect(proveTask(sample, failing(1, "sandbox-closed"))).rejects.toMatchObject({
+      code: "sandbox-closed",
+    });
   });
 
   it("refuses a task whose verdict hangs on chance", async () => {

@@ -3,6 +3,7 @@
  *  Runs many solutions, of several tasks, in one program: they are the generator's own, not an agent's. Verdicts are those
  *  of grade.ts, one program a solution, and tests hold the two against each other. */
 import { canonicalize } from "../../base/canonical-json.ts";
+import { isRollbookError } from "../../base/errors.ts";
 import { type Files, type Limits, type Program, type Sandbox, textOf } from "../sandbox/sandbox.ts";
 import type { ProofOutcome } from "./generate.ts";
 import { gradeFiles, gradeHidden, gradeOutput, runVisible, withEdits } from "./grade.ts";
@@ -14,7 +15,8 @@ export async function proveTask(task: SimTask, sandbox: Sandbox): Promise<ProofO
 }
 
 export async function proveTasks(tasks: readonly SimTask[], sandbox: Sandbox): Promise<ProofOutcome[]> {
-  const [first, second] = await Promise.all([factsOfMany(tasks, sandbox), factsOfMany(tasks, sandbox)]);
+  const once = () => persistently(() => factsOfMany(tasks, sandbox));
+  const [first, second] = await Promise.all([once(), once()]);
   return tasks.map((task, i) => outcomeOf(task, sandbox.engine, [first[i]!, second[i]!]));
 }
 
@@ -46,6 +48,18 @@ export function gatherProofs(sandbox: Sandbox, size = 6): (task: SimTask) => Pro
       setImmediate(() => void run(kind));
     });
 }
+
+/** An engine that fails under a program has said nothing about it: the program is run again, three times at most. */
+async function persistently<T>(attempt: () => Promise<T>, tries = 3): Promise<T> {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (tries === 1 || !isRollbookError(error) || !PASSING_FAULTS.has(error.code)) throw error;
+    return persistently(attempt, tries - 1);
+  }
+}
+
+const PASSING_FAULTS = new Set(["sandbox-engine-died", "sandbox-start-failed", "sandbox-stuck"]);
 
 /** One program a run and a solution: what an agent's hand-in gets. */
 export async function factsOneByOne(task: SimTask, sandbox: Sandbox): Promise<SolutionFacts[]> {
