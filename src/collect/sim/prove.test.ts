@@ -167,6 +167,18 @@ await describeNeeding(requirement, "on bubblewrap", () => {
     );
   }, 60_000);
 
+  it("a mutant that ends the program is not laid at the door of those after it", async () => {
+    const { task: sample, proof } = here.proved.find(({ task }) => task.oracle.family === "js-implement")!;
+    const leaving = { files: { "solution.mjs": "process.exit(0);\n" }, flaw: "leaves" };
+    const mutants = [leaving, ...sample.solutions.mutants];
+    const task = { ...sample, solutions: { ...sample.solutions, mutants } };
+    const outcome = await proveTask(task, sandbox);
+    expect(outcome).toMatchObject({
+      proved: true,
+      proof: { mutants: [{ passesVisible: true, hidden: 0 }, ...proof!.mutants] },
+    });
+  }, 60_000);
+
   it("tasks of every Python family and difficulty are proved, alone as together", async () => {
     const there = await proveAll(sandbox, PYTHON);
     expectSound(there, PYTHON);

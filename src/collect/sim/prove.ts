@@ -80,17 +80,20 @@ export async function factsOfMany(tasks: readonly SimTask[], sandbox: Sandbox): 
     tasks[0]!.visible.check.kind === "python" ? pythonBatch(runs) : javascriptBatch(runs);
   const result = await sandbox.exec(program, files, BATCH_LIMITS);
   const ends = readEnds(textOf(result.stdout));
-  // One solution has taken the program down, or it took too long: each task then answers for itself alone.
-  if (ends.length < runs.length && tasks.length > 1)
+  // One solution has taken the program down, or it took too long: each task then answers for itself alone, and in the end
+  // each solution, so that none is blamed for what came before it.
+  if (ends.length < runs.length) {
+    if (tasks.length === 1) return [await factsOneByOne(tasks[0]!, sandbox)];
     return (await Promise.all(tasks.map((task) => factsOfMany([task], sandbox)))).map(([facts]) => facts!);
+  }
   let next = 0;
   return tasks.map((task) =>
     solutionsOf(task).map((solution) => {
       const { grading } = task.oracle;
-      const passesVisible = ends[next++]?.exitCode === 0;
+      const passesVisible = ends[next++]!.exitCode === 0;
       const { passed, total } =
         grading.kind === "program"
-          ? gradeOutput(ends[next++]?.output ?? "", grading.expected)
+          ? gradeOutput(ends[next++]!.output, grading.expected)
           : gradeFiles(grading, withEdits(task.visible, solution));
       return { passesVisible, hidden: passed / total };
     }),
