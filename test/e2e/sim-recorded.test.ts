@@ -74,6 +74,21 @@ describe("recorded answers", () => {
     expect(new Set(rows.map((row) => row.model_chosen)).size).toBe(2);
   });
 
+  it("are told apart by who gave them where two models say the same and only one is judged right", async () => {
+    const { cli } = recorded();
+    const row = { prompt: "one", cheap: true, dear: false, cheap_response: "same", dear_response: "same" };
+    cli.file("answers.jsonl", JSON.stringify(row));
+    const path = cli.file("recorded.yaml", RECORDED_YAML.replace("answers.csv", "answers.jsonl"));
+    const results = (await cli.json(`sim collect --recorded ${path} --samples 8`)).slice(-1);
+    const { single } = results[0].values;
+    const out = join(cli.folder, "routing.jsonl");
+    await cli.ok(`data export --out ${out}`);
+    const rows = readFileSync(out, "utf8").trimEnd().split("\n");
+    const seen = rows.map((line) => JSON.parse(line) as RoutingRow);
+    for (const { model_chosen: model, reward } of seen) expect(reward).toBeCloseTo(single[model!], 12);
+    expect(new Set(seen.map((each) => each.model_chosen)).size).toBe(2);
+  });
+
   it.each([
     ["prompt: prompt", "prompt: question", /no column "question"/],
     ["correct: cheap,", "correct: cheap_response,", /"four" is neither true, false/],

@@ -6,8 +6,8 @@ import { parseId, rngFrom } from "../../base/index.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
 import type { RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
+import { requestSeed } from "../../collect/sim/ask-model.ts";
 import { behaviourRouter, policyOfRouter } from "../../collect/sim/behaviour.ts";
-import { requestSeed } from "../../collect/sim/chat-agent.ts";
 import { FAMILIES } from "../../collect/sim/families/index.ts";
 import { generateTasks } from "../../collect/sim/generate.ts";
 import { sandboxGrader } from "../../collect/sim/graders.ts";
@@ -20,7 +20,7 @@ import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook } from "../../store/index.ts";
 import { plural } from "../output.ts";
 import { readRecord } from "../read-record.ts";
-import { meanReward } from "../sim/family-summary.ts";
+import { meanReward, sayObserved } from "../sim/family-summary.ts";
 import type { Scene, Stage } from "./stage.ts";
 
 const TASKS = 12;
@@ -37,12 +37,13 @@ export const simScene: Scene = {
       const { results, foretold } = await collect(stage, { world, sandbox, router });
       const { best, bestSingle } = knownValues(world);
       const behaviour = policyValue(world, policyOfRouter(router));
-      const { count, mean, high } = meanReward(results);
+      const observed = meanReward(results);
+      const { count, mean } = observed;
       const holds = count === TASKS * SAMPLES && foretold === count;
       return {
         lines: [
           `${plural(TASKS, "task")} generated and proved twice; ${plural(count, "rollout")}, each routed evenly over ${DEFAULT_MODELS.length} models`,
-          `observed ${mean.toFixed(3)} ± ${(high - mean).toFixed(3)}, exactly ${behaviour.toFixed(3)}; best single model ${bestSingle.value.toFixed(3)} (${bestSingle.model}), best policy ${best.toFixed(3)}`,
+          `observed ${sayObserved(observed)}, exactly ${behaviour.toFixed(4)}; best single model ${bestSingle.value.toFixed(3)} (${bestSingle.model}), best policy ${best.toFixed(3)}`,
         ],
         proved: holds
           ? "every rollout, graded by hidden tests, earned what was foretold; so the best policy's value is known exactly"

@@ -14,6 +14,8 @@ export interface FamilySummary {
   readonly costUsd: number;
 }
 
+const Z_95 = 1.959963984540054;
+
 /** By name, and one over everything at the end. */
 export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld): FamilySummary[] {
   const counted = results.filter((each): each is SealedResult => each.state === "sealed" && isCounted(each));
@@ -31,7 +33,7 @@ export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld
 }
 
 /** Wilson's score interval: right also near 0 and 1, and for few rollouts. */
-export function wilson(passed: number, total: number, z = 1.959963984540054): readonly [number, number] {
+export function wilson(passed: number, total: number, z = Z_95): readonly [number, number] {
   if (total === 0) return [0, 1];
   const rate = passed / total;
   const spread = (z * z) / total;
@@ -40,20 +42,32 @@ export function wilson(passed: number, total: number, z = 1.959963984540054): re
   return [Math.max(0, middle - half), Math.min(1, middle + half)];
 }
 
-/** Mean of the labelled rewards with its 95 % interval by the standard error. */
-export function meanReward(results: readonly RolloutResult[]): {
-  count: number;
-  mean: number;
-  low: number;
-  high: number;
-} {
+export interface ObservedReward {
+  readonly count: number;
+  /** Null where nothing was labelled. */
+  readonly mean: number | null;
+  /** 95 %, by the standard error; null for fewer than two. */
+  readonly interval: readonly [number, number] | null;
+}
+
+/** Mean of the labelled rewards. */
+export function meanReward(results: readonly RolloutResult[]): ObservedReward {
   const rewards = results.flatMap((each) =>
     each.state === "sealed" && each.reward !== null ? [each.reward] : [],
   );
-  const mean = rewards.reduce((sum, each) => sum + each, 0) / rewards.length;
-  const spread = rewards.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (rewards.length - 1);
-  const half = 1.959963984540054 * Math.sqrt(spread / rewards.length);
-  return { count: rewards.length, mean, low: mean - half, high: mean + half };
+  const count = rewards.length;
+  if (count === 0) return { count, mean: null, interval: null };
+  const mean = rewards.reduce((sum, each) => sum + each, 0) / count;
+  if (count === 1) return { count, mean, interval: null };
+  const spread = rewards.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (count - 1);
+  const half = Z_95 * Math.sqrt(spread / count);
+  return { count, mean, interval: [mean - half, mean + half] };
+}
+
+export function sayObserved({ mean, interval }: ObservedReward): string {
+  if (mean === null) return "nothing";
+  const [low, high] = interval?.map((each) => each.toFixed(4)) ?? [];
+  return interval === null ? mean.toFixed(4) : `${mean.toFixed(4)} (95 %: ${low} … ${high})`;
 }
 
 function isCounted({ ending }: SealedResult): boolean {

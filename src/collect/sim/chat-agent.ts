@@ -4,11 +4,12 @@
  *  one decision a rollout (unless `route_every_turn` is set). Ends by submitting, by a limit, or when a model has nothing
  *  to do any more. Grades nothing. */
 import type { Json } from "../../base/canonical-json.ts";
-import { isRollbookError, reasonOf } from "../../base/errors.ts";
+import { isRollbookError } from "../../base/errors.ts";
 import type { Ending } from "../../contract/index.ts";
 import type { Payload, RolloutContext, RolloutFunction, RolloutOutput } from "../rollout/agent.ts";
-import { cutBy, failedBy } from "../rollout/failure.ts";
+import { failedBy } from "../rollout/failure.ts";
 import { type Action, actionOfCall, actionsInText, TEXT_PROTOCOL, TOOLS } from "./actions.ts";
+import { type Answer, postChat, type Reply, readAnswer } from "./ask-model.ts";
 import { openEnvironment, type RunTests, type TaskEnvironment } from "./environment.ts";
 import { type Message, openingMessages, type Protocol } from "./prompt.ts";
 import type { PaidCall } from "./reward.ts";
@@ -16,8 +17,6 @@ import type { VisibleTask } from "./sim-task.ts";
 
 /** Replies without an action before the agent gives up on a model. */
 const MAX_IDLE = 2;
-/** 48 bits: JSON numbers end at 2^53. */
-const SEED_BITS = 48;
 
 export function chatAgent(runTests: RunTests): RolloutFunction {
   return async (payload, context) => {
@@ -29,11 +28,6 @@ export function chatAgent(runTests: RunTests): RolloutFunction {
     const ending = await converse(talk, environment, context);
     return handIn(environment, talk.calls, ending);
   };
-}
-
-/** The seed that a rollout's requests carry. */
-export function requestSeed(seed: bigint): number {
-  return Number(BigInt.asUintN(SEED_BITS, seed));
 }
 
 /** The payload of a simulated task; anything else is the task's fault. */
@@ -140,71 +134,13 @@ class Conversation {
     return readAnswer(reply, this.#model);
   }
 
-  async #post(): Promise<Reply> {
-    const { baseUrl, apiKey, rolloutConfig, seed, signal } = this.#context;
-    const url = baseUrl ?? rolloutConfig.base_url;
-    if (url === undefined) throw failedBy("infrastructure", "no model server is named: give --gateway.");
-    const response = await fetch(`${url}/chat/completions`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      },
-      body: JSON.stringify({
-        ...rolloutConfig.sampling_params,
-        model: this.#model,
-        messages: this.#messages,
-        ...(this.#protocol === "tools" ? { tools: TOOLS } : {}),
-        seed: requestSeed(seed),
-      }),
-      signal,
-    }).catch((cause: unknown) => {
-      if (signal.aborted) throw signal.reason;
-      throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+  #post(): Promise<Reply> {
+    return postChat(this.#context, {
+      model: this.#model,
+      messages: this.#messages,
+      ...(this.#protocol === "tools" ? { tools: TOOLS } : {}),
     });
-    const routed = response.headers.get("x-rollbook-model") ?? undefined;
-    return { status: response.status, text: await response.text(), routed };
   }
-}
-
-interface Reply {
-  readonly status: number;
-  readonly text: string;
-  /** The gateway's name of the model that a routed call went to. */
-  readonly routed: string | undefined;
-}
-
-interface Answer extends PaidCall {
-  readonly message: Message;
-}
-
-function readAnswer({ status, text, routed }: Reply, asked: string): Answer {
-  if (status !== 200) throw refusalOf(status, text);
-  try {
-    const body = JSON.parse(text) as {
-      choices: { message: Message }[];
-      usage?: { prompt_tokens?: number; completion_tokens?: number };
-    };
-    const { message } = body.choices[0]!;
-    return {
-      message: { ...message, role: "assistant", content: message.content ?? null },
-      model: routed ?? asked,
-      promptTokens: body.usage?.prompt_tokens ?? 0,
-      completionTokens: body.usage?.completion_tokens ?? 0,
-    };
-  } catch (cause) {
-    throw failedBy("provider", `the model's reply is no chat completion: ${text.slice(0, 200)}`, { cause });
-  }
-}
-
-/** Caps of the gateway are limits; a task that nobody knows is the task's fault; the rest is the provider's. */
-function refusalOf(status: number, text: string): Error {
-  const said = `the model server answered ${status}: ${text.slice(0, 300)}`;
-  if (status === 429 && text.includes("turn-cap")) return cutBy("turns");
-  if (status === 402 && text.includes("budget-cap")) return cutBy("budget");
-  if (status === 404 && /unknown_(task|prompt)/.test(text)) return failedBy("task", said);
-  if (status >= 500 || status === 429 || status === 408) return failedBy("provider", said);
-  return failedBy("infrastructure", said);
 }
 
 /** A sandbox is not interrupted; its caller is. */

@@ -2,7 +2,7 @@
  *  In: the function. Out: its URL. Bodies in, bodies out, streams as they come; nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { reasonOf } from "../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../base/errors.ts";
 
 export interface ServedUpstream {
   /** With /v1, as a gateway's `baseUrl` takes it. */
@@ -21,7 +21,7 @@ export async function serveOnLoopback(
     });
   });
   await new Promise<void>((done, reject) => {
-    server.once("error", reject);
+    server.once("error", (cause) => reject(cannotListen(port, cause)));
     server.listen(port, "127.0.0.1", done);
   });
   return {
@@ -52,6 +52,15 @@ async function answer(
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
   for await (const chunk of reply.body ?? []) response.write(chunk);
   response.end();
+}
+
+function cannotListen(port: number, cause: Error): RollbookError {
+  return new RollbookError(
+    "cannot-listen",
+    { port },
+    `port ${port} of 127.0.0.1 cannot be had: ${reasonOf(cause)}. Name another, or 0 for any that is free.`,
+    { cause },
+  );
 }
 
 function failed(error: unknown): string {

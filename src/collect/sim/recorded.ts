@@ -7,9 +7,8 @@ import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../contract/index.ts";
 import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../rollout/agent.ts";
-import { failedBy } from "../rollout/failure.ts";
 import { compositeReward, costTerm, type RewardInput, type Scorer } from "../rollout/reward.ts";
-import { requestSeed } from "./chat-agent.ts";
+import { postChat, readAnswer } from "./ask-model.ts";
 import { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
 import type { ModelHandler } from "./model-server.ts";
 import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "./routed-run.ts";
@@ -69,11 +68,12 @@ export function recordedRows({ questions }: RecordedSet): object[] {
   return questions.map(({ prompt, answers }) => ({
     prompt,
     metadata: { question: prompt },
-    label: Object.values(answers).map(({ response, correct }) => ({ response, correct })),
+    label: Object.entries(answers).map(([model, { response, correct }]) => ({ model, response, correct })),
   }));
 }
 
-/** For agents that return the answer as `finalState.response`: right if that answer is on record as right. */
+/** For agents that return the answer as `finalState.response`: right if that answer is on record as right. Models may say
+ *  the same and be judged differently: then `finalState.model` tells whose answer it is. */
 export function recordedScorer(cost: RecordedSet["cost"]): Scorer {
   return compositeReward({
     name: "recorded",
@@ -84,28 +84,12 @@ export function recordedScorer(cost: RecordedSet["cost"]): Scorer {
   });
 }
 
-/** Asks the question once and returns the answer. */
+/** Asks the question once and returns the answer, and whose it is. */
 export const askOnce: RolloutFunction = async ({ question }, context) => {
-  const { baseUrl, apiKey, rolloutConfig, seed, signal } = context;
-  const url = baseUrl ?? rolloutConfig.base_url;
-  const response = await fetch(`${url}/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${apiKey ?? "none"}` },
-    body: JSON.stringify({
-      model: rolloutConfig.model_id,
-      messages: [{ role: "user", content: question }],
-      seed: requestSeed(seed),
-    }),
-    signal,
-  });
-  const text = await response.text();
-  if (!response.ok)
-    throw failedBy(
-      response.status === 404 && text.includes("unknown_prompt") ? "task" : "provider",
-      `the model server answered ${response.status}: ${text.slice(0, 300)}`,
-    );
-  const { choices } = JSON.parse(text) as { choices: { message: { content: string } }[] };
-  return { finalState: { response: choices[0]!.message.content } };
+  const asked = context.rolloutConfig.model_id ?? "";
+  const messages = [{ role: "user" as const, content: String(question) }];
+  const { message, model } = readAnswer(await postChat(context, { model: asked, messages }), asked);
+  return { finalState: { response: message.content, model } };
 };
 
 export function openRecordedRun(options: RunPlace & { readonly set: RecordedSet }): Promise<RoutedRun> {
@@ -152,14 +136,21 @@ function askingAgent({ cost }: RecordedSet): Agent {
 
 function correctness({ finalState, task, ending }: RewardInput): number | null {
   if (ending.kind === "failed") return ending.owner === "agent" ? 0 : null;
-  const said = (finalState as { response?: unknown } | undefined)?.response;
-  const known = task.label as readonly RecordedAnswer[];
-  const found = known.find(({ response }) => response === said);
-  if (found !== undefined) return found.correct;
+  const { response, model } = (finalState ?? {}) as { response?: unknown; model?: unknown };
+  const known = task.label as readonly (RecordedAnswer & { readonly model?: string })[];
+  const found = known.filter(
+    (each) => each.response === response && (model === undefined || each.model === model),
+  );
+  const [first] = found;
+  if (first !== undefined && found.every(({ correct }) => correct === first.correct)) return first.correct;
+  const [what, remedy] =
+    first === undefined
+      ? ["none of the recorded answers", "Return an answer as the model gave it."]
+      : ["on record as right and as wrong", "Return the name of the model, too, as finalState.model."];
   throw new RollbookError(
     "unknown-answer",
-    {},
-    "the agent's finalState.response is none of the recorded answers, so nobody knows whether it is right.",
+    { answers: found.length },
+    `the agent's finalState.response is ${what}, so nobody knows whether it is right. ${remedy}`,
   );
 }
 
