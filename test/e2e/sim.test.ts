@@ -73,7 +73,31 @@ describe("rollbook sim run", () => {
   });
 });
 
+describe("rollbook sim run --max-turns", () => {
+  it("states no exact value where models may be cut short", async () => {
+    const cli = withTasks(2);
+    const common = `sim run --tasks ${cli.folder}/tasks --model sim-large --fast`;
+    const valuesOf = async (flags: string) => (await cli.json(`${common} ${flags}`)).at(-1)!.values;
+    expect(await valuesOf("--max-turns 5")).toMatchObject({ expected: expect.any(Number) });
+    expect(await valuesOf("--max-turns 4")).toBeUndefined();
+    expect((await cli.run(`${common} --every-turn`)).code).toBe(2);
+    expect((await cli.run(`${common} --floor 0.5`)).code).toBe(2);
+  });
+});
+
 describe("rollbook sim collect", () => {
+  it("sums up a single rollout without an interval, and refuses what a policy would ignore", async () => {
+    const cli = withTasks(1);
+    const common = `sim collect --tasks ${cli.folder}/tasks --fast`;
+    const { out } = await cli.run(common);
+    expect(out).toMatch(/observed: [\d.]+ over 1 rollout, 1 sealed/);
+    expect((await cli.json(common)).at(-1)!.observed).toMatchObject({ count: 1, interval: null });
+    const idle = await cli.run(`${common} --policy uniform --epsilon 0.3`);
+    expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("--epsilon says nothing to")]);
+    expect((await cli.run(`${common} --policy softmax --table t.yaml`)).code).toBe(2);
+    expect((await cli.run("sim collect --recorded r.yaml --models m.yaml")).code).toBe(2);
+  });
+
   it.each(["uniform", "softmax"])(
     "%s: logs choices, probabilities and rewards, and an export has nothing of family or difficulty",
     async (policy) => {
@@ -86,7 +110,7 @@ describe("rollbook sim collect", () => {
       expect(values.behaviour).toBeLessThanOrEqual(values.best);
       expect(observed.count).toBe(24);
       // Four and a half standard errors: about one run in a hundred thousand would leave them.
-      const half = observed.high - observed.mean;
+      const half = observed.interval[1] - observed.mean;
       expect(Math.abs(observed.mean - values.behaviour)).toBeLessThan(2.3 * half + 0.02);
       const out = join(cli.folder, "routing.jsonl");
       await cli.ok(`data export --out ${out}`);

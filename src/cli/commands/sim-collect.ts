@@ -17,7 +17,7 @@ import type { Router } from "../../policy/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, plural, table } from "../output.ts";
-import { meanReward } from "../sim/family-summary.ts";
+import { meanReward, type ObservedReward, sayObserved } from "../sim/family-summary.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
@@ -61,6 +61,7 @@ With --recorded the questions, the answers and what was right come from a file o
 }
 
 async function collect(io: Io, flags: CollectFlags): Promise<void> {
+  refuseIdle(flags);
   const { known, families, run } = await sourceFrom(io, flags);
   const router = routerFrom(flags, known);
   const values = { behaviour: policyValue(known, policyOfRouter(router)), ...knownValues(known) };
@@ -84,7 +85,7 @@ interface Source {
 async function sourceFrom(io: Io, flags: CollectFlags): Promise<Source> {
   const { tasks, recorded, models } = flags;
   if ((tasks === undefined) === (recorded === undefined))
-    throw new RollbookError("wrong-usage", {}, "give either --tasks or --recorded. See --help.");
+    throw wrongUsage("give either --tasks or --recorded");
   if (recorded !== undefined) {
     const set = await readRecorded(recorded);
     return {
@@ -105,6 +106,27 @@ async function sourceFrom(io: Io, flags: CollectFlags): Promise<Source> {
         }),
       ),
   };
+}
+
+/** Which behaviours an option means something to: given to others, it would be ignored. */
+const MEANT_FOR = {
+  table: ["epsilon-greedy", "table"],
+  epsilon: ["epsilon-greedy", "softmax"],
+  temperature: ["softmax"],
+} as const satisfies Partial<Record<keyof CollectFlags, readonly Behaviour[]>>;
+
+function refuseIdle(flags: CollectFlags): void {
+  const { policy, recorded } = flags;
+  for (const [name, policies] of Object.entries(MEANT_FOR))
+    if (flags[name as keyof typeof MEANT_FOR] !== undefined && !policies.some((each) => each === policy))
+      throw wrongUsage(`--${name} says nothing to --policy ${policy}, only to ${policies.join(" and ")}`);
+  for (const name of ["models", "fast"] as const)
+    if (recorded !== undefined && flags[name] !== undefined)
+      throw wrongUsage(`--${name} is for --tasks: with --recorded nothing is simulated and nothing is run`);
+}
+
+function wrongUsage(what: string): RollbookError {
+  return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
 }
 
 function routerFrom({ policy, table, epsilon, temperature }: CollectFlags, world: KnownWorld): Router {
@@ -136,7 +158,7 @@ function render(options: {
   ran: BookRun;
   policy: Behaviour;
   values: KnownValues & { behaviour: number };
-  observed: ReturnType<typeof meanReward>;
+  observed: ObservedReward;
 }): string {
   const { ran, policy, values, observed } = options;
   const { best, bestSingle, uniform, behaviour } = values;
@@ -150,8 +172,7 @@ function render(options: {
     { title: "expected reward", cell: (row) => row.name },
     { title: "exact", align: "right", cell: (row) => row.value.toFixed(4) },
   ]);
-  const { mean, low, high, count } = observed;
-  return `${exact}observed: ${mean.toFixed(4)} (95 %: ${low.toFixed(4)} … ${high.toFixed(4)}) over ${plural(count, "rollout")}, ${ran.progress.done} sealed\n`;
+  return `${exact}observed: ${sayObserved(observed)} over ${plural(observed.count, "rollout")}, ${ran.progress.done} sealed\n`;
 }
 
 function number(text: string): number {

@@ -10,8 +10,7 @@ import { refuseExisting, type TasksMeta, writeTasks } from "../../collect/sim/ta
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, plural, table } from "../output.ts";
-
-const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
+import { ENGINES, type EngineChoice } from "../sim/sim-options.ts";
 
 interface Flags {
   count: number;
@@ -19,7 +18,7 @@ interface Flags {
   out: string;
   families?: readonly string[];
   difficulty: readonly Difficulty[];
-  engine: (typeof ENGINES)[number];
+  engine: EngineChoice;
   workers: number;
   prove: boolean;
   json?: true;

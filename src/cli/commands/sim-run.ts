@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
 import { policyOfRouter } from "../../collect/sim/behaviour.ts";
+import { mostCalls } from "../../collect/sim/models.ts";
 import type { ModelRoute } from "../../collect/sim/routed-run.ts";
 import { openSimRun, type SimRunOptions } from "../../collect/sim/run.ts";
 import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
@@ -94,7 +95,8 @@ async function run(io: Io, flags: RunFlags): Promise<void> {
     }),
   );
   const families = summarise(ran.results, world);
-  const values = agent === "chat" ? exactValues(world, route) : undefined;
+  const { truncated } = ran.progress;
+  const values = agent === "chat" ? exactValues(world, { route, maxTurns, truncated }) : undefined;
   io.out(
     json
       ? jsonLine({ kind: "summary", ...ran.progress, families, values })
@@ -113,6 +115,10 @@ function routeFrom(flags: RunFlags, world: SimWorld): ModelRoute {
   const isRouted = router !== undefined || checkpoint !== undefined;
   if (model !== undefined && isRouted)
     throw new RollbookError("wrong-usage", {}, "--model excludes --router and --checkpoint. See --help.");
+  if (everyTurn === true && !isRouted)
+    throw new RollbookError("wrong-usage", {}, "--every-turn needs --router or --checkpoint. See --help.");
+  if (flags.floor !== undefined && checkpoint === undefined)
+    throw new RollbookError("wrong-usage", {}, "--floor needs --checkpoint. See --help.");
   if (!isRouted) return { kind: "model", model: model ?? world.models[0]!.name };
   return { kind: "router", router: routerFrom(flags, world), everyTurn: everyTurn === true };
 }
@@ -134,9 +140,14 @@ interface ExactValues {
   readonly bestSingle: KnownValues["bestSingle"];
 }
 
-/** Undefined where the router is asked for every turn: then no closed form is known. */
-function exactValues(world: SimWorld, route: ModelRoute): ExactValues | undefined {
+/** Undefined where no closed form is known: the router is asked for every turn, or limits cut models short. */
+function exactValues(
+  world: SimWorld,
+  { route, maxTurns, truncated }: { route: ModelRoute; maxTurns: number | undefined; truncated: number },
+): ExactValues | undefined {
   if (route.kind === "router" && route.everyTurn === true) return undefined;
+  if (truncated > 0 || (maxTurns !== undefined && maxTurns < Math.max(...world.models.map(mostCalls))))
+    return undefined;
   const { single, best, bestSingle } = knownValues(world);
   const expected =
     route.kind === "model" ? single[route.model]! : policyValue(world, policyOfRouter(route.router));

@@ -42,6 +42,11 @@ export function skillOf({ skill, families }: SimModel, task: { family: string; d
   return list[Math.min(Math.max(task.difficulty, 1), list.length) - 1]!;
 }
 
+/** Calls of its longest course: a look, every attempt, the submission. */
+export function mostCalls({ looks, patience }: SimModel): number {
+  return (looks ? 1 : 0) + patience + 1;
+}
+
 export function digestModels(models: readonly SimModel[]): Digest {
   return digestJson("rollbook.sim-models.v1", models);
 }
