@@ -14,7 +14,7 @@ describe("rollbook demo", () => {
       code: 1,
       err: expect.stringContaining("book-exists"),
     });
-  });
+  }, 180_000);
 
   it("has other rollouts under another seed, and a line of JSON per scene", async () => {
     const cli = new Cli();
@@ -24,5 +24,6 @@ describe("rollbook demo", () => {
     expect(scene(one, "rollouts")).not.toEqual(scene(two, "rollouts"));
     expect(scene(one, "tamper")).toMatchObject({ found: true });
     expect(scene(one, "another order")).toMatchObject({ same: true });
-  });
+    expect(scene(one, "agents act in the sandbox")).toMatchObject({ rollouts: 12, foretold: 12 });
+  }, 180_000);
 });
