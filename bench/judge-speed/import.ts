@@ -21,7 +21,7 @@ interface Log {
   line(rng: Rng, row: number): string;
 }
 
-const LOGS: readonly Log[] = [
+export const LOGS: readonly Log[] = [
   { name: "routing JSONL", words: ["--format", "routing"], header: "", line: routingLine },
   {
     name: "Open Bandit CSV",
@@ -44,11 +44,20 @@ export async function importSpeed({ most = 1_000_000 } = {}): Promise<Record<str
     throw new RollbookError("no-build", { path: DIST }, "dist/ is missing. Run: npm run build");
   const rows: Record<string, string | number>[] = [];
   for (const { log, into, sizes } of RUNS)
-    for (const size of sizes.filter((each) => each <= most)) rows.push(await measure({ log, into, size }));
+    for (const size of sizes.filter((each) => each <= most))
+      rows.push(await measureImport({ log, into, size }));
   return rows;
 }
 
-async function measure({ log, into, size }: { log: Log; into: "book" | "dataset"; size: number }) {
+export async function measureImport({
+  log,
+  into,
+  size,
+}: {
+  log: Log;
+  into: "book" | "dataset";
+  size: number;
+}) {
   const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
   try {
     const file = join(folder, "log");

@@ -41,7 +41,7 @@ import {
 import { type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const TASKS = 280;
-const LOGS = 1000;
+const LOGS = 200;
 const DECISIONS = 2000;
 const TRAINING_LOGS = 20;
 const TRAINING_DECISIONS = 6000;

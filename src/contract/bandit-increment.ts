@@ -40,7 +40,7 @@ export const BanditIncrement = defineRecord({
     ...Object.entries(columns).flatMap(([name, column]) =>
       column === undefined ? [] : [columnReference(column, `columns.${name}`)],
     ),
-    // What a snapshot covers may be collected: the snapshot stands by itself.
+    // What a snapshot covers may be gone: the snapshot stands by itself.
     ...merges.map((each, i) => ({
       digest: each,
       kind: "rollbook.bandit-increment.v1",
