@@ -85,6 +85,8 @@ interface Figures {
   /** Milliseconds at a steady rate, and to the first byte of a stream. */
   readonly latency: number[];
   readonly firstByte: number[];
+  /** Processor time of the serving thread per call, at the steady rate. */
+  readonly steadyUs: number[];
 }
 
 interface Settings {
@@ -114,7 +116,7 @@ async function measure(contenders: readonly Contender[], settings: Settings): Pr
 function noFigures(): Figures {
   return {
     ...{ rate: [], sealingRate: [], threadUs: [], processUs: [], upstreamUs: [], loadUs: [] },
-    ...{ latency: [], firstByte: [] },
+    ...{ latency: [], firstByte: [], steadyUs: [] },
   };
 }
 
@@ -143,7 +145,9 @@ async function measureRate(
 async function measureLatency(contender: Contender, { sliceMs }: Settings, into: Figures): Promise<void> {
   const isPeer = contender.name === "portkey";
   if (isPeer) return;
+  const before = mainThreadUs(contender.pid);
   const steady = await contender.with(64, "whole", (load) => load.openLoop(PER_SECOND, 2 * sliceMs));
+  into.steadyUs.push((mainThreadUs(contender.pid) - before) / steady.length);
   into.latency.push(...steady.map(({ totalMs }) => totalMs));
   const streamed = await contender.with(64, "stream", (load) => load.openLoop(STREAMS_PER_SECOND, sliceMs));
   into.firstByte.push(...streamed.map(({ firstMs }) => firstMs));
@@ -173,6 +177,7 @@ function rowOf(name: string, figures: AllFigures): Record<string, string | numbe
     "sealing, calls/s": own.sealingRate.length === 0 ? "-" : Math.round(median(own.sealingRate)),
     "thread µs": Math.round(median(own.threadUs)),
     "process µs": Math.round(median(own.processUs)),
+    "at 300/s, thread µs": own.steadyUs.length === 0 ? "-" : Math.round(median(own.steadyUs)),
     "p50 ms": at(0.5),
     "p99 ms": at(0.99),
     "p99.9 ms": at(0.999),
