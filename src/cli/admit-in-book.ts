@@ -25,9 +25,9 @@ import {
   validateBundle,
 } from "../keep/admit/index.ts";
 import type { BlobStore } from "../store/index.ts";
+import { readRecord } from "../store/read-record.ts";
 import { makeSealer } from "../store/sealer.ts";
 import type { BookIndex } from "./book-index.ts";
-import { readRecord } from "./read-record.ts";
 import type { Artifact } from "./resolve.ts";
 
 export interface AdmitRequest {

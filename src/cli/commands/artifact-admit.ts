@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { parseId, RollbookError } from "../../base/index.ts";
 import { PolicyRevision, Verdict } from "../../contract/index.ts";
 import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import {
   type AdmitRequest,
   type Judged,
@@ -16,7 +17,6 @@ import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { jsonLine, plural, short, table } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../resolve.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
 

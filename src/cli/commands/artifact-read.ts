@@ -13,12 +13,12 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import type { BookIndex } from "../book-index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { type Artifact, artifactsOf, resolveArtifact } from "../resolve.ts";
 import {
   type ArtifactDetails,

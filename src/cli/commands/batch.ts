@@ -15,6 +15,7 @@ import {
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { judgeInBook } from "../admit-in-book.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
 import type { BookIndex } from "../book-index.ts";
@@ -23,7 +24,6 @@ import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short, table } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
 import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";

@@ -3,13 +3,13 @@ import { type Command, InvalidArgumentError } from "commander";
 import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId, RollbookError } from "../../base/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { resolveArtifact } from "../resolve.ts";
 import { gatewayToken } from "./run-options.ts";
 

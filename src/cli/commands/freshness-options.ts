@@ -8,9 +8,9 @@ import {
   makeAdmission,
 } from "../../keep/admit/index.ts";
 import type { Book } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { revisionsOf } from "../admit-in-book.ts";
 import { withIndex } from "../book-index.ts";
-import { readRecord } from "../read-record.ts";
 import { resolveRevision } from "../resolve.ts";
 
 export interface FreshnessFlags {

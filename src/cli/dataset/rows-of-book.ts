@@ -14,9 +14,9 @@ import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
 import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert/routing-jsonl.ts";
 import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import type { BookIndex } from "../book-index.ts";
 import { feedbackOf } from "../feedback-of.ts";
-import { readRecord } from "../read-record.ts";
 import { artifactsOf } from "../resolve.ts";
 
 export interface RowFilters {

@@ -2,10 +2,10 @@
 import { parseId, rngFrom } from "../../base/index.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
 import { type BlobStore, memoryStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { assembleInBook } from "../assemble-in-book.ts";
 import { scanIndex } from "../book-index.ts";
 import { figure, plural, short } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { artifactsOf, resolveRevision } from "../resolve.ts";
 import type { Scene, Stage } from "./stage.ts";
 

@@ -18,8 +18,8 @@ import { openSimRun } from "../../collect/sim/run.ts";
 import { knownValues, makeWorld, policyValue, type SimWorld } from "../../collect/sim/world.ts";
 import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { plural } from "../output.ts";
-import { readRecord } from "../read-record.ts";
 import { meanReward, sayObserved } from "../sim/family-summary.ts";
 import type { Scene, Stage } from "./stage.ts";
 

@@ -3,8 +3,8 @@
 import type { Digest } from "../../base/index.ts";
 import { Attestation, type PublicKey } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import type { BookIndex } from "../book-index.ts";
-import { readRecord } from "../read-record.ts";
 
 export function signedBy(
   key: PublicKey,

@@ -14,8 +14,9 @@ export {
 export { type ClaimState, claimState } from "./claim-checks.ts";
 export { type Execution, type ExecutorOptions, executeRollout, type RolloutJob } from "./executor.ts";
 export { cutBy, failedBy } from "./failure.ts";
+export type { RolloutFuture } from "./futures.ts";
 export { type GatewayPlace, gatewayRecorder } from "./gateway-recorder.ts";
-export { type Launch, type LaunchOptions, launch, type RolloutFuture } from "./launcher.ts";
+export { type Launch, type LaunchOptions, launch } from "./launcher.ts";
 export { loadAgent } from "./load-agent.ts";
 export { type LaunchSettings, launchId, type Overrides } from "./plan.ts";
 export { programAgent, serverAgent } from "./program.ts";
@@ -46,10 +47,11 @@ export {
   verificationTerm,
 } from "./reward.ts";
 export type { RolloutConfig } from "./rollout-config.ts";
+export { ATTEMPTS, type Attempts } from "./run-claim.ts";
 export { openSealedIndex, type SealedIndex } from "./sealed-index.ts";
 export { INLINE_LIMIT_BYTES, type Upload } from "./upload.ts";
 export { claimId, laneFor, workItems } from "./work-item.ts";
-export { ATTEMPTS, type Attempts, startWorker, type Worker, type WorkerOptions } from "./worker.ts";
+export { startWorker, type Worker, type WorkerOptions } from "./worker.ts";
 export {
   type ClaimRequest,
   type DeskOptions,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
-import { digestJson, parseId, rngFrom, systemClock } from "../../base/index.ts";
+import { digestJson, manualClock, parseId, rngFrom, systemClock } from "../../base/index.ts";
 import { newKeyPem, openRecord, Receipt, RolloutContent, signerFromPem } from "../../contract/index.ts";
 import { openSqliteQueue } from "../queue/sqlite-queue.ts";
 import { functionAgent, type RolloutFunction } from "./agent.ts";
@@ -238,6 +238,33 @@ describe("launch", () => {
     await sealed.close();
     const results = await collect(launched);
     expect(results.map((each) => each.state === "sealed" && each.worker)).toEqual(Array(4).fill("worker-2"));
+  });
+
+  it("holds on to a rollout that it lost and claimed again while the first run had not stopped", async () => {
+    const { start } = await launchWorld();
+    const clock = manualClock(Date.now());
+    const queue = openSqliteQueue(":memory:", { clock });
+    let endFirst: (reward: number) => void = () => {};
+    let second: "running" | "stopped" | undefined;
+    const launched = start(
+      rows(1),
+      ({ i: _ }, { attempt, signal }) => {
+        if (attempt === 1) return new Promise<number>((done) => (endFirst = done));
+        second = "running";
+        return sleep(60_000, 1, { signal }).finally(() => (second = "stopped"));
+      },
+      { queue } as never,
+    );
+    await launched.futures();
+    await sleep(50);
+    clock.advance(20_001); // as if this process had stood still
+    await expect.poll(() => second, { timeout: 5000 }).toBe("running");
+    endFirst(1);
+    await sleep(50);
+    await launched.cancel();
+    expect(second).toBe("stopped");
+    expect(await queue.counts()).toMatchObject({ claimed: 0, waiting: 1 });
+    await queue.close();
   });
 
   it("refuses a key in its configuration, which would reach the disk", async () => {

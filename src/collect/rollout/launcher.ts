@@ -3,33 +3,30 @@
  *  iteration early cancels what runs here and gives its claims back. The same launch again runs only what is missing:
  *  ids follow from content, the queue knows what is done, the book what is sealed. Does not parse files or print. */
 import type { Clock } from "../../base/clock.ts";
-import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Rng } from "../../base/rng.ts";
 import type { PublicKey, Signer } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
 import type { Admit } from "../admission.ts";
 import type { SettledItem, WorkQueue } from "../queue/queue.ts";
-import type { Agent } from "./agent.ts";
-import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "./plan.ts";
+import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
+import { deferred, futureOf, type RolloutFuture, type Slot, Slots } from "./futures.ts";
 import { type Progress, Tally } from "./progress.ts";
 import { Receipts } from "./receipts.ts";
 import { bookRecorder, type Recorder } from "./recorder.ts";
 import { type ReadResult, type RolloutResult, readResult } from "./result.ts";
-import type { RowForm } from "./rows.ts";
-import { openSealedIndex } from "./sealed-index.ts";
-import { type Attempts, startWorker, type Worker } from "./worker.ts";
+import type { Attempts } from "./run-claim.ts";
+import { openSealedIndex, type SealedIndex } from "./sealed-index.ts";
+import { startWorker, type Worker } from "./worker.ts";
 import { makeDesk, type WorkerDesk } from "./worker-protocol.ts";
 
-export interface LaunchOptions extends Omit<LaunchSettings, "agent"> {
-  readonly agent: Agent;
+export interface LaunchOptions extends EnqueueOptions {
   readonly book: Book;
   readonly queue: WorkQueue;
   readonly clock: Clock;
   readonly rng: Rng;
   readonly worker: Id;
-  /** Signs what is uploaded here, and the receipts. */
+  /** Signs assignments, what is uploaded here, and the receipts. */
   readonly signer: Signer;
   /** Whose signatures count besides our own: of workers that died, and of gateways. */
   readonly trusts?: (key: PublicKey) => boolean;
@@ -39,9 +36,6 @@ export interface LaunchOptions extends Omit<LaunchSettings, "agent"> {
   readonly recorder?: Recorder;
   /** How many run at a time in this process; 0: only others work. */
   readonly concurrency: number;
-  readonly form?: RowForm;
-  /** What is different for one row: configuration, limits. */
-  readonly override?: (row: unknown, index: number) => Overrides | undefined;
   readonly attempts?: Partial<Attempts>;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
@@ -49,19 +43,6 @@ export interface LaunchOptions extends Omit<LaunchSettings, "agent"> {
   /** The launch ends this long after it began, finished or not. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
-  readonly log?: (message: string) => void;
-}
-
-export interface RolloutFuture {
-  readonly id: string;
-  readonly row: number;
-  readonly sample: number;
-  done(): boolean;
-  elapsedMs(): number;
-  /** Rejects with `not-yet` after `timeoutMs`, with `cancelled` if the launch ended without it. */
-  result(timeoutMs?: number): Promise<RolloutResult>;
-  /** This rollout only; the queue sets it aside. */
-  cancel(): void;
 }
 
 export interface Launch extends AsyncIterable<RolloutResult> {
@@ -76,30 +57,14 @@ export function launch(rows: Iterable<unknown> | AsyncIterable<unknown>, options
   return new RunningLaunch(rows, options);
 }
 
-/** Rows enqueued in one commit. */
-const CHUNK = 256;
 const LOOK_MS = 500;
-
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Slot extends Deferred<RolloutResult> {
-  readonly planned: PlannedRollout;
-  /** Its end is being read. */
-  settled: boolean;
-  /** Its result is known to whoever asks. */
-  told: boolean;
-}
 
 class RunningLaunch implements Launch {
   readonly #options: LaunchOptions;
   readonly #tally: Tally;
   readonly #startMs: number;
   readonly #stop = new AbortController();
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Slots();
   readonly #cancelled = new Set<string>();
   readonly #results: RolloutResult[] = [];
   readonly #planned: Promise<void>;
@@ -146,7 +111,7 @@ class RunningLaunch implements Launch {
 
   async futures(): Promise<readonly RolloutFuture[]> {
     await this.#planned;
-    return [...this.#slots.values()].map((slot) => this.#future(slot));
+    return [...this.#slots].map((slot) => this.#future(slot));
   }
 
   progress(): Progress {
@@ -164,22 +129,39 @@ class RunningLaunch implements Launch {
     const timer = deadlineMs === undefined ? undefined : setTimeout(stop, deadlineMs);
     signal?.addEventListener("abort", stop, { once: true });
     if (signal?.aborted) stop();
-    const sealed = await openSealedIndex(this.#options.book.root);
-    this.#receipts = new Receipts(sealed, this.#desk);
     try {
-      const cursor = await this.#readEarlier();
-      await this.#enqueueAll(rows);
-      planned();
-      await this.#revive();
-      this.#worker = this.#startWorker(sealed);
-      await this.#follow(cursor);
+      const sealed = await openSealedIndex(this.#options.book.root);
+      try {
+        await this.#collect(rows, sealed, planned);
+      } finally {
+        stop();
+        await this.#worker?.ended.finally(() => sealed.close());
+        if (this.#worker === undefined) await sealed.close();
+      }
     } finally {
-      stop();
-      await this.#worker?.ended.finally(() => sealed.close());
-      if (this.#worker === undefined) await sealed.close();
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);
     }
+  }
+
+  async #collect(
+    rows: Iterable<unknown> | AsyncIterable<unknown>,
+    sealed: SealedIndex,
+    planned: () => void,
+  ): Promise<void> {
+    this.#receipts = new Receipts(sealed, this.#desk);
+    const cursor = await this.#readEarlier();
+    await enqueueRows(rows, this.#options, {
+      signal: this.#stop.signal,
+      onRollout: (rollout) => {
+        this.#slots.add(rollout);
+        this.#tally.total = this.#slots.size;
+      },
+    });
+    planned();
+    await this.#revive();
+    this.#worker = this.#startWorker(sealed);
+    await this.#follow(cursor);
   }
 
   readonly #earlier = new Map<string, SettledItem>();
@@ -195,31 +177,6 @@ class RunningLaunch implements Launch {
     }
   }
 
-  async #enqueueAll(rows: Iterable<unknown> | AsyncIterable<unknown>): Promise<void> {
-    const { book, queue, form, override, log, agent, signer } = this.#options;
-    const plan = planner({ ...this.#options, agent: agent.digest }, form);
-    const sealer = makeSealer(book, signer);
-    let chunk: PlannedRollout[] = [];
-    let puts: Promise<void>[] = [];
-    const flush = async () => {
-      await Promise.all(puts); // tasks are durable before the queue names them
-      await queue.enqueue(chunk.map(({ item }) => item));
-      [chunk, puts] = [[], []];
-    };
-    let index = 0;
-    for await (const row of rows) {
-      if (this.#stop.signal.aborted) break;
-      const { task, assignment, rollouts, warning } = plan(row, override?.(row, index++));
-      if (warning !== undefined) log?.(warning);
-      if (!(await book.has(assignment.digest)))
-        puts.push(sealer.add({ envelope: assignment, blobs: [task, assignment] }));
-      for (const rollout of rollouts) this.#addSlot(rollout);
-      chunk.push(...rollouts);
-      if (chunk.length >= CHUNK) await flush();
-    }
-    await flush();
-  }
-
   /** Whoever gives the same command again wants what is missing, and what was set aside is missing. */
   async #revive(): Promise<void> {
     const ours = [...this.#earlier.values()].filter(({ item }) => this.#slots.has(item));
@@ -231,7 +188,7 @@ class RunningLaunch implements Launch {
     );
   }
 
-  #startWorker(sealed: Awaited<ReturnType<typeof openSealedIndex>>): Worker | undefined {
+  #startWorker(sealed: SealedIndex): Worker | undefined {
     const { concurrency, worker, recorder } = this.#options;
     if (concurrency === 0) return undefined;
     return startWorker({
@@ -304,34 +261,20 @@ class RunningLaunch implements Launch {
     this.#wake();
   }
 
-  #addSlot(planned: PlannedRollout): void {
-    const { promise, resolve, reject } = deferred<RolloutResult>();
-    promise.catch(() => {}); // told to whoever asks for the result
-    this.#slots.set(planned.id, { planned, promise, resolve, reject, settled: false, told: false });
-    this.#tally.total = this.#slots.size;
-  }
-
   #end(ended: { error?: unknown }): void {
     this.#ended = ended;
-    for (const { planned, told, reject } of this.#slots.values())
-      if (!told) reject(ended.error ?? cancelledError(planned.id));
+    this.#slots.reject(ended.error);
     this.#wake();
   }
 
   #future(slot: Slot): RolloutFuture {
-    const { planned, promise } = slot;
-    return {
-      ...{ id: planned.id, row: planned.row, sample: planned.sample },
-      done: () => slot.told,
+    return futureOf(slot, {
       elapsedMs: () => this.#options.clock.nowMs() - this.#startMs,
-      result: (timeoutMs) =>
-        timeoutMs === undefined ? promise : withTimeout(promise, timeoutMs, planned.id),
-      cancel: () => {
-        if (slot.told) return;
-        this.#cancelled.add(planned.id);
-        this.#worker?.cancel(planned.id);
+      cancel: (id) => {
+        this.#cancelled.add(id);
+        this.#worker?.cancel(id);
       },
-    };
+    });
   }
 }
 
@@ -343,34 +286,4 @@ function deskOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOpt
     trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
     newSession: () => `${worker}-${sessions++}`,
   });
-}
-
-function deferred<T>(): Deferred<T> {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((done, failed) => {
-    [resolve, reject] = [done, failed];
-  });
-  return { promise, resolve, reject };
-}
-
-async function withTimeout<T>(promise: Promise<T>, timeoutMs: number, id: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new RollbookError(
-      "not-yet",
-      { id, timeoutMs },
-      `${id} has not ended after ${timeoutMs} ms.`,
-    );
-    timer = setTimeout(() => reject(error), timeoutMs);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-function cancelledError(id: string): RollbookError {
-  return new RollbookError(
-    "cancelled",
-    { id },
-    `the launch ended before ${id} did. Launch again: what is missing runs then.`,
-  );
 }

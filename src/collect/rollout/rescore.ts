@@ -7,11 +7,11 @@ import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
 import { Feedback, RolloutContent, RolloutEnvelope, type Signer, seal, Task } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { totalOf } from "./output.ts";
 import { readUsage } from "./result.ts";
 import type { RewardInput, Scorer } from "./reward.ts";
-import { readRecord } from "./worker.ts";
 
 export interface Rescored {
   readonly envelope: Digest;

@@ -3,12 +3,12 @@
 import type { Digest } from "../../base/digest.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import type { SettledItem } from "../queue/queue.ts";
 import { type Score, totalOf } from "./output.ts";
 import type { PlannedRollout } from "./plan.ts";
 import type { Usage } from "./reward.ts";
 import type { GivenReceipt } from "./sealed-index.ts";
-import { readRecord } from "./worker.ts";
 
 interface Planned {
   readonly rolloutId: string;

@@ -158,10 +158,10 @@ function checkClaimed(
       );
 }
 
-/** The claim of the same item under which an envelope says it was made. */
+/** The claim of the same item under which an envelope says it was made: this one, or one before it. */
 function claimOf({ claim }: RolloutEnvelope, { item, token }: ClaimKey): ClaimKey {
   const [, number] = claim?.startsWith(`${item}:`) ? (/:(\d{1,9})$/.exec(claim) ?? []) : [];
-  return { item, token: number === undefined ? token : Number(number) };
+  return { item, token: number === undefined ? token : Math.min(token, Number(number)) };
 }
 
 async function checkSigned(

@@ -279,6 +279,9 @@ describe("an artifact that a worker left behind when it died", () => {
     expect(next.attempt).toBe(2);
     const wrong = await leftBehind({ envelope: { claim: "r-other:1" } });
     expect(await codeOf(wrong.adopt())).toBe("not-bound");
+    const later = await leftBehind({ envelope: { claim: `${next.item}:3` } });
+    expect(later.next).toMatchObject({ item: next.item, token: 2 });
+    expect(await codeOf(later.adopt())).toBe("not-bound");
   });
 
   it("may have the name of its own claim, as behind a gateway, and of no other", async () => {

@@ -5,15 +5,14 @@
  *  Order of writes: artifact, then the queue's mark, then the receipt. A crash between them loses no accepted rollout
  *  and accepts none twice: accepted is what the queue says is done. */
 import type { Clock } from "../../base/clock.ts";
-import type { Digest } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
 import { Attestation, type PublicKey, type Signer } from "../../contract/attestation.ts";
 import type { Receipt } from "../../contract/receipt.ts";
-import { openRecord, type RecordOf, type RecordType, type Sealed } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
+import type { Sealed } from "../../contract/record.ts";
 import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { Blob, BlobStore } from "../../store/blob-store.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { type Admission, type Admit, STORED, sealReceipt } from "../admission.ts";
 import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../queue/queue.ts";
@@ -188,19 +187,9 @@ async function openDone({ queue, book }: DeskOptions, item: string) {
       { item },
       `${item} is not done: there is nothing to give a receipt for.`,
     );
-  const envelope = await openKept(book, RolloutEnvelope, state.result);
+  const envelope = await readRecord(book, RolloutEnvelope, state.result);
   const digest = envelope.content;
-  return { envelope, content: await openKept(book, RolloutContent, digest), digest };
-}
-
-async function openKept<T extends RecordType>(
-  book: DeskOptions["book"],
-  type: T,
-  digest: Digest,
-): Promise<RecordOf<T>> {
-  const blob = await book.get(digest);
-  if (blob !== undefined) return openRecord(type, blob.bytes, digest);
-  throw refuse("missing-blob", { digest, what: type.kind }, `${type.kind} ${digest} is not in the book.`);
+  return { envelope, content: await readRecord(book, RolloutContent, digest), digest };
 }
 
 function oversize(bytes: number): Admission {

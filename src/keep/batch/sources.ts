@@ -1,32 +1,17 @@
 /** Typed reads for assembly: every record arrives checked, every absence is named. Holds no state but small caches. */
 import type { Digest } from "../../base/digest.ts";
 import { Assignment, checkBinding } from "../../contract/assignment.ts";
-import { openRecord, type RecordOf, type RecordType, type Sealed } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
+import type { RecordOf, RecordType, Sealed } from "../../contract/record.ts";
 import { RolloutContent } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { readRecord as readFrom } from "../../store/read-record.ts";
 
-export async function readRecord<T extends RecordType>(
+export function readRecord<T extends RecordType>(
   read: ReadBlob,
   type: T,
   digest: Digest,
 ): Promise<RecordOf<T>> {
-  const blob = await read(digest);
-  if (blob === undefined) {
-    throw refuse(
-      "missing-blob",
-      { digest, kind: type.kind },
-      `${type.kind} ${digest} is not in the book. Restore it or leave out what refers to it.`,
-    );
-  }
-  if (blob.kind !== type.kind) {
-    throw refuse(
-      "unknown-schema",
-      { digest, expected: type.kind, actual: blob.kind },
-      `${digest} is a ${blob.kind}, expected a ${type.kind}.`,
-    );
-  }
-  return openRecord(type, blob.bytes, digest);
+  return readFrom({ get: read }, type, digest);
 }
 
 export async function readSealed<T extends RecordType>(
