@@ -18,11 +18,13 @@ export const regexFromExamples: Family = {
     const good = Array.from({ length: 30 }, () => writeExample(pieces, rng));
     const bad = good.map((text) => spoil(rng, text));
     const intro = pick(rng, INTROS);
-    const [yes, no] = [good.slice(0, 3), bad.filter((text) => !matches(pieces, text)).slice(0, 3)];
+    const [yes, no] = [good.slice(0, 3), bad.filter((text) => !matches(pieces, text)).slice(0, 3)].map(
+      (texts) => [...new Set(texts)].map(quoted).join(", "),
+    );
     const statement = [
       intro,
       `A valid code consists of ${sayPieces(pieces)}. Nothing may stand before or after it.`,
-      `Valid: ${yes.map(quoted).join(", ")}. Not valid: ${no.map(quoted).join(", ")}.`,
+      `Valid: ${yes}. Not valid: ${no}.`,
       pick(rng, OUTROS),
     ].join("\n\n");
     return codeTask({

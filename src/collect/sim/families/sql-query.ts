@@ -78,7 +78,7 @@ function drawQuery(rng: Rng, domain: Domain, difficulty: Difficulty): Query {
       parents && kind !== "above" && rng.below(2) === 0
         ? { value: pick(rng, domain.labels), not: rng.below(2) === 1 }
         : undefined,
-    figure: pick(rng, kind === "having" ? (["count", "total"] as const) : FIGURES),
+    figure: pick(rng, kind === "having" ? figuresOf(kind) : FIGURES),
     down: rng.below(2) === 1,
     k: kind === "top" ? between(rng, 2, 3) : between(rng, 2, 4),
   };
@@ -208,11 +208,17 @@ const INTROS = [
 ];
 
 function countStructures(): number {
-  return Object.values(PLAN).reduce((sum, { kinds, filters, parents }) => {
-    const figures = kinds.reduce(
-      (all, kind) => all + (["group", "having", "top", "outer"].includes(kind) ? FIGURES.length : 1),
-      0,
-    );
-    return sum + figures * filters.length * (parents ? 2 : 1) * DOMAINS.length;
-  }, 0);
+  const seen = new Set<string>();
+  for (const { kinds, filters, parents } of Object.values(PLAN))
+    for (const kind of kinds)
+      for (const filter of filters)
+        for (const parent of parents && kind !== "above" ? [false, true] : [false])
+          for (const figure of figuresOf(kind)) seen.add([kind, filter, parent, figure].join());
+  return seen.size * DOMAINS.length;
+}
+
+/** Those that a question of this kind asks for; one, whichever, where it asks for none. */
+function figuresOf(kind: QueryKind): readonly Query["figure"][] {
+  if (kind === "having") return ["count", "total"];
+  return ["group", "top", "outer"].includes(kind) ? FIGURES : ["count"];
 }

@@ -166,7 +166,7 @@ export const SCHEMAS: readonly Schema[] = [
   {
     noun: "ticket",
     plural: "tickets",
-    key: "number",
+    key: "code",
     numbers: [
       { name: "minutes", low: 3, high: 240 },
       { name: "rating", low: 1, high: 5, mayMiss: true },

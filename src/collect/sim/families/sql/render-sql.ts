@@ -105,11 +105,13 @@ export function sayQuery(query: Query, d: Domain, rng: Rng): string {
         `List id and ${d.amount} of all ${which}, by ${order} ${d.amount}, equal ones by ascending id.`,
         `We want the ${which}: two columns, id and ${d.amount}, sorted by ${d.amount} (${order}) and then by id.`,
       ]);
-    case "join":
+    case "join": {
+      const theirs = whose === "" ? which : `${which} of ${d.parents}${whose}`;
       return pick(rng, [
-        `For every one of the ${which} that belongs to a ${d.parent}${whose}, show the ${d.parent}'s name and the ${d.amount}; sort by name, then by the id of the ${d.child}.`,
-        `Show name and ${d.amount}: a row for each of the ${which} of ${d.parents}${whose}, ordered by name and within a name by the ${d.child}'s id.`,
+        `Take the ${theirs}: for each one show the name of its ${d.parent} and the ${d.amount}; sort by name, then by the id of the ${d.child}.`,
+        `Show name and ${d.amount}: a row for each of the ${theirs}, ordered by the ${d.parent}'s name and within a name by the ${d.child}'s id.`,
       ]);
+    }
     case "outer":
       return pick(rng, [
         `For each ${d.parent}${whose}, also one without any such ${d.child}, show the name and ${figure}; 0 where there is nothing. Sort by name.`,
@@ -128,7 +130,7 @@ export function sayQuery(query: Query, d: Domain, rng: Rng): string {
     case "above":
       return pick(rng, [
         `Show id and ${d.amount} of those ${which} whose ${d.amount} is above the average of just these ${which}. Sort by id.`,
-        `Take the ${which}. Which of them have more ${d.amount} than their average? Columns id and ${d.amount}, by id.`,
+        `Take the ${which}. Which of them are above their average ${d.amount}? Columns id and ${d.amount}, by id.`,
       ]);
     default: {
       const base = pick(rng, [
@@ -149,11 +151,11 @@ function sayFilter(filter: ChildFilter, d: Domain): string {
     case "kind":
       return ` with ${d.kind} ${filter.not ? "other than " : ""}'${filter.value}'`;
     case "amount":
-      return ` with ${filter.strict ? "more than" : "at least"} ${filter.least} ${d.amount}`;
+      return ` with ${d.amount} ${filter.strict ? "greater than" : "of at least"} ${filter.least}`;
     case "noExtra":
-      return filter.not ? ` that have a ${d.extra}` : ` without a ${d.extra} (it is NULL)`;
+      return ` where ${d.extra} is ${filter.not ? "not " : ""}NULL`;
     case "extra":
-      return ` with a known ${d.extra} of at most ${filter.most}`;
+      return ` with ${d.extra} known and at most ${filter.most}`;
     default:
       return filter satisfies never;
   }
