@@ -59,7 +59,15 @@ export function renderError(error: unknown, options: { json: boolean; debug: boo
 }
 
 function foreignError(error: unknown): RollbookError {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message, path } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" && path !== undefined)
+    return new RollbookError("no-file", { path }, `${path} does not exist. Check the path.`);
+  if (code === "EISDIR")
+    return new RollbookError(
+      "no-file",
+      {},
+      `${path ?? "what was to be read"} is a directory. Name a file in it.`,
+    );
   const name = typeof code === "string" ? code.toLowerCase() : "unexpected";
   return new RollbookError(name, {}, `${message ?? String(error)}. Set ROLLBOOK_DEBUG=1 to see where.`);
 }

@@ -44,7 +44,14 @@ export async function* readLines(file: string): AsyncGenerator<Line> {
 }
 
 async function openText(file: string): Promise<AsyncIterable<Buffer>> {
-  const handle = await open(file);
+  const handle = await open(file).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "ENOENT") throw cause;
+    throw new RollbookError("no-file", { file }, `${file} does not exist. Check the path.`, { cause });
+  });
+  if ((await handle.stat()).isDirectory()) {
+    await handle.close();
+    throw new RollbookError("no-file", { file }, `${file} is a directory. Name a file in it.`);
+  }
   const magic = Buffer.alloc(2);
   await handle.read(magic, 0, 2, 0);
   const bytes = handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });

@@ -1,5 +1,5 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
-import { createReadStream } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
@@ -167,6 +167,8 @@ function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boo
 }
 
 async function* readTasks(io: Io, path: string): AsyncGenerator<Json> {
+  if (path !== "-" && statSync(path).isDirectory())
+    throw new RollbookError("no-file", { path }, `${path} is a directory. Name a file of tasks in it.`);
   const chunks = path === "-" ? io.stdin : createReadStream(path);
   const name = path === "-" ? "stdin" : path;
   for await (const { number, bytes } of splitLines(chunks, MAX_ROW_BYTES)) {
