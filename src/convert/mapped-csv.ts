@@ -71,7 +71,7 @@ function rowParser(
       line,
       action: numbers
         ? named(fields[actionAt]!, numbers, place)
-        : toIndex(fields[actionAt], columns.action, place),
+        : numberOf(fields[actionAt]!, columns.action, place),
       ...(actions ? { actions: actions.length } : {}),
       reward: reward === "" ? undefined : toNumber(reward, columns.reward, place),
       propensity: propensity === "" ? undefined : toPropensity(propensity, columns.propensity!, place),
@@ -82,13 +82,22 @@ function rowParser(
   };
 }
 
+function numberOf(text: string, column: string, place: Place): number {
+  if (/^\d+$/.test(text)) return toIndex(text, column, place);
+  throw badRow(
+    place,
+    `${column} ${JSON.stringify(text)} is no number from 0 on`,
+    "Give the names of all candidates with --actions a,b,c, or leave --actions out",
+  );
+}
+
 function named(name: string, numbers: ReadonlyMap<string, number>, place: Place): number {
   const index = numbers.get(name);
   if (index !== undefined) return index;
   throw badRow(
     place,
     `action ${JSON.stringify(name)} is not among the ${numbers.size} named candidates`,
-    "Add it to the list",
+    "Add it to --actions",
   );
 }
 

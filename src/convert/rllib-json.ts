@@ -25,11 +25,14 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
   for await (const { text, line } of readLines(file)) {
     if (text.trim() === "") continue;
     const place = { file, line };
+    let within = 0;
     for (const row of stepsOf(parseJson(text, `${file}:${line}`), place)) {
       const id = row.eps_id === undefined ? undefined : String(row.eps_id);
       step = id !== undefined && id === episode ? step + 1 : 0;
       episode = id;
-      yield decisionOf(row, { place, step: row.t === undefined ? step : toIndex(row.t, "t", place) });
+      const t = row.t === undefined ? step : toIndex(row.t, "t", place);
+      yield { ...decisionOf(row, { place, step: t }), ...(within > 0 ? { within } : {}) };
+      within++;
     }
   }
 }

@@ -130,13 +130,21 @@ export function toDecisionRow(row: RoutingRow): DecisionRow {
   };
 }
 
-/** A decision of another format as a routing row. Its sparse features become fields. */
+/** A decision of another format as a routing row. Its sparse features become fields, its episode the task: steps of one
+ *  episode are not independent, and units are tasks unless another is asked for. */
 export function fromForeign(
   decision: ForeignDecision,
   options: { name: string; source: RoutingSource; actions?: readonly string[] },
 ): RoutingRow {
   const { name, source, actions } = options;
-  const count = Math.max(decision.actions ?? 0, decision.action + 1, actions?.length ?? 0);
+  const count = decision.actions ?? actions?.length;
+  if (count === undefined || decision.action >= count)
+    throw badRow(
+      { file: name, line: decision.line },
+      `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
+      "State how many there are",
+    );
+  const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
   const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
   const chosen = nameOf(decision.action);
   const candidates = Array.from({ length: count }, (_, i) => ({
@@ -148,9 +156,9 @@ export function fromForeign(
   }));
   return {
     schema_version: ROUTING_SCHEMA_VERSION,
-    decision_id: `${name}:${decision.line}`,
+    decision_id: id,
     session_id: decision.episode ?? name,
-    task_id: `${name}:${decision.line}`,
+    task_id: decision.episode === undefined ? id : `${name}:${decision.episode}`,
     agent_role: "imported",
     timestamp: new Date(0).toISOString(),
     task_complexity_score: null,

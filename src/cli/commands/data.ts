@@ -1,15 +1,8 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { RollbookError } from "../../base/index.ts";
-import type { ForeignDecision } from "../../convert/foreign-decision.ts";
-import { readMappedCsv } from "../../convert/mapped-csv.ts";
-import { readOpenBandit } from "../../convert/open-bandit.ts";
-import { readRllibJson } from "../../convert/rllib-json.ts";
-import { fromForeign, type RoutingRow, readRoutingRows } from "../../convert/routing-jsonl.ts";
-import { readDsjson } from "../../convert/vowpal-dsjson.ts";
-import { readVowpalAdf, readVowpalCb } from "../../convert/vowpal-text.ts";
-import { addCommand, addGroup, wholeNumber } from "../command.ts";
+import { addCommand, addGroup } from "../command.ts";
+import { LOG_FORMATS, type LogFlags, readLog, toActions, toColumns } from "../dataset/read-log.ts";
 import { addRowOptions, filtersOf, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
 import { eachRowOfBook } from "../dataset/rows-of-book.ts";
 import { sealRows } from "../dataset/seal-rows.ts";
@@ -18,9 +11,6 @@ import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../keyring.ts";
 import { bookRoot, withIndexedBook } from "../open-book.ts";
 import { jsonLine, plural } from "../output.ts";
-
-const FORMATS = ["routing", "vw-cb", "vw-adf", "vw-dsjson", "open-bandit", "rllib", "csv"] as const;
-type Format = (typeof FORMATS)[number];
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
@@ -52,14 +42,10 @@ rows by source and records the filters. Decisions and outcomes are joined by id;
   });
 }
 
-interface ImportFlags {
-  format: Format;
+interface ImportFlags extends LogFlags {
   out?: string;
   book?: string;
   sign: boolean;
-  dataSource: "real" | "synthetic" | "unknown";
-  actions?: number;
-  columns?: Record<string, string>;
   json?: true;
 }
 
@@ -67,7 +53,7 @@ function addImport(data: Command, io: Io): void {
   addCommand(data, "import", {
     summary: "read a decision log of another format into the book, or into a routing dataset",
     description: `Read a decision log of another format: Vowpal Wabbit text and dsjson, Open Bandit CSV, RLlib JSON, CSV with a column
-map, or a routing dataset itself. Without --out every decision is sealed into the book as a rollout, signed with your key
+map, or a routing dataset itself. Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with your key
 if there is one; importing a file twice adds nothing. With --out a routing dataset is written. Rows are checked and pass
 one by one, so memory does not follow the file. Files may be gzipped. A bad row stops the import with its line.`,
     examples: [
@@ -76,7 +62,7 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     ],
   })
     .argument("<file>", "the log")
-    .addOption(new Option("--format <format>", "what the log is").choices(FORMATS).default("routing"))
+    .addOption(new Option("--format <format>", "what the log is").choices(LOG_FORMATS).default("routing"))
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
@@ -84,19 +70,27 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
     )
-    .option("--actions <n>", "how many actions there are (vw-cb)", wholeNumber)
-    .option("--columns <map>", "csv: action=…,reward=…, and propensity, episode, step, features=a+b", toMap)
+    .option(
+      "--actions <n or names>",
+      "how many actions there are, or their names a,b,c (vw-cb needs it; csv, rllib, open-bandit: default those of the file)",
+      toActions,
+    )
+    .option(
+      "--columns <map>",
+      "csv: action=…,reward=…, and propensity, episode, step, features=a+b; actions are 0, 1 … or names",
+      toColumns,
+    )
     .action(async (file: string, flags: ImportFlags) => {
       const { out } = flags;
       const filters = { from: basename(file), format: flags.format };
-      if (out !== undefined) await writeDataset(io, readFormat(file, flags), { ...flags, out, filters });
+      if (out !== undefined) await writeDataset(io, readLog(file, flags), { ...flags, out, filters });
       else await sealLog(io, file, flags);
     });
 }
 
 async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
-  const sealed = await sealRows(io, readFormat(file, flags), { ...flags, signer });
+  const sealed = await sealRows(io, readLog(file, flags), { ...flags, signer });
   if (flags.sign && signer === undefined)
     io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
   io.out(
@@ -104,61 +98,4 @@ async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> 
       ? jsonLine({ book: bookRoot(io, flags), ...sealed, signedBy: signer?.publicKey ?? null })
       : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${bookRoot(io, flags)}\n`,
   );
-}
-
-async function* readFormat(file: string, flags: ImportFlags): AsyncGenerator<RoutingRow> {
-  if (flags.format === "routing") {
-    for await (const row of readRoutingRows(file))
-      yield row.data_source === "unknown" ? { ...row, data_source: flags.dataSource } : row;
-    return;
-  }
-  const name = basename(file);
-  for await (const decision of foreignRows(file, flags, flags.format))
-    yield fromForeign(decision, { name, source: flags.dataSource });
-}
-
-function foreignRows(
-  file: string,
-  flags: ImportFlags,
-  format: Exclude<Format, "routing">,
-): AsyncIterable<ForeignDecision> {
-  switch (format) {
-    case "vw-cb":
-      return readVowpalCb(file, { actions: required(flags.actions, "--actions") });
-    case "vw-adf":
-      return readVowpalAdf(file);
-    case "vw-dsjson":
-      return readDsjson(file);
-    case "open-bandit":
-      return readOpenBandit(file);
-    case "rllib":
-      return readRllibJson(file);
-    case "csv":
-      return readMappedCsv(file, { columns: columnMap(required(flags.columns, "--columns")) });
-    default:
-      return format satisfies never;
-  }
-}
-
-function columnMap(map: Record<string, string>) {
-  const { action, reward, features, ...rest } = map;
-  const other = Object.keys(rest).find((name) => !["propensity", "episode", "step"].includes(name));
-  if (action === undefined || reward === undefined || other !== undefined)
-    throw wrongUsage(
-      `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
-    );
-  return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
-}
-
-function required<T>(value: T | undefined, flag: string): T {
-  if (value !== undefined) return value;
-  throw wrongUsage(`this format needs ${flag}`);
-}
-
-function wrongUsage(what: string): RollbookError {
-  return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
-}
-
-function toMap(text: string): Record<string, string> {
-  return Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
 }

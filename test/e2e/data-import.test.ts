@@ -1,0 +1,123 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { Cli, lines } from "../support/cli.ts";
+
+const CSV = "--format csv --columns action=arm,reward=score,propensity=p";
+
+/** The rows that an import of `text` writes. */
+async function imported(text: string, words: string, cli = new Cli()): Promise<RoutingRow[]> {
+  const out = join(cli.folder, "out.jsonl");
+  await cli.ok(`data import ${cli.file("log", text)} ${words} --out ${out}`);
+  return readFileSync(out, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+async function faultOf(text: string, words: string): Promise<{ exit: number; message: string }> {
+  const cli = new Cli();
+  const log = cli.file("log", text);
+  const { code, err } = await cli.run(`data import ${log} ${words} --out ${cli.folder}/out.jsonl`);
+  return { exit: code, message: err };
+}
+
+const idsOf = (rows: readonly RoutingRow[]) =>
+  rows.map((row) => [row.model_chosen, row.state.candidates.map(({ id }) => id)]);
+
+describe("the candidates of an imported row", () => {
+  it("are those of the whole csv, whatever the row chose", async () => {
+    const both = ["action-0", "action-1"];
+    expect(idsOf(await imported("arm,score,p\n0,1,0.5\n1,0,0.5\n0,1,0.5\n", CSV))).toEqual([
+      ["action-0", both],
+      ["action-1", both],
+      ["action-0", both],
+    ]);
+  });
+
+  it("are as many as --actions says, and named as it says", async () => {
+    const text = "arm,score,p\n0,1,0.5\n1,0,0.5\n";
+    expect((await imported(text, `${CSV} --actions 3`)).map((row) => row.state.candidates.length)).toEqual([
+      3, 3,
+    ]);
+    const named = "arm,score,p\nlarge,1,0.5\nsmall,0,0.5\n";
+    expect(idsOf(await imported(named, `${CSV} --actions small,large`))).toEqual([
+      ["large", ["small", "large"]],
+      ["small", ["small", "large"]],
+    ]);
+  });
+
+  it("are the names in the action column, where that holds names or numbers of another kind", async () => {
+    expect(idsOf(await imported("arm,score,p\nb,1,0.5\na,0,0.5\n", CSV))).toEqual([
+      ["b", ["a", "b"]],
+      ["a", ["a", "b"]],
+    ]);
+    expect(idsOf(await imported("arm,score,p\n10,1,0.5\n9,0,0.5\n", CSV))[0]).toEqual(["10", ["9", "10"]]);
+  });
+
+  it("are the same for every row of RLlib and Open Bandit logs", async () => {
+    const steps = [0, 1, 0].map((actions) => ({
+      type: "SampleBatch",
+      actions,
+      rewards: 1,
+      obs: [1],
+      action_prob: 0.5,
+    }));
+    const rows = await imported(lines(...steps), "--format rllib");
+    expect(rows.map((row) => row.state.candidates.length)).toEqual([2, 2, 2]);
+    const bandit = "item_id,position,click,propensity_score\n0,1,0,0.5\n1,1,1,0.5\n";
+    const shown = await imported(bandit, "--format open-bandit --actions 4");
+    expect(shown.map((row) => row.state.candidates.length)).toEqual([4, 4]);
+  });
+
+  it("are never guessed from a file with one action, nor exceeded, nor stated in vain", async () => {
+    const one = await faultOf("arm,score,p\n0,1,0.5\n0,0,0.5\n", CSV);
+    expect(one).toMatchObject({ exit: 1, message: expect.stringMatching(/same action.*State --actions/) });
+    const beyond = await faultOf("arm,score,p\n0,1,0.5\n2,0,0.5\n", `${CSV} --actions 2`);
+    expect(beyond.message).toMatch(/log:3: action 2 is not in 0 … 1/);
+    const name = await faultOf("arm,score,p\nsmall,1,0.5\n", `${CSV} --actions 2`);
+    expect(name.message).toMatch(/arm "small" is no number.*--actions a,b,c/);
+    for (const format of ["routing", "vw-adf", "vw-dsjson"]) {
+      const idle = await faultOf("", `--format ${format} --actions 2`);
+      expect([idle.exit, idle.message]).toEqual([2, expect.stringContaining("--actions changes nothing")]);
+    }
+  });
+});
+
+describe("an imported log", () => {
+  it("keeps the steps of an episode in one task, each with an id of its own", async () => {
+    const batch = {
+      type: "SampleBatch",
+      eps_id: [7, 7, 8],
+      actions: [0, 1, 0],
+      rewards: [0, 1, 1],
+      obs: [[1], [2], [3]],
+      action_prob: [0.5, 0.5, 0.5],
+    };
+    const rows = await imported(lines(batch), "--format rllib");
+    expect(rows.map((row) => row.task_id)).toEqual(["log:7", "log:7", "log:8"]);
+    expect(new Set(rows.map((row) => row.decision_id)).size).toBe(3);
+  });
+
+  it("without a decision is refused", async () => {
+    for (const text of ["", "arm,score,p\n"]) {
+      const { exit, message } = await faultOf(text, CSV);
+      expect([exit, message]).toEqual([1, expect.stringContaining("holds no decision")]);
+    }
+  });
+
+  it("that is missing, or a directory, is said to be so", async () => {
+    const cli = new Cli();
+    const agent = cli.file("agent.mjs", "export default () => {};\n");
+    for (const words of ["reward analyze --data", "data import --out x", `launch --agent ${agent} --tasks`]) {
+      const missing = await cli.run(`${words} ${cli.folder}/nothere.jsonl`);
+      expect([missing.code, missing.err]).toEqual([
+        1,
+        expect.stringMatching(/nothere\.jsonl does not exist/),
+      ]);
+      const folder = await cli.run(`${words} ${cli.folder}`);
+      expect([folder.code, folder.err]).toEqual([1, expect.stringMatching(/ is a directory\. Name a file/)]);
+    }
+  });
+});
