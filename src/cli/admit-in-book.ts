@@ -59,7 +59,9 @@ export async function revisionsOf(
   const known = new Map<string, PolicyRevision>();
   for (const { digest } of index.ofKind(PolicyRevisionType.kind)) {
     const revision = await readRecord(store, PolicyRevisionType, digest);
-    known.set(JSON.stringify([revision.family, revision.id]), revision);
+    const key = JSON.stringify([revision.family, revision.id]);
+    // One that was only logged does not know when it was produced; another record of it may.
+    if ((known.get(key)?.producedAtMs ?? 0) === 0) known.set(key, revision);
   }
   return (family, id) => known.get(JSON.stringify([family, id]));
 }

@@ -1,6 +1,7 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
 import { type Digest, RollbookError } from "../base/index.ts";
 import { PolicyRevision, RolloutContent, RolloutEnvelope, TrainerBatch } from "../contract/index.ts";
+import { standsBefore } from "../contract/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 import { short } from "./output.ts";
 
@@ -53,18 +54,18 @@ export function resolveArtifact(index: BookIndex, name: string): Artifact {
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
 }
 
-/** Several records may describe one revision; the smallest digest stands for all, as in a lineage. */
+/** Several records may describe one revision; one stands for all, as in a lineage. */
 export function resolveRevision(index: BookIndex, name: string, family?: string): IndexedRecord {
-  const unique = new Map<string, IndexedRecord>();
-  for (const record of index.named(name)) {
-    if (record.kind !== PolicyRevision.kind || (family !== undefined && record.family !== family)) continue;
-    const key = JSON.stringify([record.family, record.id, record.fields.digest]);
-    const known = unique.get(key);
-    if (known === undefined || record.digest < known.digest) unique.set(key, record);
-  }
+  const unique = uniqueRevisions(
+    index
+      .named(name)
+      .filter(
+        (record) => record.kind === PolicyRevision.kind && (family === undefined || record.family === family),
+      ),
+  );
   const show = (record: IndexedRecord) => `${record.id} of ${record.family} (${short(record.digest)})`;
   const elsewhere = family === undefined ? [] : familiesOf(index, name);
-  if (unique.size === 0 && elsewhere.length > 0)
+  if (unique.length === 0 && elsewhere.length > 0)
     throw new RollbookError(
       "not-found",
       { name, what: "policy revision", family, families: elsewhere },
@@ -73,7 +74,26 @@ export function resolveRevision(index: BookIndex, name: string, family?: string)
   const ids = [...new Set(index.ofKind(PolicyRevision.kind).map((record) => record.id))];
   const known =
     ids.length === 0 ? "none yet: import them with `rollbook artifact import`" : ids.slice(0, 20).join(", ");
-  return one([...unique.values()], { what: "policy revision", name, hint: `The book has ${known}.`, show });
+  return one(unique, { what: "policy revision", name, hint: `The book has ${known}.`, show });
+}
+
+/** One record for each revision of the book. */
+export function revisionsIn(index: BookIndex): IndexedRecord[] {
+  return uniqueRevisions(index.ofKind(PolicyRevision.kind));
+}
+
+function uniqueRevisions(records: readonly IndexedRecord[]): IndexedRecord[] {
+  const unique = new Map<string, IndexedRecord>();
+  for (const record of records) {
+    const key = JSON.stringify([record.family, record.id, record.fields.digest]);
+    const known = unique.get(key);
+    if (known === undefined || standsBefore(rankOf(record), rankOf(known))) unique.set(key, record);
+  }
+  return [...unique.values()];
+}
+
+function rankOf({ digest, fields }: IndexedRecord) {
+  return { digest, producedAtMs: fields.producedAtMs as number };
 }
 
 function familiesOf(index: BookIndex, revision: string): string[] {

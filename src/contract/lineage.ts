@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { compareUtf8 } from "../base/ids.ts";
 import { digest, id, u64 } from "./fields.ts";
-import { type PolicyRevision, revisionDrift, revisionKey } from "./policy-revision.ts";
+import { type PolicyRevision, revisionDrift, revisionKey, standsBefore } from "./policy-revision.ts";
 import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
 import { refuse } from "./refusal.ts";
 
@@ -65,8 +65,7 @@ export function sealLineage(
         `revision ${name} appears with two digests, ${known.record.digest} and ${weights}. New weights need a new revision id.`,
       );
     }
-    // Two records may describe one revision (produced twice); the smaller digest stands for both, whatever came first.
-    if (known === undefined || source.digest < known.digest) unique.set(name, source);
+    if (known === undefined || standsBefore(rankOf(source), rankOf(known))) unique.set(name, source);
   }
   const names = [...new Set(all.map((source) => source.record.id))].sort(compareUtf8);
   return seal(PolicyRevisionLineage, {
@@ -77,6 +76,10 @@ export function sealLineage(
       return { ...memberOf(source), drift: revisionDrift(target.record, source.record) ?? null };
     }),
   });
+}
+
+function rankOf({ digest: recordDigest, record }: Sealed<PolicyRevision>) {
+  return { digest: recordDigest, producedAtMs: record.producedAtMs };
 }
 
 function memberOf({ record, digest: recordDigest }: Sealed<PolicyRevision>) {

@@ -77,6 +77,16 @@ export const PolicyRevision = defineRecord({
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
 
+/** Several records may describe one revision: produced twice, or logged by a collector that knows its name alone and so
+ *  not when it was produced (0). What knows more stands for all, then the smaller digest, whatever came first. */
+export function standsBefore(
+  a: { digest: Digest; producedAtMs: number },
+  b: { digest: Digest; producedAtMs: number },
+): boolean {
+  const [aKnows, bKnows] = [a.producedAtMs > 0, b.producedAtMs > 0];
+  return aKnows === bKnows ? a.digest < b.digest : aKnows;
+}
+
 type Numbered = { family: string; number?: bigint | undefined };
 
 /** How many revisions `source` is behind `target`; undefined where that is unknowable. */

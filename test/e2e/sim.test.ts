@@ -73,6 +73,28 @@ describe("rollbook sim run", () => {
   });
 });
 
+describe("what was collected", () => {
+  it("is cut into batches for the router that decided and for what learned from it, and verifies", async () => {
+    const cli = withTasks(3);
+    await cli.ok(`sim collect --tasks ${cli.folder}/tasks --samples 4 --fast`);
+    const revisions = await cli.json("artifact ls --revisions --family sim.router");
+    expect(revisions).toEqual([
+      expect.objectContaining({ family: "sim.router", id: expect.stringMatching(/^router-/) }),
+    ]);
+    const { id } = revisions[0];
+    const [batch] = await cli.json(`batch assemble --target ${id} --level step`);
+    expect(JSON.stringify(batch)).toContain(id);
+    const learn = `train ucb --split all --policy sim.router --parent ${id}`;
+    await cli.ok(`${learn} --out ${cli.folder}/policy --id router-ucb`);
+    const trained = JSON.parse(readFileSync(join(cli.folder, "policy", "revision.json"), "utf8"));
+    expect(trained.parent).toEqual({ id, digest: revisions[0].digest });
+    await cli.ok("batch assemble --target router-ucb --level step");
+    const { code, out } = await cli.run("verify");
+    expect([code, out]).toEqual([0, expect.not.stringContaining("without a record")]);
+    expect((await cli.run("artifact ls --revisions --task x")).code).toBe(2);
+  });
+});
+
 describe("rollbook sim run --max-turns", () => {
   it("states no exact value where models may be cut short", async () => {
     const cli = withTasks(2);

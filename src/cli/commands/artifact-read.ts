@@ -1,6 +1,6 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
-import type { Digest } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import { failureOwner } from "../../contract/ending.ts";
 import {
   Attestation,
@@ -19,12 +19,14 @@ import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../open-book.ts";
 import { figure, jsonLine, short } from "../output.ts";
-import { type Artifact, artifactsOf, resolveArtifact } from "../resolve.ts";
+import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../resolve.ts";
 import {
   type ArtifactDetails,
   artifactRow,
   renderArtifact,
   renderArtifacts,
+  renderRevisions,
+  revisionRow,
 } from "../views/artifact-view.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
@@ -42,6 +44,7 @@ interface ListFlags extends BookFlags {
   task?: string;
   ending?: string;
   limit?: number;
+  revisions?: true;
   json?: true;
 }
 
@@ -55,7 +58,9 @@ export function addList(artifact: Command, io: Io): void {
     .option("--task <task>", "only this task")
     .addOption(new Option("--ending <ending>", "only this ending").choices(ENDINGS))
     .option("--limit <n>", "at most this many", wholeNumber)
+    .option("--revisions", "list the policy revisions of the book instead")
     .action(async (flags: ListFlags) => {
+      if (flags.revisions) return listRevisions(io, flags);
       const all = await withIndexedBook(io, flags, async (_, index) => artifactsOf(index));
       const found = all.filter((each) => matches(each, flags)).slice(0, flags.limit);
       if (flags.json) for (const each of found) io.out(jsonLine(artifactRow(each)));
@@ -67,6 +72,23 @@ export function addList(artifact: Command, io: Io): void {
             : "no rollout fits these filters\n",
         );
     });
+}
+
+async function listRevisions(io: Io, flags: ListFlags): Promise<void> {
+  const idle = (["group", "task", "ending"] as const).find((name) => flags[name] !== undefined);
+  if (idle !== undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { option: idle },
+      `--${idle} says nothing to --revisions. See --help.`,
+    );
+  const all = await withIndexedBook(io, flags, async (_, index) => revisionsIn(index));
+  const found = all
+    .filter(({ family }) => flags.family === undefined || family === flags.family)
+    .slice(0, flags.limit);
+  if (flags.json) for (const each of found) io.out(jsonLine(revisionRow(each)));
+  else if (found.length > 0) io.out(renderRevisions(found));
+  else io.err("the book holds no such policy revision\n");
 }
 
 function matches({ content: { fields } }: Artifact, flags: ListFlags): boolean {

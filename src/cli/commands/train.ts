@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Digest } from "../../base/index.ts";
-import type { PolicyRevision } from "../../contract/index.ts";
+import { type PolicyRevision, PolicyRevision as PolicyRevisionType } from "../../contract/index.ts";
 import { unitOf } from "../../convert/judged-rows.ts";
 import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import {
@@ -32,6 +32,7 @@ import {
   sealCheckpoint,
   writeCheckpoint,
 } from "../../policy/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import { banditOfBook } from "../dataset/bandit-of-book.ts";
 import { readSpec } from "../dataset/default-features.ts";
@@ -41,8 +42,9 @@ import { addSplitOptions, requirePart, type SplitFlags, splitRule } from "../dat
 import type { Io } from "../io.ts";
 import { promiseFloor } from "../judge/calibrate.ts";
 import { addPromiseOptions, type PromiseFlags, share } from "../judge/judge-options.ts";
-import { bookRoot, isBook, withBook } from "../open-book.ts";
+import { bookRoot, isBook, withBook, withIndexedBook } from "../open-book.ts";
 import { jsonLine } from "../output.ts";
+import { resolveRevision } from "../resolve.ts";
 import { renderTrained, trainedJson } from "../views/train-view.ts";
 
 interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
@@ -159,7 +161,7 @@ the book it is sealed there too.${note ?? ""}`,
     .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--policy <family>", "the family of the new revision", "router")
-    .option("--parent <dir>", "the checkpoint that this one succeeds")
+    .option("--parent <dir|id>", "what it succeeds: a checkpoint, or a revision of the book it learns from")
     .addOption(seedOption("fixes splits and draws", 0n));
   if (note !== undefined)
     command.option("--no-rival", "leave out the static table that the same rows would give");
@@ -250,7 +252,7 @@ async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void
     rule,
     units: { train: units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
   });
-  const parent = flags.parent === undefined ? undefined : readCheckpoint(flags.parent).revision.record;
+  const parent = await parentFrom(io, flags);
   const bare = sealCheckpoint(model, {
     family: flags.policy,
     id: flags.id,
@@ -291,6 +293,19 @@ async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void
     promise: promise?.record,
   };
   io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
+}
+
+/** A folder with a checkpoint or, of what learns from the book, a revision there: one that decided what was logged has no
+ *  checkpoint. */
+async function parentFrom(
+  io: Io,
+  { parent, policy, ...flags }: TrainFlags,
+): Promise<PolicyRevision | undefined> {
+  if (parent === undefined) return undefined;
+  if (flags.data !== undefined || existsSync(parent)) return readCheckpoint(parent).revision.record;
+  return withIndexedBook(io, flags, (book, index) =>
+    readRecord(book, PolicyRevisionType, resolveRevision(index, parent, policy).digest),
+  );
 }
 
 /** The rows that set the floor; none where no floor was asked for. */

@@ -1,5 +1,6 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 import type { Ending, RolloutContent, RolloutEnvelope, Stream } from "../../contract/index.ts";
+import type { IndexedRecord } from "../book-index.ts";
 import { figure, plural, printable, short, table } from "../output.ts";
 import type { Artifact } from "../resolve.ts";
 
@@ -20,6 +21,20 @@ export function renderArtifacts(artifacts: readonly Artifact[]): string {
     { title: "FAMILIES", cell: list("families") },
     { title: "SAMPLES", align: "right", cell: field("samples") },
     { title: "SCORE", align: "right", cell: (each) => scoreText(each.content.fields.score) },
+  ]);
+}
+
+/** One row of `artifact ls --revisions`, as JSON. */
+export function revisionRow({ digest, family, id, fields }: IndexedRecord): Record<string, unknown> {
+  return { family, id, digest: fields.digest, record: digest, number: fields.number };
+}
+
+export function renderRevisions(revisions: readonly IndexedRecord[]): string {
+  return table(revisions, [
+    { title: "REVISION", cell: (each) => each.id! },
+    { title: "FAMILY", cell: (each) => each.family! },
+    { title: "WEIGHTS", cell: (each) => short(each.fields.digest as string) },
+    { title: "RECORD", cell: (each) => short(each.digest) },
   ]);
 }
 

@@ -21,6 +21,7 @@ import {
 import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
 import { type Admit, sealReceipt } from "../admission.ts";
+import { newRevisions } from "../revision-records.ts";
 import type { GatewayConfig } from "./config.ts";
 import { eventBytes, type Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
@@ -79,6 +80,8 @@ export class Rollouts {
   readonly #open = new Map<string, OpenRollout>();
   readonly #closed = new Map<string, ClosedRollout>();
   readonly #sealing = new Set<Promise<unknown>>();
+  /** Revisions whose records this gateway has sealed. */
+  readonly #revisions = new Set<string>();
 
   constructor(options: {
     config: GatewayConfig;
@@ -332,10 +335,11 @@ export class Rollouts {
       grades: rollout.grades,
     };
     const said = [...rollout.grades.flatMap((grade) => feedbackOf(closed, grade)), ...(judged?.blobs ?? [])];
+    const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     await this.#sealer.add({
       envelope: sealed.envelope,
       // The envelope stays last: where it is, everything is.
-      blobs: [...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
+      blobs: [...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
       ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
     });
     this.#remember(rollout.id, closed);

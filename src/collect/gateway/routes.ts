@@ -148,10 +148,12 @@ export function firstInList(rng: Rng): Choose {
       router = { table, floor: 0, exploration: 0 };
       routers.set(alias, router);
     }
+    const digest = digestRouter(router);
     return {
       decision: decide(context, candidates, router, rng),
       family: "gateway.first-in-list",
-      revision: { id: parseId("first-in-list"), digest: digestRouter(router) },
+      // Every list is a router of its own: two of them under one name would be two digests of one revision.
+      revision: { id: parseId(`first-in-list-${digest.slice(7, 19)}`), digest },
     };
   };
 }

@@ -6,6 +6,7 @@ import { makeSealer } from "../../store/sealer.ts";
 import type { WorkQueue } from "../queue/queue.ts";
 import type { Agent } from "./agent.ts";
 import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "./plan.ts";
+import { agentRevision } from "./recorder.ts";
 import type { RowForm } from "./rows.ts";
 
 export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
@@ -37,13 +38,16 @@ export async function enqueueRows(
     await queue.enqueue(chunk.map(({ item }) => item));
     [chunk, puts] = [[], []];
   };
+  let revisions = [agentRevision(agent)]; // goes in with the first row
   let index = 0;
   for await (const row of rows) {
     if (signal.aborted) break;
     const { task, assignment, rollouts, warning } = plan(row, override?.(row, index++));
     if (warning !== undefined) log?.(warning);
-    if (!(await book.has(assignment.digest)))
-      puts.push(sealer.add({ envelope: assignment, blobs: [task, assignment] }));
+    if (!(await book.has(assignment.digest))) {
+      puts.push(sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] }));
+      revisions = [];
+    }
     for (const rollout of rollouts) onRollout(rollout);
     chunk.push(...rollouts);
     if (chunk.length >= CHUNK) await flush();

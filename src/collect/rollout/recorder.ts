@@ -7,12 +7,15 @@ import { type Id, parseId } from "../../base/ids.ts";
 import { sealFinalState } from "../../contract/final-state.ts";
 import {
   type Ending,
+  type PolicyRevision,
   type RolloutContent,
   type RolloutDraft,
+  type Sealed,
   type SealedBlob,
   type Step,
   sealRollout,
 } from "../../contract/index.ts";
+import { loggedRevision } from "../revision-records.ts";
 import type { Score } from "./output.ts";
 import { totalOf } from "./output.ts";
 import type { Usage } from "./reward.ts";
@@ -106,9 +109,18 @@ function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefi
   };
 }
 
+/** What the steps of an agent's own run are logged under. */
+export function agentRevision({ digest }: Opening["agent"]): Sealed<PolicyRevision> {
+  return loggedRevision(AGENT_FAMILY, { id: agentName(digest), digest });
+}
+
+function agentName(digest: Digest): Id {
+  return parseId(`agent-${digest.slice(7, 19)}`);
+}
+
 function agentStream({ agent }: Opening, reward: number | null): RolloutDraft["streams"][number] {
   const step: Step = {
-    revision: { id: parseId(`agent-${agent.digest.slice(7, 19)}`), digest: agent.digest },
+    revision: { id: agentName(agent.digest), digest: agent.digest },
     turn: 0,
     candidates: [{ id: agent.name.slice(0, 512), selectable: true, reasons: [], probability: 1 }],
     chosen: 0,

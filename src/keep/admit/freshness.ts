@@ -103,7 +103,9 @@ function measure({ target, revision, budgets }: FreshnessRequest, key: RevisionK
   const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
   const numbered = known?.number !== undefined && target.number !== undefined;
   const drift = numbered ? Number(target.number! - known.number!) : null;
-  const ageMs = known === undefined ? null : target.producedAtMs - known.producedAtMs;
+  // 0: logged by its name alone; nobody said when it was produced.
+  const dated = known !== undefined && known.producedAtMs > 0 && target.producedAtMs > 0;
+  const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
     (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
   return { drift, ageMs, measured };

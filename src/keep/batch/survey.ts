@@ -5,7 +5,7 @@ import { compareUtf8 } from "../../base/ids.ts";
 import { Feedback } from "../../contract/feedback.ts";
 import type { ExclusionReason } from "../../contract/ledger.ts";
 import type { Manifest } from "../../contract/manifest.ts";
-import { PolicyRevision, type RevisionKey } from "../../contract/policy-revision.ts";
+import { PolicyRevision, type RevisionKey, standsBefore } from "../../contract/policy-revision.ts";
 import type { Proof } from "../../contract/proof.ts";
 import { Receipt } from "../../contract/receipt.ts";
 import type { Sealed } from "../../contract/record.ts";
@@ -241,9 +241,14 @@ async function readRevisions(
     const known = revisions.get(revision.record.id);
     if (known !== undefined && known.record.digest !== revision.record.digest)
       throw conflict(revision.record.id, known.record.digest, revision.record.digest);
-    if (known === undefined || revision.digest < known.digest) revisions.set(revision.record.id, revision);
+    if (known === undefined || standsBefore(rankOf(revision), rankOf(known)))
+      revisions.set(revision.record.id, revision);
   }
   return revisions;
+}
+
+function rankOf({ digest, record: { producedAtMs } }: Sealed<PolicyRevision>) {
+  return { digest, producedAtMs };
 }
 
 function findRevision(
