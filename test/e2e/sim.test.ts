@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { routingContext } from "../../src/collect/sim/prompt.ts";
 import { writeTasks } from "../../src/collect/sim/task-files.ts";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { Cli } from "../support/cli.ts";
@@ -127,6 +128,7 @@ describe("rollbook sim collect", () => {
       const [summary] = (
         await cli.json(`sim collect --tasks ${cli.folder}/tasks --policy ${policy} --samples 4 --fast`)
       ).slice(-1);
+      const contexts = handTasks(6).map(({ task }) => routingContext(task.visible));
       const { values, observed } = summary;
       expect(summary.done).toBe(24);
       expect(values.behaviour).toBeLessThanOrEqual(values.best);
@@ -148,7 +150,10 @@ describe("rollbook sim collect", () => {
         expect(propensity).toBeGreaterThan(0);
         expect(state.prompt).toMatch(/^Task \d: write f/);
         expect(state.candidates).toHaveLength(5);
-        expect(Object.keys(state.fields)).toEqual(["turn"]);
+        const { turn, ...fields } = state.fields;
+        expect(turn).toBe(0);
+        // What a policy learns from is what the router was told, and the world's values are of.
+        expect(contexts).toContainEqual({ prompt: state.prompt, fields });
       }
       const mean = rows.reduce((sum, { reward }) => sum + reward!, 0) / rows.length;
       expect(mean).toBeCloseTo(observed.mean, 9);

@@ -136,24 +136,45 @@ async function stateOf(
   };
 }
 
-/** What the policy had before it: the prompt of its call, or the task of a decision that was made elsewhere. */
+/** What the policy had before it: what a gateway tells its router of a request, or the task of a decision that was made
+ *  elsewhere. Prices of candidates are not on record. */
 async function seenBy(store: Store, { environment, task, calls }: RolloutContent, step: Step) {
   if (environment === DECISION_LOG && task.digest !== undefined)
     return stateOfTask(await readRecord(store, Task, task.digest));
-  return { prompt: await promptOf(store, calls[step.call ?? 0]), fields: {}, features: {} as Features };
+  const features: Features = {};
+  const digest = calls[step.call ?? 0];
+  if (digest === undefined) return { prompt: "", fields: {}, features };
+  const { request } = await readRecord(store, Call, digest);
+  const tools = request.tools === undefined ? [] : await readMessage(store, request.tools);
+  const fields = {
+    messages: request.messages.length,
+    tools: Array.isArray(tools) ? tools.length : 0,
+    stream: request.parameters.stream === true,
+  };
+  return { prompt: await promptOf(store, request.messages), fields, features };
 }
 
 type Features = Readonly<Record<string, Record<string, number>>>;
 
-/** The last message of the request, as text. A rollout without calls has none. */
-async function promptOf(store: Store, digest: Digest | undefined): Promise<string> {
-  if (digest === undefined) return "";
-  const { request } = await readRecord(store, Call, digest);
-  const last = request.messages.at(-1);
-  const blob = last === undefined ? undefined : await store.get(last);
-  if (blob === undefined) return "";
-  const { content } = openMessage(blob.bytes, String(last)) as { content?: unknown };
+/** The last words of the user, as text; where there are none, of whoever spoke last. */
+async function promptOf(store: Store, messages: readonly Digest[]): Promise<string> {
+  let last: unknown;
+  for (const digest of messages.toReversed()) {
+    const message = await readMessage(store, digest);
+    last ??= message;
+    if ((message as { role?: unknown } | undefined)?.role === "user") return textOf(message);
+  }
+  return textOf(last);
+}
+
+function textOf(message: unknown): string {
+  const { content } = (message ?? {}) as { content?: unknown };
   if (typeof content === "string") return content;
   const parts = Array.isArray(content) ? (content as { text?: unknown }[]) : [];
   return parts.map((part) => (typeof part?.text === "string" ? part.text : "")).join("\n");
+}
+
+async function readMessage(store: Store, digest: Digest): Promise<unknown> {
+  const blob = await store.get(digest);
+  return blob === undefined ? undefined : openMessage(blob.bytes, digest);
 }
