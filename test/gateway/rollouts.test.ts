@@ -4,7 +4,7 @@ import { manualClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Choose } from "../../src/collect/gateway/index.ts";
-import { TestGateway } from "../support/gateway.ts";
+import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -46,6 +46,18 @@ describe("a rollout", () => {
       expect((await test.closed(opened.id)).ending).toEqual(ending);
     },
   );
+
+  it("that is paid for shows in every series about calls", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const opened = await test.openRollout();
+    await test.post(CHAT, ask(), as(opened));
+    await test.closed(opened.id);
+    const page = await fetch(`${test.gateway.url}/metrics`, { headers: { "x-api-key": TOKEN } });
+    const text = await page.text();
+    for (const name of ["calls_total", "tokens_total", "cost_usd_total", "call_seconds_count"])
+      expect(Number(new RegExp(`rollbook_gateway_${name}\\{.*\\} (.+)`).exec(text)?.[1])).toBeGreaterThan(0);
+  });
 
   it("that is closed answers 503 with no retry, closes twice alike, and cannot be opened again", async () => {
     const test = await TestGateway.open();

@@ -52,13 +52,15 @@ export interface CallFacts {
   readonly durationMs: number;
   readonly firstByteMs: number | undefined;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
+  /** Undefined where the model has no price, or the reply no usage. */
+  readonly costUsd: number | undefined;
 }
 
 export class Metrics {
   readonly #families = new Map<string, Family>();
   readonly #calls = new Map<
     string,
-    Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion", Series>
+    Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion" | "cost", Series>
   >();
 
   readonly #commits: Series;
@@ -105,6 +107,7 @@ export class Metrics {
         firstByte: this.#series("rollbook_gateway_first_byte_seconds", { upstream }),
         prompt: this.#series("rollbook_gateway_tokens_total", { model, direction: "prompt" }),
         completion: this.#series("rollbook_gateway_tokens_total", { model, direction: "completion" }),
+        cost: this.#series("rollbook_gateway_cost_usd_total", { model }),
       };
       this.#calls.set(key, series);
     }
@@ -113,6 +116,7 @@ export class Metrics {
     if (facts.firstByteMs !== undefined) addTo(series.firstByte, facts.firstByteMs / 1000);
     series.prompt.value += usage?.promptTokens ?? 0;
     series.completion.value += usage?.completionTokens ?? 0;
+    series.cost.value += facts.costUsd ?? 0;
   }
 
   text(): string {

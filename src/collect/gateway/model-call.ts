@@ -265,7 +265,7 @@ export class ModelCall implements Receiver {
       parts,
     );
     rollout.addCall(place, { index: this.#index, usage, costUsd });
-    this.#measure(outcome, usage, durationMs);
+    this.#measure(outcome, { usage, costUsd, durationMs });
   }
 
   /** The bytes as they passed; or, where they must not be kept, what may be, and their digests. */
@@ -329,7 +329,10 @@ export class ModelCall implements Receiver {
     return this.#peeked;
   }
 
-  #measure(outcome: CallOutcome, usage: Usage | undefined, durationMs: number): void {
+  #measure(
+    outcome: CallOutcome,
+    facts: { usage: Usage | undefined; costUsd: number | undefined; durationMs: number },
+  ): void {
     const { metrics, routes } = this.#with;
     // Names from the configuration only: a client must not be able to make series.
     const model = routes.isKnown(this.#in.request.model) ? this.#in.request.model : "other";
@@ -338,9 +341,8 @@ export class ModelCall implements Receiver {
       model,
       status: this.#status,
       outcome,
-      durationMs,
       firstByteMs: this.#firstByteMs,
-      usage,
+      ...facts,
     });
   }
 
