@@ -74,6 +74,24 @@ describe("rollbook sim run", () => {
   });
 });
 
+describe("an agent that blames others", () => {
+  it.each([
+    ['{ ending: { kind: "failed", owner: "task", message: "broken" } }'],
+    ['{ error: { owner: "infrastructure", message: "broken" } }'],
+    ['{ ending: { kind: "cancelled" } }'],
+  ])("fails by itself on proved tasks, with %s", async (returned) => {
+    const cli = withTasks(4);
+    cli.file("agent.mjs", `export default () => (${returned});\n`);
+    const { code, out, err } = await cli.run(
+      `sim run --tasks ${cli.folder}/tasks --engine quickjs --agent ${cli.folder}/agent.mjs --min-pass 0.1 --json`,
+    );
+    const summary = JSON.parse(out.trimEnd().split("\n").at(-1)!);
+    expect(summary.failed).toEqual({ agent: 4 });
+    expect(summary.families.at(-1)).toMatchObject({ rollouts: 4, passed: 0 });
+    expect([code, err]).toEqual([1, expect.stringContaining("less than --min-pass 0.1")]);
+  });
+});
+
 describe("what was collected", () => {
   it("is cut into batches for the router that decided and for what learned from it, and verifies", async () => {
     const cli = withTasks(3);

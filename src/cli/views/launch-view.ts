@@ -31,11 +31,12 @@ export function renderSummary(progress: Progress): string {
   return `${parts.join(", ")}\n`;
 }
 
-function failedText({ failed }: Progress): string[] {
+function failedText({ failed, blamed }: Progress): string[] {
   const owners = Object.entries(failed);
   if (owners.length === 0) return [];
   const sum = owners.reduce((total, [, count]) => total + count, 0);
-  return [`failed ${sum} (${owners.map(([owner, count]) => `${owner} ${count}`).join(", ")})`];
+  const word = blamed > 0 ? `; ${blamed} by the agent's word` : "";
+  return [`failed ${sum} (${owners.map(([owner, count]) => `${owner} ${count}`).join(", ")}${word})`];
 }
 
 function duration(ms: number): string {

@@ -74,6 +74,10 @@ export interface Agent {
   readonly digest: Digest;
   readonly scorer?: Scorer;
   readonly limits?: RolloutLimits;
+  /** Its errors are the agent's own words; those of a program or a server come from what runs it here. */
+  readonly inProcess?: true;
+  /** What becomes of its word that others are to blame: it is taken and marked, unless told. */
+  readonly blame?: "marked" | "refused" | "trusted";
   run(payload: Payload, context: RolloutContext): Promise<unknown>;
 }
 
@@ -94,6 +98,7 @@ export function functionAgent(
   return {
     name,
     digest,
+    inProcess: true,
     ...(scorer === undefined ? {} : { scorer }),
     ...(limits === undefined ? {} : { limits }),
     run: async (payload, context) => run(payload, context),

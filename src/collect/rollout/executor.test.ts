@@ -14,7 +14,7 @@ import {
 } from "../../contract/index.ts";
 import { memoryStore } from "../../store/index.ts";
 import { defineRollout, functionAgent, type RolloutDefinition, type RolloutFunction } from "./agent.ts";
-import { executeRollout, type RolloutJob } from "./executor.ts";
+import { BLAMED, executeRollout, type RolloutJob } from "./executor.ts";
 import { cutBy, failedBy } from "./failure.ts";
 import { bookRecorder } from "./recorder.ts";
 import { rewardOf } from "./reward.ts";
@@ -135,10 +135,10 @@ describe("executeRollout", () => {
     ],
     ["a limit", () => raise(cutBy("tokens")), { kind: "truncated", limit: "tokens" }],
   ];
-  it.each(endings)("attributes %s", async (_name, run, ending) => {
+  it.each(endings)("attributes %s, and marks what is another's by its word", async (_name, run, ending) => {
     const { content } = await execute(run);
     expect(content.ending).toEqual(ending);
-    expect(content.scores).toEqual([]);
+    expect(content.scores).toEqual(ending.kind === "failed" && ending.owner !== "agent" ? [BLAMED] : []);
   });
 
   it("cuts at the time limit: the signal aborts, and what does not stop is left behind", async () => {

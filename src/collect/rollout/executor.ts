@@ -5,11 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
 import { isRollbookError, reasonOf } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
+import { type Id, parseId } from "../../base/ids.ts";
 import { rngFrom } from "../../base/rng.ts";
 import type { Ending, Task } from "../../contract/index.ts";
 import type { Agent, RolloutContext, RolloutLimits } from "./agent.ts";
-import { cutBy, endingOfError, failure, namedEnding } from "./failure.ts";
+import { cutBy, endingOfError, failure, isNamedByThrower, namedEnding } from "./failure.ts";
 import { type ReadOutput, readOutput, type Score, totalOf } from "./output.ts";
 import type { Closing, Recorded, Recorder, Recording } from "./recorder.ts";
 import type { Usage } from "./reward.ts";
@@ -77,6 +77,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
   const usage = await recording.usage();
   const { ending, scores } = await scoreRun({ job, agent, ran, usage, durationMs });
+  if (ran.blamed === true) scores.push(BLAMED);
   const { streams, calls, finalState } = ran;
   const closing = { ending, scores, streams, calls, endedAtMs: startedAtMs + durationMs };
   return {
@@ -86,6 +87,13 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   };
 }
 
+/** Marks a failure that is another's by the agent's word alone. */
+export const BLAMED: Score = { name: parseId("blamed-by-agent"), value: 1, weight: 0 };
+
+interface Ran extends ReadOutput {
+  readonly blamed?: boolean;
+}
+
 interface Run {
   readonly job: RolloutJob;
   readonly options: ExecutorOptions;
@@ -93,7 +101,7 @@ interface Run {
   readonly limits: RolloutLimits;
 }
 
-async function runAgent({ job, options, recording, limits }: Run): Promise<ReadOutput> {
+async function runAgent({ job, options, recording, limits }: Run): Promise<Ran> {
   const stop = new AbortController();
   const cancel = () => stop.abort(new Error("the rollout was cancelled"));
   let timedOut = false;
@@ -109,8 +117,8 @@ async function runAgent({ job, options, recording, limits }: Run): Promise<ReadO
   try {
     const context = contextOf({ job, options, recording, limits }, stop.signal);
     const output = await settle(options, frozenCopy(job.task.payload as never), context);
-    if (options.signal?.aborted) return { ...output, ending: { kind: "cancelled" } };
-    return timedOut ? { ...output, ending: { kind: "truncated", limit: "time" } } : output;
+    if (options.signal?.aborted) return { ...output, blamed: false, ending: { kind: "cancelled" } };
+    return timedOut ? { ...output, blamed: false, ending: { kind: "truncated", limit: "time" } } : output;
   } finally {
     clearTimeout(timer);
     options.signal?.removeEventListener("abort", cancel);
@@ -122,13 +130,17 @@ async function settle(
   { agent, graceMs = GRACE_MS }: ExecutorOptions,
   payload: RolloutJob["task"]["payload"],
   context: RolloutContext,
-): Promise<ReadOutput> {
+): Promise<Ran> {
   const { signal } = context;
   const over = new AbortController();
-  const running = (async () => readOutput(await agent.run(payload as never, context)))().catch(
-    (error: unknown) => ({ ...NOTHING, ending: endingOfError(error) }),
+  const running = (async () => readOutput(await agent.run(payload as never, context)))().then(
+    (output) => takenAtItsWord(output, agent),
+    (error: unknown) => {
+      const output = { ...NOTHING, ending: endingOfError(error) };
+      return agent.inProcess && isNamedByThrower(error) ? takenAtItsWord(output, agent) : output;
+    },
   );
-  const cutOff = new Promise<ReadOutput>((resolve) => {
+  const cutOff = new Promise<Ran>((resolve) => {
     const wait = () =>
       void sleep(graceMs, undefined, { signal: over.signal }).then(
         () => resolve({ ...NOTHING, ending: failure("agent", "the agent did not stop when told") }),
@@ -140,6 +152,17 @@ async function settle(
   const output = await Promise.race([running, cutOff]);
   over.abort();
   return output;
+}
+
+/** What an agent says of others: a task it calls broken would otherwise cost it nothing. */
+function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): Ran {
+  const { ending } = output;
+  // Only a signal cancels.
+  if (ending.kind === "cancelled")
+    return { ...output, ending: failure("agent", "the agent says that it was cancelled, and nobody did") };
+  if (ending.kind !== "failed" || ending.owner === "agent" || blame === "trusted") return output;
+  if (blame === "marked") return { ...output, blamed: true };
+  return { ...output, ending: failure("agent", `the agent blames the ${ending.owner}: ${ending.message}`) };
 }
 
 function contextOf({ job, options, recording, limits }: Run, signal: AbortSignal): RolloutContext {
@@ -177,7 +200,8 @@ async function scoreRun(run: {
   durationMs: number;
 }): Promise<{ ending: Ending; scores: Score[] }> {
   const { job, agent, ran, usage, durationMs } = run;
-  if (agent.scorer === undefined || ran.ending.kind === "cancelled") return ran;
+  if (agent.scorer === undefined || ran.ending.kind === "cancelled")
+    return { ending: ran.ending, scores: [...ran.scores] };
   const { payload, prompt, label } = job.task;
   try {
     const own = await agent.scorer.score({

@@ -23,16 +23,26 @@ export function endingOfError(error: unknown): Ending {
   return namedEnding(error) ?? failure("agent", reasonOf(error));
 }
 
+/** Whether the owner is named by a `failedBy`, and not found in a reply or in a sandbox. */
+export function isNamedByThrower(error: unknown): boolean {
+  const naming = [...causesOf(error)].find((each) => endingOf(each, "") !== undefined);
+  return naming instanceof RollbookError && naming.code.startsWith("failed-");
+}
+
 /** Undefined where nobody in the chain of causes is named. */
 export function namedEnding(error: unknown): Ending | undefined {
   for (const each of causesOf(error)) {
-    const ending =
-      each instanceof RollbookError
-        ? endingOfCode(each.code, reasonOf(error))
-        : endingOfReply(each as ReplyError, reasonOf(error));
+    const ending = endingOf(each, reasonOf(error));
     if (ending !== undefined) return ending;
   }
   return undefined;
+}
+
+/** What this one error says, its causes aside. */
+function endingOf(error: Error, message: string): Ending | undefined {
+  return error instanceof RollbookError
+    ? endingOfCode(error.code, message)
+    : endingOfReply(error as ReplyError, message);
 }
 
 /** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */

@@ -1,5 +1,6 @@
 /** Where a launch stands. In: results as they come. Out: counts, rates, and when it will be done. Does not print. */
 import type { Clock } from "../../base/clock.ts";
+import { BLAMED } from "./executor.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface Progress {
@@ -10,6 +11,8 @@ export interface Progress {
   readonly dead: number;
   /** Sealed failures, by owner. */
   readonly failed: Readonly<Record<string, number>>;
+  /** Of these failures, those that are another's by the agent's word alone. */
+  readonly blamed: number;
   readonly truncated: number;
   readonly tokens: number;
   readonly costUsd: number;
@@ -26,6 +29,7 @@ export class Tally {
   #earlier = 0;
   #dead = 0;
   #truncated = 0;
+  #blamed = 0;
   #tokens = 0;
   #costUsd = 0;
   #rewards = 0;
@@ -44,11 +48,12 @@ export class Tally {
       this.#dead++;
       return;
     }
-    const { ending, usage, reward, earlier } = result;
+    const { ending, usage, reward, earlier, scores } = result;
     this.#done++;
     if (earlier) this.#earlier++;
     if (ending.kind === "truncated") this.#truncated++;
     if (ending.kind === "failed") this.#failed[ending.owner] = (this.#failed[ending.owner] ?? 0) + 1;
+    if (scores.some(({ name }) => name === BLAMED.name)) this.#blamed++;
     this.#tokens += usage.promptTokens + usage.completionTokens;
     this.#costUsd += usage.costUsd;
     if (reward === null) return;
@@ -67,6 +72,7 @@ export class Tally {
       earlier: this.#earlier,
       dead: this.#dead,
       failed: { ...this.#failed },
+      blamed: this.#blamed,
       truncated: this.#truncated,
       tokens: this.#tokens,
       costUsd: this.#costUsd,

@@ -50,9 +50,10 @@ export function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
 }
 
 function agentOf({ agent, world, grader }: SimRunOptions, scorer: Scorer): Agent {
-  if (typeof agent !== "string") return { ...agent, scorer };
+  // Its tasks are proved: an agent that calls one broken, or blames whatever else, has failed.
+  if (typeof agent !== "string") return { ...agent, scorer, blame: "refused" };
   const run =
     agent === "chat" ? chatAgent(grader.runTests) : referenceAgent(world.tasks.map(({ task }) => task));
   const digest = digestJson("rollbook.sim-agent.v1", { name: agent, version: 1 });
-  return functionAgent(defineRollout(run, { scorer }), { name: agent, digest });
+  return { ...functionAgent(defineRollout(run, { scorer }), { name: agent, digest }), blame: "trusted" };
 }
