@@ -58,6 +58,8 @@ export const candidate = z.strictObject({
   /** Where the candidate came from: a generator, a rule, a person. */
   provenance: z.optional(text(512)),
   features: z.optional(z.array(finite).max(100_000)),
+  /** What the policy was shown of it, by name: price, latency, history. */
+  seen: z.optional(z.record(text(128), finite)),
 });
 export type Candidate = z.output<typeof candidate>;
 
@@ -68,6 +70,8 @@ export const step = z.strictObject({
   /** Index of the step this one continues, where that is not the one before: a fork shares its prefix. */
   parent: z.optional(count),
   context: z.optional(z.array(finite).max(100_000)),
+  /** What the policy was shown of the request beside its prompt, by name. */
+  seen: z.optional(z.record(text(128), z.union([text(1024), finite, z.boolean()]))),
   candidates: z.array(candidate).min(1).max(100_000),
   chosen: count,
   /** Error of the state before and after the choice, where it is measured: gains over a chain telescope. */

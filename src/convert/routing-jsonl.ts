@@ -113,7 +113,8 @@ export class MetaTally {
   }
 }
 
-/** The row as trainers see it. The plain log's two features become fields. */
+/** The row as trainers see it. The features of a plain log become fields; with `state` the fields are those that the router
+ *  was shown, and none is added that it would miss when it serves. */
 export function toDecisionRow(row: RoutingRow): DecisionRow {
   const { state } = row;
   const extra = {
@@ -122,7 +123,7 @@ export function toDecisionRow(row: RoutingRow): DecisionRow {
   };
   return {
     id: row.decision_id,
-    context: { prompt: state.prompt, fields: { agent_role: row.agent_role, ...extra, ...state.fields } },
+    context: { prompt: state.prompt, fields: { ...extra, ...state.fields } },
     candidates: state.candidates,
     chosen: state.candidates.findIndex((one) => one.id === row.model_chosen),
     propensity: row.propensity,
@@ -199,7 +200,8 @@ function parseRow(value: unknown, place: Place): RoutingRow {
     throw badRow(place, `schema_version is ${version}`, `This reads version ${ROUTING_SCHEMA_VERSION}`);
   const [primary, fallback] = [textOf(raw, "primary_model", place), textOf(raw, "fallback_model", place)];
   const chosen = textOf(raw, "model_chosen", place);
-  const state = stateOf(raw.state, { place, models: [primary, fallback] });
+  const role = typeof raw.agent_role === "string" ? raw.agent_role : "";
+  const state = stateOf(raw.state, { place, models: [primary, fallback], role });
   if (!state.candidates.some((one) => one.id === chosen && one.selectable))
     throw badRow(place, `${chosen} was chosen but is no selectable candidate`, "Add it to state.candidates");
   const fallbackFlag = chosen === primary ? 0 : 1;
@@ -216,7 +218,7 @@ function parseRow(value: unknown, place: Place): RoutingRow {
       typeof raw.decision_id === "string" ? raw.decision_id : digestJson("rollbook.routing-row.v1", value),
     session_id: textOf(raw, "session_id", place),
     task_id: textOf(raw, "task_id", place),
-    agent_role: typeof raw.agent_role === "string" ? raw.agent_role : "",
+    agent_role: role,
     timestamp: timeOf(raw.timestamp, place),
     task_complexity_score: optionalNumber(raw, "task_complexity_score", place),
     primary_failure_count: optionalNumber(raw, "primary_failure_count", place),
@@ -235,10 +237,10 @@ function parseRow(value: unknown, place: Place): RoutingRow {
   };
 }
 
-/** A foreign state is a map of features; ours has candidates. */
+/** A foreign state is a map of features, and its role one of them; ours has candidates, and the fields that were shown. */
 function stateOf(
   value: unknown,
-  { place, models }: { place: Place; models: readonly string[] },
+  { place, models, role }: { place: Place; models: readonly string[]; role: string },
 ): RoutingState {
   const raw = (typeof value === "object" && value !== null ? value : {}) as Partial<RoutingState> &
     Record<string, unknown>;
@@ -268,9 +270,12 @@ function stateOf(
       terms: raw.terms ?? {},
     };
   }
-  const fields = Object.fromEntries(
-    Object.entries(raw).filter(([, each]) => ["string", "number", "boolean"].includes(typeof each)),
-  ) as RoutingState["fields"];
+  const fields = {
+    ...(role === "" ? {} : { agent_role: role }),
+    ...Object.fromEntries(
+      Object.entries(raw).filter(([, each]) => ["string", "number", "boolean"].includes(typeof each)),
+    ),
+  } as RoutingState["fields"];
   const candidates = [...new Set(models)].map((id) => ({
     id,
     selectable: true,

@@ -128,12 +128,26 @@ describe("a draw", () => {
     const decision = decide(context, three, router({ exploration: 0.2 }), rngFrom(3));
     const step = stepOf({
       decision,
+      context,
       candidates: three,
       revision: { id: parseId("r1"), digest: digestRouter(router()) },
       turn: 0,
     });
     expect(step).toMatchObject({ reward: null, reason: "no-policy", chosen: decision.chosen });
     expect(step.candidates.map((one) => one.probability)).toEqual([0.9, 0.1, 0]);
+  });
+
+  test("is logged with what the policy was shown beside the prompt, of the request and of every candidate", () => {
+    const candidates = [{ ...candidate("small"), features: { promptPrice: 2 } }, candidate("large")];
+    const step = stepOf({
+      decision: decide(context, candidates, router(), rngFrom(3)),
+      context: { ...context, fields: { tools: 3, stream: false, role: "coder" } },
+      candidates,
+      revision: { id: parseId("r1"), digest: digestRouter(router()) },
+      turn: 0,
+    });
+    expect(step.seen).toEqual({ tools: 3, stream: false, role: "coder" });
+    expect(step.candidates.map(({ seen }) => seen)).toEqual([{ promptPrice: 2 }, undefined]);
   });
 });
 
@@ -149,6 +163,7 @@ describe("probabilities that were drawn", () => {
   const logged = (over: Partial<Router>, candidates = three) =>
     stepOf({
       decision: decide(context, candidates, router({ policy: drawn, ...over }), rngFrom(1)),
+      context,
       candidates,
       revision: drawn.revision,
       turn: 0,

@@ -1,31 +1,39 @@
-/** A decision as the step that is sealed into a rollout. The reward comes later; until then it is unlabelled. */
+/** A decision as the step that is sealed into a rollout, with what the policy was shown beside the prompt, which the call
+ *  holds. The reward comes later; until then it is unlabelled. */
 import { parseId } from "../base/ids.ts";
 import type { RevisionKey } from "../contract/policy-revision.ts";
 import type { Step } from "../contract/stream.ts";
-import type { Decision, DecisionCandidate } from "./decision.ts";
+import type { Decision, DecisionCandidate, DecisionContext } from "./decision.ts";
 
 export function stepOf(options: {
   decision: Decision;
+  context: DecisionContext;
   candidates: readonly DecisionCandidate[];
   revision: RevisionKey;
   turn: number;
   call?: number;
   reward?: number | null;
 }): Step {
-  const { decision, candidates, revision, turn, call, reward = null } = options;
+  const { decision, context, candidates, revision, turn, call, reward = null } = options;
   return {
     revision,
     turn,
     ...(call === undefined ? {} : { call }),
+    ...(isEmpty(context.fields) ? {} : { seen: context.fields }),
     candidates: candidates.map((one, i) => ({
       id: one.id,
       selectable: one.selectable,
       reasons: one.reasons.map((reason) => parseId(reason, "reason")),
       probability: decision.probabilities[i]!,
+      ...(isEmpty(one.features) ? {} : { seen: one.features }),
     })),
     chosen: decision.chosen,
     reward,
     reason: decision.reason,
     ...(decision.monteCarlo === undefined ? {} : { monteCarlo: decision.monteCarlo }),
   };
+}
+
+function isEmpty(record: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(record).length === 0;
 }

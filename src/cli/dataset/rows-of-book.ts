@@ -13,6 +13,7 @@ import {
 import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
 import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert/routing-jsonl.ts";
 import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
+import { isUsers, promptOfMessages } from "../../policy/request-prompt.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
 import type { BookIndex } from "../book-index.ts";
@@ -121,13 +122,13 @@ async function stateOf(
   const seen = await seenBy(store, content, step);
   return {
     prompt: seen.prompt,
-    fields: { turn: step.turn, ...seen.fields },
+    fields: seen.fields,
     candidates: step.candidates.map((one) => ({
       id: one.id,
       selectable: one.selectable,
       reasons: [...one.reasons],
       probability: one.probability,
-      features: seen.features[one.id] ?? {},
+      features: one.seen ?? seen.features[one.id] ?? {},
     })),
     // Scores are of the whole rollout: they belong to its last decision.
     terms: last
@@ -136,45 +137,27 @@ async function stateOf(
   };
 }
 
-/** What the policy had before it: what a gateway tells its router of a request, or the task of a decision that was made
- *  elsewhere. Prices of candidates are not on record. */
+/** What the policy had before it: the prompt of its call, or the task of a decision that was made elsewhere. */
 async function seenBy(store: Store, { environment, task, calls }: RolloutContent, step: Step) {
   if (environment === DECISION_LOG && task.digest !== undefined)
     return stateOfTask(await readRecord(store, Task, task.digest));
-  const features: Features = {};
-  const digest = calls[step.call ?? 0];
-  if (digest === undefined) return { prompt: "", fields: {}, features };
-  const { request } = await readRecord(store, Call, digest);
-  const tools = request.tools === undefined ? [] : await readMessage(store, request.tools);
-  const fields = {
-    messages: request.messages.length,
-    tools: Array.isArray(tools) ? tools.length : 0,
-    stream: request.parameters.stream === true,
-  };
-  return { prompt: await promptOf(store, request.messages), fields, features };
+  const prompt = await promptOf(store, calls[step.call ?? 0]);
+  return { prompt, fields: step.seen ?? {}, features: {} as Features };
 }
 
 type Features = Readonly<Record<string, Record<string, number>>>;
 
-/** The last words of the user, as text; where there are none, of whoever spoke last. */
-async function promptOf(store: Store, messages: readonly Digest[]): Promise<string> {
-  let last: unknown;
-  for (const digest of messages.toReversed()) {
-    const message = await readMessage(store, digest);
-    last ??= message;
-    if ((message as { role?: unknown } | undefined)?.role === "user") return textOf(message);
+/** As the router reads it. A rollout without calls has none. */
+async function promptOf(store: Store, digest: Digest | undefined): Promise<string> {
+  if (digest === undefined) return "";
+  const { request } = await readRecord(store, Call, digest);
+  // From the end: a long history is not read for its last question.
+  const passed: unknown[] = [];
+  for (const message of [...request.messages].reverse()) {
+    const blob = await store.get(message);
+    if (blob === undefined) continue;
+    passed.unshift(openMessage(blob.bytes, message));
+    if (isUsers(passed[0])) break;
   }
-  return textOf(last);
-}
-
-function textOf(message: unknown): string {
-  const { content } = (message ?? {}) as { content?: unknown };
-  if (typeof content === "string") return content;
-  const parts = Array.isArray(content) ? (content as { text?: unknown }[]) : [];
-  return parts.map((part) => (typeof part?.text === "string" ? part.text : "")).join("\n");
-}
-
-async function readMessage(store: Store, digest: Digest): Promise<unknown> {
-  const blob = await store.get(digest);
-  return blob === undefined ? undefined : openMessage(blob.bytes, digest);
+  return promptOfMessages(passed);
 }

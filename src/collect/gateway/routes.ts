@@ -15,9 +15,9 @@ import {
   type Router,
   stepOf,
 } from "../../policy/index.ts";
+import { promptOfMessages } from "../../policy/request-prompt.ts";
 import type { GatewayConfig, ModelConfig } from "./config.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
-import { isObject, listAt, textAt } from "./dialects/json.ts";
 
 /** What a record says of a target. */
 export interface TargetFacts {
@@ -113,8 +113,9 @@ export class Routes {
     const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
     const selectable = new Set(awake.length > 0 ? awake : left);
     const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
+    const context = contextOf(request);
     const { decision, family, revision } = this.#choose({
-      ...{ alias, context: contextOf(request), candidates },
+      ...{ alias, context, candidates },
       ...seedOf(request),
     });
     const candidate = names[decision.chosen]!;
@@ -122,7 +123,7 @@ export class Routes {
       target: this.#targets.get(candidate)!,
       candidate,
       family: parseId(family, "family"),
-      step: stepOf({ decision, candidates, revision, turn: at.call, call: at.call }),
+      step: stepOf({ decision, context, candidates, revision, turn: at.call, call: at.call }),
     };
   }
 
@@ -193,9 +194,8 @@ function safeId(name: string): string {
 
 /** What a router may see: the last words of the user, and the shape of the request. */
 function contextOf(request: RequestFacts): DecisionContext {
-  const last = request.messages.findLast((message) => isObject(message) && message.role === "user");
   return {
-    prompt: textOf(last ?? request.messages.at(-1)),
+    prompt: promptOfMessages(request.messages),
     fields: {
       messages: request.messages.length,
       tools: Array.isArray(request.tools) ? request.tools.length : 0,
@@ -206,10 +206,4 @@ function contextOf(request: RequestFacts): DecisionContext {
 
 function seedOf({ parameters }: RequestFacts): { seed?: number } {
   return typeof parameters.seed === "number" ? { seed: parameters.seed } : {};
-}
-
-function textOf(message: unknown): string {
-  const plain = textAt(message, "content");
-  if (plain !== undefined) return plain;
-  return (listAt(message, "content") ?? []).map((part) => textAt(part, "text") ?? "").join("\n");
 }
