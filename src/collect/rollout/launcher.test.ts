@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { digestJson, manualClock, parseId, rngFrom, systemClock } from "../../base/index.ts";
-import { newKeyPem, openRecord, Receipt, RolloutContent, signerFromPem } from "../../contract/index.ts";
+import { newKeyPem, openRecord, Receipt, RolloutContent, seal, signerFromPem } from "../../contract/index.ts";
 import { openSqliteQueue } from "../queue/sqlite-queue.ts";
 import { functionAgent, type RolloutFunction } from "./agent.ts";
 import { failedBy } from "./failure.ts";
@@ -163,6 +163,18 @@ describe("launch", () => {
       worker: "worker-1",
       claim: `${first!.rolloutId}:1`,
     });
+    // What others say of the artifact, without a claim, is no answer to its upload.
+    for (let atMs = 1; atMs <= 64; atMs++) {
+      const judged = seal(Receipt, {
+        subject: content,
+        outcome: "discarded",
+        signals: [],
+        message: "",
+        atMs,
+      });
+      book.put(judged.kind, judged.bytes);
+    }
+    await book.flush();
     const [again] = await collect(start(rows(1), echo));
     expect(again).toMatchObject({ earlier: true, receipt });
 

@@ -67,8 +67,13 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
       const given = new Map<Digest, GivenReceipt>();
       for (const content of contents)
         for (const digest of referrers(catalog, content, Receipt.kind).sort()) {
-          const { outcome } = catalog.record(digest)!.fields as { outcome: ReceiptOutcome };
-          if (isTaken(outcome) && !given.has(content)) given.set(content, { digest, outcome });
+          const { outcome, claim } = catalog.record(digest)!.fields as {
+            outcome: ReceiptOutcome;
+            claim?: string;
+          };
+          // Without a claim somebody judged the artifact; nobody took it as the result of an item.
+          if (claim !== undefined && isTaken(outcome) && !given.has(content))
+            given.set(content, { digest, outcome });
         }
       return given;
     },
