@@ -99,6 +99,35 @@ describe("an append log", () => {
     expect(reopen().found.map(({ text }) => text)).toEqual(["first", "second"]);
   });
 
+  it("takes the number in a damaged header for no reason to look away", async () => {
+    const { log } = reopen();
+    for (const text of ["first", "second", "third", "fourth"]) {
+      log.append([bytes(text)]);
+      await log.flush();
+    }
+    const path = join(folder, readdirSync(folder)[0]!);
+    const block = readFileSync(path);
+    block.writeUInt32LE(0xffffffff, 29 + 16); // the number of the second write
+    writeFileSync(path, block);
+    expect(() => reopen()).toThrow(/the entry at 29 is damaged/);
+  });
+
+  it("goes on where power failed in the first write to a segment, whichever part of it reached the disk", async () => {
+    const { log } = reopen(50);
+    for (const texts of [["first"], ["second"], ["third", "fourth"]]) {
+      for (const text of texts) log.append([bytes(text)]);
+      await log.flush();
+    }
+    const path = join(folder, readdirSync(folder)[1]!);
+    const block = readFileSync(path);
+    expect(block.indexOf("third")).toBe(24);
+    for (const lost of [16, 0]) {
+      block.fill(0, lost, 29); // "third", from the number of its write on, and all of it
+      writeFileSync(path, block);
+      expect(reopen().found.map(({ text }) => text)).toEqual(["first", "second"]);
+    }
+  });
+
   it("says so when a write fails, and promises nothing more", async () => {
     const log = AppendLog.open(folder, () => {});
     rmSync(folder, { recursive: true, force: true });

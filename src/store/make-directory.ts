@@ -1,8 +1,9 @@
-/** Creates a directory with those above it. Node's own recursive mkdir never returns where a parent exists and yet
+/** Creates a directory with those above it, durably. Node's own recursive mkdir never returns where a parent exists and yet
  *  answers "no such file", as /proc does; this tries each parent once. */
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RollbookError, reasonOf } from "../base/errors.ts";
+import { syncDirectory } from "./files.ts";
 
 /** The topmost directory that was missing, as `mkdir` answers; undefined where none was. */
 export function makeDirectory(path: string, options: { mode?: number } = {}): string | undefined {
@@ -11,6 +12,7 @@ export function makeDirectory(path: string, options: { mode?: number } = {}): st
   for (const directory of missing.reverse()) {
     try {
       mkdirSync(directory, options);
+      syncDirectory(dirname(directory));
     } catch (cause) {
       // Another process may have made it in the meantime.
       if ((cause as NodeJS.ErrnoException).code !== "EEXIST")

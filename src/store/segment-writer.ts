@@ -1,0 +1,76 @@
+/** Writes one segment of an append log. In: what one write takes along. Out: bytes on disk when the promise resolves.
+ *  Does not know entries, and does not decide when to write. */
+import { closeSync, constants, openSync, writev } from "node:fs";
+
+/** What a write takes along. */
+export interface WriteGroup {
+  readonly segment: number;
+  readonly offset: number;
+  bytes: number;
+  readonly buffers: Uint8Array[];
+}
+
+// Each write returns when its data is on disk: no second trip for an fsync.
+const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = constants;
+
+/** Writes into blocks that are there already: a file that grows by every write makes the file system write more of
+ *  its own than of ours. */
+export class SegmentWriter {
+  readonly segment: number;
+  readonly #fd: number;
+  readonly #zeros: Buffer;
+  /** Up to where the file has blocks; beyond it, up to where it will when `#growing` is done. */
+  #blocks = 0;
+  #growing: Promise<void> | undefined;
+
+  constructor(segment: number, path: string, aheadBytes: number) {
+    this.segment = segment;
+    this.#fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_DSYNC, 0o600);
+    this.#zeros = Buffer.alloc(aheadBytes);
+  }
+
+  async write({ offset, bytes, buffers }: WriteGroup): Promise<void> {
+    const end = offset + bytes;
+    // Zeros that are still on their way must not come down on what is written now.
+    if (this.#growing !== undefined && end > this.#blocks) await this.#growing;
+    await writeAll(this.#fd, buffers, offset);
+    this.#blocks = Math.max(this.#blocks, end);
+    if (this.#growing === undefined && this.#blocks - end < this.#zeros.length / 2) this.#grow();
+  }
+
+  async close(): Promise<void> {
+    await this.#growing;
+    closeSync(this.#fd);
+  }
+
+  #grow(): void {
+    const from = this.#blocks;
+    this.#growing = writeAll(this.#fd, [this.#zeros], from).then(
+      () => {
+        this.#blocks = from + this.#zeros.length;
+        this.#growing = undefined;
+      },
+      // Not needed to go on: a disk that is full will say so to the next entry.
+      () => {
+        this.#growing = undefined;
+      },
+    );
+  }
+}
+
+/** A single write may stop short. */
+function writeAll(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void> {
+  return new Promise((done, failed) => {
+    writev(fd, buffers, position, (error, written) => {
+      if (error !== null) return failed(error);
+      let skip = written;
+      const left: Uint8Array[] = [];
+      for (const buffer of buffers) {
+        if (skip < buffer.length) left.push(buffer.subarray(skip));
+        skip = Math.max(0, skip - buffer.length);
+      }
+      if (left.length === 0) done();
+      else writeAll(fd, left, position + written).then(done, failed);
+    });
+  });
+}
