@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
@@ -140,6 +141,30 @@ describe("admission", () => {
     expect(await close()).toEqual(report);
   });
 
+  it("names no claim: which artifact is the result of an item is for the desk to say", async () => {
+    const run = { worker: "worker-7", attempt: 1, claim: "r-1:1" };
+    const { test, rollout } = await opened({ admit: judge }, { id: "r-1", run });
+    const { receipt } = (await test.post(`/v1/rollouts/${rollout.id}/close`)).body;
+    const { worker, claim } = openRecord(Receipt, (await test.book.get(receipt))!.bytes);
+    expect([worker, claim]).toEqual(["worker-7", undefined]);
+  });
+
+  it("that fails keeps no outcome waiting that came in the meantime", async () => {
+    let fail: () => void = () => {};
+    const { test, rollout } = await opened({
+      admit: () => new Promise<never>((_, failed) => (fail = () => failed(new Error("no target")))),
+    });
+    const closing = test.post(`/v1/rollouts/${rollout.id}/close`);
+    await expect.poll(() => test.post(CHAT, ASK, as(rollout)).then(({ status }) => status)).toBe(503);
+    const outcome = { rollout: rollout.id, name: "good", value: 1, idempotencyKey: "k" };
+    const graded = test.post("/v1/feedback", outcome);
+    await sleep(50);
+    fail();
+    expect((await closing).status).toBe(500);
+    expect((await graded).body).toEqual({ added: true });
+    expect((await test.post("/v1/feedback", outcome)).body).toEqual({ added: false });
+  });
+
   it("that fails leaves the rollout open, to be closed again", async () => {
     let broken = true;
     const { test, rollout } = await opened({
@@ -149,6 +174,7 @@ describe("admission", () => {
       },
     });
     expect((await test.post(`/v1/rollouts/${rollout.id}/close`)).status).toBe(500);
+    expect(test.logs.join()).toContain(`rollout ${rollout.id} could not be sealed and stays open: no target`);
     broken = false;
     expect((await test.post(`/v1/rollouts/${rollout.id}/close`)).status).toBe(200);
     expect(parseId(rollout.id)).toBe((await test.artifacts())[0]!.rolloutId);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -203,6 +203,41 @@ describe("bad clients", () => {
   });
 });
 
+describe("a journal that cannot be written", () => {
+  it("delivers nothing, opens nothing, and is told by /healthz", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const health = async () => {
+      const response = await fetch(`${test.gateway.url}/healthz`);
+      return [response.status, await response.json()];
+    };
+    expect(await health()).toEqual([200, { ok: true }]);
+    rmSync(join(test.root, "journal"), { recursive: true });
+    await expect(test.post(CHAT, ASK)).rejects.toThrow();
+    expect(await health()).toEqual([503, { ok: false }]);
+    expect((await test.post("/v1/rollouts", { id: "next" })).status).toBe(500);
+    expect((await test.post("/r/next/v1/chat/completions", ASK)).status).toBe(404);
+    expect(test.logs.join()).toContain("could not be recorded");
+    await expect(test.gateway.close(100)).rejects.toThrow("an earlier write to the journal failed");
+    await test.book.close();
+    await test.start();
+    expect(await health()).toEqual([200, { ok: true }]);
+    expect((await test.post(CHAT, ASK)).status).toBe(200);
+  });
+});
+
+describe("names that are no encoding", () => {
+  it.each(["/v1/rollouts/%ZZ/close", "/r/%ZZ/v1/chat/completions"])(
+    "%s is unknown, not a failure",
+    async (path) => {
+      const test = await TestGateway.open();
+      expect((await test.post(path, ASK)).body.error.code).not.toBe("internal");
+      const feedback = { call: "%ZZ.0", name: "good", value: 1, idempotencyKey: "k" };
+      expect((await test.post("/v1/feedback", feedback)).status).toBe(404);
+    },
+  );
+});
+
 describe("secrets", () => {
   it("reach neither disk nor log: keys, tokens, and what the configuration names", async () => {
     const test = await TestGateway.open({ redact: ["\\d{3}-\\d{2}-\\d{4}"] });
@@ -223,6 +258,9 @@ describe("secrets", () => {
     test.upstream.play(json(chatReply({ content: "ok", note: UPSTREAM_KEY })));
     const escaped = `{"model":"tiny","messages":[{"role":"user","content":"\\u0031${"23-45-6789"}"}]}`;
     await test.post(CHAT, escaped, { authorization: `Bearer ${open.apiKey}` });
+    const sealed = await test.openRollout();
+    await test.post(CHAT, ASK, { authorization: `Bearer ${sealed.apiKey}` });
+    await test.closed(sealed.id, { finalState: { env: { KEY: UPSTREAM_KEY } } });
     await test.stop();
     const disk = readdirSync(test.root, { recursive: true, encoding: "utf8" })
       .map((name) => join(test.root, name))

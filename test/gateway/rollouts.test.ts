@@ -101,6 +101,19 @@ describe("a rollout", () => {
     });
   });
 
+  it("without a call is closed all the same: twice alike, 503, no outcome; its name may be used again", async () => {
+    const test = await TestGateway.open();
+    const rollout = await test.openRollout({ id: "empty" });
+    const close = async () => (await test.post("/v1/rollouts/empty/close")).body;
+    expect(await close()).toEqual(await close());
+    const refused = await test.post(CHAT, ask(), as(rollout));
+    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([503, "false"]);
+    const outcome = { rollout: "empty", name: "good", value: 1, idempotencyKey: "k" };
+    expect((await test.post("/v1/feedback", outcome)).status).toBe(409);
+    await test.openRollout({ id: "empty" });
+    expect((await test.post("/v1/feedback", outcome)).body).toEqual({ added: true });
+  });
+
   it.each([
     ["a last word", { content: "Done." }, "stop", { kind: "terminal" }],
     ["a full window", { content: "Done" }, "length", { kind: "truncated", limit: "tokens" }],

@@ -32,7 +32,7 @@ export function parsePath(url: string): ApiPath {
   const [, rollout, rest] = /^\/r\/([^/]+)(\/.*)?$/.exec(whole) ?? [];
   // A base URL that ends in /v1 makes some SDKs say it twice.
   const path = (rollout === undefined ? whole : (rest ?? "/")).replace(/^(?:\/v1)+(?=\/|$)/, "/v1");
-  return { path, query, rollout: rollout === undefined ? undefined : decode(rollout) };
+  return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
 }
 
 export class Gatekeeper {
@@ -123,7 +123,8 @@ function fingerprint(token: string): string {
   return hash("sha256", token, "hex");
 }
 
-function decode(part: string): string {
+/** A part of a path as it was meant; one that is no encoding is meant as it stands. */
+export function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

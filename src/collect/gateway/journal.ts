@@ -83,6 +83,11 @@ export class Journal {
     return new Journal(log);
   }
 
+  /** Whether a write has failed: then nothing more is recorded, and so nothing delivered. */
+  get hasFailed(): boolean {
+    return this.#log.hasFailed;
+  }
+
   /** Bytes that wait for the disk. */
   get pendingBytes(): number {
     return this.#log.pendingBytes;

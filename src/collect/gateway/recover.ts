@@ -27,6 +27,11 @@ export interface ClosedRollout {
   readonly receipt?: Digest;
 }
 
+/** Closed without a call, and so without an artifact. */
+export interface EmptyRollout {
+  readonly ending: RolloutContent["ending"];
+}
+
 export interface Recovered {
   readonly journal: Journal;
   readonly open: OpenRollout[];

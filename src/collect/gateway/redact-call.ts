@@ -23,11 +23,19 @@ export interface RedactedCall {
 
 export type RedactCall = (call: CallInClear) => RedactedCall | undefined;
 
+export interface RedactOptions {
+  readonly redact: Redact | undefined;
+  readonly redactText: ((text: string) => string) | undefined;
+}
+
+/** A value that is recorded beside calls: the same object if there is nothing to hide in it. */
+export function redactValue(given: Json, { redact, redactText }: RedactOptions): Json {
+  const value = redact === undefined ? given : redact(given);
+  return redactText === undefined ? value : (redactStrings(value, redactText) as Json);
+}
+
 /** Undefined if nothing is ever redacted. */
-export function redactCall(options: {
-  redact: Redact | undefined;
-  redactText: ((text: string) => string) | undefined;
-}): RedactCall | undefined {
+export function redactCall(options: RedactOptions): RedactCall | undefined {
   const { redact, redactText } = options;
   if (redact === undefined && redactText === undefined) return undefined;
   return (call) => {
@@ -61,13 +69,8 @@ interface Seen {
   changed: boolean;
 }
 
-function cleanValue(
-  given: unknown,
-  seen: Seen,
-  { redact, redactText }: { redact: Redact | undefined; redactText: ((text: string) => string) | undefined },
-): unknown {
-  let value = redact === undefined ? given : redact(given as Json);
-  if (redactText !== undefined) value = redactStrings(value, redactText);
+function cleanValue(given: unknown, seen: Seen, options: RedactOptions): unknown {
+  const value = redactValue(given as Json, options);
   if (value !== given) seen.changed = true;
   return value;
 }

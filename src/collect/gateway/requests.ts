@@ -5,6 +5,7 @@ import { ending } from "../../contract/ending.ts";
 import { environmentKey } from "../../contract/environment.ts";
 import { count, dataSource, digest, finite, id, json, text } from "../../contract/fields.ts";
 import { rolloutRun } from "../../contract/rollout-event.ts";
+import { decodePart } from "./identity.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 const seed = z
@@ -70,5 +71,5 @@ export function splitCall(name: string): { rollout: string; call: number } {
   const [, rollout, number] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
   if (rollout === undefined)
     throw new HttpRefusal(400, "bad-request", "call: is not of the form <rollout>.<number>.");
-  return { rollout: decodeURIComponent(rollout), call: Number(number) };
+  return { rollout: decodePart(rollout), call: Number(number) };
 }

@@ -15,7 +15,7 @@ import { type Dialect, openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
 import { textAt } from "./dialects/json.ts";
 import { addFeedback } from "./feedback.ts";
-import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
+import { type ApiPath, type Caller, decodePart, Gatekeeper, parsePath } from "./identity.ts";
 import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
@@ -24,7 +24,7 @@ import { parseBody, readBody } from "./read-body.ts";
 import { Recorder } from "./recorder.ts";
 import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
-import { redactCall } from "./redact-call.ts";
+import { type RedactOptions, redactCall, redactValue } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
 import { Rollouts } from "./rollouts.ts";
@@ -47,7 +47,7 @@ export interface GatewayOptions {
   readonly admit?: Admit | undefined;
   /** Upstreams of this process, for base URLs of the form `local:<name>`. */
   readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
-  /** Sees every message, tool list and parameter object before it is recorded. */
+  /** Sees every message, tool list, parameter object and final state before it is recorded. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -112,6 +112,7 @@ class GatewayServer {
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
   readonly #metrics = new Metrics();
+  readonly #redact: RedactOptions;
   readonly #found: Recovered;
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -132,22 +133,24 @@ class GatewayServer {
     this.#found = recovered;
     const metrics = this.#metrics;
     const records = { store: book, journal, recorder: new Recorder(book) };
-    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, admit });
+    this.#redact = {
+      redact: options.redact,
+      redactText: redactText(
+        [...tokens, ...keys.values()],
+        config.redact.map((each) => compile(each)),
+      ),
+    };
+    const log = options.log ?? (() => {});
+    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, admit, log });
     this.#rollouts = rollouts;
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
       ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
-      redact: redactCall({
-        redact: options.redact,
-        redactText: redactText(
-          [...tokens, ...keys.values()],
-          config.redact.map((each) => compile(each)),
-        ),
-      }),
+      redact: redactCall(this.#redact),
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
       upstreams: openUpstreams(options, keys, metrics),
-      log: options.log ?? (() => {}),
+      log,
     };
     this.#server = createServer(
       { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
@@ -165,7 +168,7 @@ class GatewayServer {
     });
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
-      this.#rollouts.sealIdle().catch((error) => this.#calls.log(`sealing failed: ${reasonOf(error)}`));
+      this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name
     }, everyMs).unref();
   }
 
@@ -179,8 +182,7 @@ class GatewayServer {
       recovered: this.#recovered,
       sealIdle: () => this.#rollouts.sealIdle(),
       close: async (graceMs = 10_000) => {
-        await this.#stop(graceMs);
-        release();
+        await this.#stop(graceMs).finally(release);
       },
     };
   }
@@ -194,9 +196,9 @@ class GatewayServer {
     await closed;
     clearTimeout(cut);
     await this.#rollouts.settle();
+    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
     await this.#calls.journal.close();
     await this.#options.book.flush();
-    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -215,7 +217,8 @@ class GatewayServer {
 
   #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): void {
     if (path.path === "/healthz") {
-      sendJson(response, 200, { ok: true });
+      const ok = !this.#calls.journal.hasFailed;
+      sendJson(response, ok ? 200 : 503, { ok });
       return;
     }
     const caller = this.#gatekeeper.admit(request.headers, path);
@@ -270,7 +273,7 @@ class GatewayServer {
     const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
     if (rollout !== undefined) {
       requireOwner(caller);
-      sendJson(response, 200, this.#rollouts.status(decodeURIComponent(rollout)));
+      sendJson(response, 200, this.#rollouts.status(decodePart(rollout)));
       return;
     }
     const { names } = this.#calls.routes;
@@ -286,7 +289,7 @@ class GatewayServer {
       return;
     }
     const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
-    const model = name === undefined ? undefined : decodeURIComponent(name);
+    const model = name === undefined ? undefined : decodePart(name);
     if (model === undefined) throw new HttpRefusal(404, "not-found", `there is nothing at ${path}.`);
     if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
     sendJson(response, 200, modelEntry(model));
@@ -307,7 +310,9 @@ class GatewayServer {
     if (path.path === "/v1/feedback")
       return sendJson(response, 200, await addFeedback(this.#rollouts, value));
     if (closed !== undefined) {
-      const report = await this.#rollouts.close(decodeURIComponent(closed), check(closeRequest, value));
+      const { finalState, ...closing } = check(closeRequest, value);
+      const state = finalState === undefined ? undefined : redactValue(finalState, this.#redact);
+      const report = await this.#rollouts.close(decodePart(closed), { ...closing, finalState: state });
       return sendJson(response, 200, report);
     }
     const wanted = Object.entries(check(openRequest, value)).filter(([, each]) => each !== undefined);
