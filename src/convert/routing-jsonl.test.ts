@@ -69,7 +69,7 @@ describe("routing rows", () => {
       by_source: { real: 1 },
       filters: { session: "s" },
       below_recommended: true,
-      recommended: 500,
+      recommended: 1000,
     });
   });
 

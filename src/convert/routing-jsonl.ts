@@ -9,8 +9,9 @@ import { IdLines } from "./id-lines.ts";
 import { readLines } from "./text-lines.ts";
 
 export const ROUTING_SCHEMA_VERSION = 1;
-/** Below this many rows a learned router is not to be trusted. */
-export const RECOMMENDED_ROWS = 500;
+/** Below this many rows a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
+ *  the policy, the effective sample size is the 50 that an estimate needs. */
+export const RECOMMENDED_ROWS = 1000;
 export const DATA_SOURCES = ["real", "synthetic", "unknown"] as const;
 export type RoutingSource = (typeof DATA_SOURCES)[number];
 

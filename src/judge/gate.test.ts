@@ -49,6 +49,21 @@ const promises = {
 };
 
 describe("the gate", () => {
+  it("refuses a thousand rows of a few tasks", () => {
+    const rows = toJudgedRows(routingWorld(1000, 3, { perTask: 40 }), "task").rows;
+    const [judged] = gate(rows, [wise]);
+    expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
+    expect(judged!.reasons.join()).toMatch(/of 25 units, 50 needed: there are too few units/);
+  });
+
+  it("says of fewer than 1 in 100 logs with exact propensities that estimators disagree", () => {
+    let alarms = 0;
+    for (let seed = 0; seed < 200; seed++) {
+      const [judged] = gate(rowsOf(250, 5000 + seed), [wise]);
+      if (judged!.reasons.some((reason) => reason.includes("disagree"))) alarms++;
+    }
+    expect(alarms).toBeLessThanOrEqual(2);
+  }, 60_000);
   it("passes a policy that keeps quality and saves cost, and names bounds on the right side of the truth", () => {
     const [judged] = gate(rowsOf(6000, 3), [wise]);
     expect(judged).toMatchObject({ outcome: "pass", reasons: [], live: 1 });

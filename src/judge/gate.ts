@@ -16,6 +16,7 @@ import { bernsteinInterval } from "./ope/bounds.ts";
 import { confidenceSequence } from "./ope/confidence-sequence.ts";
 import { difference, type Estimate, estimateOf, standardError } from "./ope/estimate.ts";
 import type { Range } from "./ope/interval.ts";
+import { FALSE_ALARMS } from "./ope/panel.ts";
 import { studentInterval } from "./ope/student-interval.ts";
 
 export type GateMethod = GateVerdict["rule"]["method"];
@@ -110,7 +111,7 @@ function supportReasons(who: string, { reasons, disagreements }: Support): strin
     ...reasons.map((reason) => `${who}: ${reason}`),
     ...disagreements.map(
       ({ left, right, difference: { low, high } }) =>
-        `${who}: ${left} and ${right} disagree (difference in ${low.toPrecision(3)} … ${high.toPrecision(3)}): propensities or support are wrong`,
+        `${who}: ${left} and ${right} disagree (difference in ${low.toPrecision(3)} … ${high.toPrecision(3)}, by chance in about 1 log of ${1 / FALSE_ALARMS}): propensities or support are wrong. Check that the logged probability is that of the final choice; if it is, judge by more rows`,
     ),
   ];
 }

@@ -119,6 +119,19 @@ describe("evaluate and gate on the command line", () => {
     expect(looked.rule).toMatchObject({ method: "confidence-sequence", propensityFloor: 0.4 });
   });
 
+  it("print a reason for whatever is refused, and about how large a log would do", async () => {
+    const cli = new Cli();
+    const data = cli.file("few.jsonl", lines(...routingWorld(300, 3)));
+    await cli.ok(`train linucb --data ${data} --out ${cli.folder}/p --id p --alpha 0.1`);
+    const { code, out, err } = await cli.run(`evaluate --data ${data} --checkpoint ${cli.folder}/p`);
+    expect(code).toBe(1);
+    expect(out).toMatch(/^static refused: effective sample size .*About \d+ units like these would do/m);
+    expect(out).toMatch(/^single refused: effective sample size/m);
+    expect(out).toMatch(/^frontier: none, since the log cannot carry it/m);
+    expect(out).not.toMatch(/APGR|hull/);
+    expect(err).toMatch(/The judge split is 20 % of the log: about \d+ tasks in all/);
+  });
+
   it("uses a table that a person wrote, and known outcomes where rows carry them", async () => {
     const { cli, data, bandit } = await trained(routingWorld(3000, 3, { full: true }));
     const table = cli.file("static.yaml", "schema: rollbook.static-table.v1\ndefault: [strong, cheap]\n");

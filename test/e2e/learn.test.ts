@@ -36,7 +36,7 @@ describe("learning on the command line", () => {
     const world = writeWorld(cli, 600);
     const data = join(cli.folder, "routing.jsonl");
     const [imported] = await cli.json(`data import ${world} --out ${data}`);
-    expect(imported).toMatchObject({ rows: 600, below_recommended: false, by_source: { synthetic: 600 } });
+    expect(imported).toMatchObject({ rows: 600, below_recommended: true, by_source: { synthetic: 600 } });
     const [report] = await cli.json(`reward analyze --data ${data}`);
     expect(report).toMatchObject({ rows: 600, unlabelled: 0, values: "self-normalised" });
     expect(await cli.ok(`reward analyze --data ${data}`)).toContain("always one arm (self-normalised)");

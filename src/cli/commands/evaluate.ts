@@ -1,6 +1,7 @@
 /** `rollbook evaluate`: is the learned policy better, and can the log say so? */
 import type { Command } from "commander";
 import { RollbookError, rngFrom } from "../../base/index.ts";
+import { qualityOf } from "../../judge/evaluate/judged-row.ts";
 import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
 import { addCommand } from "../command.ts";
 import { loadRows } from "../dataset/load-rows.ts";
@@ -48,12 +49,13 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     field,
     revision: loaded.checkpoint.revision.record,
     kept: kept === undefined ? undefined : { ...kept, followed },
+    range: keptRange(judged, evaluation, flags),
   };
   io.out(flags.json ? jsonLine(evaluationJson(evaluation, facts)) : renderEvaluation(evaluation, facts));
   if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
   if (evaluation.units < FEW_UNITS)
     io.err(`warning: ${plural(evaluation.units, "unit")} only: intervals over so few are rough\n`);
-  refuseThin(evaluation);
+  refuseThin(evaluation, judged);
 }
 
 /** Fewer clusters, and neither the bootstrap nor Student-t is to be taken at its word. */
@@ -67,12 +69,30 @@ function keptBy(judged: JudgeRows, { promise, policy, table }: Fielded): Omit<Ke
   return { promise: promise.digest, alpha, floor, realised: estimate.value, interval };
 }
 
-function refuseThin({ contenders }: Evaluation): void {
+/** The stated range of quality, unless a row is outside: then nobody has stated it. */
+function keptRange({ rows }: JudgeRows, { measures }: Evaluation, { qualityRange }: EvaluateFlags) {
+  const quality = qualityOf(measures);
+  const inside = rows.every(({ measures: { [quality]: value } }) => {
+    return value !== null && value >= qualityRange.low && value <= qualityRange.high;
+  });
+  return inside ? qualityRange : undefined;
+}
+
+function refuseThin({ contenders, measures }: Evaluation, judged: JudgeRows): void {
   const [learned] = contenders;
   if (learned!.basis !== "refused") return;
+  const verdict = learned!.panels[measures[0]!];
+  const thin =
+    verdict?.kind === "refused" ? verdict.faults.find(({ kind }) => kind === "thin-support") : undefined;
   throw new RollbookError(
     "refused",
     { reasons: learned!.reasons },
-    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}`,
+    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}${thin?.kind === "thin-support" ? wholeLog(thin.enough, judged) : ""}`,
   );
+}
+
+/** What that means for the whole log, of which the judge split is a part. */
+function wholeLog(enough: number | null, { rule: { shares, unit } }: JudgeRows): string {
+  if (enough === null || shares[2] === 0 || shares[2] === 1) return "";
+  return ` The judge split is ${100 * shares[2]} % of the log: about ${Math.ceil(enough / shares[2])} ${unit}s in all.`;
 }

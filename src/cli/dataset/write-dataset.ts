@@ -24,7 +24,7 @@ export async function writeDataset(
   writeAtomically(sidecar, Buffer.from(`${JSON.stringify(meta, null, 2)}\n`), `${sidecar}.part`);
   if (meta.below_recommended)
     io.err(
-      `warning: ${plural(meta.rows, "row")}, fewer than the ${meta.recommended} a learned router needs\n`,
+      `warning: ${plural(meta.rows, "row")}, fewer than the about ${meta.recommended} it takes to train a router and judge it\n`,
     );
   const sources = Object.entries(meta.by_source).map(([source, count]) => `${count} ${source}`);
   io.out(

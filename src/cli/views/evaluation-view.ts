@@ -1,8 +1,9 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
 import type { Digest } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
+import { qualityOf } from "../../judge/evaluate/judged-row.ts";
 import type { Banded, ContenderReport, CostQuality, Evaluation, Measure, Valued } from "../../judge/index.ts";
-import type { Interval } from "../../judge/ope/index.ts";
+import type { Interval, Range } from "../../judge/ope/index.ts";
 import { diagnosticLines, estimatedLines } from "../../judge/ope/panel-text.ts";
 import type { JudgeRows } from "../judge/judge-rows.ts";
 import type { Fielded } from "../judge/load-policy.ts";
@@ -23,6 +24,8 @@ export interface EvaluationFacts {
   readonly field: Fielded;
   readonly revision: PolicyRevision;
   readonly kept: Kept | undefined;
+  /** Where quality lies, if all judged rows keep to it: estimates are cut there for people, and whole in JSON. */
+  readonly range: Range | undefined;
 }
 
 export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts): string {
@@ -30,9 +33,10 @@ export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts)
   const blocks = [
     headOf(evaluation, facts),
     panelOf(learned!, evaluation.measures),
-    contenderTable(evaluation),
+    contenderTable(evaluation, facts.range),
     comparisonTable(evaluation),
-    frontierText(evaluation.frontier),
+    frontierText(evaluation.frontier, facts.range),
+    ...cutNote(evaluation, facts.range),
     ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
   ];
   return blocks.filter((block) => block !== "").join("\n");
@@ -99,16 +103,20 @@ function panelOf({ panels, reasons }: ContenderReport, measures: readonly Measur
   return [...diagnosticLines(first.diagnostics), ...lines, ""].join("\n");
 }
 
-function contenderTable({ contenders, measures }: Evaluation): string {
-  return table(contenders, [
+function contenderTable({ contenders, measures }: Evaluation, range: Range | undefined): string {
+  const limited = qualityOf(measures);
+  const refused = contenders.slice(1).filter(({ basis }) => basis === "refused");
+  const rows = table(contenders, [
     { title: "POLICY", cell: (each) => each.name },
     { title: "BASIS", cell: (each) => each.basis },
     ...measures.map((measure) => ({
       title: measure.toUpperCase(),
-      cell: (each: ContenderReport) => valueText(each.values[measure]),
+      cell: (each: ContenderReport) =>
+        valueText(each.values[measure], measure === limited ? range : undefined),
     })),
     { title: "", cell: (each) => each.about },
   ]);
+  return [rows, ...refused.map(({ name, reasons }) => `${name} refused: ${reasons.join(" ")}\n`)].join("");
 }
 
 function comparisonTable({ comparisons }: Evaluation): string {
@@ -121,7 +129,7 @@ function comparisonTable({ comparisons }: Evaluation): string {
   ]);
 }
 
-function frontierText(frontier: CostQuality | { readonly absent: string }): string {
+function frontierText(frontier: CostQuality | { readonly absent: string }, range: Range | undefined): string {
   if ("absent" in frontier) return `frontier: none, since ${frontier.absent}\n`;
   const { weak, strong, apgr, cpt50, cpt80, hull } = frontier;
   const lines = [
@@ -129,10 +137,12 @@ function frontierText(frontier: CostQuality | { readonly absent: string }): stri
     ...(hull === undefined
       ? []
       : [
-          `hull: mean quality over the cost range ${banded(hull.area)}, of single candidates alone ${banded(hull.singlesArea)}`,
+          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}`,
           ...hull.points.map(
-            ({ name, cost, quality }) => `  ${name}: cost ${figure(cost)}, quality ${figure(quality)}`,
+            ({ name, cost, quality }) =>
+              `  ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
           ),
+          ...hull.refused.map(({ name, reasons }) => `  ${name}: refused, ${reasons.join(" ")}`),
         ]),
   ];
   return lines.map((line) => `${line}\n`).join("");
@@ -144,15 +154,37 @@ function keptText({ alpha, realised, interval, floor, followed }: Kept): string 
   return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}] (${basis})\n`;
 }
 
-function valueText(value: Valued | undefined): string {
+function valueText(value: Valued | undefined, range?: Range): string {
   if (value === undefined) return "—";
-  const [{ low, high }] = value.intervals as [Interval];
-  return `${figure(value.estimate.value)} [${figure(low)}, ${figure(high)}]`;
+  const [band] = value.intervals as [Interval];
+  return banded({ value: value.estimate.value, band }, range);
 }
 
-function banded({ value, band }: Banded): string {
+function areaText(area: Banded | undefined, range: Range | undefined): string {
+  return area === undefined ? "refused" : banded(area, range);
+}
+
+function banded({ value, band }: Banded, range?: Range): string {
   if (value === undefined) return "not reached";
-  return band === undefined ? figure(value) : `${figure(value)} [${figure(band.low)}, ${figure(band.high)}]`;
+  const show = (each: number) => figure(cut(each, range));
+  return band === undefined ? show(value) : `${show(value)} [${show(band.low)}, ${show(band.high)}]`;
+}
+
+/** An unbiased estimate may leave the range of what it estimates; its interval loses nothing where it is cut. */
+function cut(value: number, range: Range | undefined): number {
+  return range === undefined ? value : Math.min(range.high, Math.max(range.low, value));
+}
+
+function cutNote({ measures, contenders, frontier }: Evaluation, range: Range | undefined): string[] {
+  const hull = "absent" in frontier ? undefined : frontier.hull;
+  const ends = [
+    ...contenders.flatMap(({ values }) => values[qualityOf(measures)]?.intervals[0] ?? []),
+    ...[hull?.area?.band, hull?.singlesArea?.band].filter((band) => band !== undefined),
+  ];
+  if (range === undefined || ends.every(({ low, high }) => low >= range.low && high <= range.high)) return [];
+  return [
+    `${qualityOf(measures)} lies in ${range.low} … ${range.high} (--quality-range): estimates are cut there\n`,
+  ];
 }
 
 const plain = ({ estimate, standardError, intervals }: Valued) => ({

@@ -1,11 +1,11 @@
 /** What quality a router buys at what cost, with bands.
  *  Two views of one policy: by share of calls to the dearer of two models (RouteLLM's APGR and CPT), and by money: the upper
  *  hull of the points that floors and single candidates reach (RouterBench's area).
- *  In: a judged split, a router. Out: points, figures and percentile bands; every replicate resamples whole units. */
+ *  In: a judged split, a router. Out: points, figures and percentile bands; every replicate resamples whole units. What the
+ *  log cannot carry gets its reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
 import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, percentileInterval } from "../ope/bootstrap.ts";
-import type { Estimate } from "../ope/estimate.ts";
 import type { Interval } from "../ope/interval.ts";
 import type { Measure } from "./judged-row.ts";
 import type { Distribution, Judging } from "./judging.ts";
@@ -30,10 +30,17 @@ export interface CostQuality {
 export interface Hull {
   /** One point per floor, from "always the policy" to "never", and one per single candidate. */
   readonly points: readonly { readonly name: string; readonly cost: number; readonly quality: number }[];
-  /** Mean quality over the cost range of the single candidates, along the hull of all points. */
-  readonly area: Banded;
-  /** The same for the single candidates alone: what mixing them at random would reach. */
-  readonly singlesArea: Banded;
+  /** Points that the log cannot carry, with the reasons. */
+  readonly refused: readonly Refused[];
+  /** Mean quality over the cost range of the single candidates, along the hull of all points. Absent if a point is. */
+  readonly area?: Banded;
+  /** The same for the single candidates alone: what mixing them at random would reach. Absent if one of them is. */
+  readonly singlesArea?: Banded;
+}
+
+export interface Refused {
+  readonly name: string;
+  readonly reasons: readonly string[];
 }
 
 const PARTS = 10;
@@ -47,7 +54,13 @@ export function costQualityOf(
   if (router.policy === undefined) return { absent: "no policy decides, so there is nothing to trade" };
   const pair = pairOf(judging, quality);
   if (pair === undefined) return { absent: "it takes two candidates that are both selectable everywhere" };
-  const estimates = sharesOf(judging, { ...pair, router, quality });
+  const targets = sharesOf(judging, { ...pair, router });
+  const refused = targets.flatMap((target, part) => {
+    const [reason] = judging.refusals(target);
+    return reason === undefined ? [] : [`${(100 * part) / PARTS} % of calls to ${pair.strong}: ${reason}`];
+  });
+  if (refused.length > 0) return { absent: `the log cannot carry it: ${refused[0]}` };
+  const estimates = targets.map((target, part) => judging.value(`share ${part}/${PARTS}`, target, quality));
   const gap = estimates.at(-1)!.value - estimates[0]!.value;
   if (!(gap > 0))
     return { absent: `${pair.strong} is no better than ${pair.weak}: there is no gap to recover` };
@@ -92,15 +105,11 @@ const always =
   (row) =>
     row.candidates.map((one) => (one.id === id ? 1 : 0));
 
-/** Quality when the share of rows that wants the strong model most is sent to it. */
+/** The policies that send the share of rows that wants the strong model most to it. */
 function sharesOf(
   judging: Judging,
-  { weak, strong, router, quality }: { weak: string; strong: string; router: Router; quality: Measure },
-): Estimate[] {
-  const outcomes = judging.outcomes(quality);
-  const count = judging.candidates.length;
-  const column = (id: string) => judging.candidates.indexOf(id);
-  const [low, high] = [column(weak), column(strong)];
+  { weak, strong, router }: { weak: string; strong: string; router: Router },
+): Float64Array[] {
   const score = Float64Array.from(judging.rows, (row) => {
     const { probabilities } = router.policy!.answer(row.context, row.candidates);
     const of = (id: string) => probabilities[row.candidates.findIndex((one) => one.id === id)]!;
@@ -109,18 +118,24 @@ function sharesOf(
   });
   return Array.from({ length: PARTS + 1 }, (_, part) => {
     const sent = rankedShares(score, part / PARTS);
-    const terms = sent.map(
-      (share, i) => share * outcomes[i * count + high]! + (1 - share) * outcomes[i * count + low]!,
+    return judging.target((row, i) =>
+      row.candidates.map(({ id }) => (id === strong ? sent[i]! : id === weak ? 1 - sent[i]! : 0)),
     );
-    return judging.mean(`share ${part}/${PARTS}`, terms);
   });
 }
 
 function hullOf(judging: Judging, { router, quality }: { router: Router; quality: Measure }): Hull {
-  const named = [...floorsOf(judging, router), ...singlesOf(judging)];
-  const targets = named.map(({ of }) => judging.target(of));
+  const tried = [...floorsOf(judging, router), ...singlesOf(judging)].map(({ name, of }) => {
+    const target = judging.target(of);
+    return { name, target, reasons: judging.refusals(target) };
+  });
+  const named = tried.filter(({ reasons }) => reasons.length === 0);
+  const refused = tried
+    .filter(({ reasons }) => reasons.length > 0)
+    .map(({ name, reasons }) => ({ name, reasons }));
+  if (named.length === 0) return { points: [], refused };
   const estimates = (measure: Measure) =>
-    targets.map((target, i) => judging.value(named[i]!.name, target, measure));
+    named.map(({ name, target }) => judging.value(name, target, measure));
   const [costs, qualities] = [estimates("cost"), estimates(quality)];
   const { rng, level = 0.95, replicates = 1000 } = judging.options;
   const draws = bootstrap([...costs, ...qualities], { rng: rng.split("hull"), replicates });
@@ -150,8 +165,9 @@ function hullOf(judging: Judging, { router, quality }: { router: Router; quality
   });
   return {
     points: named.map(({ name }, i) => ({ name, cost: costs[i]!.value, quality: qualities[i]!.value })),
-    area: banded(true),
-    singlesArea: banded(false),
+    refused,
+    ...(refused.length === 0 ? { area: banded(true) } : {}),
+    ...(refused.some(({ name }) => judging.candidates.includes(name)) ? {} : { singlesArea: banded(false) }),
   };
 }
 

@@ -137,8 +137,42 @@ describe("evaluate", () => {
     // By hand: proofs first recovers 0.3 of 0.325 at half the calls, so the area is 0.5·0.923/2 + 0.5·(0.923 + 1)/2.
     expect(frontier.apgr.band!.low).toBeLessThan(0.712);
     expect(frontier.apgr.band!.high).toBeGreaterThan(0.712);
-    expect(frontier.hull!.area.value!).toBeGreaterThan(frontier.hull!.singlesArea.value!);
-    expect(frontier.hull!.area.band!.low).toBeGreaterThan(0.5);
+    expect(frontier.hull!.area!.value!).toBeGreaterThan(frontier.hull!.singlesArea!.value!);
+    expect(frontier.hull!.area!.band!.low).toBeGreaterThan(0.5);
+    expect(frontier.hull!.refused).toEqual([]);
+  });
+
+  it("gives no number to what the log cannot carry: neither a contender, nor a point, nor a figure made of them", () => {
+    // 55 rows: about half of them speak of "always strong", fewer than the 50 that are needed.
+    const { contenders, comparisons, frontier } = judge(routingWorld(55, 4));
+    for (const name of ["learned", "static", "single"]) {
+      const found = contenders.find((each) => each.name === name)!;
+      expect([name, found.basis, Object.keys(found.values)]).toEqual([name, "refused", []]);
+      expect(found.reasons[0]).toMatch(/effective sample size .* of 55 units.*About \d+ units like these/);
+    }
+    expect(comparisons).toEqual([]);
+    expect(frontier).toEqual({
+      absent: expect.stringMatching(/the log cannot carry it: .*effective sample/),
+    });
+  });
+
+  it("refuses points of the hull one by one", () => {
+    const rare = { id: "rare", selectable: true, reasons: [], probability: 0, features: {} };
+    const rows = routingWorld(2000, 4).map((row) => ({
+      ...row,
+      state: { ...row.state, candidates: [...row.state.candidates, rare] },
+    }));
+    const answer: DecisionPolicy["answer"] = (context, candidates) => {
+      const { probabilities, confidence } = wise.answer(context, candidates);
+      return { probabilities: [...probabilities, 0], confidence };
+    };
+    const { frontier } = judge(rows, { policy: { ...wise, answer } });
+    if ("absent" in frontier) throw new Error(frontier.absent);
+    const { points, refused, area, singlesArea } = frontier.hull!;
+    expect(refused.map(({ name }) => name)).toEqual(["rare"]);
+    expect(refused[0]!.reasons.join()).toMatch(/candidates rare/);
+    expect(points.map(({ name }) => name)).toEqual(expect.arrayContaining(["cheap", "strong"]));
+    expect([area, singlesArea]).toEqual([undefined, undefined]);
   });
 });
 

@@ -84,8 +84,12 @@ export class Judging {
     if (faults.length > 0) return { diagnostics, reasons, disagreements: [] };
     const q = predictionsFrom(log, this.#model(measure));
     const unbiased = [ips(log), snips(log), doublyRobust(log, q)];
-    const { level = 0.95 } = this.options;
-    return { diagnostics, reasons, disagreements: disagreementsOf(unbiased, level) };
+    return { diagnostics, reasons, disagreements: disagreementsOf(unbiased) };
+  }
+
+  /** Why the log cannot say what a policy is worth; empty if it can, or if every outcome is known. */
+  refusals(target: Float64Array): readonly string[] {
+    return this.full ? [] : this.#faults(this.#logOf(target, this.measures[0]!)).reasons;
   }
 
   /** Diagnostics and every estimator, or a refusal with its reasons. */

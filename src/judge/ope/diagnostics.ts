@@ -1,17 +1,19 @@
 /** What must be known before any number: how much of the log speaks about the target policy at all.
- *  In: checked decisions. Out: facts, no judgement; `support.ts` judges. For chains a weight is an episode's product. */
+ *  In: checked decisions. Out: facts, no judgement; `support.ts` judges. Units are counted, rows are not: the
+ *  weights of a unit's rows add up, and for chains a unit's weight is the product. */
 import { episodesOf, episodeWeights } from "./chain.ts";
-import { sum } from "./estimate.ts";
-import { type LoggedDecisions, unitsOf, weightsOf } from "./logged-decisions.ts";
+import { meanOverRows, standardError, sum } from "./estimate.ts";
+import { type LoggedDecisions, type Units, unitsOf, weightsOf } from "./logged-decisions.ts";
 
 export interface Diagnostics {
   readonly rows: number;
   /** Independent units: episodes, or rows that stand alone. */
   readonly units: number;
-  /** Kish's effective sample size (Σw)² / Σw², in weights. */
+  /** Kish's effective sample size (ΣW)² / ΣW² over the weights W of units: never more than there are units. */
   readonly effectiveSize: number;
+  /** Of one row, or of one episode of a chain. */
   readonly largestWeight: number;
-  /** The largest weight's share of all weight. */
+  /** The heaviest unit's share of all weight. */
   readonly largestShare: number;
   readonly meanWeight: number;
   /** (mean(w) − 1) / se: weights average 1 if propensities and support are right. */
@@ -30,23 +32,26 @@ export interface Unsupported {
 
 export function diagnose(log: LoggedDecisions): Diagnostics {
   const weights = log.chain === undefined ? weightsOf(log) : episodeWeights(log, episodesOf(log));
-  const total = sum(weights);
-  const squares = sum(weights.map((w) => w * w));
-  const mean = total / weights.length;
-  const variance = sum(weights.map((w) => (w - mean) * (w - mean))) / Math.max(1, weights.length - 1);
-  const error = Math.sqrt(variance / weights.length);
-  const largest = weights.reduce((top, w) => Math.max(top, w), 0);
+  const units = unitsOf(log);
+  // A chain's weights are those of its units already.
+  const mean = meanOverRows("weight", weights, log.chain === undefined ? units : lonely(units.count));
+  const { top: perUnit } = mean.ratios[0]!;
+  const total = sum(perUnit);
+  const squares = sum(perUnit.map((w) => w * w));
   return {
     rows: log.reward.length,
-    units: unitsOf(log).count,
+    units: units.count,
     effectiveSize: squares === 0 ? 0 : (total * total) / squares,
-    largestWeight: largest,
-    largestShare: total === 0 ? 1 : largest / total,
-    meanWeight: mean,
-    meanWeightZ: zScore(mean - 1, error),
+    largestWeight: largestOf(weights),
+    largestShare: total === 0 ? 1 : largestOf(perUnit) / total,
+    meanWeight: mean.value,
+    meanWeightZ: zScore(mean.value - 1, standardError(mean)),
     unsupported: unsupportedActions(log),
   };
 }
+
+const largestOf = (weights: Float64Array) => weights.reduce((top, w) => Math.max(top, w), 0);
+const lonely = (count: number): Units => ({ count, of: new Int32Array(0), rows: undefined });
 
 /** A policy judged on its own log has weights of exactly 1 up to rounding: no gap, no error. */
 function zScore(gap: number, error: number): number {

@@ -1,7 +1,7 @@
 /** A verdict as text: diagnostics first, then the reasons of a refusal or the table, and any disagreement aloud. */
 import type { Diagnostics } from "./diagnostics.ts";
 import type { Interval } from "./interval.ts";
-import type { Estimated, PanelRow, Verdict } from "./panel.ts";
+import { type Estimated, FALSE_ALARMS, type PanelRow, type Verdict } from "./panel.ts";
 
 export function verdictText(verdict: Verdict): string {
   const lines = diagnosticLines(verdict.diagnostics);
@@ -43,7 +43,7 @@ export function estimatedLines(verdict: Estimated): string[] {
   ];
   for (const { left, right, difference } of verdict.disagreements) {
     lines.push(
-      `DISAGREEMENT: ${left} − ${right} is in ${span(difference)}, which excludes 0: a model is wrong or support is missing. Trust neither until explained.`,
+      `DISAGREEMENT: ${left} − ${right} is in ${span(difference)}, which excludes 0 (by chance in about 1 log of ${1 / FALSE_ALARMS}): a model is wrong or support is missing. Trust neither until explained.`,
     );
   }
   for (const bound of verdict.sensitivity ?? []) {

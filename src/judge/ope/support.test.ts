@@ -30,6 +30,19 @@ describe("diagnostics", () => {
     expect(facts.meanWeightZ).toBeCloseTo(1 / Math.sqrt(2 / 4), 12);
   });
 
+  test("units are counted, rows are not: by hand, two units with weights 1 + 2 and 4 + 1", () => {
+    const facts = diagnose({
+      reward: uniform(4, 0),
+      behaviour: Float64Array.of(0.5, 0.5, 0.25, 0.5),
+      target: Float64Array.of(0.5, 1, 1, 0.5),
+      episode: Int32Array.of(0, 0, 1, 1),
+    });
+    expect(facts).toMatchObject({ rows: 4, units: 2, effectiveSize: 64 / 34, largestWeight: 4 });
+    expect(facts).toMatchObject({ largestShare: 5 / 8, meanWeight: 2 });
+    // The unit means 1.5 and 2.5 differ from 2 by 1/2 each: their error is 1/2.
+    expect(facts.meanWeightZ).toBeCloseTo(2, 12);
+  });
+
   test("a policy on its own log has full support", () => {
     const facts = diagnose({
       ...log,
@@ -42,6 +55,16 @@ describe("diagnostics", () => {
 });
 
 describe("refusal", () => {
+  test("many rows of few units are few, and the reason says how many would do", () => {
+    const episode = Int32Array.from({ length: 152 }, (_, i) => i % 19);
+    const few = { reward: uniform(152, 1), behaviour: uniform(152, 0.5), target: uniform(152, 0.5), episode };
+    const verdict = judgePolicy(few, { rng: rngFrom(1) });
+    expect(kinds(verdict)).toEqual(["thin-support"]);
+    expect(verdictText(verdict)).toContain(
+      "effective sample size 19.0 of 19 units, 50 needed: there are too few units. About 50 units like these",
+    );
+  });
+
   test("an effective size of 2 out of 10 000 gives no number", () => {
     // The target repeats two rows of ten thousand.
     const target = new Float64Array(10_000).fill(1e-9);

@@ -24,6 +24,8 @@ export type SupportFault =
       readonly effectiveSize: number;
       readonly units: number;
       readonly needed: number;
+      /** How many units would do, if they were like these; null where none of these speaks. */
+      readonly enough: number | null;
     }
   | {
       readonly kind: "dominant-weight";
@@ -48,7 +50,7 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
   const faults: SupportFault[] = [];
   const { effectiveSize, units, largestWeight, largestShare, unsupported, meanWeight, meanWeightZ } = facts;
   if (!(effectiveSize >= limits.effectiveSize))
-    faults.push({ kind: "thin-support", effectiveSize, units, needed: limits.effectiveSize });
+    faults.push(thinSupport({ effectiveSize, units, needed: limits.effectiveSize }));
   if (!(largestShare <= limits.largestShare))
     faults.push({
       kind: "dominant-weight",
@@ -65,13 +67,25 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
   return faults;
 }
 
+function thinSupport(facts: { effectiveSize: number; units: number; needed: number }): SupportFault {
+  const { effectiveSize, units, needed } = facts;
+  // Rounded up to two digits: what the log shows is no more exact than that.
+  const enough = effectiveSize > 0 ? roundUp((units * needed) / effectiveSize) : null;
+  return { kind: "thin-support", ...facts, enough };
+}
+
+function roundUp(value: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
+  return Math.ceil(value / unit) * unit;
+}
+
 /** `names` of the candidates, where they have any. */
 export function explainFault(fault: SupportFault, names?: readonly string[]): string {
   switch (fault.kind) {
     case "thin-support":
-      return `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. Log more, explore more, or judge a policy closer to the logging one.`;
+      return `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: ${fault.units < fault.needed ? "there are too few units" : "the target rarely does what was logged"}. ${enoughText(fault.enough)}Log more, explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
-      return `one unit holds ${percent(fault.share)} of all weight (w = ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
+      return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
       return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
     case "mean-weight":
@@ -79,6 +93,10 @@ export function explainFault(fault: SupportFault, names?: readonly string[]): st
     default:
       return fault satisfies never;
   }
+}
+
+function enoughText(enough: number | null): string {
+  return enough === null ? "" : `About ${enough} units like these would do to judge by. `;
 }
 
 function percent(share: number): string {
