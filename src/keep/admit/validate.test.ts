@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { d } from "../../../test/support/examples.ts";
 import { rejectionOf } from "../../../test/support/refusal-of.ts";
-import { makeRollout } from "../../../test/support/shelf.ts";
+import { makeRollout, stepWire } from "../../../test/support/shelf.ts";
 import { parseId } from "../../base/ids.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { type Call, commitTo, type SealedRollout, type Verdict } from "../../contract/index.ts";
@@ -171,6 +171,19 @@ describe("a bundle", () => {
       [second.content.digest, "normalized", 5000],
     ]);
     expect(verdicts[1]!.record.codes).toEqual(["duplicate-detected", "contribution-normalized"]);
+  });
+
+  it("takes samples that choose alike for what they are, and the same draw under another name for a repetition", async () => {
+    const sample = (name: string, seed: string, endedAtMs: number) =>
+      makeRollout(name, {
+        ...{ seed, streams: [stepWire()] },
+        envelope: { worker: "w", startedAtMs: 1000, endedAtMs },
+      });
+    const bundle = [sample("a", "7", 2000), sample("b", "8", 2001), sample("c", "7", 2002)];
+    const verdicts = await validateBundle(bundle, options);
+    expect(verdicts.map(({ record }) => record.codes.includes("duplicate-detected"))).toEqual([
+      ...[false, false, true],
+    ]);
   });
 
   it("rejects another's name and another's proof of execution, in the bundle and from before", async () => {

@@ -155,8 +155,13 @@ class SeenArtifacts {
   }
 }
 
-function choicesOf({ environment, task, calls, streams }: RolloutContent): Digest {
-  return digestJson("rollbook.choices.v1", { environment, task, calls, streams });
+/** Steps have few candidates, and samples of a task may well choose the same: only the same draw again is a repetition.
+ *  The same tokens again are one, whatever the seed. */
+function choicesOf({ environment, task, calls, streams, seed, assignment }: RolloutContent): Digest {
+  const draw = streams.every(({ level }) => level === "step")
+    ? { seed: String(seed), assignment: assignment ?? null }
+    : null;
+  return digestJson("rollbook.choices.v1", { environment, task, calls, streams, draw });
 }
 
 async function presentProofs({ proofs }: RolloutEnvelope, has: ValidateOptions["has"]): Promise<Set<Digest>> {
