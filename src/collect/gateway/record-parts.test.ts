@@ -100,7 +100,12 @@ routes:
   });
 
   it.each([
-    ["a typo", GOOD.replace("keyEnv", "keyenv"), /keyenv/],
+    ["a typo", GOOD.replace("keyEnv", "keyenv"), /nobody reads keyenv. Did you mean keyEnv\?/],
+    [
+      "a needed name in other letters",
+      GOOD.replace("baseUrl", "baseURL"),
+      /main: nobody reads baseURL. Did you mean baseUrl\?/,
+    ],
     ["a typo at the top", GOOD.replace("routes:", "route:"), /route/],
     ["an unknown upstream", GOOD.replace("upstream: main", "upstream: mian"), /mian/],
     ["an unknown candidate", GOOD.replace("[a]", "[b]"), /names b/],

@@ -1,0 +1,22 @@
+/** The name somebody may have meant. In: what was written, what there is. Out: the nearest, if it is near enough. Pure. */
+
+/** Undefined past a third of its letters; case counts for nothing. */
+export function nearestName(written: string, known: readonly string[]): string | undefined {
+  const far = Math.max(1, Math.floor(written.length / 3));
+  const ranked = known
+    .map((name) => ({ name, edits: edits(written.toLowerCase(), name.toLowerCase()) }))
+    .sort((a, b) => a.edits - b.edits);
+  return ranked[0] !== undefined && ranked[0].edits <= far ? ranked[0].name : undefined;
+}
+
+/** Levenshtein's distance, row by row. */
+function edits(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    row = next;
+  }
+  return row[b.length]!;
+}
