@@ -69,12 +69,23 @@ describe("upstream faults", () => {
       upstreams: { main: { retries: 0, breaker: { failures: 2, pauseMs: 60_000 } } },
     });
     test.upstream.otherwise = json("{}", 500);
-    for (let i = 0; i < 2; i++) expect((await test.post(CHAT, ASK)).status).toBe(500);
+    for (let i = 0; i < 2; i++) expect((await test.post(CHAT, { ...ASK, seed: i })).status).toBe(500);
     expect(await test.post(CHAT, ASK)).toMatchObject({
       status: 503,
       body: { error: { code: "upstream-resting" } },
     });
     expect(test.upstream.asked).toHaveLength(2);
+  });
+
+  it("one prompt that the upstream cannot answer, however often it is sent, does not stop the others", async () => {
+    const test = await TestGateway.open({
+      upstreams: { main: { retries: 2, retryBaseMs: 1, breaker: { failures: 3, pauseMs: 60_000 } } },
+    });
+    test.upstream.otherwise = json('{"error":"this prompt"}', 500);
+    for (let i = 0; i < 4; i++)
+      expect(await test.post(CHAT, ASK)).toMatchObject({ status: 500, text: '{"error":"this prompt"}' });
+    test.upstream.otherwise = good;
+    expect((await test.post(CHAT, { ...ASK, seed: 1 })).status).toBe(200);
   });
 
   it("a stream cut in the middle reaches the client as a cut, and is recorded as one, with what had come", async () => {

@@ -1,4 +1,4 @@
-/** Stops asking an upstream that keeps failing: closed → open after so many failures in a row → one trial after a
+/** Stops asking an upstream that keeps failing: closed → open after so many failed calls in a row → one trial after a
  *  pause → closed again if it works. In: a clock and outcomes. Out: whether to ask. */
 import type { Clock } from "../../base/clock.ts";
 
@@ -9,6 +9,8 @@ export class Breaker {
   #inARow = 0;
   #openUntilMs = 0;
   #onTrial = false;
+  /** Of the failure before. */
+  #lastAsked: Buffer | undefined;
 
   constructor(options: { clock: Clock; failures: number; pauseMs: number }) {
     this.#clock = options.clock;
@@ -33,12 +35,18 @@ export class Breaker {
 
   succeeded(): void {
     this.#inARow = 0;
+    this.#lastAsked = undefined;
     this.#onTrial = false;
   }
 
-  failed(): void {
-    this.#inARow++;
+  /** A call failed, its retries included. `asked`: what the upstream answered with an error; the same words again, as
+   *  clients send them, say no more about the upstream than the first time. */
+  failed(asked?: Buffer): void {
     this.#onTrial = false;
+    const isRepeated = asked !== undefined && this.#lastAsked?.equals(asked) === true;
+    this.#lastAsked = asked;
+    if (isRepeated && this.#inARow < this.#failures) return;
+    this.#inARow++;
     if (this.#inARow >= this.#failures) this.#openUntilMs = this.#clock.nowMs() + this.#pauseMs;
   }
 

@@ -174,9 +174,11 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   onResponseStart(_controller: unknown, status: number, headers: ReplyHeaders): void {
     if (status < 200 || this.#aborted) return;
     const isFault = RETRIED.has(status);
-    if (status >= 500) this.#with.breaker.failed();
-    else this.#with.breaker.succeeded();
-    if (isFault && this.#tries < this.#with.retries) {
+    const isAgain = isFault && this.#tries < this.#with.retries;
+    if (status < 500) this.#with.breaker.succeeded();
+    else if (isAgain) this.#with.breaker.undecided();
+    else this.#with.breaker.failed((this.#with.options.body as Buffer | null) ?? undefined);
+    if (isAgain) {
       const retryAfter = headers["retry-after"];
       this.#again(typeof retryAfter === "string" ? retryAfter : undefined);
       return;
@@ -197,9 +199,13 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     // An attempt given up for another one ends here, too.
     if (this.#aborted || this.#timer !== undefined) return;
+    if (!this.#passing && this.#tries < this.#with.retries) {
+      this.#with.breaker.undecided();
+      this.#again(undefined);
+      return;
+    }
     this.#with.breaker.failed();
-    if (!this.#passing && this.#tries < this.#with.retries) this.#again(undefined);
-    else this.#receiver.onError(unreachable(this.#with.name, error));
+    this.#receiver.onError(unreachable(this.#with.name, error));
   }
 
   #again(retryAfter: string | undefined): void {
