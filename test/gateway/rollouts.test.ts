@@ -47,6 +47,23 @@ describe("a rollout", () => {
     },
   );
 
+  it("that streams without usage spends an estimate, and its cost is unknown, not 0", async () => {
+    const test = await TestGateway.open();
+    const events = chatStream([{ content: "ok" }]).filter(
+      ({ data }) => !JSON.stringify(data).includes("usage"),
+    );
+    test.upstream.otherwise = stream(events);
+    const opened = await test.openRollout({ budgetUsd: 20e-6 });
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++)
+      statuses.push((await test.post(CHAT, { ...ask(), stream: true }, as(opened))).status);
+    expect(statuses.slice(0, 1)).toEqual([200]);
+    expect(statuses.at(-1)).toBe(402);
+    const { calls, ending } = await test.closed(opened.id);
+    expect(ending).toEqual({ kind: "truncated", limit: "budget" });
+    expect([calls[0].costUsd, calls[0].usage]).toEqual([undefined, undefined]);
+  });
+
   it("that is paid for shows in every series about calls", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));

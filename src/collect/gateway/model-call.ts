@@ -264,8 +264,20 @@ export class ModelCall implements Receiver {
       { rollout: rollout.idText, target: this.#target.factsText },
       parts,
     );
-    rollout.addCall(place, { index: this.#index, usage, costUsd });
+    const estimatedUsd = costUsd === undefined ? this.#estimateUsd() : undefined;
+    rollout.addCall(place, { index: this.#index, usage, costUsd, estimatedUsd });
     this.#measure(outcome, { usage, costUsd, durationMs });
+  }
+
+  /** An answer without usage is not free: streams of OpenAI's have it only where the client asks. Four bytes are taken for
+   *  a token. */
+  #estimateUsd(): number | undefined {
+    const { price } = this.#target;
+    const reader = this.#reader;
+    if (price === undefined || reader === undefined || this.#status >= 400) return undefined;
+    const said = this.#tooLarge ? reader.bytes : jsonBytes(reader.finish().reply.messages).length;
+    const [prompt, completion] = [this.#in.body.length, said].map((bytes) => bytes / BYTES_PER_TOKEN);
+    return (prompt! * price.prompt + completion! * price.completion) / 1e6;
   }
 
   /** The bytes as they passed; or, where they must not be kept, what may be, and their digests. */
@@ -360,6 +372,9 @@ export class ModelCall implements Receiver {
     return Math.max(0, this.#with.steadyMs() - this.#startMs);
   }
 }
+
+/** Of English text in the usual vocabularies, roughly. */
+const BYTES_PER_TOKEN = 4;
 
 function isProviderFault(status: number): boolean {
   return status >= 500 || status === 429 || status === 408;

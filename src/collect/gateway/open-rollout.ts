@@ -26,6 +26,8 @@ export class OpenRollout {
   promptTokens = 0;
   completionTokens = 0;
   costUsd = 0;
+  /** What calls without usage are taken to have cost: for the budget only, recorded nowhere. */
+  estimatedUsd = 0;
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
   active = 0;
@@ -51,12 +53,19 @@ export class OpenRollout {
   /** Notes where a call is, and what it used, as far as the upstream says it. */
   addCall(
     place: LogPlace,
-    { index, usage, costUsd }: { index: number; usage?: Call["usage"]; costUsd?: number | undefined },
+    call: {
+      index: number;
+      usage?: Call["usage"];
+      costUsd?: number | undefined;
+      estimatedUsd?: number | undefined;
+    },
   ): void {
+    const { index, usage, costUsd, estimatedUsd } = call;
     this.calls.set(index, place);
     this.promptTokens += usage?.promptTokens ?? 0;
     this.completionTokens += usage?.completionTokens ?? 0;
     this.costUsd += costUsd ?? 0;
+    this.estimatedUsd += estimatedUsd ?? 0;
     if (index >= this.started) this.started = index + 1;
   }
 

@@ -144,7 +144,7 @@ export class Rollouts {
       rollout.capped ??= "turns";
       throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${maxTurns} turns.`);
     }
-    if (budgetUsd !== undefined && rollout.costUsd >= budgetUsd) {
+    if (budgetUsd !== undefined && rollout.costUsd + rollout.estimatedUsd >= budgetUsd) {
       rollout.capped ??= "budget";
       throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
     }
