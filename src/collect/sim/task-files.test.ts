@@ -66,7 +66,12 @@ describe("a folder of tasks", () => {
   });
 
   it.each([
-    ["was not finished", () => rmSync(join(folder, META_FILE)), "no-tasks", /not finished/],
+    [
+      "was not finished",
+      () => rmSync(join(folder, META_FILE)),
+      "no-tasks",
+      /not a finished folder of(?!.*[Rr]emove)/,
+    ],
     ["lost its tasks", () => rmSync(join(folder, TASKS_FILE)), "bad-task", /tasks\.jsonl cannot be read/],
     [
       "is cut off",

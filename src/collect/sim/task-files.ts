@@ -208,7 +208,7 @@ function readMeta(folder: string): TasksMeta {
       "no-tasks",
       { path },
       begun
-        ? `${path} is not there: the folder was not finished. Remove it and generate the tasks again.`
+        ? `${path} is not there: ${folder} is not a finished folder of \`rollbook sim generate\`. Name one, or make one elsewhere with --out.`
         : `${path} is not there. Make tasks with \`rollbook sim generate --out ${folder}\`.`,
     );
   }
