@@ -55,7 +55,8 @@ export function renderError(error: unknown, options: { json: boolean; debug: boo
   const known = error instanceof RollbookError ? error : foreignError(error);
   const stack = options.debug ? `${stackOf(error)}\n` : "";
   if (options.json) return jsonLine({ error: known.toJSON() }) + stack;
-  return `error: ${printable(known.message)} [${known.code}]\n${stack}`;
+  const line = known.message.replaceAll(/\s*[\r\n]\s*/g, " ");
+  return `error: ${printable(line)} [${known.code}]\n${stack}`;
 }
 
 function foreignError(error: unknown): RollbookError {

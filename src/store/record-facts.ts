@@ -83,6 +83,8 @@ export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | u
 
 function describeContent(content: RolloutContent): RecordFacts {
   const { rolloutId, environment, task, group, dataSource, ending, streams, calls, scores } = content;
+  // Scores of weight 0 are kept, and count for nobody: with no other a rollout is unlabelled, not worth 0.
+  const counted = scores.filter(({ weight }) => weight !== 0);
   const fields = {
     environment,
     task: task.id,
@@ -93,7 +95,7 @@ function describeContent(content: RolloutContent): RecordFacts {
     levels: [...new Set(streams.map((item) => item.level))].sort(),
     samples: streams.reduce((sum, item) => sum + sampleCount(item), 0),
     calls: calls.length,
-    score: scores.length === 0 ? null : scores.reduce((sum, each) => sum + each.value * each.weight, 0),
+    score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
   };
   return { id: rolloutId, family: streams[0]!.family, fields };
 }

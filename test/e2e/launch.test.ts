@@ -32,6 +32,20 @@ describe("rollbook launch", () => {
     expect(listed.length).toBe(8);
   });
 
+  it("lists a rollout without a reward as unlabelled, and says in one line what an agent lacks", async () => {
+    const cli = new Cli();
+    const tasks = `--tasks ${cli.file("t.jsonl", lines({ a: 1 }))}`;
+    await cli.ok(
+      `launch ${tasks} --agent ${cli.file("a.mjs", "export default () => ({ metrics: { x: 1 } });")}`,
+    );
+    expect((await cli.json("artifact ls"))[0].score).toBeNull();
+    expect((await cli.ok("artifact ls")).split("\n")[1]).toMatch(/ -$/);
+    const agent = cli.file("b.cjs", 'require("./none.cjs");');
+    const { code, err } = await cli.run(`launch ${tasks} --agent ${agent}`);
+    expect([code, err]).toEqual([1, expect.stringMatching(/Cannot find module .* Require stack: - /)]);
+    expect(err).not.toContain("\ufffd");
+  });
+
   it("makes a key where there is none, and every rollout has a receipt that the artifact names", async () => {
     const cli = new Cli();
     const words = `launch --tasks ${cli.file("t.jsonl", TASKS)} --agent ${cli.file("a.mjs", AGENT)} --json`;
