@@ -280,6 +280,7 @@ class RunningLaunch implements Launch {
 
 /** The desk of this process: its workers come here, those of other processes have their own over the same queue. */
 function deskOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerDesk {
+  // No transport leads here, so a number is a name that nobody else can give.
   let sessions = 0;
   return makeDesk({
     ...{ queue, book, clock, signer, admit },

@@ -59,6 +59,16 @@ describe("receipts decide which artifact is the result of an assignment", () => 
     expect(excluded([receipt(first, "discarded", 5)], first, second)).toEqual([undefined, "not-accepted"]);
   });
 
+  it("one without a claim judges an artifact and makes it nobody's result, as those of gateways do", () => {
+    const { claim: _, ...judged } = receipt(first, "accepted-exact", 1).record;
+    const gateways = seal(Receipt, judged);
+    expect(excluded([gateways, receipt(second, "stored", 5, 2)], first, second)).toEqual([
+      "not-accepted",
+      undefined,
+    ]);
+    expect(excluded([gateways], first)).toEqual([undefined]);
+  });
+
   it("without any receipt, or without an assignment, nothing is left out", () => {
     expect(excluded([], first, second)).toEqual([undefined, undefined]);
     expect(excluded([receipt(first, "stored", 5)], makeRollout("free"))).toEqual([undefined]);
