@@ -1,5 +1,5 @@
 /** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
- *  listening server that records. Handlers are thin: calls are in model-call.ts, rollouts in rollouts.ts. */
+ *  listening server that records. Model calls are in model-call.ts, everything else it answers in own-api.ts. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -13,20 +13,17 @@ import type { Admit } from "../admission.ts";
 import { compile, type GatewayConfig, readSecrets } from "./config.ts";
 import { type Dialect, openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
-import { textAt } from "./dialects/json.ts";
-import { addFeedback } from "./feedback.ts";
-import { type ApiPath, type Caller, decodePart, Gatekeeper, parsePath } from "./identity.ts";
+import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
 import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
-import { passThrough } from "./pass-through.ts";
+import { OwnApi, sendJson } from "./own-api.ts";
 import { parseBody, readBody } from "./read-body.ts";
 import { Recorder } from "./recorder.ts";
 import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
-import { type RedactOptions, redactCall, redactValue } from "./redact-call.ts";
+import { redactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
-import { check, closeRequest, openRequest } from "./requests.ts";
 import { Rollouts } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
@@ -112,7 +109,7 @@ class GatewayServer {
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
   readonly #metrics = new Metrics();
-  readonly #redact: RedactOptions;
+  readonly #own: OwnApi;
   readonly #found: Recovered;
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -133,7 +130,7 @@ class GatewayServer {
     this.#found = recovered;
     const metrics = this.#metrics;
     const records = { store: book, journal, recorder: new Recorder(book) };
-    this.#redact = {
+    const redact = {
       redact: options.redact,
       redactText: redactText(
         [...tokens, ...keys.values()],
@@ -147,11 +144,20 @@ class GatewayServer {
     this.#calls = {
       ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
-      redact: redactCall(this.#redact),
+      redact: redactCall(redact),
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
       upstreams: openUpstreams(options, keys, metrics),
       log,
     };
+    const { routes, upstreams } = this.#calls;
+    this.#own = new OwnApi({
+      ...{ rollouts, routes, upstreams, redact },
+      keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
+      metrics: () => {
+        metrics.set("rollbook_gateway_active_calls", this.#active);
+        return metrics.text();
+      },
+    });
     this.#server = createServer(
       { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
       (request, response) => this.#serve(request, response),
@@ -223,7 +229,7 @@ class GatewayServer {
     }
     const caller = this.#gatekeeper.admit(request.headers, path);
     if (request.method === "GET") {
-      this.#get(response, path, caller);
+      this.#own.get(response, path, caller);
       return;
     }
     if (request.method !== "POST")
@@ -234,7 +240,7 @@ class GatewayServer {
         const asked = { path, caller, body };
         const dialect = dialectAt(path.path);
         if (dialect !== undefined) this.#call(request, response, { ...asked, dialect });
-        else this.#post(request, response, asked).catch(failed);
+        else this.#own.post(request, response, asked).catch(failed);
       } catch (error) {
         failed(error);
       }
@@ -261,78 +267,6 @@ class GatewayServer {
       { dialect, request, body, rawHeaders, path: below, rollout, response },
       this.#calls,
     ).start();
-  }
-
-  #get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
-    if (path === "/metrics") {
-      requireOwner(caller);
-      this.#metrics.set("rollbook_gateway_active_calls", this.#active);
-      response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(this.#metrics.text());
-      return;
-    }
-    const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
-    if (rollout !== undefined) {
-      requireOwner(caller);
-      sendJson(response, 200, this.#rollouts.status(decodePart(rollout)));
-      return;
-    }
-    const { names } = this.#calls.routes;
-    if (path === "/v1/models") {
-      const data = names.map(modelEntry);
-      sendJson(response, 200, {
-        object: "list",
-        data,
-        has_more: false,
-        first_id: names[0],
-        last_id: names.at(-1),
-      });
-      return;
-    }
-    const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
-    const model = name === undefined ? undefined : decodePart(name);
-    if (model === undefined) throw new HttpRefusal(404, "not-found", `there is nothing at ${path}.`);
-    if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
-    sendJson(response, 200, modelEntry(model));
-  }
-
-  async #post(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { path, caller, body }: { path: ApiPath; caller: Caller; body: Buffer },
-  ): Promise<void> {
-    const [, closed] = /^\/v1\/rollouts\/([^/]+)\/close$/.exec(path.path) ?? [];
-    if (path.path === "/v1/messages/count_tokens")
-      return this.#countTokens(request, response, { path, body });
-    if (path.path !== "/v1/rollouts" && path.path !== "/v1/feedback" && closed === undefined)
-      throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
-    requireOwner(caller);
-    const value = body.length === 0 ? {} : parseBody(body);
-    if (path.path === "/v1/feedback")
-      return sendJson(response, 200, await addFeedback(this.#rollouts, value));
-    if (closed !== undefined) {
-      const { finalState, ...closing } = check(closeRequest, value);
-      const state = finalState === undefined ? undefined : redactValue(finalState, this.#redact);
-      const report = await this.#rollouts.close(decodePart(closed), { ...closing, finalState: state });
-      return sendJson(response, 200, report);
-    }
-    const wanted = Object.entries(check(openRequest, value)).filter(([, each]) => each !== undefined);
-    const { id, created } = await this.#rollouts.open(Object.fromEntries(wanted));
-    const basePath = `/r/${encodeURIComponent(id)}`;
-    sendJson(response, created ? 201 : 200, { id, apiKey: this.#gatekeeper.keyFor(id), basePath });
-  }
-
-  /** Counting is not a call: nothing is sampled, nothing is recorded. */
-  #countTokens(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { path, body }: { path: ApiPath; body: Buffer },
-  ): void {
-    const model = textAt(parseBody(body), "model") ?? "";
-    const target = this.#calls.routes.named(model);
-    if (target === undefined)
-      throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
-    const upstream = this.#calls.upstreams.get(target.upstream)!;
-    passThrough({ upstream, model, target, body, path: path.path.slice(3) + path.query, request, response });
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {
@@ -372,27 +306,3 @@ function openUpstreams(
 }
 
 function ignore(): void {}
-
-function requireOwner({ isOwner }: Caller): void {
-  if (!isOwner) throw new HttpRefusal(403, "forbidden", "a rollout's key may call models, nothing else.");
-}
-
-/** In the words of OpenAI and of Anthropic at once. */
-function modelEntry(id: string) {
-  return { id, object: "model", created: 0, owned_by: "rollbook", type: "model", display_name: id };
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const body = Buffer.from(JSON.stringify(value));
-  response.writeHead(status, {
-    "content-type": "application/json",
-    "content-length": body.length,
-    ...headers,
-  });
-  response.end(body);
-}
