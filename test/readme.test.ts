@@ -50,7 +50,7 @@ describe("the documents", () => {
     expect(status).toBe(0);
   });
 
-  it("begin with an example that runs and prints the digest of a batch", () => {
+  it("begin with an example that runs and prints the digest of the batch that the commands cut", async () => {
     const [example] = snippetsOf("README.md");
     writeFileSync(`${FOLDER}/rollouts.jsonl`, rolloutsOfReadme());
     writeFileSync(`${FOLDER}/run.mts`, example!.code);
@@ -60,6 +60,11 @@ describe("the documents", () => {
     });
     expect(stderr).toBe("");
     expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,/);
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`artifact import ${cli.file("rollouts.jsonl", rolloutsOfReadme())}`);
+    const [{ digest }] = await cli.json("batch assemble --target r1 --level token");
+    expect(stdout.slice(0, 71)).toBe(digest);
   });
 
   it("show commands that work as printed on a fresh book", async () => {
