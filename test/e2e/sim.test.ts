@@ -155,6 +155,7 @@ describe("rollbook sim collect", () => {
       expect(observed.count).toBe(24);
       // Four and a half standard errors: about one run in a hundred thousand would leave them.
       const half = observed.interval[1] - observed.mean;
+      expect(summary.z).toBeCloseTo((observed.mean - values.behaviour) / (half / 1.96), 2);
       expect(Math.abs(observed.mean - values.behaviour)).toBeLessThan(2.3 * half + 0.02);
       const out = join(cli.folder, "routing.jsonl");
       await cli.ok(`data export --out ${out}`);

@@ -17,7 +17,13 @@ import type { Router } from "../../policy/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, plural, table } from "../output.ts";
-import { meanReward, type ObservedReward, sayObserved } from "../sim/family-summary.ts";
+import {
+  meanReward,
+  type ObservedReward,
+  sayDistance,
+  sayObserved,
+  standardErrors,
+} from "../sim/family-summary.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
@@ -67,10 +73,11 @@ async function collect(io: Io, flags: CollectFlags): Promise<void> {
   const values = { behaviour: policyValue(known, policyOfRouter(router)), ...knownValues(known) };
   const ran = await run({ kind: "router", router });
   const observed = meanReward(ran.results);
+  const z = standardErrors(observed, values.behaviour);
   io.out(
     flags.json
-      ? jsonLine({ kind: "summary", policy: flags.policy, observed, values, families, ...ran.progress })
-      : renderFamilies(families) + render({ ran, values, observed, policy: flags.policy }),
+      ? jsonLine({ kind: "summary", policy: flags.policy, observed, z, values, families, ...ran.progress })
+      : renderFamilies(families) + render({ ran, values, observed, z, policy: flags.policy }),
   );
   requireComplete(ran);
 }
@@ -159,8 +166,9 @@ function render(options: {
   policy: Behaviour;
   values: KnownValues & { behaviour: number };
   observed: ObservedReward;
+  z: number | null;
 }): string {
-  const { ran, policy, values, observed } = options;
+  const { ran, policy, values, observed, z } = options;
   const { best, bestSingle, uniform, behaviour } = values;
   const rows = [
     { name: "best policy", value: best },
@@ -172,7 +180,7 @@ function render(options: {
     { title: "expected reward", cell: (row) => row.name },
     { title: "exact", align: "right", cell: (row) => row.value.toFixed(4) },
   ]);
-  return `${exact}observed: ${sayObserved(observed)} over ${plural(observed.count, "rollout")}, ${ran.progress.done} sealed\n`;
+  return `${exact}observed: ${sayObserved(observed)} over ${plural(observed.count, "rollout")}, ${ran.progress.done} sealed\n${sayDistance(z)}`;
 }
 
 function number(text: string): number {

@@ -70,6 +70,19 @@ export function sayObserved({ mean, interval }: ObservedReward): string {
   return interval === null ? mean.toFixed(4) : `${mean.toFixed(4)} (95 %: ${low} … ${high})`;
 }
 
+/** How far the mean is from an exact value; null where there is no interval, or no spread. */
+export function standardErrors({ mean, interval }: ObservedReward, exact: number): number | null {
+  if (mean === null || interval === null || interval[1] === mean) return null;
+  return ((mean - exact) * Z_95) / (interval[1] - mean);
+}
+
+/** One interval of 95 % in twenty leaves its value out by chance; three standard errors, one in 370. */
+export function sayDistance(z: number | null): string {
+  if (z === null) return "";
+  const said = Math.abs(z) <= 3 ? "within chance" : "more than chance would explain";
+  return `${Math.abs(z).toFixed(1)} standard errors ${z < 0 ? "below" : "above"} the exact value of the behaviour: ${said}\n`;
+}
+
 function isCounted({ ending }: SealedResult): boolean {
   return ending.kind !== "cancelled" && (ending.kind !== "failed" || ending.owner === "agent");
 }
