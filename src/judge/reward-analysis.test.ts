@@ -51,6 +51,11 @@ describe("a reward analysis", () => {
     expect(plain).toMatchObject({ values: "plain means", ranking: [{ arm: "a", value: 0.5 }] });
   });
 
+  test("takes the failed tasks of a reward in two heaps for no outliers", () => {
+    const heaps = Array.from({ length: 640 }, (_, i) => row("a", (i % 8 === 0 ? 0 : 1) - (i % 7) / 1000, 0));
+    expect(analyzeRewards(heaps).outliers).toEqual({ count: 0, ids: [] });
+  });
+
   test("finds outliers and piles at the ends", () => {
     const rows = Array.from({ length: 50 }, (_, i) => row("a", i / 50, 0));
     const found = analyzeRewards([...rows, row("a", 100, 0, { id: "far" })]);

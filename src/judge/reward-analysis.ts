@@ -42,7 +42,7 @@ export interface RewardReport {
   readonly bySource: Readonly<Record<string, Distribution>>;
   readonly byArm: Readonly<Record<string, Distribution>>;
   readonly byTerm: Readonly<Record<string, Distribution>>;
-  /** Rows further from the median than 5 robust deviations. */
+  /** Rows further from the median than 5 robust deviations; none where those are more than 1 in 20. */
   readonly outliers: { readonly count: number; readonly ids: readonly string[] };
   /** Values of the policies "always this arm", best first. */
   readonly ranking: readonly { readonly arm: string; readonly value: number }[];
@@ -54,6 +54,8 @@ const FAR = 5;
 /** Median absolute deviation to standard deviation, for a normal law. */
 const ROBUST = 1.4826;
 const SHOWN = 20;
+/** The most rows that can be strays. */
+const STRAYS = 0.05;
 
 export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport {
   if (rows.length === 0)
@@ -159,10 +161,18 @@ function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"]
   const sorted = Float64Array.from(rows, (row) => row.reward).sort();
   const median = quantile(sorted, 0.5);
   const spread = ROBUST * quantile(sorted.map((each) => Math.abs(each - median)).sort(), 0.5);
-  // More than half of the rows on one value: nothing robust can be said of the rest.
-  if (spread === 0) return { count: 0, ids: [] };
+  // More than half of the rows on one value: nothing robust can be said of the rest. Nor of a reward in two heaps, right
+  // and wrong with a little cost: the smaller heap is no accident, however far it lies.
+  if (spread === 0 || inHeaps(sorted, FAR * spread)) return { count: 0, ids: [] };
   const far = rows.filter((row) => Math.abs(row.reward - median) > FAR * spread);
   return { count: far.length, ids: far.slice(0, SHOWN).map((row) => row.id) };
+}
+
+/** Whether more than one row in twenty is far from the median: that many are a part of the law, not strays. */
+function inHeaps(sorted: Float64Array, far: number): boolean {
+  const median = quantile(sorted, 0.5);
+  const away = sorted.filter((each) => Math.abs(each - median) > far).length;
+  return away > STRAYS * sorted.length;
 }
 
 /** Of sorted values, interpolated. */

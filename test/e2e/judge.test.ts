@@ -78,10 +78,22 @@ describe("evaluate and gate on the command line", () => {
       join(bc, "floor.json"),
       readFileSync(join(bc, "floor.json"), "utf8").replace('"floor":0.', '"floor":0.0'),
     );
-    const forged = await faultOf(cli, `evaluate --data ${data} --checkpoint ${bc}`);
-    expect(forged).toMatchObject({ exit: 1, code: "digest-mismatch" });
-    expect(forged.message).toMatch(
-      /floor\.json promises a floor of 0\.0\d+, its own calibration rows give 0\.\d+/,
+    for (const words of [`evaluate --checkpoint ${bc}`, `gate --candidate ${bc}`]) {
+      const forged = await faultOf(cli, `${words} --data ${data}`);
+      expect(forged).toMatchObject({ exit: 1, code: "digest-mismatch" });
+      expect(forged.message).toMatch(
+        /floor\.json promises a floor of 0\.0\d+, its own calibration rows give 0\.\d+/,
+      );
+    }
+  });
+
+  it("name the propensity floor and the units that a promise would take, where no floor keeps it", async () => {
+    const cli = new Cli();
+    const data = cli.file("few.jsonl", lines(...routingWorld(300, 3)));
+    const out = await cli.ok(`train bc --data ${data} --out ${cli.folder}/p --id p --floor-risk 0.1`);
+    expect(out).toMatch(/no floor keeps the risk at 0\.1: .*It takes at least 199 calibration units/);
+    expect(out).toMatch(
+      /No logged propensity here is below 0\.4: pass --propensity-floor 0\.4 .*and 24 may do/,
     );
   });
 
@@ -249,9 +261,13 @@ describe("bad input is named with its row and the remedy", () => {
     const fault = await faultOf(cli, `train ucb --data ${data} --out ${cli.folder}/p --id p`);
     expect(fault).toMatchObject({ exit: 1, code: "empty-split" });
     expect(fault.message).toMatch(/3000 rows in 1 units \(by task\).*--unit/);
-    expect(
-      (await faultOf(cli, `train bc --data ${data} --out ${cli.folder}/p --id p --split 1/2`)).exit,
-    ).toBe(2);
+    for (const shares of ["1/2", "60/20/30", "6/2/2"]) {
+      const wrong = await faultOf(
+        cli,
+        `train bc --data ${data} --out ${cli.folder}/p --id p --split ${shares}`,
+      );
+      expect([wrong.exit, wrong.message]).toEqual([2, expect.stringContaining("add up to 100")]);
+    }
   });
 
   it("a checkpoint of another feature spec, a truncated one, and one that names no rows", async () => {

@@ -10,6 +10,7 @@ import { addCommand, wholeNumber } from "../command.ts";
 import { loadRows } from "../dataset/load-rows.ts";
 import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
 import type { Io } from "../io.ts";
+import { followPromise } from "../judge/calibrate.ts";
 import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../judge/judge-options.ts";
 import { judgeRowsOf } from "../judge/judge-rows.ts";
 import { fieldOf, type LoadedPolicy, loadPolicy } from "../judge/load-policy.ts";
@@ -77,16 +78,18 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     );
   const candidates = flags.candidate.map((folder) => loadPolicy(folder, flags));
   const baseline = baselineOf(flags, candidates[0]!);
-  const judged = judgeRowsOf(await loadRows(io, toDataFlags(flags)), [
-    ...candidates,
-    ...(baseline.loaded === undefined ? [] : [baseline.loaded]),
-  ]);
+  const rows = await loadRows(io, toDataFlags(flags));
+  const { loaded, field } = baseline;
+  const judged = judgeRowsOf(rows, [...candidates, ...(loaded === undefined ? [] : [loaded])]);
   const fields = candidates.map((each) => fieldOf(each, flags));
+  // A floor that does not follow from its calibration rows lets nobody through, here as in `evaluate`.
+  for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
+  if (loaded !== undefined && field !== undefined) followPromise(rows, loaded, field);
   const rule = ruleOf(flags);
   const gated = gatePolicies(judged.rows, {
     rule,
     candidates: fields,
-    baseline: baseline.field ?? "behaviour",
+    baseline: field ?? "behaviour",
     rng: rngFrom(flags.seed),
   });
   const verdict = sealVerdict({

@@ -1,10 +1,7 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
-import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Digest } from "../../base/index.ts";
-import { type PolicyRevision, PolicyRevision as PolicyRevisionType } from "../../contract/index.ts";
 import { unitOf } from "../../convert/judged-rows.ts";
-import type { RoutingRow } from "../../convert/routing-jsonl.ts";
 import {
   type BanditStatistics,
   collectFields,
@@ -21,66 +18,17 @@ import {
   trainBc,
   ucb1Model,
   withBaseline,
-  withSplit,
 } from "../../learn/index.ts";
-import {
-  CHECKPOINT_KIND,
-  DEFAULT_FEATURES,
-  type FeatureSpec,
-  type PolicyModel,
-  readCheckpoint,
-  sealCheckpoint,
-  writeCheckpoint,
-} from "../../policy/index.ts";
-import { readRecord } from "../../store/read-record.ts";
+import { DEFAULT_FEATURES, type FeatureSpec, type PolicyModel } from "../../policy/index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import { banditOfBook } from "../dataset/bandit-of-book.ts";
 import { readSpec } from "../dataset/default-features.ts";
 import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
-import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
-import { addSplitOptions, requirePart, type SplitFlags, splitRule } from "../dataset/split-rows.ts";
+import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
+import { addSplitOptions, requirePart, splitRule } from "../dataset/split-rows.ts";
 import type { Io } from "../io.ts";
-import { promiseFloor } from "../judge/calibrate.ts";
-import { addPromiseOptions, type PromiseFlags, share } from "../judge/judge-options.ts";
-import { bookRoot, isBook, withBook, withIndexedBook } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
-import { resolveRevision } from "../resolve.ts";
-import { renderTrained, trainedJson } from "../views/train-view.ts";
-
-interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
-  out: string;
-  id: string;
-  policy: string;
-  parent?: string;
-  features?: string;
-  seed: bigint;
-  l2?: number;
-  alpha?: number;
-  exploration?: number;
-  form?: "beta" | "linear";
-  draws?: number;
-  floor?: number;
-  rival?: boolean;
-  floorRisk?: number;
-  json?: true;
-}
-
-/** What a checkpoint is made of, and what to say of it. */
-interface Trained {
-  readonly model: PolicyModel;
-  /** The digest of the rows, or of the state in the book. */
-  readonly data: Digest;
-  readonly batches: readonly Digest[];
-  readonly rule: SplitRule;
-  /** Units learned from. */
-  readonly units: readonly string[];
-  readonly rows: number;
-  /** Rows of the other splits. */
-  readonly heldBack: number;
-  /** Decisions that were counted for the first time. */
-  readonly added?: number;
-  readonly report?: object;
-}
+import { addPromiseOptions, share } from "../judge/judge-options.ts";
+import { keepTrained, type Trained, type TrainFlags } from "../judge/keep-trained.ts";
 
 /** A bandit is a model of sums: of the rows of a file, or of the state in the book. */
 interface Bandit {
@@ -167,11 +115,11 @@ the book it is sealed there too.${note ?? ""}`,
     command.option("--no-rival", "leave out the static table that the same rows would give");
   command.option(
     "--floor-risk <a>",
-    "set the confidence floor on the calibration split, for at most this risk",
+    "set the confidence floor on the calibration split, so that departures from the table lose at most this quality in expectation",
     share,
   );
   return addRowOptions(addPromiseOptions(addSplitOptions(command)), { data: true }).action(
-    async (flags: TrainFlags) => finish(io, flags, await learn(flags)),
+    async (flags: TrainFlags) => keepTrained(io, flags, await learn(flags)),
   );
 }
 
@@ -243,82 +191,6 @@ function trainedOn(
     ? withBaseline(model, fitStaticTable({ rows }))
     : model;
   return { model: judged, data: digest, batches, rows: count, heldBack, rule, units };
-}
-
-async function finish(io: Io, flags: TrainFlags, trained: Trained): Promise<void> {
-  const { batches, rule, units } = trained;
-  const calibration = await calibrationRows(io, flags, rule);
-  const model = withSplit(trained.model, {
-    rule,
-    units: { train: units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
-  });
-  const parent = await parentFrom(io, flags);
-  const bare = sealCheckpoint(model, {
-    family: flags.policy,
-    id: flags.id,
-    ...(parent === undefined ? {} : { parent }),
-    batches,
-    seed: flags.seed,
-    producedAtMs: io.clock.nowMs(),
-  });
-  const promise =
-    flags.floorRisk === undefined
-      ? undefined
-      : promiseFloor(bare, {
-          rows: calibration,
-          rule,
-          alpha: flags.floorRisk,
-          flags,
-          atMs: io.clock.nowMs(),
-        });
-  const checkpoint = { ...bare, ...(promise === undefined ? {} : { promise }) };
-  const { record, digest, bytes, kind } = checkpoint.revision;
-  const isThere = trained.added !== undefined && holds(flags, record);
-  if (!isThere) writeCheckpoint(flags.out, checkpoint);
-  const sealed = !isThere && flags.data === undefined && isBook(bookRoot(io, flags));
-  if (sealed)
-    await withBook(io, { ...flags, mode: "write" }, async (book) => {
-      book.put(CHECKPOINT_KIND, checkpoint.bytes);
-      book.put(kind, bytes);
-      if (promise !== undefined) book.put(promise.kind, promise.bytes);
-      await book.flush();
-    });
-  const facts = {
-    ...trained,
-    out: flags.out,
-    id: flags.id,
-    revision: isThere ? readCheckpoint(flags.out).revision.digest : digest,
-    weights: record.digest,
-    sealed,
-    promise: promise?.record,
-  };
-  io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
-}
-
-/** A folder with a checkpoint or, of what learns from the book, a revision there: one that decided what was logged has no
- *  checkpoint. */
-async function parentFrom(
-  io: Io,
-  { parent, policy, ...flags }: TrainFlags,
-): Promise<PolicyRevision | undefined> {
-  if (parent === undefined) return undefined;
-  if (flags.data !== undefined || existsSync(parent)) return readCheckpoint(parent).revision.record;
-  return withIndexedBook(io, flags, (book, index) =>
-    readRecord(book, PolicyRevisionType, resolveRevision(index, parent, policy).digest),
-  );
-}
-
-/** The rows that set the floor; none where no floor was asked for. */
-async function calibrationRows(io: Io, flags: TrainFlags, rule: SplitRule): Promise<readonly RoutingRow[]> {
-  if (flags.floorRisk === undefined) return [];
-  return requirePart(await loadRows(io, toDataFlags(flags)), "calibration", rule);
-}
-
-/** Whether the folder holds this very revision already: then there is nothing to do. */
-function holds({ out }: TrainFlags, { id, digest, parent }: PolicyRevision): boolean {
-  if (!existsSync(out)) return false;
-  const { record } = readCheckpoint(out).revision;
-  return record.id === id && record.digest === digest && record.parent?.digest === parent?.digest;
 }
 
 const UCB1: Bandit = {

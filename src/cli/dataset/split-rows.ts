@@ -23,7 +23,10 @@ export interface SplitFlags {
 export function addSplitOptions(command: Command): Command {
   return command
     .addOption(
-      new Option("--split <shares>", "shares of train/calibration/judge, or all: train on everything")
+      new Option(
+        "--split <shares>",
+        "shares of train/calibration/judge that add up to 100, or all: train on everything",
+      )
         .argParser(toShares)
         .default(DEFAULT_SPLIT.shares, "60/20/20"),
     )
@@ -68,7 +71,10 @@ function toShares(text: string): SplitRule["shares"] {
   const parts = text.split("/").map((part) => (/^\d+(\.\d+)?$/.test(part) ? Number(part) : Number.NaN));
   const sum = parts.reduce((total, each) => total + each, 0);
   const shares = parts.map((each) => each / sum);
-  if (parts.length !== SPLIT_PARTS.length || !(sum > 0))
-    throw new InvalidArgumentError("It must be all, or three shares such as 60/20/20.");
+  const whole = [1, 100].some((all) => Math.abs(sum - all) < 1e-9 * all);
+  if (parts.length !== SPLIT_PARTS.length || !whole)
+    throw new InvalidArgumentError(
+      "It must be all, or three shares that add up to 100 (or to 1), such as 60/20/20.",
+    );
   return checkSplit({ ...DEFAULT_SPLIT, shares: shares as [number, number, number] }).shares;
 }

@@ -41,7 +41,7 @@ export function thompsonBetaModel(
     throw new RollbookError(
       "bad-training-data",
       { low, high },
-      `rewards reach from ${low} to ${high}, not in 0 … 1. Rescale the rewards, or train the linear form.`,
+      `rewards reach from ${low} to ${high}, not in 0 … 1. Rescale the rewards, or train the linear form (--form linear).`,
     );
   const settings = settingsOf(options);
   const { draws, floor } = settings;
