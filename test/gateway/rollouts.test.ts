@@ -64,6 +64,17 @@ describe("a rollout", () => {
     expect([calls[0].costUsd, calls[0].usage]).toEqual([undefined, undefined]);
   });
 
+  it("names revisions that have a record: of the agent's choice, and of every list of models", async () => {
+    const test = await TestGateway.open({ routes: { one: ["tiny"], two: ["tiny", "tiny"] } });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    for (const model of ["tiny", "one", "two"]) await test.post(CHAT, { ...ask(), model });
+    const { id, apiKey } = await test.openRollout();
+    await test.post(CHAT, ask(), as({ apiKey }));
+    await test.closed(id);
+    const { problems, unrecordedRevisions } = await test.verify();
+    expect([problems, unrecordedRevisions]).toEqual([[], []]);
+  });
+
   it("that is paid for shows in every series about calls", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));
