@@ -43,7 +43,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     rng: rngFrom(flags.seed),
     estimatePropensities: flags.estimatePropensities === true,
   });
-  const kept = keptBy(judged, field);
+  const kept = keptBy(judged, { field, refused: evaluation.contenders[0]!.basis === "refused" });
   const facts = {
     judged,
     field,
@@ -62,9 +62,13 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
 const FEW_UNITS = 30;
 
 /** What became of the promised risk on rows that neither trained nor calibrated. */
-function keptBy(judged: JudgeRows, { promise, policy, table }: Fielded): Omit<Kept, "followed"> | undefined {
+function keptBy(
+  judged: JudgeRows,
+  { field: { promise, policy, table }, refused }: { field: Fielded; refused: boolean },
+): Omit<Kept, "followed"> | undefined {
   if (promise === undefined || policy === undefined) return undefined;
   const { floor, alpha, range, propensityFloor } = promise.record;
+  if (refused) return { promise: promise.digest, alpha, floor };
   const { estimate, interval } = realisedRisk(judged.rows, { policy, table, range, propensityFloor, floor });
   return { promise: promise.digest, alpha, floor, realised: estimate.value, interval };
 }

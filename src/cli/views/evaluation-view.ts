@@ -13,8 +13,9 @@ export interface Kept {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;
-  readonly realised: number;
-  readonly interval: Interval;
+  /** Absent where the log cannot carry the policy. */
+  readonly realised?: number;
+  readonly interval?: Interval;
   /** The calibration rows are here, and the floor follows from them. */
   readonly followed: boolean;
 }
@@ -151,7 +152,11 @@ function frontierText(frontier: CostQuality | { readonly absent: string }, range
 function keptText({ alpha, realised, interval, floor, followed }: Kept): string {
   const basis = followed ? "follows from its calibration rows" : "its calibration rows are not here";
   const at = floor === null ? "no floor" : `floor ${figure(floor)}`;
-  return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}] (${basis})\n`;
+  const found =
+    realised === undefined || interval === undefined
+      ? "whether they do, these rows cannot say"
+      : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}]`;
+  return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
 }
 
 function valueText(value: Valued | undefined, range?: Range): string {
