@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { buildProgram } from "../src/cli/program.ts";
 import { commandsOf, examplesOf, fullName, helpOf, parseOnly, wordsOf } from "./support/command-tree.ts";
 
-const names = commandsOf(buildProgram()).map(fullName);
+const commands = commandsOf(await buildProgram());
+const names = commands.map(fullName);
 const fileOf = (name: string): string => `${name.replaceAll(" ", "-")}.txt`;
-const commandNamed = (name: string) =>
-  commandsOf(buildProgram()).find((command) => fullName(command) === name)!;
+const commandNamed = (name: string) => commands.find((command) => fullName(command) === name)!;
 
 describe("help", () => {
   it.each(names)("%s --help prints the text in test/help", async (name) => {
@@ -20,8 +20,21 @@ describe("help", () => {
   it.each(names)("%s --help ends with an example that parses", async (name) => {
     const examples = examplesOf(helpOf(commandNamed(name)));
     expect(examples).not.toEqual([]);
-    for (const words of examples) await parseOnly(buildProgram(), words);
+    for (const words of examples) await parseOnly(await buildProgram(), words);
     expect(examples.some((words) => words.join(" ").startsWith(name))).toBe(true);
+  });
+});
+
+describe("a command", () => {
+  it("is loaded alone where it is named, and is the same as among all of them", async () => {
+    const top = commands.filter(({ parent }) => parent?.name() === "rollbook" && parent.parent === null);
+    expect(top.length).toBeGreaterThan(15);
+    for (const each of top) {
+      const alone = await buildProgram(undefined, [each.name(), "--json"]);
+      expect(alone.commands.map((one) => helpOf(one))).toEqual([helpOf(each)]);
+    }
+    expect((await buildProgram(undefined, ["--version"])).commands).toEqual([]);
+    expect((await buildProgram(undefined, ["trian"])).commands).toHaveLength(top.length);
   });
 });
 
@@ -41,10 +54,10 @@ describe("the check of examples", () => {
   });
 
   it("refuses a flag or a command that does not exist", async () => {
-    await expect(parseOnly(buildProgram(), ["rollbook", "demo", "--no-such-flag"])).rejects.toThrow(
+    await expect(parseOnly(await buildProgram(), ["rollbook", "demo", "--no-such-flag"])).rejects.toThrow(
       "--no-such-flag",
     );
-    await expect(parseOnly(buildProgram(), ["rollbook", "no-such-command"])).rejects.toThrow(
+    await expect(parseOnly(await buildProgram(), ["rollbook", "no-such-command"])).rejects.toThrow(
       "no-such-command",
     );
   });

@@ -1,31 +1,38 @@
-/** The whole command line as one commander program. In: what it may touch. Out: the program, not yet run. */
+/** The command line as one commander program. In: what it may touch, and the words that will be run. Out: the program,
+ *  not yet run. Only the command that the words name is loaded: most of a short command's time would go into the others. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { withExamples } from "./command.ts";
-import { addArtifact } from "./commands/artifact.ts";
-import { addBatch } from "./commands/batch.ts";
-import { addCatalog } from "./commands/catalog.ts";
-import { addData } from "./commands/data.ts";
-import { addDemo } from "./commands/demo.ts";
-import { addDoctor } from "./commands/doctor.ts";
-import { addEvaluate } from "./commands/evaluate.ts";
-import { addFeedback } from "./commands/feedback.ts";
-import { addGate } from "./commands/gate.ts";
-import { addGateway } from "./commands/gateway.ts";
-import { addGc } from "./commands/gc.ts";
-import { addInit } from "./commands/init.ts";
-import { addKeys } from "./commands/keys.ts";
-import { addLaunch } from "./commands/launch.ts";
-import { addReplay } from "./commands/replay.ts";
-import { addReward } from "./commands/reward.ts";
-import { addSchema } from "./commands/schema.ts";
-import { addSim } from "./commands/sim.ts";
-import { addTrain } from "./commands/train.ts";
-import { addVerify } from "./commands/verify.ts";
-import { addWorker } from "./commands/worker.ts";
 import { type Io, processIo } from "./io.ts";
 
-export function buildProgram(io: Io = processIo()): Command {
+type AddCommand = (program: Command, io: Io) => unknown;
+
+/** In the order of the help. */
+const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import("./commands/demo.ts")).addDemo,
+  init: async () => (await import("./commands/init.ts")).addInit,
+  keys: async () => (await import("./commands/keys.ts")).addKeys,
+  gateway: async () => (await import("./commands/gateway.ts")).addGateway,
+  launch: async () => (await import("./commands/launch.ts")).addLaunch,
+  worker: async () => (await import("./commands/worker.ts")).addWorker,
+  feedback: async () => (await import("./commands/feedback.ts")).addFeedback,
+  sim: async () => (await import("./commands/sim.ts")).addSim,
+  artifact: async () => (await import("./commands/artifact.ts")).addArtifact,
+  batch: async () => (await import("./commands/batch.ts")).addBatch,
+  replay: async () => (await import("./commands/replay.ts")).addReplay,
+  data: async () => (await import("./commands/data.ts")).addData,
+  reward: async () => (await import("./commands/reward.ts")).addReward,
+  train: async () => (await import("./commands/train.ts")).addTrain,
+  evaluate: async () => (await import("./commands/evaluate.ts")).addEvaluate,
+  gate: async () => (await import("./commands/gate.ts")).addGate,
+  verify: async () => (await import("./commands/verify.ts")).addVerify,
+  schema: async () => (await import("./commands/schema.ts")).addSchema,
+  catalog: async () => (await import("./commands/catalog.ts")).addCatalog,
+  gc: async () => (await import("./commands/gc.ts")).addGc,
+  doctor: async () => (await import("./commands/doctor.ts")).addDoctor,
+};
+
+export async function buildProgram(io: Io = processIo(), words: readonly string[] = []): Promise<Command> {
   const program = new Command("rollbook");
   program
     .description("Rollbook turns an agent's runs into better policies, and can prove how.")
@@ -41,28 +48,14 @@ export function buildProgram(io: Io = processIo()): Command {
       writeErr: (text) => io.err(text),
     });
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
-  addDemo(program, io);
-  addInit(program, io);
-  addKeys(program, io);
-  addGateway(program, io);
-  addLaunch(program, io);
-  addWorker(program, io);
-  addFeedback(program, io);
-  addSim(program, io);
-  addArtifact(program, io);
-  addBatch(program, io);
-  addReplay(program, io);
-  addData(program, io);
-  addReward(program, io);
-  addTrain(program, io);
-  addEvaluate(program, io);
-  addGate(program, io);
-  addVerify(program, io);
-  addSchema(program, io);
-  addCatalog(program, io);
-  addGc(program, io);
-  addDoctor(program, io);
+  for (const load of loadersFor(words[0])) (await load())(program, io);
   return program;
+}
+
+/** All of them where none is named: for the help, and for the nearest name of a typo. */
+function loadersFor(first: string | undefined): (() => Promise<AddCommand>)[] {
+  if (first === "--version") return [];
+  return first !== undefined && Object.hasOwn(COMMANDS, first) ? [COMMANDS[first]!] : Object.values(COMMANDS);
 }
 
 function packageVersion(): string {

@@ -9,7 +9,8 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   const json = words.includes("--json");
   const debug = io.env.ROLLBOOK_DEBUG === "1";
   try {
-    await buildProgram(io).parseAsync([...words], { from: "user" });
+    const program = await buildProgram(io, words);
+    await program.parseAsync([...words], { from: "user" });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {

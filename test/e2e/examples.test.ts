@@ -60,9 +60,9 @@ describe("the examples of the help texts", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("all run as they stand, in a folder with the book of the demo", () => {
+  it("all run as they stand, in a folder with the book of the demo", async () => {
     const examples = [
-      ...new Set(commandsOf(buildProgram()).flatMap((command) => examplesIn(helpOf(command)))),
+      ...new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command)))),
     ];
     expect(examples.length).toBeGreaterThan(20);
     // Servers serve until they are told to stop, and then stop in good order.
