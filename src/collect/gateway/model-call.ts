@@ -7,16 +7,17 @@ import type { Clock } from "../../base/clock.ts";
 import { type RollbookError, reasonOf } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Step } from "../../contract/index.ts";
+import { jsonBytes, partsToKeep } from "./call-parts.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Dialect, RequestFacts, Usage } from "./dialects/dialect.ts";
-import type { CalledFacts, CalledParts, Journal } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { CallOutcome, OpenRollout } from "./open-rollout.ts";
 import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
-import { type ReadReply, type ReplyReader, readerOf } from "./reply-reader.ts";
+import { type ReplyReader, readerOf } from "./reply-reader.ts";
 import type { Rollouts } from "./rollouts.ts";
 import type { Routes, Target } from "./routes.ts";
 import type { Exchange, Receiver, ReplyHeaders, Upstream } from "./upstream.ts";
@@ -50,15 +51,11 @@ export interface IncomingCall {
   readonly response: ServerResponse;
 }
 
-const NO_REPLY: ReadReply = { reply: { messages: [] }, complete: true };
 const NONE: ReadonlySet<string> = new Set();
-const NO_MEDIA: readonly Uint8Array[] = [];
 /** The status nginx gave to a client that left. */
 const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
-
-type Forms = Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest">;
 
 export class ModelCall implements Receiver {
   readonly #in: IncomingCall;
@@ -241,7 +238,10 @@ export class ModelCall implements Receiver {
     const { rollout, dialect } = this.#in;
     const durationMs = this.#elapsedMs();
     const usage = this.#reader === undefined || this.#tooLarge ? undefined : this.#peek().usage;
-    const { forms, parts, cut } = this.#recordable();
+    const { forms, parts, cut } = partsToKeep({
+      ...{ request: this.#in.request, body: this.#in.body, redact: this.#with.redact },
+      ...{ reader: this.#reader, tooLarge: this.#tooLarge },
+    });
     const costUsd = costOf(usage, this.#target);
     const sent = this.#sent;
     const place = this.#with.journal.called(
@@ -278,40 +278,6 @@ export class ModelCall implements Receiver {
     const said = this.#tooLarge ? reader.bytes : jsonBytes(reader.finish().reply.messages).length;
     const [prompt, completion] = [this.#in.body.length, said].map((bytes) => bytes / BYTES_PER_TOKEN);
     return (prompt! * price.prompt + completion! * price.completion) / 1e6;
-  }
-
-  /** The bytes as they passed; or, where they must not be kept, what may be, and their digests. */
-  #recordable(): { forms: Forms; parts: CalledParts; cut?: boolean } {
-    const { request, body } = this.#in;
-    const reader = this.#reader;
-    const replyBytes = reader?.chunks ?? [];
-    const replyDigest = () => (reader === undefined ? undefined : digestBody(Buffer.concat(replyBytes)));
-    const isKept = reader !== undefined && !this.#tooLarge;
-    if (this.#with.redact !== undefined) {
-      const { reply, complete } = isKept ? reader.finish() : NO_REPLY;
-      const redacted = this.#with.redact({ request, body, reply, replyBytes });
-      if (redacted !== undefined)
-        return {
-          forms: {
-            ...{ requestForm: "facts", replyForm: "facts" },
-            ...{ bodyDigest: digestBody(body), replyDigest: replyDigest() },
-          },
-          parts: {
-            ...{ request: jsonBytes(redacted.request), reply: [jsonBytes(redacted.reply)] },
-            media: redacted.media,
-          },
-          cut: !complete,
-        };
-    }
-    if (isKept)
-      return {
-        forms: { requestForm: "body", replyForm: reader.form },
-        parts: { request: body, reply: replyBytes, media: NO_MEDIA },
-      };
-    return {
-      forms: { requestForm: "body", replyForm: "none", replyDigest: replyDigest() },
-      parts: { request: body, reply: [], media: NO_MEDIA },
-    };
   }
 
   #release(destroy: boolean): void {
@@ -385,10 +351,6 @@ function costOf(usage: Usage | undefined, { price }: Target): number | undefined
   const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
   const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
   return (prompt + usage.completionTokens * price.completion) / 1e6;
-}
-
-function jsonBytes(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
 }
 
 function refusalOf(error: RollbookError): HttpRefusal {
