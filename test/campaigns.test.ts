@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { benches, campaigns, nearest } from "../bench/support/programs.ts";
+import { benches, campaigns } from "../bench/support/programs.ts";
+import { nearestName } from "../src/base/nearest-name.ts";
 
 for (const name of campaigns.names) {
   it(`the campaign ${name} at a twentieth runs trials and none fails`, async () => {
@@ -46,12 +47,12 @@ describe("the runners", () => {
   });
 });
 
-describe("nearest", () => {
+describe("the nearest name", () => {
   it.each([
     ["tampr", ["tamper", "crash", "base"], "tamper"],
     ["contract", ["contracts", "store"], "contracts"],
     ["x", [], undefined],
   ])("to %s among %j is %s", (name, names, expected) => {
-    expect(nearest(name, names)).toBe(expected);
+    expect(nearestName(name, names)).toBe(expected);
   });
 });

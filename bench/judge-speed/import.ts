@@ -2,15 +2,15 @@
  *  each. Bounded means that the peak does not follow the rows. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, existsSync } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, join } from "node:path";
 import { RollbookError } from "../../src/base/errors.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
+import { MAIN, requireBuild } from "../support/build.ts";
 
-const DIST = fileURLToPath(new URL("../../dist/cli/", import.meta.url));
+const DIST = `${dirname(MAIN)}/`;
 const SIZES = [10_000, 100_000, 1_000_000];
 const ITEMS = 34;
 
@@ -40,8 +40,7 @@ const RUNS = [
 ] as const;
 
 export async function importSpeed({ most = 1_000_000 } = {}): Promise<Record<string, string | number>[]> {
-  if (!existsSync(join(DIST, "run.js")))
-    throw new RollbookError("no-build", { path: DIST }, "dist/ is missing. Run: npm run build");
+  requireBuild();
   const rows: Record<string, string | number>[] = [];
   for (const { log, into, sizes } of RUNS)
     for (const size of sizes.filter((each) => each <= most))

@@ -3,17 +3,16 @@
  *  exactly once, a state that was told is never undone, and the book is whole. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { RollbookError } from "../../src/base/errors.ts";
 import { digestJson } from "../../src/base/index.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { readCheckpoint } from "../../src/policy/index.ts";
+import { MAIN, requireBuild } from "./build.ts";
 
-const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const TRAINERS = 3;
 const ROUNDS_PER_BOOK = 6;
 const DECISIONS_PER_ROUND = 40;
@@ -23,8 +22,7 @@ export async function crashBandits(options: {
   readonly seed: bigint;
   readonly onFailure: (what: string) => void;
 }): Promise<{ passed: number; failed: number }> {
-  if (!existsSync(MAIN))
-    throw new RollbookError("no-build", { path: MAIN }, "dist/ is missing. Run: npm run build");
+  requireBuild();
   const rng = rngFrom(options.seed);
   const tally = { passed: 0, failed: 0 };
   while (tally.passed + tally.failed < options.kills) {

@@ -10,8 +10,6 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { RollbookError } from "../../src/base/errors.ts";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
 import { isTaken } from "../../src/collect/admission.ts";
 import { itemOf } from "../../src/collect/rollout/work-item.ts";
@@ -25,9 +23,9 @@ import {
 } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { type Book, openBook } from "../../src/store/index.ts";
+import { MAIN, requireBuild } from "./build.ts";
 import { openEcho } from "./gateway/echo-upstream.ts";
 
-const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const [TASKS, SAMPLES] = [15, 4];
 const KILLS_PER_BOOK = 10;
 /** Runs without a kill that may be needed to finish: a run ends early when an item has used up its attempts. */
@@ -57,8 +55,7 @@ export async function crashLaunches(options: {
   readonly gateway?: boolean;
   readonly onFailure: (what: string) => void;
 }): Promise<{ passed: number; failed: number }> {
-  if (!existsSync(MAIN))
-    throw new RollbookError("no-build", { path: MAIN }, "dist/ is missing. Run: npm run build");
+  requireBuild();
   const rng = rngFrom(options.seed);
   const tally = { passed: 0, failed: 0 };
   while (tally.passed + tally.failed < options.kills) {

@@ -5,6 +5,7 @@ import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { RollbookError } from "../../src/base/errors.ts";
+import { nearestName } from "../../src/base/nearest-name.ts";
 
 export interface Bench {
   readonly summary: string;
@@ -27,12 +28,6 @@ const RUNNERS = ["bench", "campaign"];
 
 export const benches = programsIn<Bench>(BENCH, "bench");
 export const campaigns = programsIn<Campaign>(join(BENCH, "campaigns"), "campaign");
-
-/** The closest of `names` to a mistyped one, by edit distance. */
-export function nearest(name: string, names: readonly string[]): string | undefined {
-  const ranked = names.map((candidate) => ({ candidate, edits: editDistance(name, candidate) }));
-  return ranked.sort((a, b) => a.edits - b.edits)[0]?.candidate;
-}
 
 function programsIn<T>(folder: string, kind: "bench" | "campaign"): Programs<T> {
   const names = readdirSync(folder)
@@ -57,22 +52,8 @@ function programsIn<T>(folder: string, kind: "bench" | "campaign"): Programs<T> 
 }
 
 function unknownName(kind: string, name: string, names: readonly string[]): RollbookError {
-  const near = nearest(name, names);
-  const hint =
-    near === undefined ? "There is none yet." : `Did you mean ${near}? Known: ${names.join(", ")}.`;
+  const near = nearestName(name, names);
+  const meant = near === undefined ? "" : `Did you mean ${near}? `;
+  const hint = names.length === 0 ? "There is none yet." : `${meant}Known: ${names.join(", ")}.`;
   return new RollbookError("unknown-name", { kind, name }, `no ${kind} is called ${name}. ${hint}`);
-}
-
-/** Levenshtein's distance, one row at a time. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replace = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replace, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }

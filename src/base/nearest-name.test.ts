@@ -3,6 +3,8 @@ import { nearestName } from "./nearest-name.ts";
 
 it.each([
   ["baseURL", "baseUrl"],
+  ["ahtu", undefined],
+  ["auht", "auth"],
   ["retrys", "retries"],
   ["timeout", "timeoutMs"],
   ["colour", undefined],

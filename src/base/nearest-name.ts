@@ -9,14 +9,19 @@ export function nearestName(written: string, known: readonly string[]): string |
   return ranked[0] !== undefined && ranked[0].edits <= far ? ranked[0].name : undefined;
 }
 
-/** Levenshtein's distance, row by row. */
+/** Letters put in, left out, changed, or swapped with their neighbour: one edit each. Row by row. */
 function edits(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    row = next;
+    for (let j = 1; j <= b.length; j++) {
+      const changed = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwap ? before[j - 2]! + 1 : changed;
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, changed, swapped));
+    }
+    [before, row] = [row, next];
   }
   return row[b.length]!;
 }

@@ -3,11 +3,10 @@
  *  last byte is recorded, exactly once, in a rollout that goes on or is sealed; the book verifies. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
 import { createKey, keyringAt } from "../../../src/cli/keyring.ts";
 import { type CalledFacts, Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
@@ -21,6 +20,7 @@ import {
 } from "../../../src/contract/index.ts";
 import { verifyBook } from "../../../src/keep/verify/index.ts";
 import { type Book, openBook } from "../../../src/store/index.ts";
+import { MAIN, requireBuild } from "../build.ts";
 import { openEcho } from "./echo-upstream.ts";
 
 export interface GatewayCrashOptions {
@@ -30,7 +30,6 @@ export interface GatewayCrashOptions {
   readonly onFailure?: (what: string) => void;
 }
 
-const MAIN = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
 /** Kills on one book, so that recovery meets the leavings of several crashes. */
 const KILLS_PER_BOOK = 10;
 
@@ -40,7 +39,7 @@ export async function crashGateway(
   const { kills, seed, clients = 8, onFailure = () => undefined } = options;
   const rng = rngFrom(seed);
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-gateway-crash-"));
-  if (!existsSync(MAIN)) throw new Error("dist/ is missing. Run: npm run build");
+  requireBuild();
   const upstream = await openEcho();
   createKey(keyringAt(join(scratch, "home")));
   const tally = { passed: 0, failed: 0 };
