@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,23 +23,46 @@ async function opened(options: Parameters<typeof TestGateway.open>[1] = {}, open
   return { test, rollout };
 }
 
-/** The journal as it is now, to be put back by `loseRecords`. */
-function copyJournal(test: TestGateway): string {
+const judge = ({ content, nowMs }: Submitted): Admission => ({
+  outcome: "quarantined",
+  signals: [],
+  message: `${content.rolloutId} at ${nowMs}`,
+});
+
+/** Copies the journal at the moment when a rollout is sealed: everything has been put, nothing of it is on disk. */
+function copyJournalAtSealing(test: TestGateway): string {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
-  cpSync(join(test.root, "journal"), copy, { recursive: true });
+  const { flush } = test.book;
+  test.book.flush = () => {
+    if (journalText(test).includes(`"kind":"closed"`))
+      cpSync(join(test.root, "journal"), copy, { recursive: true });
+    return flush.call(test.book);
+  };
   return copy;
 }
 
-/** Everything in the book but `kind`, in a book of the same name: what a crash just before it leaves. */
-async function loseRecords(test: TestGateway, kind: string, journal?: string): Promise<void> {
-  const kept: { kind: string; bytes: Uint8Array }[] = [];
+function journalText({ root }: TestGateway): string {
+  const directory = join(root, "journal", "gateway");
+  const segments = readdirSync(directory).filter((name) => name.endsWith(".log"));
+  return segments.map((name) => readFileSync(join(directory, name), "latin1")).join("");
+}
+
+type StoredBlob = { kind: string; bytes: Uint8Array };
+
+async function blobsOf(test: TestGateway): Promise<StoredBlob[]> {
+  const blobs: StoredBlob[] = [];
   for await (const item of test.book.scan())
-    if (item.type === "blob" && item.kind !== kind) kept.push({ kind: item.kind, bytes: item.bytes.slice() });
+    if (item.type === "blob") blobs.push({ kind: item.kind, bytes: item.bytes.slice() });
+  return blobs;
+}
+
+/** A start on a book of the same name that holds these blobs: what a crash has left. */
+async function startWith(test: TestGateway, blobs: readonly StoredBlob[], journal?: string): Promise<void> {
   await test.stop();
   rmSync(test.root, { recursive: true });
   const book = await openBook(test.root, { clock: systemClock });
-  for (const blob of kept) book.put(blob.kind, blob.bytes);
+  for (const { kind, bytes } of blobs) book.put(kind, bytes);
   await book.close();
   if (journal !== undefined) cpSync(journal, join(test.root, "journal"), { recursive: true });
   await test.start();
@@ -74,22 +97,53 @@ describe("closing", () => {
     expect((await test.closed(rollout.id)).envelope).toMatchObject(run);
   });
 
-  it("that a crash cut short is done again with the same words", async () => {
-    const { test, rollout } = await opened();
-    const journal = copyJournal(test);
+  it("that a crash cuts short anywhere is finished at the next start: one artifact, in the same words, signed", async () => {
+    const { test, rollout } = await opened({ admit: judge });
+    await test.post("/v1/feedback", { rollout: rollout.id, name: "good", value: 1, idempotencyKey: "k" });
+    const journal = copyJournalAtSealing(test);
     const first = await test.closed(rollout.id, {
       ending: { kind: "truncated", limit: "time" },
       scores: [{ name: "right", value: 0.5 }],
       finalState: "late",
     });
-    await loseRecords(test, "rollbook.rollout-envelope.v1", journal);
-    expect((await test.artifacts()).map(({ contentDigest }) => contentDigest)).toEqual([first.contentDigest]);
+    const blobs = await blobsOf(test);
+    expect(blobs.length).toBeGreaterThan(8);
+    // The final state, which comes first, is on disk before the journal names it.
+    for (let kept = 1; kept <= blobs.length; kept++) {
+      await startWith(test, blobs.slice(0, kept), journal);
+      expect((await test.artifacts()).map(({ contentDigest }) => contentDigest)).toEqual([
+        first.contentDigest,
+      ]);
+      expect(await test.verify()).toMatchObject({
+        ...{ problems: [], external: 0, trust: { artifacts: 1, trusted: 1 } },
+      });
+      expect(new Set((await test.feedback()).map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+      expect((await test.post("/v1/rollouts", { id: rollout.id })).status).toBe(409);
+    }
+  });
+
+  it("leaves the journal only when the artifact and its signature are on disk", async () => {
+    const { test, rollout } = await opened();
+    const { flush } = test.book;
+    let goOn: () => void = () => {};
+    const held = new Promise<void>((done) => (goOn = done));
+    test.book.flush = () => held.then(() => flush.call(test.book));
+    const closing = test.post(`/v1/rollouts/${rollout.id}/close`);
+    await sleep(150);
+    const segments = () => journalText(test);
+    expect(segments()).toContain(`"kind":"closed"`);
+    goOn();
+    expect((await closing).status).toBe(200);
+    await test.stop();
+    expect(segments()).toBe("");
+    await test.start();
   });
 
   it("whose signature a crash took is signed again at the next start; what was never to be signed is not", async () => {
     const { test, rollout } = await opened();
     await test.closed(rollout.id);
-    await loseRecords(test, Attestation.kind);
+    const unsigned = (await blobsOf(test)).filter(({ kind }) => kind !== Attestation.kind);
+    await startWith(test, unsigned);
     expect(await test.verify()).toMatchObject({ problems: [], trust: { artifacts: 1, trusted: 1 } });
 
     const keyless = await opened({ signer: undefined });
@@ -120,12 +174,6 @@ describe("an open rollout", () => {
 });
 
 describe("admission", () => {
-  const judge = ({ content, nowMs }: Submitted): Admission => ({
-    outcome: "quarantined",
-    signals: [],
-    message: `${content.rolloutId} at ${nowMs}`,
-  });
-
   it("judges what is closed; the report names the receipt, which is sealed, signed and kept over restarts", async () => {
     const { test, rollout } = await opened({ admit: judge });
     const close = async () => (await test.post(`/v1/rollouts/${rollout.id}/close`)).body;

@@ -16,12 +16,13 @@ import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
 import { type Admit, sealReceipt } from "../admission.ts";
 import { newRevisions } from "../revision-records.ts";
+import type { ClosedRollout, EmptyRollout } from "./closed-rollouts.ts";
 import { feedbackFor } from "./grades.ts";
 import { eventBytes, type Journal } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { EventOf, OpenRollout } from "./open-rollout.ts";
+import { isSingle } from "./opening.ts";
 import type { Recorder } from "./recorder.ts";
-import type { ClosedRollout, EmptyRollout } from "./recover.ts";
 import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 
@@ -57,9 +58,15 @@ export class Closer {
     this.#sealer = makeSealer(options.store, options.signer);
   }
 
-  /** Signs what a crash left unsigned. */
-  async sign(envelopes: readonly Digest[]): Promise<void> {
-    await Promise.all(envelopes.map((digest) => this.#sealer.add({ envelope: { digest }, blobs: [] })));
+  /** Signs what a crash left unsigned. Once more what the crash left whole: nobody looks which. */
+  async sign(rollouts: readonly ClosedRollout[]): Promise<void> {
+    const signing = rollouts.map(({ envelope, receipt }) =>
+      this.#sealer.add({
+        ...{ envelope: { digest: envelope }, blobs: [] },
+        ...(receipt === undefined ? {} : { others: [receipt] }),
+      }),
+    );
+    await Promise.all(signing);
   }
 
   async close(rollout: OpenRollout, closing: ToClose): Promise<ClosedRollout | EmptyRollout> {
@@ -86,16 +93,21 @@ export class Closer {
     sealed: SealedRollout,
     told: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
   ): Promise<ClosedRollout> {
-    const { signer } = this.#with;
+    const { signer, journal, store } = this.#with;
     const judged = await this.#judge(sealed);
     const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
     const envelope = sealed.envelope.digest;
-    this.#putEvent(rollout.id, rollout.opening);
-    // The event first: one without its artifact says that the sealing has to be done again.
-    this.#putEvent(rollout.id, {
+    const closing: EventOf<"closed"> = {
       ...{ kind: "closed", ...told, envelope, ...receipt },
       ...(signer === undefined ? {} : { signer: signer.publicKey }),
-    });
+    };
+    // What the journal names must be there.
+    if (told.finalState !== undefined) await store.flush();
+    // In the journal first: after a crash it says which envelope to look for, and without it how to seal again.
+    rollout.events.push(journal.event(rollout.id, closing));
+    await (isSingle(rollout) ? journal.flushSoon() : journal.flush());
+    this.#putEvent(rollout.id, rollout.opening);
+    this.#putEvent(rollout.id, closing);
     const closed: ClosedRollout = {
       ...{ content: sealed.content.digest, envelope, ending: told.ending, ...receipt },
       calls: [...rollout.calls.keys()].sort((a, b) => a - b),

@@ -1,8 +1,8 @@
 /** Outcomes that are added to a rollout while the gateway knows it. In: what is known of the rollout, and an outcome.
  *  Out: whether it is new, or a refusal; and its record. Pure. */
 import { Feedback, type Sealed, seal } from "../../contract/index.ts";
+import type { ClosedRollout } from "./closed-rollouts.ts";
 import type { Grade } from "./open-rollout.ts";
-import type { ClosedRollout } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 /** False if the very same outcome is there already. */

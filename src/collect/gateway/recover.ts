@@ -1,76 +1,112 @@
-/** What a gateway finds of its earlier runs. In: the journal and the book. Out: rollouts that go on, rollouts whose
- *  sealing was cut short, and, for feedback by their names, rollouts that are sealed. */
-import type { Digest } from "../../base/digest.ts";
+/** What a gateway finds of its earlier runs. In: the journal, and of the book only what the journal names. Out: rollouts
+ *  that go on, and rollouts whose sealing was cut short.
+ *  A rollout leaves the journal after its artifact and its signature are durable and its name is among the closed ones:
+ *  whatever was cut short is in the journal, and its closing there says which envelope to look for. */
+import { join } from "node:path";
 import type { Id } from "../../base/ids.ts";
-import {
-  Attestation,
-  type Feedback,
-  Feedback as FeedbackType,
-  openRecord,
-  type PublicKey,
-  type RolloutContent,
-  RolloutEnvelope,
-  RolloutEvent,
-} from "../../contract/index.ts";
+import { openRecord, type PublicKey, RolloutEnvelope } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
+import { type ClosedInBook, closedInBook } from "./closed-in-book.ts";
+import { type ClosedRollout, ClosedRollouts } from "./closed-rollouts.ts";
 import { Journal, type LogPlace } from "./journal.ts";
 import { type EventOf, OpenRollout } from "./open-rollout.ts";
 
-export interface ClosedRollout {
-  readonly content: Digest;
-  readonly envelope: Digest;
-  readonly ending: RolloutContent["ending"];
-  /** Numbers of its calls, in the order of the content. */
-  readonly calls: readonly number[];
-  /** Outcomes so far, for their idempotency keys. */
-  readonly grades: EventOf<"graded">[];
-  readonly receipt?: Digest;
-}
-
-/** Closed without a call, and so without an artifact. */
-export interface EmptyRollout {
-  readonly ending: RolloutContent["ending"];
-}
-
 export interface Recovered {
   readonly journal: Journal;
+  readonly closed: ClosedRollouts;
   readonly open: OpenRollout[];
   /** Closed, but the artifact did not make it to the disk. */
   readonly halfClosed: { readonly rollout: OpenRollout; readonly closed: EventOf<"closed"> }[];
-  readonly closed: Map<string, ClosedRollout>;
-  /** Envelopes that were to be signed by `signer`, and are not: a crash came between. */
-  readonly unsigned: Digest[];
+  /** Sealed, and not yet among the closed ones. */
+  readonly sealed: SealedRollout[];
 }
 
-/** Reads the journal, and the whole book once. Only rollouts of this worker are taken up. */
+export interface SealedRollout {
+  readonly id: string;
+  readonly closed: ClosedRollout;
+  /** Whether this gateway was to sign it, and perhaps has not. */
+  readonly toSign: boolean;
+  /** What the journal still has of it. */
+  readonly places: readonly LogPlace[];
+}
+
+/** Reads the journal. Only rollouts of this worker are taken up. */
 export async function recoverRollouts(
   store: BlobStore,
   { directory, ...whose }: { directory: string; worker: string; signer?: PublicKey | undefined },
 ): Promise<Recovered> {
-  const { closed, unsigned, cutShort } = await readBook(store, whose);
-  const { journal, rollouts } = readJournal(directory);
-  const recovered: Recovered = { journal, open: [], halfClosed: [], closed, unsigned };
-  for (const [id, { rollout, isEmpty, places }] of rollouts) {
+  const { journal, rollouts, replaced } = readJournal(directory);
+  const closed = ClosedRollouts.open(join(directory, "closed.db"));
+  const { unsigned, cutShort } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
+  const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [] };
+  for (const [id, found] of unsigned) {
+    const places = rollouts.get(id as Id)?.places ?? [];
+    recovered.sealed.push({ id, closed: found, toSign: true, places });
+    rollouts.delete(id as Id);
+  }
+  journal.release(replaced);
+  for (const [id, found] of rollouts) {
+    const { rollout, isEmpty, places, closing = cutShort.get(id) } = found;
     // Without its opening only remains are left of a rollout that is sealed.
-    const closing = cutShort.get(id);
-    if (rollout === undefined || isEmpty || closed.has(id)) journal.release(places);
+    if (rollout === undefined || isEmpty === true || closed.get(id) !== undefined) journal.release(places);
     else if (closing === undefined) recovered.open.push(rollout);
-    else recovered.halfClosed.push({ rollout, closed: closing });
+    else {
+      const sealed = await sealedAs(closing, rollout, store);
+      if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
+      else recovered.sealed.push({ id, closed: sealed, toSign: closing.signer === whose.signer, places });
+    }
   }
   journal.tidy();
   return recovered;
+}
+
+const NOTHING: Pick<ClosedInBook, "unsigned" | "cutShort"> = { unsigned: new Map(), cutShort: new Map() };
+
+async function fill(
+  closed: ClosedRollouts,
+  store: BlobStore,
+  whose: { worker: string; signer?: PublicKey | undefined },
+): Promise<ClosedInBook> {
+  const found = await closedInBook(store, whose);
+  for (const [id, each] of found.closed) if (!found.unsigned.has(id)) closed.add(id, each);
+  return found;
+}
+
+/** What is known of a rollout if the envelope that its closing names made it to the disk. */
+async function sealedAs(
+  { envelope, ending, receipt }: EventOf<"closed">,
+  rollout: OpenRollout,
+  store: BlobStore,
+): Promise<ClosedRollout | undefined> {
+  const blob = envelope === undefined ? undefined : await store.get(envelope);
+  if (blob === undefined) return undefined;
+  const { content } = openRecord(RolloutEnvelope, blob.bytes, envelope);
+  return {
+    ...{ content, envelope: envelope!, ending, ...(receipt === undefined ? {} : { receipt }) },
+    ...{ calls: [...rollout.calls.keys()].sort((a, b) => a - b), grades: rollout.grades },
+  };
 }
 
 interface Found {
   rollout?: OpenRollout;
   /** Closed without a call, and so without an artifact. */
   isEmpty?: boolean;
+  /** How it was to be sealed, if nothing has happened in it since. */
+  closing?: EventOf<"closed"> | undefined;
   /** Of everything about it. */
-  readonly places: LogPlace[];
+  places: LogPlace[];
 }
 
-function readJournal(directory: string): { journal: Journal; rollouts: Map<Id, Found> } {
+interface JournalFindings {
+  readonly journal: Journal;
+  readonly rollouts: Map<Id, Found>;
+  /** Of rollouts that were closed without a call, and whose names were used again. */
+  readonly replaced: LogPlace[];
+}
+
+function readJournal(directory: string): JournalFindings {
   const rollouts = new Map<Id, Found>();
+  const replaced: LogPlace[] = [];
   const foundOf = (id: Id, place: LogPlace): Found => {
     const found = rollouts.get(id) ?? { places: [] };
     rollouts.set(id, found);
@@ -79,94 +115,26 @@ function readJournal(directory: string): { journal: Journal; rollouts: Map<Id, F
   };
   const journal = Journal.open(directory, {
     event({ rollout: id, event }, place) {
+      if (event.kind === "opened") {
+        replaced.push(...(rollouts.get(id)?.places ?? []));
+        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [] });
+      }
       const found = foundOf(id, place);
-      if (event.kind === "opened") found.rollout = new OpenRollout(id, event);
-      if (event.kind === "graded") found.rollout?.grades.push(event);
-      if (event.kind === "closed") found.isEmpty = true;
       found.rollout?.events.push(place);
+      if (event.kind === "graded") found.rollout?.grades.push(event);
+      if (event.kind !== "closed") return;
+      if (event.envelope === undefined) found.isEmpty = true;
+      else found.closing = event;
     },
     called(facts, place) {
-      const { rollout } = foundOf(facts.rollout, place);
+      const found = foundOf(facts.rollout, place);
+      const { rollout } = found;
       if (rollout === undefined) return;
+      // It could not be sealed then, and went on.
+      found.closing = undefined;
       rollout.addCall(place, facts);
       rollout.lastUsedMs = Math.max(rollout.lastUsedMs, facts.startedAtMs + facts.durationMs);
     },
   });
-  return { journal, rollouts };
-}
-
-/** What the book says of a rollout that was sealed. */
-interface Sealed {
-  worker?: string;
-  /** More than one where a crash cut the first sealing short. */
-  readonly closings: EventOf<"closed">[];
-  readonly calls: Set<number>;
-}
-
-interface BookFindings extends Pick<Recovered, "closed" | "unsigned"> {
-  /** Rollouts whose closing is there, and whose artifact is not. */
-  readonly cutShort: Map<string, EventOf<"closed">>;
-}
-
-async function readBook(
-  store: BlobStore,
-  { worker, signer }: { worker: string; signer?: PublicKey | undefined },
-): Promise<BookFindings> {
-  const all = new Map<string, Sealed>();
-  const feedback = new Map<Digest, Feedback[]>();
-  const signed = new Set<Digest>();
-  for await (const item of store.scan()) {
-    if (item.type !== "blob") continue;
-    if (item.kind === FeedbackType.kind) {
-      const record = openRecord(FeedbackType, item.bytes, item.digest);
-      feedback.set(record.subject, [...(feedback.get(record.subject) ?? []), record]);
-    } else if (item.kind === Attestation.kind) {
-      const attestation = openRecord(Attestation, item.bytes, item.digest);
-      if (attestation.signer === signer) for (const subject of attestation.subjects) signed.add(subject);
-    } else if (item.kind === RolloutEvent.kind) take(all, openRecord(RolloutEvent, item.bytes, item.digest));
-  }
-  const found: BookFindings = { closed: new Map(), unsigned: [], cutShort: new Map() };
-  for (const [id, sealed] of all) {
-    if (sealed.worker !== worker) continue;
-    const known = await closedRollout(sealed, store, feedback);
-    const last = sealed.closings.at(-1);
-    if (known === undefined) {
-      if (last !== undefined) found.cutShort.set(id, last);
-      continue;
-    }
-    found.closed.set(id, known);
-    const isOurs = signer !== undefined && last!.signer === signer;
-    if (isOurs && !signed.has(known.envelope)) found.unsigned.push(known.envelope);
-  }
-  return found;
-}
-
-function take(all: Map<string, Sealed>, { rollout, event }: RolloutEvent): void {
-  const known = all.get(rollout) ?? { closings: [], calls: new Set() };
-  all.set(rollout, known);
-  if (event.kind === "opened") known.worker = event.worker;
-  if (event.kind === "called") known.calls.add(event.index);
-  if (event.kind === "closed") known.closings.push(event);
-}
-
-/** Undefined if the artifact is not there. */
-async function closedRollout(
-  sealed: Sealed,
-  store: BlobStore,
-  feedback: ReadonlyMap<Digest, Feedback[]>,
-): Promise<ClosedRollout | undefined> {
-  const calls = [...sealed.calls].sort((a, b) => a - b);
-  for (const { envelope, ending, receipt } of sealed.closings) {
-    const blob = envelope === undefined ? undefined : await store.get(envelope);
-    if (blob === undefined) continue;
-    const { content } = openRecord(RolloutEnvelope, blob.bytes, envelope);
-    const grades = (feedback.get(content) ?? []).map(({ schema: _, subject: _s, call, ...rest }) => ({
-      kind: "graded" as const,
-      ...(call === undefined ? {} : { call: calls[call]! }),
-      ...rest,
-    }));
-    const told = { ending, ...(receipt === undefined ? {} : { receipt }) };
-    return { content, envelope: envelope!, ...told, calls, grades };
-  }
-  return undefined;
+  return { journal, rollouts, replaced };
 }

@@ -7,13 +7,13 @@ import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import { sealFinalState } from "../../contract/final-state.ts";
 import type { Ending, PublicKey } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
+import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollouts.ts";
 import { Closer, type CloserOptions, type ToClose } from "./closer.ts";
 import type { GatewayConfig } from "./config.ts";
 import { feedbackFor, isNewGrade } from "./grades.ts";
 import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
-import type { ClosedRollout, EmptyRollout, Recovered } from "./recover.ts";
+import type { Recovered } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 export interface CloseReport {
@@ -46,10 +46,11 @@ export interface RolloutStatus {
   };
 }
 
-/** Closed rollouts remembered by their ids. Of older ones the book knows: `rollbook feedback` finds them there. */
-const REMEMBERED = 100_000;
+/** Rollouts closed without a call that are remembered by their ids. */
+const EMPTY_REMEMBERED = 10_000;
 
 export interface RolloutsOptions extends Omit<CloserOptions, "worker"> {
+  readonly closed: ClosedRollouts;
   readonly config: GatewayConfig;
   readonly newId: () => string;
   /** For what nobody else will hear of. */
@@ -61,7 +62,7 @@ export class Rollouts {
   readonly #closer: Closer;
   readonly #worker: Id;
   readonly #open = new Map<string, OpenRollout>();
-  readonly #closed = new Map<string, ClosedRollout | EmptyRollout>();
+  readonly #empty = new Map<string, EmptyRollout>();
   readonly #sealing = new Set<Promise<unknown>>();
 
   constructor(options: RolloutsOptions) {
@@ -71,11 +72,14 @@ export class Rollouts {
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
-  async adopt({ open, halfClosed, closed, unsigned }: Recovered): Promise<void> {
-    for (const [id, each] of closed) this.#remember(id, each);
+  async adopt({ open, halfClosed, sealed }: Recovered): Promise<void> {
+    const { closed: known, journal } = this.#with;
     for (const rollout of open) this.#open.set(rollout.id, rollout);
     for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
-    await this.#closer.sign(unsigned);
+    await this.#closer.sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
+    for (const { id, closed } of sealed) known.add(id, closed);
+    known.filled();
+    for (const { places } of sealed) journal.release(places);
     const closings = [
       ...halfClosed.map(({ rollout, closed: { ending, scores, finalState } }) =>
         this.#begin(rollout, { ending, scores, finalState }),
@@ -117,8 +121,8 @@ export class Rollouts {
         `rollout ${id} is open already, for something else. Choose another id.`,
       );
     }
-    const closed = this.#closed.get(id);
-    if (closed !== undefined && isSealed(closed))
+    // A name of our own making is new.
+    if (given !== undefined && this.#with.closed.get(id) !== undefined)
       throw new HttpRefusal(409, "rollout-closed", `rollout ${id} is closed. Choose another id.`);
     if (this.#open.size >= this.#with.config.limits.openRollouts)
       throw new HttpRefusal(429, "too-many-rollouts", `${this.#open.size} rollouts are open. Close some.`, {
@@ -172,10 +176,13 @@ export class Rollouts {
 
   /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
   close(id: string, closing: Closing): Promise<CloseReport> {
-    const closed = this.#closed.get(id);
-    if (closed !== undefined) return Promise.resolve(this.#reportOf(id, closed));
     const rollout = this.#open.get(id);
-    if (rollout === undefined) return Promise.reject(unknownRollout(id));
+    if (rollout === undefined) {
+      const closed = this.#closed(id);
+      return closed === undefined
+        ? Promise.reject(unknownRollout(id))
+        : Promise.resolve(this.#reportOf(id, closed));
+    }
     if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
     const { finalState: value, ...rest } = closing;
     const state = value === undefined ? undefined : sealFinalState(value);
@@ -212,7 +219,7 @@ export class Rollouts {
 
   /** Adds an outcome, durably. The same key again changes nothing. */
   async grade(id: string, grade: Omit<Grade, "kind" | "atMs">): Promise<{ added: boolean }> {
-    const { journal, store, clock, metrics } = this.#with;
+    const { journal, clock, metrics } = this.#with;
     const event: Grade = { kind: "graded", ...grade, atMs: clock.nowMs() };
     const open = this.#open.get(id);
     // A rollout that is just being sealed takes its grades along; wait, and grade the artifact. Where there will be
@@ -221,30 +228,47 @@ export class Rollouts {
       await Promise.allSettled([open.closing]);
       return this.grade(id, grade);
     }
-    const place: Pick<BlobStore, "flush"> = open === undefined ? store : journal;
-    let added: boolean;
+    const added =
+      open === undefined
+        ? await this.#gradeClosed(id, event)
+        : isNewGrade(id, event, { grades: open.grades, hasCall: (call) => call < open.started });
     if (open !== undefined) {
-      added = isNewGrade(id, grade, { grades: open.grades, hasCall: (call) => call < open.started });
       if (added) {
         open.events.push(journal.event(open.id, event));
         open.grades.push(event);
       }
-    } else {
-      const closed = this.#gradable(id);
-      added = isNewGrade(id, grade, { ...closed, hasCall: (call) => closed.calls.includes(call) });
-      if (added) {
-        for (const { kind, bytes } of feedbackFor(closed, event)) store.put(kind, bytes);
-        closed.grades.push(event);
-      }
+      // Also for one that is there already: whoever brought it may still be waiting for the disk.
+      await journal.flush();
     }
-    // Also for one that is there already: whoever brought it may still be waiting for the disk.
-    await place.flush();
     if (added) metrics.count("rollbook_gateway_feedback_total");
     return { added };
   }
 
+  async #gradeClosed(id: string, event: Grade): Promise<boolean> {
+    const { store, closed: known } = this.#with;
+    const before = this.#gradable(id);
+    const isNew = isNewGrade(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
+    if (!isNew) {
+      await store.flush();
+      return false;
+    }
+    const after = { ...before, grades: [...before.grades, event] };
+    for (const { kind, bytes } of feedbackFor(before, event)) store.put(kind, bytes);
+    // Whoever brings it again now waits for the same disk; it is kept as known once it is there.
+    known.show(id, after);
+    try {
+      await store.flush();
+    } catch (error) {
+      known.hide(id);
+      throw error;
+    }
+    known.add(id, after);
+    await known.saved();
+    return true;
+  }
+
   #gradable(id: string): ClosedRollout {
-    const closed = this.#closed.get(id);
+    const closed = this.#closed(id);
     if (closed === undefined) throw unknownRollout(id);
     if (isSealed(closed)) return closed;
     throw new HttpRefusal(
@@ -255,7 +279,7 @@ export class Rollouts {
   }
 
   #notOpen(id: string): HttpRefusal {
-    if (this.#open.has(id) || this.#closed.has(id))
+    if (this.#open.has(id) || this.#closed(id) !== undefined)
       return new HttpRefusal(503, "rollout-closed", `rollout ${id} is closed. Open another one.`);
     return unknownRollout(id);
   }
@@ -274,10 +298,38 @@ export class Rollouts {
   async #close(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
     if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
     const closed = await this.#closer.close(rollout, closing);
-    const hasArtifact = isSealed(closed);
-    if (hasArtifact || !isSingle(rollout)) this.#remember(rollout.id, closed);
-    this.#forget(rollout, hasArtifact ? "sealed" : "empty");
+    this.#open.delete(rollout.id);
+    if (isSealed(closed)) {
+      this.#with.closed.add(rollout.id, closed);
+      this.#background(this.#letGo(rollout));
+    } else {
+      if (!isSingle(rollout)) this.#rememberEmpty(rollout.id, closed);
+      this.#release(rollout);
+    }
+    const event = isSealed(closed) ? "sealed" : "empty";
+    this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
+    this.#gauge();
     return this.#reportOf(rollout.id, closed);
+  }
+
+  /** The journal forgets a rollout once its name is among those of the closed ones. */
+  async #letGo(rollout: OpenRollout): Promise<void> {
+    try {
+      await this.#with.closed.saved();
+    } catch (error) {
+      this.#with.log(`rollout ${rollout.id} is sealed and stays in the journal: ${reasonOf(error)}`);
+      throw error;
+    }
+    this.#release(rollout);
+  }
+
+  #release({ calls, events }: OpenRollout): void {
+    this.#with.journal.release(calls.values());
+    this.#with.journal.release(events);
+  }
+
+  #closed(id: string): ClosedRollout | EmptyRollout | undefined {
+    return this.#empty.get(id) ?? this.#with.closed.get(id);
   }
 
   #defaults(): Parameters<typeof makeOpening>[2] {
@@ -290,24 +342,16 @@ export class Rollouts {
     // First what can fail: a rollout that the journal does not know must not be open.
     rollout.events.push(this.#with.journal.event(id, opening));
     this.#open.set(id, rollout);
-    this.#closed.delete(id);
+    this.#empty.delete(id);
     this.#gauge();
     return rollout;
   }
 
-  #forget(rollout: OpenRollout, event: string): void {
-    this.#open.delete(rollout.id);
-    this.#with.journal.release(rollout.calls.values());
-    this.#with.journal.release(rollout.events);
-    this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
-    this.#gauge();
-  }
-
-  #remember(id: string, closed: ClosedRollout | EmptyRollout): void {
-    this.#closed.set(id, closed);
-    if (this.#closed.size <= REMEMBERED) return;
-    for (const oldest of this.#closed.keys()) {
-      this.#closed.delete(oldest);
+  #rememberEmpty(id: string, closed: EmptyRollout): void {
+    this.#empty.set(id, closed);
+    if (this.#empty.size <= EMPTY_REMEMBERED) return;
+    for (const oldest of this.#empty.keys()) {
+      this.#empty.delete(oldest);
       return;
     }
   }

@@ -125,11 +125,11 @@ class GatewayServer {
   ) {
     const { config, book, clock, rng, signer, newId, admit } = options;
     const { tokens, keys, recovered } = given;
-    const { journal } = recovered;
+    const { journal, closed } = recovered;
     this.#options = options;
     this.#found = recovered;
     const metrics = this.#metrics;
-    const records = { store: book, journal, recorder: new Recorder(book) };
+    const records = { store: book, journal, closed, recorder: new Recorder(book) };
     const redact = {
       redact: options.redact,
       redactText: redactText(
@@ -203,7 +203,7 @@ class GatewayServer {
     clearTimeout(cut);
     await this.#rollouts.settle();
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
-    await this.#calls.journal.close();
+    await this.#calls.journal.close().finally(() => this.#found.closed.close());
     await this.#options.book.flush();
   }
 
