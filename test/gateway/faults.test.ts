@@ -249,6 +249,14 @@ describe("names that are no encoding", () => {
   );
 });
 
+function diskOf({ root }: TestGateway): string {
+  return readdirSync(root, { recursive: true, encoding: "utf8" })
+    .map((name) => join(root, name))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => readFileSync(path, "latin1"))
+    .join("");
+}
+
 describe("secrets", () => {
   it("reach neither disk nor log: keys, tokens, and what the configuration names", async () => {
     const test = await TestGateway.open({ redact: ["\\d{3}-\\d{2}-\\d{4}"] });
@@ -273,17 +281,73 @@ describe("secrets", () => {
     await test.post(CHAT, ASK, { authorization: `Bearer ${sealed.apiKey}` });
     await test.closed(sealed.id, { finalState: { env: { KEY: UPSTREAM_KEY } } });
     await test.stop();
-    const disk = readdirSync(test.root, { recursive: true, encoding: "utf8" })
-      .map((name) => join(test.root, name))
-      .filter((path) => statSync(path).isFile())
-      .map((path) => readFileSync(path, "latin1"))
-      .join("");
+    const disk = diskOf(test);
     expect(disk).toContain("rollbook.gateway-call.v1");
     for (const secret of [UPSTREAM_KEY, TOKEN, foreign, "123-45-6789", "23-45-6789"]) {
       expect(disk.includes(secret), secret).toBe(false);
       expect(test.logs.join("").includes(secret), secret).toBe(false);
     }
     expect(disk).toContain("[redacted]");
+    await test.start();
+  });
+
+  const NUMBER = "123-45-6789";
+  const withSecrets = () =>
+    TestGateway.open(
+      { redact: ["\\d{3}-\\d{2}-\\d{4}", "\\b6789\\b"] },
+      // A hook of the program's own: it hides a name.
+      { redact: (value) => (typeof value === "string" ? value.replaceAll("Eve Adams", "somebody") : value) },
+    );
+
+  it("in the words of a closing and of feedback are redacted, before the sealing and after", async () => {
+    const test = await withSecrets();
+    test.upstream.otherwise = good;
+    const { id, basePath } = await test.openRollout();
+    await test.post(basePath + CHAT, ASK);
+    const said = `Eve Adams, ${NUMBER}, ${UPSTREAM_KEY}, ${TOKEN}`;
+    const feedback = { rollout: id, name: "good", value: 1, source: said };
+    await test.post("/v1/feedback", { ...feedback, idempotencyKey: "before" });
+    // What stands in the place of a short secret is longer, and a message as long as it may be stays one.
+    const ending = { kind: "failed", owner: "agent", message: said.padEnd(4096, " 6789") };
+    const artifact = await test.closed(id, { ending });
+    expect(artifact.ending.message).toMatch(/^somebody, \[redacted\], \[redacted\], \[redacted\]/);
+    await test.post("/v1/feedback", { ...feedback, idempotencyKey: "after" });
+    expect((await test.feedback()).map(({ source }) => source)).toEqual(
+      Array(2).fill("somebody, [redacted], [redacted], [redacted]"),
+    );
+    await test.stop();
+    const disk = diskOf(test);
+    for (const secret of ["Eve Adams", NUMBER, UPSTREAM_KEY, TOKEN])
+      expect(disk.includes(secret), secret).toBe(false);
+    await test.start();
+  });
+
+  it.each(["Eve Adams", NUMBER, UPSTREAM_KEY, TOKEN])("in names are refused: %s", async (secret) => {
+    const test = await withSecrets();
+    test.upstream.otherwise = good;
+    const { id, basePath } = await test.openRollout();
+    const name = `x-${secret}`;
+    const outcome = { rollout: id, name: "good", value: 1, idempotencyKey: "k" };
+    const bodies: [string, object, string][] = [
+      ["/v1/rollouts", { id: name }, "id"],
+      ["/v1/rollouts", { environment: `env@${name}` }, "environment"],
+      ["/v1/rollouts", { task: { id: name } }, "task.id"],
+      ["/v1/rollouts", { group: name }, "group"],
+      ["/v1/rollouts", { run: { worker: name, attempt: 1 } }, "run.worker"],
+      ["/v1/rollouts", { run: { worker: "w", attempt: 1, claim: name } }, "run.claim"],
+      [`/v1/rollouts/${id}/close`, { scores: [{ name, value: 1 }] }, "scores.0.name"],
+      ["/v1/feedback", { ...outcome, name }, "name"],
+      ["/v1/feedback", { ...outcome, idempotencyKey: name }, "idempotencyKey"],
+      [basePath + CHAT, { ...ASK, model: name }, "model"],
+    ];
+    for (const [path, body, field] of bodies) {
+      const reply = await test.post(path, body);
+      expect([reply.status, reply.body.error.code], field).toEqual([400, "secret-in-name"]);
+      expect(reply.body.error.message).toContain(`${field}: holds`);
+      expect(reply.text).not.toContain(secret);
+    }
+    await test.stop();
+    expect(diskOf(test).includes(secret)).toBe(false);
     await test.start();
   });
 });

@@ -6,7 +6,8 @@ import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { passThrough } from "./pass-through.ts";
 import { parseBody } from "./read-body.ts";
-import { type RedactOptions, redactValue } from "./redact-call.ts";
+import type { RedactOptions } from "./redact-call.ts";
+import { redactClosing, redactOpening } from "./redact-requests.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
 import type { Rollouts } from "./rollouts.ts";
@@ -75,16 +76,16 @@ export class OwnApi {
       throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
     requireOwner(caller);
     const value = body.length === 0 ? {} : parseBody(body);
+    const { redact, rollouts } = this.#with;
     if (path.path === "/v1/feedback")
-      return sendJson(response, 200, await addFeedback(this.#with.rollouts, value));
+      return sendJson(response, 200, await addFeedback(rollouts, value, redact));
     if (closed !== undefined) {
-      const { finalState, ...closing } = check(closeRequest, value);
-      const state = finalState === undefined ? undefined : redactValue(finalState, this.#with.redact);
-      const report = await this.#with.rollouts.close(decodePart(closed), { ...closing, finalState: state });
-      return sendJson(response, 200, report);
+      const closing = redactClosing(check(closeRequest, value), redact);
+      return sendJson(response, 200, await rollouts.close(decodePart(closed), closing));
     }
-    const wanted = Object.entries(check(openRequest, value)).filter(([, each]) => each !== undefined);
-    const { id, created } = await this.#with.rollouts.open(Object.fromEntries(wanted));
+    const opening = redactOpening(check(openRequest, value), redact);
+    const wanted = Object.entries(opening).filter(([, each]) => each !== undefined);
+    const { id, created } = await rollouts.open(Object.fromEntries(wanted));
     const basePath = `/r/${encodeURIComponent(id)}`;
     sendJson(response, created ? 201 : 200, { id, apiKey: this.#with.keyFor(id), basePath });
   }

@@ -22,7 +22,8 @@ import { parseBody, readBody } from "./read-body.ts";
 import { Recorder } from "./recorder.ts";
 import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
-import { redactCall } from "./redact-call.ts";
+import { type RedactOptions, redactCall } from "./redact-call.ts";
+import { refuseSecrets } from "./redact-requests.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { Rollouts } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
@@ -44,7 +45,8 @@ export interface GatewayOptions {
   readonly admit?: Admit | undefined;
   /** Upstreams of this process, for base URLs of the form `local:<name>`. */
   readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
-  /** Sees every message, tool list, parameter object and final state before it is recorded. */
+  /** Sees every message, tool list, parameter object and final state before it is recorded, and the words and names
+   *  that come with rollouts and feedback; a name that it changes is refused. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -110,6 +112,7 @@ class GatewayServer {
   readonly #rollouts: Rollouts;
   readonly #metrics = new Metrics();
   readonly #own: OwnApi;
+  readonly #redact: RedactOptions;
   readonly #found: Recovered;
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -130,13 +133,14 @@ class GatewayServer {
     this.#found = recovered;
     const metrics = this.#metrics;
     const records = { store: book, journal, closed, recorder: new Recorder(book) };
-    const redact = {
+    const redact: RedactOptions = {
       redact: options.redact,
       redactText: redactText(
         [...tokens, ...keys.values()],
         config.redact.map((each) => compile(each)),
       ),
     };
+    this.#redact = redact;
     const log = options.log ?? (() => {});
     const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, admit, log });
     this.#rollouts = rollouts;
@@ -260,6 +264,8 @@ class GatewayServer {
         "bad-request",
         `the body is not a request of ${path.path}: model or messages are missing.`,
       );
+    // Names from the configuration are known; any other is the client's own words, and is recorded.
+    if (!this.#calls.routes.isKnown(request.model)) refuseSecrets({ model: request.model }, this.#redact);
     const rollout =
       caller.rollout === undefined ? this.#rollouts.openSingle() : this.#rollouts.enter(caller.rollout);
     const below = path.path.slice("/v1".length) + path.query;
