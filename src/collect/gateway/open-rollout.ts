@@ -28,6 +28,10 @@ export class OpenRollout {
   costUsd = 0;
   /** What calls without usage are taken to have cost: for the budget only, recorded nowhere. */
   estimatedUsd = 0;
+  /** What calls in progress may cost, by their numbers. */
+  readonly #reserved = new Map<number, number>();
+  /** Calls of an earlier run that say nothing of their cost. */
+  readonly unpriced: LogPlace[] = [];
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
   active = 0;
@@ -50,6 +54,26 @@ export class OpenRollout {
     return this.started;
   }
 
+  get spentUsd(): number {
+    return this.costUsd + this.estimatedUsd;
+  }
+
+  get reservedUsd(): number {
+    let sum = 0;
+    for (const each of this.#reserved.values()) sum += each;
+    return sum;
+  }
+
+  /** For the call that begins next, until it is added. */
+  reserve(usd: number): void {
+    this.#reserved.set(this.started, usd);
+  }
+
+  /** No call is in progress: what was reserved for one that was never recorded is free again. */
+  freeReserved(): void {
+    this.#reserved.clear();
+  }
+
   /** Notes where a call is, and what it used, as far as the upstream says it. */
   addCall(
     place: LogPlace,
@@ -62,6 +86,7 @@ export class OpenRollout {
   ): void {
     const { index, usage, costUsd, estimatedUsd } = call;
     this.calls.set(index, place);
+    this.#reserved.delete(index);
     this.promptTokens += usage?.promptTokens ?? 0;
     this.completionTokens += usage?.completionTokens ?? 0;
     this.costUsd += costUsd ?? 0;

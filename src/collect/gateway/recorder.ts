@@ -158,7 +158,7 @@ function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): Req
   }
 }
 
-function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
+export function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
   switch (replyForm) {
     case "none":
       return { reply: { messages: [] }, complete: true };

@@ -133,6 +133,7 @@ function readJournal(directory: string): JournalFindings {
       // It could not be sealed then, and went on.
       found.closing = undefined;
       rollout.addCall(place, facts);
+      if (facts.costUsd === undefined) rollout.unpriced.push(place);
       rollout.lastUsedMs = Math.max(rollout.lastUsedMs, facts.startedAtMs + facts.durationMs);
     },
   });

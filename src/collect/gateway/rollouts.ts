@@ -139,8 +139,9 @@ export class Rollouts {
     return this.#start(id, singleOpening(id, {}, this.#defaults()));
   }
 
-  /** The open rollout of that name, ready for one more call. */
-  enter(id: string): OpenRollout {
+  /** The open rollout of that name, ready for one more call, which has to begin at once. `mayCostUsd` is asked where there
+   *  is a budget. */
+  enter(id: string, mayCostUsd: () => number): OpenRollout {
     const rollout = this.#open.get(id);
     if (rollout === undefined || rollout.closing !== undefined) throw this.#notOpen(id);
     const { maxTurns, budgetUsd } = rollout.opening;
@@ -148,10 +149,20 @@ export class Rollouts {
       rollout.capped ??= "turns";
       throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${maxTurns} turns.`);
     }
-    if (budgetUsd !== undefined && rollout.costUsd + rollout.estimatedUsd >= budgetUsd) {
+    if (budgetUsd === undefined) return rollout;
+    const { spentUsd, reservedUsd } = rollout;
+    if (spentUsd >= budgetUsd) {
       rollout.capped ??= "budget";
       throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
     }
+    if (spentUsd + reservedUsd >= budgetUsd)
+      throw new HttpRefusal(
+        429,
+        "budget-reserved",
+        `what is left of the ${budgetUsd} USD of rollout ${id} is reserved for calls in progress. Wait for one of them.`,
+        { retry: true },
+      );
+    rollout.reserve(mayCostUsd());
     return rollout;
   }
 
@@ -170,6 +181,7 @@ export class Rollouts {
     rollout.active--;
     rollout.lastUsedMs = this.#with.clock.nowMs();
     if (rollout.active > 0) return;
+    rollout.freeReserved();
     for (const wake of rollout.whenQuiet.splice(0)) wake();
     if (isSingle(rollout)) this.#background(this.close(rollout.id, {}));
   }

@@ -89,6 +89,19 @@ export class Routes {
     return Object.hasOwn(this.#config.routes, model);
   }
 
+  /** The dearest of what may answer to that name: for what a call may cost. */
+  dearest(model: string): Target["price"] {
+    const names = this.isAlias(model) ? this.#config.routes[model]! : [model];
+    return dearestOf(names.map((name) => this.#targets.get(name)?.price));
+  }
+
+  /** What a target cost that the journal names; the dearest, where several models of the configuration look alike. */
+  priceOf(facts: TargetFacts): Target["price"] {
+    const text = JSON.stringify(facts);
+    const alike = [...this.#targets.values()].filter(({ factsText }) => factsText === text);
+    return dearestOf(alike.map(({ price }) => price));
+  }
+
   /** The target a client named itself; undefined if nobody knows the model. */
   named(model: string): Target | undefined {
     const known = this.#targets.get(model) ?? this.#others.get(model);
@@ -136,6 +149,15 @@ export class Routes {
       features: price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion },
     };
   }
+}
+
+function dearestOf(prices: readonly Target["price"][]): Target["price"] {
+  const known = prices.filter((price) => price !== undefined);
+  if (known.length === 0) return undefined;
+  return {
+    prompt: Math.max(...known.map(({ prompt }) => prompt)),
+    completion: Math.max(...known.map(({ completion }) => completion)),
+  };
 }
 
 /** Without a router: the first of the list that works. */

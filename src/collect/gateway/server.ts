@@ -10,6 +10,7 @@ import type { Signer } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import { type Lock, tryLock } from "../../store/locks.ts";
 import type { Admit } from "../admission.ts";
+import { estimateAgain, reservationUsd } from "./budget.ts";
 import { compile, type GatewayConfig, readSecrets } from "./config.ts";
 import { type Dialect, openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
@@ -170,6 +171,7 @@ class GatewayServer {
 
   async start(): Promise<void> {
     const { config } = this.#options;
+    estimateAgain(this.#found.open, { ...this.#calls, limits: config.limits });
     await this.#rollouts.adopt(this.#found);
     this.#recovered = this.#rollouts.openIds;
     await new Promise<void>((done, failed) => {
@@ -266,8 +268,15 @@ class GatewayServer {
       );
     // Names from the configuration are known; any other is the client's own words, and is recorded.
     if (!this.#calls.routes.isKnown(request.model)) refuseSecrets({ model: request.model }, this.#redact);
+    const mayCostUsd = () =>
+      reservationUsd(request, {
+        bodyBytes: body.length,
+        price: this.#calls.routes.dearest(request.model),
+      });
     const rollout =
-      caller.rollout === undefined ? this.#rollouts.openSingle() : this.#rollouts.enter(caller.rollout);
+      caller.rollout === undefined
+        ? this.#rollouts.openSingle()
+        : this.#rollouts.enter(caller.rollout, mayCostUsd);
     const below = path.path.slice("/v1".length) + path.query;
     new ModelCall(
       { dialect, request, body, rawHeaders, path: below, rollout, response },

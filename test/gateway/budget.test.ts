@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { TestGateway } from "../support/gateway.ts";
+import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
+
+const CHAT = "/v1/chat/completions";
+// Priced at 1 USD per million prompt tokens and 2 per million of the reply.
+const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+/** 7 tokens of prompt, 3 of reply. */
+const COST_USD = 13e-6;
+const good = json(chatReply({ content: "ok" }));
+const withoutUsage = stream(
+  chatStream([{ content: "ok" }]).filter(({ data }) => !JSON.stringify(data).includes("usage")),
+);
+
+/** An upstream that answers when it is told to. */
+function held(): { act: Act; answer: () => void } {
+  let answer: () => void = () => {};
+  const told = new Promise<void>((done) => (answer = done));
+  return { act: (response, asked) => told.then(() => good(response, asked)), answer };
+}
+
+async function withBudget(budgetUsd: number) {
+  const test = await TestGateway.open();
+  test.upstream.otherwise = good;
+  const rollout = await test.openRollout({ budgetUsd });
+  return { test, rollout, ask: (body: object = ASK) => test.post(rollout.basePath + CHAT, body) };
+}
+
+describe("a budget", () => {
+  it("lets one of many calls at once through where it is nearly spent, and the next one when that has ended", async () => {
+    const { test, rollout, ask } = await withBudget(COST_USD * 1.5);
+    const { act, answer } = held();
+    test.upstream.play(act);
+    const first = ask();
+    await expect.poll(() => test.upstream.asked.length).toBe(1);
+    const others = await Promise.all(Array.from({ length: 7 }, () => ask()));
+    for (const other of others) {
+      expect([other.status, other.body.error.code]).toEqual([429, "budget-reserved"]);
+      // It may come again: nothing is spent yet.
+      expect(other.headers.get("x-should-retry")).toBeNull();
+    }
+    answer();
+    expect((await first).status).toBe(200);
+    expect([(await ask()).status, (await ask()).status]).toEqual([200, 402]);
+    expect(test.upstream.asked).toHaveLength(2);
+    expect((await test.closed(rollout.id)).ending).toEqual({ kind: "truncated", limit: "budget" });
+  });
+
+  it("reserves what a call asks for: as many small ones at once as it pays for, in the price of the dearest model", async () => {
+    const allowed = async (body: object, config: object = {}) => {
+      const test = await TestGateway.open(config);
+      const { act, answer } = held();
+      test.upstream.otherwise = act;
+      const { basePath } = await test.openRollout({ budgetUsd: 1000e-6 });
+      const calls = Array.from({ length: 12 }, () => test.post(basePath + CHAT, { ...ASK, ...body }));
+      const refused = (await Promise.all(calls.map((call) => settledWithin(call, 400)))).filter(Boolean);
+      answer();
+      await Promise.all(calls);
+      return 12 - refused.length;
+    };
+    // 19 tokens of body and 100 of reply are 219e-6 USD: the fifth call finds less than that, and something.
+    expect(await allowed({ max_tokens: 100 })).toBe(5);
+    expect(await allowed({ max_completion_tokens: 50, n: 2 })).toBe(5);
+    // Without a word 1024 tokens of reply are taken.
+    expect(await allowed({})).toBe(1);
+    const price = (completion: number) => ({ upstream: "main", price: { prompt: 1, completion } });
+    const routed = { models: { tiny: price(2), dear: price(4) }, routes: { auto: ["tiny", "dear"] } };
+    expect(await allowed({ model: "auto", max_tokens: 100 }, routed)).toBe(3);
+  });
+
+  it("is not held back by a call that came to nothing", async () => {
+    const { test, ask } = await withBudget(COST_USD * 1.5);
+    test.upstream.play(json({ error: { message: "bad" } }, 400));
+    expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([400, 200, 200]);
+  });
+
+  it("remembers over a restart what calls without usage are taken to have cost", async () => {
+    const { test, ask } = await withBudget(60e-6);
+    test.upstream.otherwise = withoutUsage;
+    const streamed = { ...ASK, stream: true };
+    const statuses: number[] = [];
+    while (statuses.at(-1) !== 402 && statuses.length < 20) statuses.push((await ask(streamed)).status);
+    expect(statuses.length).toBeGreaterThan(2);
+    const again = await withBudget(60e-6);
+    again.test.upstream.otherwise = withoutUsage;
+    const restarted: number[] = [];
+    while (restarted.at(-1) !== 402 && restarted.length < 20) {
+      restarted.push((await again.ask(streamed)).status);
+      await again.test.restart();
+    }
+    expect(restarted).toEqual(statuses);
+  });
+});
+
+/** Whether it has ended by then. */
+function settledWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = new Promise<boolean>((done) => setTimeout(() => done(false), ms));
+  return Promise.race([work.then(() => true), late]);
+}
