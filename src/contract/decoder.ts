@@ -16,9 +16,12 @@ export function compileDecoder(schema: z.core.$ZodType): Decoder {
 }
 
 /** Two checks at most for almost every field: written out, because a loop over closures costs more than they do. */
-function withChecks(decode: Decoder, [first, second, ...rest]: readonly Check[]): Decoder {
+export function withChecks<In>(
+  decode: (value: In) => unknown,
+  [first, second, ...rest]: readonly Check[],
+): (value: In) => unknown {
   if (first === undefined) return decode;
-  const checked: Decoder = (value) => {
+  const checked = (value: In) => {
     const decoded = decode(value);
     if (decoded === INVALID || !first(decoded)) return INVALID;
     return second === undefined || second(decoded) ? decoded : INVALID;
@@ -150,7 +153,7 @@ function codecDecoder(def: z.core.$ZodCodecDef): Decoder {
 
 type Check = (value: unknown) => boolean;
 
-function compileCheck(check: z.core.$ZodCheck<never>): Check {
+export function compileCheck(check: z.core.$ZodCheck<never>): Check {
   const { def } = (check as unknown as z.core.$ZodChecks)._zod;
   switch (def.check) {
     case "string_format": {
