@@ -8,6 +8,7 @@ import {
   digestTagged,
   digestToBytes,
   isDigest,
+  writeDigest,
 } from "./digest.ts";
 import { isRollbookError } from "./errors.ts";
 
@@ -43,6 +44,9 @@ describe("digests", () => {
         const digest = digestFromBytes(bytes);
         expect(isDigest(digest)).toBe(true);
         expect([...digestToBytes(digest)]).toEqual([...bytes]);
+        const target = new Uint8Array(40).fill(9);
+        writeDigest(digest, target, 5);
+        expect([...target]).toEqual([...Array(5).fill(9), ...bytes, 9, 9, 9]);
       }),
     );
     // A view into a larger buffer, as in an index file.

@@ -30,6 +30,19 @@ export function digestToBytes(digest: Digest): Uint8Array {
   return Buffer.from(digest.slice(7), "hex");
 }
 
+/** The same into `target`. By hand: for 32 bytes the way into native code and back costs more. */
+export function writeDigest(digest: Digest, target: Uint8Array, at: number): void {
+  for (let i = 0; i < 32; i++) {
+    const [high, low] = [digest.charCodeAt(7 + 2 * i), digest.charCodeAt(8 + 2 * i)];
+    target[at + i] = (hexValue(high) << 4) | hexValue(low);
+  }
+}
+
+/** Of a lower hexadecimal digit. */
+function hexValue(code: number): number {
+  return code < 58 ? code - 48 : code - 87;
+}
+
 export function digestFromBytes(bytes: Uint8Array): Digest {
   if (bytes.byteLength !== 32) {
     throw new RollbookError(

@@ -1,6 +1,7 @@
 /** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
  *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
 import { createHash, type Hash } from "node:crypto";
+import { writeDigest } from "../base/digest.ts";
 import {
   canonicalize,
   type Digest,
@@ -66,7 +67,7 @@ export class PackChain {
 
   add(digest: Digest): void {
     const at = (this.#entries++ % 64) * 32;
-    this.#batch.write(digest.slice(7), at, "hex");
+    writeDigest(digest, this.#batch, at);
     if (at === 63 * 32) this.#hash.update(this.#batch);
   }
 

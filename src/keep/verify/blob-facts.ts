@@ -1,7 +1,9 @@
 /** What verification remembers of every blob: kind, size, and for columns whether their numbers are sound.
- *  Flat arrays behind one Map, because a book has many blobs. */
+ *  Flat arrays behind one table of digests, because a book has many blobs. */
 import { columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
+import { DigestTable } from "../../base/digest-table.ts";
+import { type MaskRuns, scanMask } from "./mask-runs.ts";
 
 const DTYPES = new Map<string, DType>(
   (Object.keys(ITEM_BYTES) as DType[]).map((dtype) => [columnTag(dtype), dtype]),
@@ -10,9 +12,6 @@ const DTYPES = new Map<string, DType>(
 export function isColumnKind(kind: string): boolean {
   return DTYPES.has(kind);
 }
-
-/** A mask has about one run a turn; one with more than this is read again where it is needed. */
-const MOST_RUNS = 64;
 
 export interface BlobFact {
   kind: string;
@@ -26,7 +25,7 @@ export interface BlobFact {
 }
 
 export class BlobFacts {
-  readonly #slots = new Map<Digest, number>();
+  readonly #digests = new DigestTable();
   readonly #kinds: string[] = [];
   readonly #kindNumbers = new Map<string, number>();
   #kind = new Uint16Array(1024);
@@ -34,24 +33,28 @@ export class BlobFacts {
   #ones = new Int32Array(1024);
   #finite = new Uint8Array(1024);
   #highest = new Float32Array(1024);
-  readonly #runs = new Map<Digest, Uint32Array>();
+  /** Where the edges of a mask begin in `#edges`, and how many there are; none are kept of other columns. */
+  #edgesAt = new Uint32Array(1024);
+  #edgeCount = new Uint8Array(1024);
+  #edges = new Uint32Array(1024);
+  #edgesEnd = 0;
 
   get size(): number {
-    return this.#slots.size;
+    return this.#digests.size;
   }
 
   has(digest: Digest): boolean {
-    return this.#slots.has(digest);
+    return this.#digests.find(digest) >= 0;
   }
 
   kindOf(digest: Digest): string | undefined {
-    const slot = this.#slots.get(digest);
-    return slot === undefined ? undefined : this.#kinds[this.#kind[slot]!];
+    const slot = this.#digests.find(digest);
+    return slot < 0 ? undefined : this.#kinds[this.#kind[slot]!];
   }
 
   get(digest: Digest): BlobFact | undefined {
-    const slot = this.#slots.get(digest);
-    if (slot === undefined) return undefined;
+    const slot = this.#digests.find(digest);
+    if (slot < 0) return undefined;
     return {
       kind: this.#kinds[this.#kind[slot]!]!,
       length: this.#length[slot]!,
@@ -63,9 +66,8 @@ export class BlobFacts {
 
   /** False if the blob is known already. */
   note(digest: Digest, kind: string, bytes: Uint8Array | undefined, byteLength: number): boolean {
-    if (this.#slots.has(digest)) return false;
-    const slot = this.#slots.size;
-    this.#slots.set(digest, slot);
+    const slot = this.#digests.size;
+    if (this.#digests.add(digest) !== slot) return false;
     if (slot >= this.#kind.length) this.#grow();
     this.#kind[slot] = this.#kindNumber(kind);
     const dtype = DTYPES.get(kind);
@@ -74,28 +76,25 @@ export class BlobFacts {
     if (bytes === undefined || byteLength % (dtype === undefined ? 1 : ITEM_BYTES[dtype]) !== 0) return true;
     if (dtype === "f32") this.#noteFloats(slot, columnFrom("f32", bytes));
     else if (dtype === "f64") this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
-    if (dtype === "u8") {
-      this.#ones[slot] = countOnes(bytes);
-      this.#noteRuns(digest, bytes);
-    }
+    else if (dtype === "u8") this.#noteMask(slot, scanMask(bytes));
     return true;
   }
 
   /** Where the ones of a mask begin and end, in pairs; undefined for a column that changes too often to be kept. */
   runsOf(digest: Digest): Uint32Array | undefined {
-    return this.#runs.get(digest);
+    const slot = this.#digests.find(digest);
+    if (slot < 0 || this.#edgeCount[slot] === 0) return undefined;
+    const at = this.#edgesAt[slot]!;
+    return this.#edges.subarray(at, at + this.#edgeCount[slot]!);
   }
 
-  #noteRuns(digest: Digest, bytes: Uint8Array): void {
-    const edges: number[] = [];
-    let wanted = 1;
-    for (let at = bytes.indexOf(1); at >= 0; at = bytes.indexOf(wanted, at)) {
-      edges.push(at);
-      if (edges.length > 2 * MOST_RUNS) return;
-      wanted = 1 - wanted;
-    }
-    if (edges.length % 2 === 1) edges.push(bytes.length);
-    this.#runs.set(digest, Uint32Array.from(edges));
+  #noteMask(slot: number, { ones, edges }: MaskRuns): void {
+    this.#ones[slot] = ones;
+    if (edges === undefined) return;
+    if (this.#edgesEnd + edges.length > this.#edges.length) this.#edges = wider(this.#edges);
+    this.#edgesAt[slot] = this.#edgesEnd;
+    this.#edgeCount[slot] = edges.length;
+    for (let i = 0; i < edges.length; i++) this.#edges[this.#edgesEnd++] = edges[i]!;
   }
 
   /** One pass over the bits: positive floats are ordered as their bits are, and only NaN and infinity have an
@@ -116,7 +115,7 @@ export class BlobFacts {
 
   countByKind(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (let slot = 0; slot < this.#slots.size; slot++) {
+    for (let slot = 0; slot < this.size; slot++) {
       const kind = this.#kinds[this.#kind[slot]!]!;
       counts[kind] = (counts[kind] ?? 0) + 1;
     }
@@ -131,38 +130,24 @@ export class BlobFacts {
   }
 
   #grow(): void {
-    const wider = <T extends Uint16Array | Float64Array | Float32Array | Int32Array | Uint8Array>(
-      from: T,
-    ): T => {
-      const to = new (from.constructor as new (length: number) => T)(from.length * 2);
-      to.set(from);
-      return to;
-    };
     this.#kind = wider(this.#kind);
     this.#length = wider(this.#length);
     this.#ones = wider(this.#ones);
     this.#finite = wider(this.#finite);
     this.#highest = wider(this.#highest);
+    this.#edgesAt = wider(this.#edgesAt);
+    this.#edgeCount = wider(this.#edgeCount);
   }
 }
 
 const bits = new Int32Array(1);
 const float = new Float32Array(bits.buffer);
 
-/** Four bytes at a time: the bytes of a word of zeros and ones add up without carrying into each other. */
-function countOnes(bytes: Uint8Array): number {
-  const whole = bytes.byteOffset % 4 === 0 ? bytes.length >> 2 : 0;
-  const words = new Uint32Array(bytes.buffer, whole === 0 ? 0 : bytes.byteOffset, whole);
-  let ones = 0;
-  let any = 0;
-  for (let i = 0; i < whole; i++) {
-    const word = words[i]!;
-    any |= word;
-    ones += Math.imul(word, 0x01010101) >>> 24;
-  }
-  for (let i = whole * 4; i < bytes.length; i++) {
-    any |= bytes[i]!;
-    ones += bytes[i]!;
-  }
-  return (any & ~0x01010101) === 0 ? ones : -1;
+/** The same numbers with room for as many again. */
+function wider<T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array>(
+  from: T,
+): T {
+  const to = new (from.constructor as new (length: number) => T)(from.length * 2);
+  to.set(from);
+  return to;
 }

@@ -1,11 +1,12 @@
 /** Which artifacts are signed, by how many distinct keys, and which of those the reader trusts. */
 import type { Digest } from "../../base/digest.ts";
+import { DigestTable } from "../../base/digest-table.ts";
 import { type Attestation, checkAttestation, type PublicKey } from "../../contract/attestation.ts";
 import type { VerifyReport } from "./report.ts";
 
 export class TrustTally {
   readonly #trusted: ReadonlySet<string>;
-  readonly #envelopes = new Set<Digest>();
+  readonly #envelopes = new DigestTable();
   readonly #subjects = new Map<PublicKey, Digest[]>();
 
   constructor(trustedKeys: Iterable<string>) {
@@ -25,17 +26,28 @@ export class TrustTally {
   }
 
   report(): VerifyReport["trust"] {
-    const signed = new Set<Digest>();
-    const trusted = new Set<Digest>();
-    const signers = [...this.#subjects].map(([key, subjects]) => {
-      const mine = new Set(subjects.filter((subject) => this.#envelopes.has(subject)));
-      for (const subject of mine) {
-        signed.add(subject);
-        if (this.#trusted.has(key)) trusted.add(subject);
+    const artifacts = this.#envelopes.size;
+    const [signed, trusted] = [new Uint8Array(artifacts), new Uint8Array(artifacts)];
+    /** The number of the signer who was last seen on an artifact: it counts once for each. */
+    const lastSigner = new Uint32Array(artifacts);
+    const signers = [...this.#subjects].map(([key, subjects], signer) => {
+      const isTrusted = this.#trusted.has(key);
+      let mine = 0;
+      for (const subject of subjects) {
+        const number = this.#envelopes.find(subject);
+        if (number < 0 || lastSigner[number] === signer + 1) continue;
+        lastSigner[number] = signer + 1;
+        mine++;
+        signed[number] = 1;
+        if (isTrusted) trusted[number] = 1;
       }
-      return { key, artifacts: mine.size, trusted: this.#trusted.has(key) };
+      return { key, artifacts: mine, trusted: isTrusted };
     });
     signers.sort((a, b) => (a.key < b.key ? -1 : 1));
-    return { artifacts: this.#envelopes.size, signed: signed.size, trusted: trusted.size, signers };
+    return { artifacts, signed: countOnes(signed), trusted: countOnes(trusted), signers };
   }
+}
+
+function countOnes(flags: Uint8Array): number {
+  return flags.reduce((sum, flag) => sum + flag, 0);
 }
