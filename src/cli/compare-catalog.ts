@@ -23,8 +23,8 @@ export class CatalogComparison {
   }
 
   /** The same store, with everything that a scan yields compared in passing. */
-  watch(store: Pick<BlobStore, "scan" | "get">): Pick<BlobStore, "scan" | "get"> {
-    return { get: (digest) => store.get(digest), scan: () => this.#watched(store) };
+  watch(store: Pick<BlobStore, "scanRuns" | "get">): Pick<BlobStore, "scanRuns" | "get"> {
+    return { get: (digest) => store.get(digest), scanRuns: () => this.#watched(store) };
   }
 
   /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
@@ -40,12 +40,20 @@ export class CatalogComparison {
     return this.differences;
   }
 
-  async *#watched(store: Pick<BlobStore, "scan" | "get">): AsyncGenerator<ScanItem> {
-    for await (const item of store.scan()) {
+  async *#watched(store: Pick<BlobStore, "scanRuns" | "get">): AsyncGenerator<Iterable<ScanItem>> {
+    for await (const run of store.scanRuns()) {
+      const large: { digest: Digest; kind: string }[] = [];
+      yield this.#compareRun(run, large);
+      for (const { digest, kind } of large) this.#compare(digest, kind, (await store.get(digest))!.bytes);
+    }
+  }
+
+  *#compareRun(run: Iterable<ScanItem>, large: { digest: Digest; kind: string }[]): Generator<ScanItem> {
+    for (const item of run) {
       if (item.type !== "damage" && recordType(item.kind) !== undefined && !this.#seen.has(item.digest)) {
         this.#seen.add(item.digest);
-        const bytes = item.type === "blob" ? item.bytes : (await store.get(item.digest))!.bytes;
-        this.#compare(item.digest, item.kind, bytes);
+        if (item.type === "blob") this.#compare(item.digest, item.kind, item.bytes);
+        else large.push(item);
       }
       yield item;
     }

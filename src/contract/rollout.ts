@@ -5,7 +5,18 @@ import { type Digest, digestJson } from "../base/digest.ts";
 import { digestCallLog } from "./call.ts";
 import { ending } from "./ending.ts";
 import { environmentKey } from "./environment.ts";
-import { count, dataSource, digest, finite, id, jsonObject, origin, timeMs, u64 } from "./fields.ts";
+import {
+  count,
+  dataSource,
+  digest,
+  finite,
+  id,
+  jsonObject,
+  origin,
+  type Reference,
+  timeMs,
+  u64,
+} from "./fields.ts";
 import { FINAL_STATE_KIND } from "./final-state.ts";
 import { commitTo, proof } from "./proof.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
@@ -36,29 +47,27 @@ export const RolloutContent = defineRecord({
     ending,
     finalState: z.optional(digest),
   },
-  references: (content) => [
-    ...(content.environmentDigest
-      ? [
-          {
-            digest: content.environmentDigest,
-            kind: "rollbook.environment-package.v1",
-            field: "environmentDigest",
-          },
-        ]
-      : []),
-    ...(content.task.digest
-      ? [{ digest: content.task.digest, kind: "rollbook.task.v1", field: "task.digest" }]
-      : []),
-    ...(content.assignment
-      ? [{ digest: content.assignment.digest, kind: "rollbook.assignment.v1", field: "assignment.digest" }]
-      : []),
-    ...content.calls.map((call, i) => ({ digest: call, kind: "rollbook.call.v1", field: `calls[${i}]` })),
-    ...content.streams.flatMap((item, i) => streamReferences(item, `streams[${i}]`)),
+  references(content) {
+    const { environmentDigest, task, assignment, calls, streams, finalState } = content;
+    const found: Reference[] = [];
+    if (environmentDigest !== undefined)
+      found.push({
+        digest: environmentDigest,
+        kind: "rollbook.environment-package.v1",
+        field: "environmentDigest",
+      });
+    if (task.digest !== undefined)
+      found.push({ digest: task.digest, kind: "rollbook.task.v1", field: "task.digest" });
+    if (assignment !== undefined)
+      found.push({ digest: assignment.digest, kind: "rollbook.assignment.v1", field: "assignment.digest" });
+    for (let i = 0; i < calls.length; i++)
+      found.push({ digest: calls[i]!, kind: "rollbook.call.v1", field: `calls[${i}]` });
+    for (let i = 0; i < streams.length; i++) streamReferences(streams[i]!, `streams[${i}]`, found);
     // Artifacts from elsewhere may name a state that stays there.
-    ...(content.finalState
-      ? [{ digest: content.finalState, kind: FINAL_STATE_KIND, field: "finalState", external: true }]
-      : []),
-  ],
+    if (finalState !== undefined)
+      found.push({ digest: finalState, kind: FINAL_STATE_KIND, field: "finalState", external: true });
+    return found;
+  },
   check(content) {
     content.streams.forEach((item, i) => {
       checkStream(item, `streams[${i}]`);

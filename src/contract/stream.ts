@@ -115,11 +115,15 @@ export const TOKEN_COLUMNS = {
   advantages: "f32",
 } as const;
 
-export function streamReferences(item: Stream, field: string): Reference[] {
-  if (item.level === "step") return [];
-  return Object.entries(item.columns).flatMap(([name, column]) =>
-    column ? [columnReference(column, `${field}.columns.${name}`)] : [],
-  );
+/** In the order of a sealed record. */
+export const COLUMN_NAMES = Object.keys(TOKEN_COLUMNS).sort() as (keyof typeof TOKEN_COLUMNS)[];
+
+export function streamReferences(item: Stream, field: string, found: Reference[]): void {
+  if (item.level === "step") return;
+  for (const name of COLUMN_NAMES) {
+    const column = item.columns[name];
+    if (column !== undefined) found.push(columnReference(column, `${field}.columns.${name}`));
+  }
 }
 
 /** How many choices of the policy a stream holds. */
@@ -149,7 +153,8 @@ export function parentOf(steps: readonly Pick<Step, "parent">[], index: number):
 }
 
 function checkTokenShape(item: TokenStream, field: string): void {
-  for (const [name, column] of Object.entries(item.columns)) {
+  for (const name of COLUMN_NAMES) {
+    const column = item.columns[name];
     if (column !== undefined && column.length !== item.length) {
       throw refuse(
         "length-mismatch",

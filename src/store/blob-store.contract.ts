@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Digest, digestBytes } from "../base/index.ts";
 import type { BlobStore, ScanItem } from "./blob-store.ts";
+import { LARGE_BYTES } from "./pack-format.ts";
 
 export interface StoreFixture {
   open(): Promise<BlobStore>;
@@ -57,6 +58,29 @@ export function describeBlobStore(name: string, fixture: () => Promise<StoreFixt
         }
       for await (const item of store.scan())
         if (item.type === "blob") expect(item.bytes.byteOffset % 8).toBe(0);
+      await store.close();
+    });
+
+    it("gives in runs what it gives one by one, also where a run is not gone through", async () => {
+      const store = await (await fixture()).open();
+      for (let i = 0; i < 3000; i++) store.put("test.kind", Buffer.alloc(i, i));
+      store.put("test.kind", Buffer.alloc(LARGE_BYTES));
+      const digests: (Digest | undefined)[] = [];
+      for await (const item of store.scan()) if (item.type !== "damage") digests.push(item.digest);
+      const inRuns: (Digest | undefined)[] = [];
+      for await (const run of store.scanRuns())
+        for (const item of run) if (item.type !== "damage") inRuns.push(item.digest);
+      expect(new Set(inRuns).size).toBe(3001);
+      expect(inRuns).toEqual(digests);
+      const firsts: Digest[] = [];
+      for await (const run of store.scanRuns())
+        for (const item of run) {
+          if (item.type !== "damage") firsts.push(item.digest);
+          break;
+        }
+      expect(firsts[0]).toBe(digests[0]);
+      expect(firsts.at(-1)).toBe(digests.at(-1));
+      expect(digests).toEqual(expect.arrayContaining(firsts));
       await store.close();
     });
 

@@ -10,6 +10,7 @@ import {
   checkKind,
   closedError,
   damageError,
+  itemsOf,
   type ScanItem,
 } from "./blob-store.ts";
 import { isMissing, writeAtomically } from "./files.ts";
@@ -181,6 +182,10 @@ class FsBook implements Book {
   }
 
   scan(): AsyncIterable<ScanItem> {
+    return itemsOf(this.scanRuns());
+  }
+
+  scanRuns(): AsyncIterable<Iterable<ScanItem>> {
     this.#refuseIfClosed();
     this.#session?.drain();
     return scanBook(this.#paths);

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Digest, manualClock } from "../base/index.ts";
-import type { Finding } from "./blob-store.ts";
+import { type Finding, itemsOf } from "./blob-store.ts";
 import { type Book, openBook } from "./book.ts";
 import { walkHeaders } from "./pack-headers.ts";
 import { bookPaths } from "./pack-names.ts";
@@ -39,7 +39,8 @@ function fill(book: Book): Digest[] {
 
 async function findingsOf(root: string): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for await (const item of scanBook(bookPaths(root))) if (item.type === "damage") findings.push(item.finding);
+  for await (const item of itemsOf(scanBook(bookPaths(root))))
+    if (item.type === "damage") findings.push(item.finding);
   return findings;
 }
 

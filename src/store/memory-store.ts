@@ -1,7 +1,7 @@
 /** A store in memory, for tests and for work that need not outlive the process.
  *  In: blobs. Out: the same blobs, checked. `flush` has nothing to do. */
 import { type Digest, digestBytes } from "../base/index.ts";
-import { type Blob, type BlobStore, checkKind, closedError, damageError } from "./blob-store.ts";
+import { type Blob, type BlobStore, checkKind, closedError, damageError, itemsOf } from "./blob-store.ts";
 
 export function memoryStore(): BlobStore {
   const blobs = new Map<Digest, Blob>();
@@ -34,10 +34,13 @@ export function memoryStore(): BlobStore {
     async has(digest) {
       return live().has(digest);
     },
-    async *scan() {
+    scan() {
+      return itemsOf(this.scanRuns());
+    },
+    async *scanRuns() {
       for (const [digest, blob] of live()) {
         const location = { file: "memory", offset: 0, length: blob.bytes.length };
-        yield { type: "blob", digest, ...checked(digest, blob), location };
+        yield [{ type: "blob", digest, ...checked(digest, blob), location }];
       }
     },
     async close() {

@@ -110,7 +110,22 @@ export function headerDigest(block: Buffer, at: number): Digest {
 }
 
 export function headerKind(block: Buffer, at: number, { layout, kindBytes }: EntryHeader): string {
-  return block.toString("latin1", at + layout.tagAt, at + layout.tagAt + kindBytes);
+  const from = at + layout.tagAt;
+  for (const known of knownKinds) if (isTextAt(block, from, kindBytes, known)) return known;
+  const kind = block.toString("latin1", from, from + kindBytes);
+  if (knownKinds.length < KNOWN_KINDS && isKind(kind)) knownKinds.push(kind);
+  return kind;
+}
+
+/** A book has few kinds, and every blob has one: to find its text is faster than to make it. */
+const knownKinds: string[] = [];
+const KNOWN_KINDS = 32;
+
+/** Compares from the end, because that is where kinds differ. */
+function isTextAt(block: Buffer, from: number, length: number, text: string): boolean {
+  if (text.length !== length) return false;
+  for (let i = length - 1; i >= 0; i--) if (block[from + i] !== text.charCodeAt(i)) return false;
+  return true;
 }
 
 export interface EntryFault {

@@ -20,8 +20,9 @@ import {
 type EntryStep = Extract<PackStep, { type: "entry" }>;
 type DamageStep = Extract<PackStep, { type: "damage" }>;
 
-export async function* scanBook(paths: BookPaths): AsyncGenerator<ScanItem> {
-  for (const finding of checkNames(paths)) yield { type: "damage", finding };
+/** In runs, as `BlobStore.scanRuns` gives them: a run ends where a block does, or where a large file is to be read. */
+export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanItem>> {
+  yield checkNames(paths).map((finding) => ({ type: "damage", finding }));
   const blocks = new ScanBlocks();
   const seen = new Set<string>();
   // gc moves blobs to packs that come up meanwhile: list again until nothing is new.
@@ -30,19 +31,35 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<ScanItem> {
     if (fresh.length === 0) return;
     for (const pack of fresh) {
       seen.add(pack.id);
-      // One generator for all packs: a nested one would cost each blob more than its header does.
       const scan = await PackScan.open(paths, pack, blocks);
       if (scan === undefined) continue;
       try {
-        for (let step = scan.next(); step !== undefined; step = scan.next()) {
-          if (step === "more") await scan.more();
-          else if (step.type !== "stand-in") yield step;
-          else for (const item of await largeItem(paths, pack.id, step.entry)) yield item;
-        }
+        yield* scanPack(scan, (entry) => largeItem(paths, pack.id, entry));
       } finally {
         await scan.close();
       }
     }
+  }
+}
+
+async function* scanPack(
+  scan: PackScan,
+  readLarge: (entry: LargeEntry) => Promise<ScanItem[]>,
+): AsyncGenerator<Iterable<ScanItem>> {
+  for (;;) {
+    // What ended the run: a stand-in, a block used up, or the pack.
+    let last: ReturnType<PackScan["next"]>;
+    const run = (function* (): Generator<ScanItem> {
+      for (last = scan.next(); last !== undefined && last !== "more"; last = scan.next()) {
+        if (last.type === "stand-in") return;
+        yield last;
+      }
+    })();
+    yield run;
+    for (const _ of run); // what the caller did not care to see
+    if (last === undefined) return;
+    if (last === "more") await scan.more();
+    else if (last.type === "stand-in") yield await readLarge(last.entry);
   }
 }
 

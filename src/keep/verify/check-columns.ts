@@ -1,12 +1,13 @@
 /** What a token stream claims of its columns, held against what was seen of them. */
 import { RollbookError } from "../../base/errors.ts";
-import { LOGPROB_TOLERANCE, type TokenStream } from "../../contract/stream.ts";
+import { COLUMN_NAMES, LOGPROB_TOLERANCE, type TokenStream } from "../../contract/stream.ts";
 import type { BlobFact, BlobFacts } from "./blob-facts.ts";
 
 /** False if a column has not been seen yet, so that the check has to be made again at the end. */
 export function checkColumns(facts: BlobFacts, stream: TokenStream, field: string): boolean {
   let complete = true;
-  for (const [name, column] of Object.entries(stream.columns)) {
+  for (const name of COLUMN_NAMES) {
+    const column = stream.columns[name];
     if (column === undefined) continue;
     const fact = facts.get(column.digest);
     if (fact === undefined) complete = false;

@@ -77,11 +77,11 @@ describe("a whole book", () => {
     const store = await copyToStore(shelf);
     const early = async function* () {
       for await (const item of store.scan())
-        if (item.type === "damage" || item.kind === Verdict.kind) yield item;
+        if (item.type === "damage" || item.kind === Verdict.kind) yield [item];
     };
-    const report = await verifyBook({ scan: early, get: (digest) => store.get(digest) });
+    const report = await verifyBook({ scanRuns: early, get: (digest) => store.get(digest) });
     expect(report.problems).toEqual([]);
-    const gone = await verifyBook({ scan: early, get: async () => undefined });
+    const gone = await verifyBook({ scanRuns: early, get: async () => undefined });
     expect(gone.problems).toMatchObject([{ code: "missing-blob" }]);
   });
 

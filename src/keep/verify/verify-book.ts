@@ -5,7 +5,7 @@ import { Attestation } from "../../contract/attestation.ts";
 import { openRecord } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
 import { TrainerBatch } from "../../contract/trainer-batch.ts";
-import type { BlobStore, Finding } from "../../store/blob-store.ts";
+import type { BlobStore, Finding, ScanItem } from "../../store/blob-store.ts";
 import { reassemble } from "../batch/assemble.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { isLookedInto, Verifier } from "./verifier.ts";
@@ -19,33 +19,37 @@ export interface VerifyOptions {
 
 /** Every blob of the book. */
 export async function verifyBook(
-  store: Pick<BlobStore, "scan" | "get">,
+  store: Pick<BlobStore, "scanRuns" | "get">,
   options: VerifyOptions = {},
 ): Promise<VerifyReport> {
   const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: true });
   const batches: Digest[] = [];
+  const large: SeenLarge[] = [];
   let bytes = 0;
-  for await (const item of store.scan()) {
-    if (item.type === "damage") {
-      verifier.report(describeDamage(item.finding));
-      continue;
+  for await (const run of store.scanRuns()) {
+    for (const item of run) {
+      if (item.type === "damage") {
+        verifier.report(describeDamage(item.finding));
+        continue;
+      }
+      const { digest, kind, location } = item;
+      if (item.type === "large") large.push(item);
+      else verifier.accept({ digest, kind, bytes: item.bytes, byteLength: location.length, where: location });
+      if (kind === TrainerBatch.kind) batches.push(digest);
+      bytes += location.length;
+      options.onProgress?.(bytes);
     }
-    const { digest, kind, location } = item;
-    verifier.accept({
-      digest,
-      kind,
-      bytes: item.type === "blob" ? item.bytes : await bytesOfLarge(store, item),
-      byteLength: location.length,
-      where: location,
-    });
-    if (kind === TrainerBatch.kind) batches.push(digest);
-    bytes += location.length;
-    options.onProgress?.(bytes);
+    for (const { digest, kind, location } of large.splice(0)) {
+      const seen = { digest, kind, byteLength: location.length, where: location };
+      verifier.accept({ ...seen, bytes: await bytesOfLarge(store, seen) });
+    }
   }
   if (options.reassembleBatches !== false)
     for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
 }
+
+type SeenLarge = Extract<ScanItem, { type: "large" }>;
 
 /** A record or column is looked into whatever its size; of anything else (a checkpoint) the digest is enough. */
 async function bytesOfLarge(
