@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AppendLog, type LogPlace } from "./append-log.ts";
+import { LogReader } from "./log-reader.ts";
 
 let folder: string;
 
@@ -23,6 +24,13 @@ function reopen(segmentBytes?: number): { log: AppendLog; found: { place: LogPla
   return { log, found };
 }
 
+function read(places: readonly LogPlace[]): string[] {
+  const reader = new LogReader(folder);
+  const texts = places.map((place) => reader.read(place).toString());
+  reader.close();
+  return texts;
+}
+
 describe("an append log", () => {
   it("gives back what was flushed, in order, in this process and the next, over many segments", async () => {
     await fc.assert(
@@ -39,9 +47,7 @@ describe("an append log", () => {
           }
           await log.flush();
           const texts = entries.map((parts) => parts.join(""));
-          expect(places.map((place) => log.read(place).toString())).toEqual(
-            texts.map((text) => bytes(text).toString()),
-          );
+          expect(read(places)).toEqual(texts.map((text) => bytes(text).toString()));
           expect(reopen().found.map(({ text }) => text)).toEqual(texts.map((text) => bytes(text).toString()));
         },
       ),
@@ -56,7 +62,7 @@ describe("an append log", () => {
     expect(readdirSync(folder)).toHaveLength(3);
     for (const place of places.slice(0, 3)) log.release(place);
     expect(readdirSync(folder)).toHaveLength(2);
-    expect(log.read(places[3]!).toString()).toContain("entry 3");
+    expect(read(places.slice(3))[0]).toContain("entry 3");
     for (const place of places.slice(3)) log.release(place);
     await log.close();
     expect(readdirSync(folder)).toEqual([]);

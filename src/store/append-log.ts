@@ -1,20 +1,18 @@
 /** A log that is written ahead of everything else: small to append to, durable by one write for all that wait.
- *  In: entries of any bytes. Out: `<number>.log` segment files, and the entries again. A write begins as soon as the
+ *  In: entries of any bytes. Out: `<number>.log` segment files, which log-reader.ts reads. A write begins as soon as the
  *  one before it has ended and nothing more comes at once; there is no timer. A segment goes when its last
  *  entry is released. One process per directory; does not know what the entries mean: see
  *  log-entry.ts for their form. */
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
 import { RollbookError } from "../base/index.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
 import {
-  damaged,
   entryHeader,
   HEADER_BYTES,
   type LogEntry,
   type LogPlace,
-  readEntry,
   readSegment,
+  segmentPath,
 } from "./log-entry.ts";
 import { makeDirectory } from "./make-directory.ts";
 import { writeError } from "./pack-writer.ts";
@@ -35,7 +33,6 @@ export class AppendLog {
   readonly #segmentBytes: number;
   /** Entries of each segment that nobody has released. */
   readonly #live = new Map<number, number>();
-  readonly #readers = new Map<number, number>();
   #segment: number;
   #offset = 0;
   /** Number of the next write in the segment that is being filled. */
@@ -119,20 +116,6 @@ export class AppendLog {
     return this.#scheduled;
   }
 
-  /** The payload of an entry that has been flushed. */
-  read(place: LogPlace): Buffer {
-    let fd = this.#readers.get(place.segment);
-    if (fd === undefined) {
-      fd = openSync(this.#path(place.segment), "r");
-      this.#readers.set(place.segment, fd);
-    }
-    const block = Buffer.allocUnsafe(place.bytes);
-    const bytes = readSync(fd, block, 0, place.bytes, place.offset);
-    const entry = readEntry(block.subarray(0, bytes), 0, { segment: place.segment, offset: place.offset });
-    if (entry !== undefined) return entry.payload;
-    throw damaged(this.#path(place.segment), place.offset, "is not what was written there");
-  }
-
   /** Says that an entry is not needed any more. */
   release({ segment }: LogPlace): void {
     const left = this.#live.get(segment)! - 1;
@@ -153,8 +136,6 @@ export class AppendLog {
       this.#writer = undefined;
       this.#offset = this.#segmentBytes;
       this.tidy();
-      for (const fd of this.#readers.values()) closeSync(fd);
-      this.#readers.clear();
     }
   }
 
@@ -175,9 +156,6 @@ export class AppendLog {
     if (segment === this.#segment && this.#offset < this.#segmentBytes) return;
     if (segment === this.#writer?.segment || this.#pending.some((group) => group.segment === segment)) return;
     this.#live.delete(segment);
-    const fd = this.#readers.get(segment);
-    if (fd !== undefined) closeSync(fd);
-    this.#readers.delete(segment);
     unlinkIfThere(this.#path(segment));
   }
 
@@ -238,7 +216,7 @@ export class AppendLog {
   }
 
   #path(segment: number): string {
-    return join(this.#directory, `${String(segment).padStart(10, "0")}.log`);
+    return segmentPath(this.#directory, segment);
   }
 
   #failed(): RollbookError {

@@ -2,6 +2,7 @@
  *  An entry, little-endian: magic "RBL1", payload length, segment, offset in it, number of its write in the segment,
  *  CRC-32 of these 20 bytes and the payload; then the payload. What does not name the place it stands at is no entry. */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { RollbookError } from "../base/errors.ts";
 
@@ -19,6 +20,11 @@ export interface LogEntry {
 
 export const HEADER_BYTES = 24;
 const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
+
+/** Where a segment of the log in `directory` stands. */
+export function segmentPath(directory: string, segment: number): string {
+  return join(directory, `${String(segment).padStart(10, "0")}.log`);
+}
 
 /** The header of an entry at `place`, in the write of that number. */
 export function entryHeader(place: LogPlace, write: number, parts: readonly Uint8Array[]): Buffer {

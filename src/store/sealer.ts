@@ -8,21 +8,34 @@ import type { BlobStore } from "./blob-store.ts";
 /** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
 export interface Sealable {
   readonly envelope: { readonly digest: Digest };
-  readonly blobs: readonly SealedBlob[];
+  readonly blobs: readonly Omit<SealedBlob, "digest">[];
   /** What is signed beside the envelope. */
   readonly others?: readonly Digest[];
 }
 
-export interface Sealer {
+export interface Sealer<R extends Sealable = Sealable> {
   /** Resolves when the rollout, and its signature if there is a signer, survive a crash. */
-  add(rollout: Sealable): Promise<void>;
+  add(rollout: R): Promise<void>;
 }
+
+/** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */
+export type Prepare<R extends Sealable> = (group: readonly R[]) => Promise<readonly SealedBlob[]>;
 
 /** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
 const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
-  let waiting: { rollout: Sealable; done: () => void; failed: (error: unknown) => void }[] = [];
+  return makeGroupSealer(store, async (group) =>
+    signer === undefined ? [] : attest(subjectsOf(group), signer),
+  );
+}
+
+/** The same for who has to do more, or to ask somebody, before a group is committed. */
+export function makeGroupSealer<R extends Sealable>(
+  store: Pick<BlobStore, "put" | "flush">,
+  prepare: Prepare<R>,
+): Sealer<R> {
+  let waiting: { rollout: R; done: () => void; failed: (error: unknown) => void }[] = [];
   let committing = false;
 
   async function commitAll(): Promise<void> {
@@ -33,13 +46,10 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
       const group = waiting;
       waiting = [];
       try {
+        const attestations = await prepare(group.map(({ rollout }) => rollout));
         // Together, so that no flush of somebody else comes between a record and its signature.
         for (const { rollout } of group) for (const { kind, bytes } of rollout.blobs) store.put(kind, bytes);
-        if (signer !== undefined)
-          sign(
-            group.flatMap(({ rollout }) => [rollout.envelope.digest, ...(rollout.others ?? [])]),
-            signer,
-          );
+        for (const { kind, bytes } of attestations) store.put(kind, bytes);
         await store.flush();
         for (const { done } of group) done();
       } catch (error) {
@@ -47,13 +57,6 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
       }
     }
     committing = false;
-  }
-
-  function sign(subjects: readonly Digest[], by: Signer): void {
-    for (let i = 0; i < subjects.length; i += SUBJECTS_PER_SIGNATURE) {
-      const attestation = by.attest(subjects.slice(i, i + SUBJECTS_PER_SIGNATURE));
-      store.put(attestation.kind, attestation.bytes);
-    }
   }
 
   return {
@@ -64,4 +67,16 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
       });
     },
   };
+}
+
+/** What a group is signed for. */
+export function subjectsOf(group: readonly Sealable[]): Digest[] {
+  return group.flatMap(({ envelope, others = [] }) => [envelope.digest, ...others]);
+}
+
+export function attest(subjects: readonly Digest[], signer: Signer): SealedBlob[] {
+  const attestations: SealedBlob[] = [];
+  for (let i = 0; i < subjects.length; i += SUBJECTS_PER_SIGNATURE)
+    attestations.push(signer.attest(subjects.slice(i, i + SUBJECTS_PER_SIGNATURE)));
+  return attestations;
 }

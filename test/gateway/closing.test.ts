@@ -1,12 +1,11 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { digestJson } from "../../src/base/digest.ts";
+import { type Digest, digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
 import type { Admission, Submitted } from "../../src/collect/admission.ts";
-import { Attestation, openRecord, Receipt } from "../../src/contract/index.ts";
+import { Attestation, newKeyPem, openRecord, Receipt, signerFromPem } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
@@ -29,17 +28,17 @@ const judge = ({ content, nowMs }: Submitted): Admission => ({
   message: `${content.rolloutId} at ${nowMs}`,
 });
 
-/** Copies the journal at the moment when a rollout is sealed: everything has been put, nothing of it is on disk. */
-function copyJournalAtSealing(test: TestGateway): string {
+/** The journal at the moment when `closing` is committed: the names of closed rollouts as they were before, the segments
+ *  as they are after, because a segment that is being filled keeps what was released. */
+async function journalAtSealing<T>(test: TestGateway, closing: () => Promise<T>): Promise<[T, string]> {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
-  const { flush } = test.book;
-  test.book.flush = () => {
-    if (journalText(test).includes(`"kind":"closed"`))
-      cpSync(join(test.root, "journal"), copy, { recursive: true });
-    return flush.call(test.book);
-  };
-  return copy;
+  const journal = join(test.root, "journal");
+  cpSync(journal, copy, { recursive: true });
+  const closed = await closing();
+  cpSync(journal, copy, { recursive: true, filter: (path) => !path.includes("closed.db") });
+  expect(journalText(test)).toContain(`"kind":"closed"`);
+  return [closed, copy];
 }
 
 function journalText({ root }: TestGateway): string {
@@ -100,12 +99,12 @@ describe("closing", () => {
   it("that a crash cuts short anywhere is finished at the next start: one artifact, in the same words, signed", async () => {
     const { test, rollout } = await opened({ admit: judge });
     await test.post("/v1/feedback", { rollout: rollout.id, name: "good", value: 1, idempotencyKey: "k" });
-    const journal = copyJournalAtSealing(test);
-    const first = await test.closed(rollout.id, {
+    const closing = {
       ending: { kind: "truncated", limit: "time" },
       scores: [{ name: "right", value: 0.5 }],
       finalState: "late",
-    });
+    };
+    const [first, journal] = await journalAtSealing(test, () => test.closed(rollout.id, closing));
     const blobs = await blobsOf(test);
     expect(blobs.length).toBeGreaterThan(8);
     // The final state, which comes first, is on disk before the journal names it.
@@ -122,20 +121,24 @@ describe("closing", () => {
     }
   });
 
-  it("leaves the journal only when the artifact and its signature are on disk", async () => {
-    const { test, rollout } = await opened();
-    const { flush } = test.book;
-    let goOn: () => void = () => {};
-    const held = new Promise<void>((done) => (goOn = done));
-    test.book.flush = () => held.then(() => flush.call(test.book));
-    const closing = test.post(`/v1/rollouts/${rollout.id}/close`);
-    await sleep(150);
-    const segments = () => journalText(test);
-    expect(segments()).toContain(`"kind":"closed"`);
-    goOn();
-    expect((await closing).status).toBe(200);
+  it("leaves the journal only when the artifact is signed; until then it is tried again, in the same words", async () => {
+    const key = signerFromPem(newKeyPem());
+    let isLocked = true;
+    const attest = (subjects: readonly Digest[]) => {
+      if (isLocked) throw new Error("the key is locked");
+      return key.attest(subjects);
+    };
+    const { test, rollout } = await opened({ signer: { publicKey: key.publicKey, attest } });
+    expect((await test.post(`/v1/rollouts/${rollout.id}/close`, { finalState: 7 })).status).toBe(500);
+    expect(await test.artifacts()).toEqual([]);
     await test.stop();
-    expect(segments()).toBe("");
+    expect(journalText(test)).toContain(`"kind":"closed"`);
+    isLocked = false;
+    await test.start();
+    expect((await test.artifacts()).map(({ finalState }) => typeof finalState)).toEqual(["string"]);
+    expect((await test.verify()).trust).toMatchObject({ artifacts: 1, signed: 1 });
+    await test.stop();
+    expect(journalText(test)).toBe("");
     await test.start();
   });
 
@@ -198,7 +201,7 @@ describe("admission", () => {
   });
 
   it("that fails keeps no outcome waiting that came in the meantime", async () => {
-    let fail: () => void = () => {};
+    let fail: (() => void) | undefined;
     const { test, rollout } = await opened({
       admit: () => new Promise<never>((_, failed) => (fail = () => failed(new Error("no target")))),
     });
@@ -206,8 +209,8 @@ describe("admission", () => {
     await expect.poll(() => test.post(CHAT, ASK, as(rollout)).then(({ status }) => status)).toBe(503);
     const outcome = { rollout: rollout.id, name: "good", value: 1, idempotencyKey: "k" };
     const graded = test.post("/v1/feedback", outcome);
-    await sleep(50);
-    fail();
+    await expect.poll(() => fail).toBeDefined();
+    fail!();
     expect((await closing).status).toBe(500);
     expect((await graded).body).toEqual({ added: true });
     expect((await test.post("/v1/feedback", outcome)).body).toEqual({ added: false });

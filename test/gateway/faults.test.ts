@@ -225,7 +225,7 @@ describe("a journal that cannot be written", () => {
     expect(await health()).toEqual([200, { ok: true }]);
     rmSync(join(test.root, "journal"), { recursive: true });
     await expect(test.post(CHAT, ASK)).rejects.toThrow();
-    expect(await health()).toEqual([503, { ok: false }]);
+    expect(await health()).toEqual([503, { ok: false, records: false, seals: true }]);
     expect((await test.post("/v1/rollouts", { id: "next" })).status).toBe(500);
     expect((await test.post("/r/next/v1/chat/completions", ASK)).status).toBe(404);
     expect(test.logs.join()).toContain("could not be recorded");

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
 import { createKey, keyringAt } from "../../../src/cli/keyring.ts";
 import { type CalledFacts, Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
+import { JournalReader } from "../../../src/collect/gateway/journal-reader.ts";
 import type { EventOf } from "../../../src/collect/gateway/open-rollout.ts";
 import {
   Call,
@@ -205,8 +206,12 @@ async function readJournaledCalls(root: string, note: Note): Promise<void> {
     event: () => {},
     called: (facts: CalledFacts, place: LogPlace) => found.push([facts, place]),
   };
-  const journal = Journal.open(join(root, "journal", "gateway"), visitor);
-  for (const [{ rollout, index }, place] of found) note(journal.read(place).reply.toString(), rollout, index);
+  const directory = join(root, "journal", "gateway");
+  const journal = Journal.open(directory, visitor);
+  const reader = new JournalReader(directory);
+  for (const [{ rollout, index }, place] of found)
+    note(reader.called(place).reply.toString(), rollout, index);
+  reader.close();
   await journal.close();
 }
 

@@ -4,7 +4,8 @@
 import type { GatewayConfig, ModelConfig } from "./config.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
 import { dialectNamed } from "./dialects/index.ts";
-import type { CalledEntry, Journal } from "./journal.ts";
+import type { CalledEntry } from "./journal.ts";
+import type { JournalReader } from "./journal-reader.ts";
 import type { OpenRollout } from "./open-rollout.ts";
 import { replyOf } from "./recorder.ts";
 import type { Routes } from "./routes.ts";
@@ -31,12 +32,12 @@ export function reservationUsd(
 /** Estimates again what the calls of an earlier run cost that say nothing of it. */
 export function estimateAgain(
   rollouts: readonly OpenRollout[],
-  { journal, routes, limits }: { journal: Journal; routes: Routes; limits: GatewayConfig["limits"] },
+  { journal, routes, limits }: { journal: JournalReader; routes: Routes; limits: GatewayConfig["limits"] },
 ): void {
   for (const rollout of rollouts) {
     if (rollout.opening.budgetUsd === undefined) continue;
     for (const place of rollout.unpriced) {
-      const entry = journal.read(place);
+      const entry = journal.called(place);
       const price = routes.priceOf(entry.target);
       if (price === undefined || entry.status >= 400) continue;
       const said = replyBytes(entry, limits);

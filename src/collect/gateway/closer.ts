@@ -1,125 +1,131 @@
 /** Closes a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and seals
- *  it. In: an open rollout in which nothing happens any more. Out: what is known of it from then on, durable. Does not
- *  decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
-import type { Clock } from "../../base/clock.ts";
+ *  it. In: a rollout in which nothing happens any more, by its places. Out: what is known of it from then on, durable.
+ *  Does not decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
 import type { Digest } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
+import { FINAL_STATE_KIND } from "../../contract/final-state.ts";
 import {
+  type PublicKey,
   type Receipt,
   RolloutEvent,
   type Sealed,
   type SealedBlob,
   type SealedRollout,
-  type Signer,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
-import { makeSealer, type Sealer } from "../../store/sealer.ts";
-import { type Admit, sealReceipt } from "../admission.ts";
+import { makeGroupSealer, type Sealable, type Sealer, subjectsOf } from "../../store/sealer.ts";
+import { sealReceipt } from "../admission.ts";
 import { newRevisions } from "../revision-records.ts";
-import type { ClosedRollout, EmptyRollout } from "./closed-rollouts.ts";
 import { feedbackFor } from "./grades.ts";
-import { eventBytes, type Journal } from "./journal.ts";
-import type { Metrics } from "./metrics.ts";
-import type { EventOf, OpenRollout } from "./open-rollout.ts";
-import { isSingle } from "./opening.ts";
-import type { Recorder } from "./recorder.ts";
+import { eventText } from "./journal.ts";
+import type { JournalReader } from "./journal-reader.ts";
+import type { Drift } from "./message-tree.ts";
+import type { EventOf, Grade, Opening } from "./open-rollout.ts";
+import { Recorder } from "./recorder.ts";
 import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
-
-/** A closing as the journal knows it: the final state is a blob already. */
-export interface ToClose {
-  readonly ending?: EventOf<"closed">["ending"] | undefined;
-  readonly scores?: EventOf<"closed">["scores"] | undefined;
-  readonly finalState?: Digest | undefined;
-}
+import {
+  type Closing,
+  type Judged,
+  placeAt,
+  type Question,
+  type SealReport,
+  type SealTask,
+} from "./sealing/messages.ts";
 
 export interface CloserOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
-  readonly journal: Journal;
-  readonly recorder: Recorder;
-  readonly signer: Signer | undefined;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly admit?: Admit | undefined;
+  readonly journal: Pick<JournalReader, "event" | "called">;
+  /** Whose key signs. */
+  readonly signer: PublicKey | undefined;
+  /** Journals how rollouts are closed, and gives the signatures of what is about to be stored. */
+  readonly commit: (
+    closings: readonly Closing[],
+    subjects: readonly Digest[],
+  ) => Promise<readonly SealedBlob[]>;
+  readonly judge?:
+    | ((artifact: Extract<Question, { kind: "judge" }>["artifact"]) => Promise<Judged>)
+    | undefined;
   /** The name of the gateway. */
   readonly worker: string;
+}
+
+/** Bytes of the journal after which others have their turn. */
+const BYTES_PER_TURN = 512 * 1024;
+
+interface ToCommit extends Sealable {
+  readonly closing: Closing;
+  readonly finalState: SealTask["finalState"];
+}
+
+/** What the journal says of a rollout beside its calls. */
+interface Told {
+  readonly id: Id;
+  readonly opening: Opening;
+  /** As the journal has it. */
+  readonly openingBytes: Uint8Array;
+  readonly grades: readonly Grade[];
 }
 
 export class Closer {
   readonly #with: CloserOptions;
   readonly #worker: Id;
-  readonly #sealer: Sealer;
-  /** Revisions whose records this gateway has sealed. */
+  readonly #recorder: Recorder;
+  readonly #sealer: Sealer<ToCommit>;
+  /** Revisions whose records this closer has sealed. */
   readonly #revisions = new Set<string>();
 
   constructor(options: CloserOptions) {
     this.#with = options;
     this.#worker = parseId(options.worker, "worker");
-    this.#sealer = makeSealer(options.store, options.signer);
+    this.#recorder = new Recorder(options.store);
+    this.#sealer = makeGroupSealer(options.store, (group) => this.#prepare(group));
   }
 
-  /** Signs what a crash left unsigned. Once more what the crash left whole: nobody looks which. */
-  async sign(rollouts: readonly ClosedRollout[]): Promise<void> {
-    const signing = rollouts.map(({ envelope, receipt }) =>
-      this.#sealer.add({
-        ...{ envelope: { digest: envelope }, blobs: [] },
-        ...(receipt === undefined ? {} : { others: [receipt] }),
-      }),
-    );
-    await Promise.all(signing);
-  }
-
-  async close(rollout: OpenRollout, closing: ToClose): Promise<ClosedRollout | EmptyRollout> {
-    const record = await this.#recordOf(rollout);
-    const { finalState } = closing;
-    const told = {
-      ending: closing.ending ?? endingOf(record, rollout.capped),
-      scores: closing.scores ?? [],
-      ...(finalState === undefined ? {} : { finalState }),
+  /** Resolves when the artifact is durable. */
+  async close(task: SealTask): Promise<SealReport> {
+    const { endedAtMs, finalState } = task;
+    if (finalState?.bytes !== undefined) this.#with.store.put(FINAL_STATE_KIND, finalState.bytes);
+    const rollout = this.#toldOf(task);
+    const drifts: Partial<Record<Drift, number>> = {};
+    const record = await this.#recordOf(task, drifts);
+    const closing = {
+      ending: task.ending ?? endingOf(record, task.capped),
+      scores: task.scores ?? [],
+      ...(finalState === undefined ? {} : { finalState: finalState.digest }),
     };
-    const endedAtMs = this.#with.clock.nowMs();
-    const sealed = sealOpenRollout(rollout, record, { ...told, worker: this.#worker, endedAtMs });
-    if (sealed === undefined) {
-      const { journal } = this.#with;
-      rollout.events.push(journal.event(rollout.id, { kind: "closed", ...told, atMs: endedAtMs }));
-      await journal.flush();
-      return { ending: told.ending };
-    }
-    return this.#seal(rollout, sealed, { ...told, atMs: endedAtMs });
+    const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
+    const calls = [...record.calls.keys()];
+    const receipt = await this.#seal({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
+    return {
+      ...{ content: sealed.content.digest, envelope: sealed.envelope.digest, ending: closing.ending, drifts },
+      ...receipt,
+    };
   }
 
   async #seal(
-    rollout: OpenRollout,
+    { id, openingBytes, grades, task, calls }: Told & { task: SealTask; calls: readonly number[] },
     sealed: SealedRollout,
-    told: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
-  ): Promise<ClosedRollout> {
-    const { signer, journal, store } = this.#with;
+    closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
+  ): Promise<{ receipt?: Digest }> {
+    const { signer } = this.#with;
     const judged = await this.#judge(sealed);
     const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
     const envelope = sealed.envelope.digest;
-    const closing: EventOf<"closed"> = {
-      ...{ kind: "closed", ...told, envelope, ...receipt },
-      ...(signer === undefined ? {} : { signer: signer.publicKey }),
-    };
-    // What the journal names must be there.
-    if (told.finalState !== undefined) await store.flush();
-    // In the journal first: after a crash it says which envelope to look for, and without it how to seal again.
-    rollout.events.push(journal.event(rollout.id, closing));
-    await (isSingle(rollout) ? journal.flushSoon() : journal.flush());
-    this.#putEvent(rollout.id, rollout.opening);
-    this.#putEvent(rollout.id, closing);
-    const closed: ClosedRollout = {
-      ...{ content: sealed.content.digest, envelope, ending: told.ending, ...receipt },
-      calls: [...rollout.calls.keys()].sort((a, b) => a - b),
-      grades: rollout.grades,
-    };
-    const said = [...rollout.grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
+    const event = eventText(id, {
+      ...{ kind: "closed", ...closing, envelope, ...receipt },
+      ...(signer === undefined ? {} : { signer }),
+    });
+    const events = [openingBytes, Buffer.from(event)].map((bytes) => ({ kind: RolloutEvent.kind, bytes }));
+    const closed = { content: sealed.content.digest, calls };
+    const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
     const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     try {
       await this.#sealer.add({
         envelope: sealed.envelope,
         // The envelope stays last: where it is, everything is.
-        blobs: [...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
+        blobs: [...events, ...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
+        ...{ closing: { number: task.number, event }, finalState: task.finalState },
         ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
       });
     } catch (error) {
@@ -127,29 +133,53 @@ export class Closer {
       this.#revisions.clear();
       throw error;
     }
-    return closed;
+    return receipt;
   }
 
-  /** Reads the calls back and puts them into the book, in order; calls in progress have their turns in between. */
-  async #recordOf(rollout: OpenRollout): Promise<RolloutRecord> {
-    const { journal, recorder, metrics } = this.#with;
+  /** In the journal first: after a crash it says which envelope to look for, and without it how to seal again. What the
+   *  journal names must be there. */
+  async #prepare(group: readonly ToCommit[]): Promise<readonly SealedBlob[]> {
+    const { store, signer, commit } = this.#with;
+    if (group.some(({ finalState }) => finalState?.bytes !== undefined)) await store.flush();
+    return commit(
+      group.map(({ closing }) => closing),
+      signer === undefined ? [] : subjectsOf(group),
+    );
+  }
+
+  #toldOf({ events }: SealTask): Told {
+    const { record, bytes } = this.#with.journal.event(placeAt(events, 0));
+    const grades: Grade[] = [];
+    for (let at = 3; at < events.length; at += 3) {
+      const { event } = this.#with.journal.event(placeAt(events, at)).record;
+      if (event.kind === "graded") grades.push(event);
+    }
+    return { id: record.rollout, opening: record.event as Opening, openingBytes: bytes, grades };
+  }
+
+  /** Reads the calls back and puts them into the book, in order. */
+  async #recordOf(
+    { calls, marks }: SealTask,
+    drifts: Partial<Record<Drift, number>>,
+  ): Promise<RolloutRecord> {
+    const { journal } = this.#with;
     const record = new RolloutRecord();
-    if (rollout.calls.size > 0) await journal.flush();
-    const marks = [];
-    for (const [, place] of [...rollout.calls].sort(([a], [b]) => a - b)) {
-      const entry = journal.read(place);
-      const drift = recorder.add(record, entry);
-      metrics.count("rollbook_gateway_drift_total", { drift });
-      marks.push(...entry.deliveries);
+    const deliveries = [];
+    let bytes = 0;
+    for (let at = 0; at < calls.length; at += 4) {
+      const place = placeAt(calls, at + 1);
+      const entry = journal.called(place);
+      const drift = this.#recorder.add(record, entry);
+      drifts[drift] = (drifts[drift] ?? 0) + 1;
+      deliveries.push(...entry.deliveries);
+      bytes += place.bytes;
+      if (bytes < BYTES_PER_TURN) continue;
+      bytes = 0;
       await new Promise(setImmediate);
     }
     // What nobody marked before a crash stays unknown, unless a prompt proved it.
-    for (const { call, delivery } of [...marks, ...rollout.pendingDeliveries]) record.mark(call, delivery);
+    for (const { call, delivery } of [...deliveries, ...marks]) record.mark(call, delivery);
     return record;
-  }
-
-  #putEvent(rollout: Id, event: RolloutEvent["event"]): void {
-    this.#with.store.put(RolloutEvent.kind, eventBytes(rollout, event));
   }
 
   /** The receipt names no claim: whether the artifact is the result of an item is for the desk to say, which knows
@@ -158,13 +188,12 @@ export class Closer {
     content,
     envelope,
   }: SealedRollout): Promise<{ receipt: Sealed<Receipt>; blobs: readonly SealedBlob[] } | undefined> {
-    const { admit, clock } = this.#with;
-    if (admit === undefined) return undefined;
-    const nowMs = clock.nowMs();
+    const { judge } = this.#with;
+    if (judge === undefined) return undefined;
     const subject = content.digest;
-    const artifact = { content: content.record, envelope: envelope.record, digest: subject, nowMs };
-    const admission = await admit(artifact);
-    const receipt = sealReceipt(admission, { subject, atMs: nowMs, worker: envelope.record.worker });
+    const artifact = { content: content.record, envelope: envelope.record, digest: subject };
+    const { admission, atMs } = await judge(artifact);
+    const receipt = sealReceipt(admission, { subject, atMs, worker: envelope.record.worker });
     return { receipt, blobs: [...(admission.records ?? []), receipt] };
   }
 }

@@ -6,6 +6,7 @@ import { parseId } from "../../base/ids.ts";
 import type { RolloutEvent } from "../../contract/index.ts";
 import { AppendLog } from "../../store/append-log.ts";
 import { type CalledFacts, Journal, type LogPlace } from "./journal.ts";
+import { JournalReader } from "./journal-reader.ts";
 
 let folder: string;
 
@@ -46,14 +47,20 @@ describe("a journal", () => {
     const place = journal.called(facts, texts, parts);
     await journal.flush();
     const whole = { ...facts, rollout, target, request: parts.request, media: parts.media };
-    expect(journal.read(place)).toMatchObject({ ...whole, reply: Buffer.concat(parts.reply) });
+    expect(new JournalReader(folder).called(place)).toMatchObject({
+      ...whole,
+      reply: Buffer.concat(parts.reply),
+    });
     await journal.close();
 
     const next = reopen();
     expect(next.events.map(([{ event }]) => event)).toEqual([{ kind: "graded", ...graded }]);
     const [[known, at]] = next.called as [[CalledFacts, LogPlace]];
     expect(known).toMatchObject({ ...facts, rollout, target });
-    expect(next.journal.read(at)).toMatchObject({ ...whole, reply: Buffer.concat(parts.reply) });
+    expect(new JournalReader(folder).called(at)).toMatchObject({
+      ...whole,
+      reply: Buffer.concat(parts.reply),
+    });
     next.journal.release([at, next.events[0]![1]]);
     await next.journal.close();
     expect(readdirSync(folder)).toEqual([]);

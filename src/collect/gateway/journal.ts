@@ -1,5 +1,5 @@
 /** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
- *  the bytes that crossed the wire. Out: the same again, for the sealing and after a crash alike. It is not the book:
+ *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
  *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalize } from "../../base/canonical-json.ts";
@@ -98,6 +98,11 @@ export class Journal {
     return this.#log.append([eventBytes(rollout, event)]);
   }
 
+  /** Adds an event that is written out already. */
+  written(text: string): LogPlace {
+    return this.#log.append([Buffer.from(text)]);
+  }
+
   /** Adds a call; durable once `flush` resolves. `texts` are its rollout and its target as JSON. */
   called(
     facts: Omit<CalledFacts, "rollout" | "target">,
@@ -126,18 +131,6 @@ export class Journal {
     return this.#soon;
   }
 
-  /** A call that has been flushed. */
-  read(place: LogPlace): CalledEntry {
-    const { head, rest } = split(this.#log.read(place));
-    const facts = parseCalled(head);
-    let at = 0;
-    const [request, reply, ...media] = facts.sizes.map((size) => {
-      at += size;
-      return rest!.subarray(at - size, at);
-    });
-    return { ...facts, request: request!, reply: reply!, media };
-  }
-
   release(places: Iterable<LogPlace>): void {
     for (const place of places) this.#log.release(place);
   }
@@ -153,8 +146,24 @@ export class Journal {
 }
 
 export function eventBytes(rollout: Id, event: RolloutEvent["event"]): Buffer {
+  return Buffer.from(eventText(rollout, event));
+}
+
+export function eventText(rollout: Id, event: RolloutEvent["event"]): string {
   const wire = event.kind === "opened" ? { ...event, seed: event.seed.toString() } : event;
-  return Buffer.from(canonicalize({ schema: RolloutEvent.kind, rollout, event: wire }));
+  return canonicalize({ schema: RolloutEvent.kind, rollout, event: wire });
+}
+
+/** A call as it was journaled. */
+export function openCalled(payload: Buffer): CalledEntry {
+  const { head, rest } = split(payload);
+  const facts = parseCalled(head);
+  let at = 0;
+  const [request, reply, ...media] = facts.sizes.map((size) => {
+    at += size;
+    return rest!.subarray(at - size, at);
+  });
+  return { ...facts, request: request!, reply: reply!, media };
 }
 
 /** As it stands in the book once the rollout is sealed. */

@@ -32,6 +32,8 @@ const HELP = {
   rollbook_gateway_delivery_total: "Replies by delivery mark.",
   rollbook_gateway_rollouts_total: "Rollouts by what became of them.",
   rollbook_gateway_feedback_total: "Outcomes received.",
+  rollbook_gateway_sealing_failures_total: "Rollouts that could not be sealed and stay open.",
+  rollbook_gateway_sealing_deaths_total: "Deaths of the thread that seals rollouts.",
   rollbook_gateway_record_failures_total: "Calls that could not be recorded and therefore not be answered.",
 } as const;
 const HISTOGRAMS = {
@@ -42,6 +44,7 @@ const HISTOGRAMS = {
 const GAUGES = {
   rollbook_gateway_open_rollouts: "Rollouts that are open.",
   rollbook_gateway_active_calls: "Calls in progress.",
+  rollbook_gateway_seal_backlog: "Rollouts that wait to be sealed.",
 } as const;
 
 export interface CallFacts {

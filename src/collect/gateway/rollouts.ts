@@ -1,20 +1,27 @@
 /** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
- *  In: requests about rollouts. Out: their state in the journal while they are open; closer.ts makes artifacts of them.
+ *  In: requests about rollouts. Out: their state in the journal while they are open; sealing/ makes artifacts of them.
  *  Does not speak HTTP. */
 import type { Json } from "../../base/canonical-json.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
 import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import { sealFinalState } from "../../contract/final-state.ts";
-import type { Ending, PublicKey } from "../../contract/index.ts";
+import type { Ending, PublicKey, Signer } from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import { makeSealer } from "../../store/sealer.ts";
 import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollouts.ts";
-import { Closer, type CloserOptions, type ToClose } from "./closer.ts";
 import type { GatewayConfig } from "./config.ts";
 import { feedbackFor, isNewGrade } from "./grades.ts";
+import type { Journal, LogPlace } from "./journal.ts";
+import type { Metrics } from "./metrics.ts";
 import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
 import type { Recovered } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
+import { endingOf } from "./seal-rollout.ts";
+import { detached, type SealTask } from "./sealing/messages.ts";
+import type { Sealing } from "./sealing/sealing.ts";
 
 export interface CloseReport {
   readonly id: string;
@@ -49,8 +56,18 @@ export interface RolloutStatus {
 /** Rollouts closed without a call that are remembered by their ids. */
 const EMPTY_REMEMBERED = 10_000;
 
-export interface RolloutsOptions extends Omit<CloserOptions, "worker"> {
+/** A closing as the journal knows it: the final state is a blob already. */
+type ToClose = Pick<SealTask, "ending" | "scores" | "finalState">;
+
+export interface RolloutsOptions {
+  /** Takes outcomes of rollouts that are sealed. */
+  readonly store: Pick<BlobStore, "put" | "flush">;
+  readonly journal: Journal;
+  readonly sealing: Sealing;
   readonly closed: ClosedRollouts;
+  readonly signer: Signer | undefined;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
   readonly config: GatewayConfig;
   readonly newId: () => string;
   /** For what nobody else will hear of. */
@@ -59,7 +76,6 @@ export interface RolloutsOptions extends Omit<CloserOptions, "worker"> {
 
 export class Rollouts {
   readonly #with: RolloutsOptions;
-  readonly #closer: Closer;
   readonly #worker: Id;
   readonly #open = new Map<string, OpenRollout>();
   readonly #empty = new Map<string, EmptyRollout>();
@@ -68,7 +84,6 @@ export class Rollouts {
   constructor(options: RolloutsOptions) {
     this.#with = options;
     this.#worker = parseId(options.config.worker, "worker");
-    this.#closer = new Closer({ ...options, worker: this.#worker });
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
@@ -76,18 +91,16 @@ export class Rollouts {
     const { closed: known, journal } = this.#with;
     for (const rollout of open) this.#open.set(rollout.id, rollout);
     for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
-    await this.#closer.sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
+    await this.#sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
     for (const { id, closed } of sealed) known.add(id, closed);
     known.filled();
     for (const { places } of sealed) journal.release(places);
-    const closings = [
-      ...halfClosed.map(({ rollout, closed: { ending, scores, finalState } }) =>
-        this.#begin(rollout, { ending, scores, finalState }),
-      ),
-      ...open.filter(isSingle).map(({ id }) => this.close(id, {})),
-    ];
+    for (const { rollout, closed } of halfClosed) {
+      const { ending, scores, finalState: digest } = closed;
+      void this.#begin(rollout, { ending, scores, finalState: digest && { digest } });
+    }
+    for (const rollout of open) if (isSingle(rollout)) void this.#begin(rollout, {});
     // One that cannot be sealed stays open, is tried again when it has been idle, and keeps no other from starting.
-    for (const closing of closings) this.#background(closing);
     await this.settle();
     this.#with.metrics.count(
       "rollbook_gateway_rollouts_total",
@@ -95,6 +108,18 @@ export class Rollouts {
       open.length + halfClosed.length,
     );
     this.#gauge();
+  }
+
+  /** Signs what a crash left unsigned. Once more what the crash left whole: nobody looks which. */
+  async #sign(rollouts: readonly ClosedRollout[]): Promise<void> {
+    const sealer = makeSealer(this.#with.store, this.#with.signer);
+    const signing = rollouts.map(({ envelope, receipt }) =>
+      sealer.add({
+        ...{ envelope: { digest: envelope }, blobs: [] },
+        ...(receipt === undefined ? {} : { others: [receipt] }),
+      }),
+    );
+    await Promise.all(signing);
   }
 
   get openIds(): string[] {
@@ -135,6 +160,14 @@ export class Rollouts {
 
   /** A rollout for one call that belongs to none. Durable together with the call. */
   openSingle(): OpenRollout {
+    const { sealing, config } = this.#with;
+    if (sealing.waiting >= config.limits.sealBacklog)
+      throw new HttpRefusal(
+        429,
+        "seal-backlog",
+        `${sealing.waiting} rollouts wait to be sealed. Ask again in a moment, or call within a rollout.`,
+        { retry: true },
+      );
     const id = parseId(this.#with.newId(), "id");
     return this.#start(id, singleOpening(id, {}, this.#defaults()));
   }
@@ -183,7 +216,7 @@ export class Rollouts {
     if (rollout.active > 0) return;
     rollout.freeReserved();
     for (const wake of rollout.whenQuiet.splice(0)) wake();
-    if (isSingle(rollout)) this.#background(this.close(rollout.id, {}));
+    if (isSingle(rollout)) void this.#begin(rollout, {});
   }
 
   /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
@@ -197,9 +230,8 @@ export class Rollouts {
     }
     if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
     const { finalState: value, ...rest } = closing;
-    const state = value === undefined ? undefined : sealFinalState(value);
-    if (state !== undefined) this.#with.store.put(state.kind, state.bytes);
-    return this.#begin(rollout, { ...rest, finalState: state?.digest });
+    const finalState = value === undefined ? undefined : detached(sealFinalState(value));
+    return this.#begin(rollout, { ...rest, finalState }, { isUrgent: true });
   }
 
   /** What an open rollout has used so far: known before it is scored. */
@@ -217,7 +249,7 @@ export class Rollouts {
     const underWay: Promise<unknown>[] = [];
     for (const rollout of this.#open.values()) {
       if (rollout.closing !== undefined) underWay.push(rollout.closing);
-      else if (rollout.active === 0 && rollout.lastUsedMs <= before) idle.push(this.close(rollout.id, {}));
+      else if (rollout.active === 0 && rollout.lastUsedMs <= before) idle.push(this.#begin(rollout, {}));
     }
     // Whoever closed them hears what went wrong with the others.
     await Promise.all([...idle, Promise.allSettled(underWay)]);
@@ -296,24 +328,33 @@ export class Rollouts {
     return unknownRollout(id);
   }
 
-  #begin(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
-    const report = this.#close(rollout, closing);
+  #begin(rollout: OpenRollout, closing: ToClose, { isUrgent = false } = {}): Promise<CloseReport> {
+    const report = this.#close(rollout, closing, { isUrgent });
     rollout.closing = report;
+    this.#hold(report);
     // What could not be closed is open: whoever asks again may have more luck.
     report.catch((error) => {
       rollout.closing = undefined;
+      this.#with.metrics.count("rollbook_gateway_sealing_failures_total");
       this.#with.log(`rollout ${rollout.id} could not be sealed and stays open: ${reasonOf(error)}`);
     });
     return report;
   }
 
-  async #close(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
+  async #close(
+    rollout: OpenRollout,
+    closing: ToClose,
+    { isUrgent }: { isUrgent: boolean },
+  ): Promise<CloseReport> {
     if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
-    const closed = await this.#closer.close(rollout, closing);
+    const isEmpty = rollout.calls.size === 0;
+    const closed = await (isEmpty
+      ? this.#closeEmpty(rollout, closing)
+      : this.#seal(rollout, closing, { isUrgent }));
     this.#open.delete(rollout.id);
     if (isSealed(closed)) {
       this.#with.closed.add(rollout.id, closed);
-      this.#background(this.#letGo(rollout));
+      this.#hold(this.#letGo(rollout));
     } else {
       if (!isSingle(rollout)) this.#rememberEmpty(rollout.id, closed);
       this.#release(rollout);
@@ -330,7 +371,7 @@ export class Rollouts {
       await this.#with.closed.saved();
     } catch (error) {
       this.#with.log(`rollout ${rollout.id} is sealed and stays in the journal: ${reasonOf(error)}`);
-      throw error;
+      return;
     }
     this.#release(rollout);
   }
@@ -342,6 +383,37 @@ export class Rollouts {
 
   #closed(id: string): ClosedRollout | EmptyRollout | undefined {
     return this.#empty.get(id) ?? this.#with.closed.get(id);
+  }
+
+  async #closeEmpty(rollout: OpenRollout, closing: ToClose): Promise<EmptyRollout> {
+    const { journal, clock } = this.#with;
+    const { scores = [], finalState } = closing;
+    const ending = closing.ending ?? endingOf(undefined, rollout.capped);
+    const state = finalState === undefined ? {} : { finalState: finalState.digest };
+    const event = { kind: "closed", ending, scores, ...state, atMs: clock.nowMs() } as const;
+    rollout.events.push(journal.event(rollout.id, event));
+    await journal.flush();
+    return { ending };
+  }
+
+  async #seal(
+    rollout: OpenRollout,
+    closing: ToClose,
+    { isUrgent }: { isUrgent: boolean },
+  ): Promise<ClosedRollout> {
+    const { journal, sealing, clock, metrics } = this.#with;
+    await journal.flush();
+    const { events, capped, pendingDeliveries: marks, grades } = rollout;
+    const calls = [...rollout.calls].sort(([a], [b]) => a - b);
+    const places = calls.flatMap(([index, place]) => [index, ...numbersOf(place)]);
+    const task = { ...closing, events: events.flatMap(numbersOf), calls: places, marks, capped };
+    const { drifts, ...report } = await sealing.seal({
+      ...{ task: { ...task, endedAtMs: clock.nowMs() }, isUrgent },
+      onJournaled: (place) => events.push(place),
+    });
+    for (const [drift, times] of Object.entries(drifts))
+      metrics.count("rollbook_gateway_drift_total", { drift }, times);
+    return { ...report, calls: calls.map(([index]) => index), grades };
   }
 
   #defaults(): Parameters<typeof makeOpening>[2] {
@@ -380,16 +452,20 @@ export class Rollouts {
     };
   }
 
-  #background(work: Promise<unknown>): void {
-    const done: Promise<unknown> = work
-      .catch(() => this.#with.metrics.count("rollbook_gateway_record_failures_total"))
-      .finally(() => this.#sealing.delete(done));
-    this.#sealing.add(done);
+  /** A stop waits for it, whatever becomes of it. */
+  #hold(work: Promise<unknown>): void {
+    this.#sealing.add(work);
+    const done = () => this.#sealing.delete(work);
+    work.then(done, done);
   }
 
   #gauge(): void {
     this.#with.metrics.set("rollbook_gateway_open_rollouts", this.#open.size);
   }
+}
+
+function numbersOf({ segment, offset, bytes }: LogPlace): number[] {
+  return [segment, offset, bytes];
 }
 
 function isSealed(closed: ClosedRollout | EmptyRollout): closed is ClosedRollout {

@@ -21,14 +21,13 @@ const NAMED_REVISION = {
   digest: digestJson("rollbook.named-model.v1", "the agent named the model"),
 };
 
-/** Undefined if nothing was called: an artifact holds at least one choice. */
+/** The record has a call at least: an artifact holds a choice. */
 export function sealOpenRollout(
   { id: rolloutId, opening }: Pick<OpenRollout, "id" | "opening">,
   record: RolloutRecord,
   closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
-): SealedRollout | undefined {
+): SealedRollout {
   const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
-  if (calls.length === 0) return undefined;
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
   return sealRecorded({
@@ -60,10 +59,10 @@ export function sealOpenRollout(
   });
 }
 
-/** How a rollout ended that nobody closed: by its last reply. */
-export function endingOf({ calls }: RolloutRecord, capped: OpenRollout["capped"]): Ending {
+/** How a rollout ended that nobody closed: by its last reply. Without a record there was no call. */
+export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout["capped"]): Ending {
   if (capped !== undefined) return { kind: "truncated", limit: capped };
-  const last = [...calls.values()].reduce<RecordedCall | undefined>(
+  const last = [...(record?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
     (a, b) => (a === undefined || b.index > a.index ? b : a),
     undefined,
   );

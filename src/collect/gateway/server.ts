@@ -15,12 +15,12 @@ import { compile, type GatewayConfig, readSecrets } from "./config.ts";
 import { type Dialect, openAiError } from "./dialects/dialect.ts";
 import { dialectAt } from "./dialects/index.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
+import { JournalReader } from "./journal-reader.ts";
 import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
 import { OwnApi, sendJson } from "./own-api.ts";
 import { parseBody, readBody } from "./read-body.ts";
-import { Recorder } from "./recorder.ts";
 import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
 import { type RedactOptions, redactCall } from "./redact-call.ts";
@@ -28,6 +28,7 @@ import { refuseSecrets } from "./redact-requests.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { Rollouts } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
+import { Sealing } from "./sealing/sealing.ts";
 import { Upstream } from "./upstream.ts";
 
 export interface GatewayOptions {
@@ -80,12 +81,13 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     );
   const lock = takeLock(book.root, config.worker);
   try {
+    const directory = join(book.root, "journal", encodeURIComponent(config.worker));
     const recovered = await recoverRollouts(book, {
-      directory: join(book.root, "journal", encodeURIComponent(config.worker)),
+      directory,
       worker: config.worker,
       signer: options.signer?.publicKey,
     });
-    const server = new GatewayServer(options, { tokens, keys, recovered });
+    const server = new GatewayServer(options, { tokens, keys, recovered, directory });
     await server.start();
     return server.handle(() => lock.release());
   } catch (error) {
@@ -111,10 +113,12 @@ class GatewayServer {
   readonly #gatekeeper: Gatekeeper;
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
+  readonly #sealing: Sealing;
   readonly #metrics = new Metrics();
   readonly #own: OwnApi;
   readonly #redact: RedactOptions;
   readonly #found: Recovered;
+  readonly #directory: string;
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #active = 0;
@@ -125,15 +129,15 @@ class GatewayServer {
 
   constructor(
     options: GatewayOptions,
-    given: { tokens: string[]; keys: Map<string, string>; recovered: Recovered },
+    given: { tokens: string[]; keys: Map<string, string>; recovered: Recovered; directory: string },
   ) {
     const { config, book, clock, rng, signer, newId, admit } = options;
-    const { tokens, keys, recovered } = given;
+    const { tokens, keys, recovered, directory } = given;
     const { journal, closed } = recovered;
     this.#options = options;
     this.#found = recovered;
+    this.#directory = directory;
     const metrics = this.#metrics;
-    const records = { store: book, journal, closed, recorder: new Recorder(book) };
     const redact: RedactOptions = {
       redact: options.redact,
       redactText: redactText(
@@ -143,7 +147,12 @@ class GatewayServer {
     };
     this.#redact = redact;
     const log = options.log ?? (() => {});
-    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, admit, log });
+    const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
+    const at = { root: book.root, worker: config.worker, journal, directory };
+    const sealing = new Sealing({ ...at, signer, admit, clock, log, onDeath });
+    this.#sealing = sealing;
+    const records = { store: book, journal, closed, sealing };
+    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, log });
     this.#rollouts = rollouts;
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
@@ -160,6 +169,7 @@ class GatewayServer {
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
         metrics.set("rollbook_gateway_active_calls", this.#active);
+        metrics.set("rollbook_gateway_seal_backlog", sealing.waiting);
         return metrics.text();
       },
     });
@@ -171,13 +181,20 @@ class GatewayServer {
 
   async start(): Promise<void> {
     const { config } = this.#options;
-    estimateAgain(this.#found.open, { ...this.#calls, limits: config.limits });
-    await this.#rollouts.adopt(this.#found);
-    this.#recovered = this.#rollouts.openIds;
-    await new Promise<void>((done, failed) => {
-      this.#server.once("error", failed);
-      this.#server.listen(config.listen.port, config.listen.host, done);
-    });
+    const journal = new JournalReader(this.#directory);
+    estimateAgain(this.#found.open, { journal, routes: this.#calls.routes, limits: config.limits });
+    journal.close();
+    try {
+      await this.#rollouts.adopt(this.#found);
+      this.#recovered = this.#rollouts.openIds;
+      await new Promise<void>((done, failed) => {
+        this.#server.once("error", failed);
+        this.#server.listen(config.listen.port, config.listen.host, done);
+      });
+    } catch (error) {
+      await this.#sealing.close();
+      throw error;
+    }
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
       this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name
@@ -208,6 +225,7 @@ class GatewayServer {
     await closed;
     clearTimeout(cut);
     await this.#rollouts.settle();
+    await this.#sealing.close();
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
     await this.#calls.journal.close().finally(() => this.#found.closed.close());
     await this.#options.book.flush();
@@ -229,8 +247,10 @@ class GatewayServer {
 
   #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): void {
     if (path.path === "/healthz") {
-      const ok = !this.#calls.journal.hasFailed;
-      sendJson(response, ok ? 200 : 503, { ok });
+      const records = !this.#calls.journal.hasFailed;
+      const seals = this.#sealing.isWorking;
+      const ok = records && seals;
+      sendJson(response, ok ? 200 : 503, ok ? { ok } : { ok, records, seals });
       return;
     }
     const caller = this.#gatekeeper.admit(request.headers, path);

@@ -3,9 +3,9 @@
  *  the few functions of guest.ts. Does not run commands or Python. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { startThread } from "../../start-thread.ts";
 import { OutputBuffer } from "../output.ts";
 import { CLEAN_ENV, type Engine, type ExecResult, type Slot, type Task, type Threat } from "../sandbox.ts";
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
@@ -128,9 +128,7 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: 512 },
   };
-  const worker = import.meta.url.endsWith(".ts")
-    ? new Worker(fromSource(), { ...options, eval: true })
-    : new Worker(new URL("./worker.js", import.meta.url), options);
+  const worker = startThread(import.meta.url, "worker", options);
   await new Promise<void>((resolve, reject) => {
     const onError = (cause: Error) => reject(died(cause));
     const onExit = () => reject(died());
@@ -146,14 +144,6 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
   // A thread that is being ended may still report an error when nobody waits for it any more.
   worker.on("error", () => {});
   return worker;
-}
-
-/** Run from source (tests, tools), the thread must first learn to read TypeScript, as its parent did. */
-function fromSource(): string {
-  const worker = new URL("./worker.ts", import.meta.url).href;
-  const loader = require.resolve("tsx/esm/api").replace(/\.cjs$/, ".mjs");
-  const [first, then] = [pathToFileURL(loader).href, worker].map((url) => JSON.stringify(url));
-  return `import(${first}).then(({ register }) => { register(); return import(${then}); });`;
 }
 
 function guestTask(task: Task): GuestTask {

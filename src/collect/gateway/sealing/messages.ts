@@ -1,0 +1,105 @@
+/** What the serving thread and the sealing thread say to each other. Numbers, places and digests, mostly: the calls
+ *  themselves are in the journal, which both can read. */
+import type { Digest } from "../../../base/digest.ts";
+import { isRollbookError, RollbookError, reasonOf } from "../../../base/errors.ts";
+import type { Delivery, Ending, PublicKey, SealedBlob } from "../../../contract/index.ts";
+import type { Admission, Submitted } from "../../admission.ts";
+import type { LogPlace } from "../journal.ts";
+import type { Drift } from "../message-tree.ts";
+import type { EventOf, OpenRollout } from "../open-rollout.ts";
+
+/** What the thread is started with. */
+export interface SealingData {
+  /** Of the book. */
+  readonly root: string;
+  /** The directory of the journal. */
+  readonly journal: string;
+  /** The name of the gateway. */
+  readonly worker: string;
+  readonly startedAtMs: number;
+  /** Whose signature to ask for; without one nothing is signed. */
+  readonly signer: PublicKey | undefined;
+  /** Whether somebody judges. */
+  readonly isJudged: boolean;
+}
+
+/** A rollout to seal: nothing happens in it any more. */
+export interface SealTask {
+  readonly number: number;
+  /** Segment, offset and bytes of everything about it but its calls; the opening first. */
+  readonly events: readonly number[];
+  /** Number, segment, offset and bytes of each call. */
+  readonly calls: readonly number[];
+  /** Deliveries that the journal has not heard of. */
+  readonly marks: readonly { readonly call: number; readonly delivery: Delivery }[];
+  readonly capped: OpenRollout["capped"];
+  readonly ending?: Ending | undefined;
+  readonly scores?: EventOf<"closed">["scores"] | undefined;
+  /** With its bytes, unless the book has them. */
+  readonly finalState?: { readonly digest: Digest; readonly bytes?: Uint8Array } | undefined;
+  readonly endedAtMs: number;
+}
+
+/** A rollout that is sealed, durably. */
+export interface SealReport {
+  readonly content: Digest;
+  readonly envelope: Digest;
+  readonly ending: Ending;
+  readonly receipt?: Digest;
+  /** How its prompts continued earlier ones. */
+  readonly drifts: Readonly<Partial<Record<Drift, number>>>;
+}
+
+/** An error on its way to the other thread. */
+export interface Failure {
+  readonly code?: string | undefined;
+  readonly message: string;
+}
+
+export type SealAnswer =
+  | { readonly number: number; readonly report: SealReport }
+  | { readonly number: number; readonly failure: Failure };
+
+/** What only the serving thread can do: it has the key, the judge, and the journal to write to. */
+export type Question =
+  /** Is to journal how rollouts are closed, and to sign these records. */
+  | { readonly kind: "commit"; readonly closings: readonly Closing[]; readonly subjects: readonly Digest[] }
+  | { readonly kind: "judge"; readonly artifact: Omit<Submitted, "nowMs"> };
+
+/** A `closed` event as JSON, of the task of that number. */
+export interface Closing {
+  readonly number: number;
+  readonly event: string;
+}
+
+export interface Judged {
+  readonly admission: Admission;
+  readonly atMs: number;
+}
+
+export type ToSealing =
+  | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
+  | { readonly kind: "reply"; readonly number: number; readonly value: readonly SealedBlob[] | Judged }
+  | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
+  | { readonly kind: "close" };
+
+export type FromSealing =
+  | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
+  | { readonly kind: "ask"; readonly number: number; readonly question: Question };
+
+export function placeAt(numbers: readonly number[], at: number): LogPlace {
+  return { segment: numbers[at]!, offset: numbers[at + 1]!, bytes: numbers[at + 2]! };
+}
+
+export function failureOf(error: unknown): Failure {
+  return { message: reasonOf(error), ...(isRollbookError(error) ? { code: error.code } : {}) };
+}
+
+export function errorOf({ code, message }: Failure): Error {
+  return code === undefined ? new Error(message) : new RollbookError(code, {}, message);
+}
+
+/** A blob that can be posted: with bytes of its own, because a view would take along all that it is a view of. */
+export function detached({ kind, digest, bytes }: SealedBlob): SealedBlob {
+  return { kind, digest, bytes: new Uint8Array(bytes) };
+}

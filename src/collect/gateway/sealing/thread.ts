@@ -1,0 +1,126 @@
+/** The thread in which rollouts are sealed. In: rollouts by their places in the journal. Out: artifacts in the book, by a
+ *  writer session of its own, and what became of each. Asks the serving thread for signatures and verdicts. An error
+ *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { manualClock } from "../../../base/clock.ts";
+import { isRollbookError } from "../../../base/errors.ts";
+import type { SealedBlob } from "../../../contract/index.ts";
+import { type Book, openBook } from "../../../store/index.ts";
+import { Closer } from "../closer.ts";
+import { JournalReader } from "../journal-reader.ts";
+import {
+  errorOf,
+  type FromSealing,
+  failureOf,
+  type Judged,
+  type Question,
+  type SealAnswer,
+  type SealingData,
+  type SealTask,
+  type ToSealing,
+} from "./messages.ts";
+
+class SealingThread {
+  readonly #port: MessagePort;
+  readonly #book: Book;
+  readonly #journal: JournalReader;
+  readonly #closer: Closer;
+  readonly #waiting: SealTask[] = [];
+  #isWorking = false;
+  #answers: SealAnswer[] = [];
+  readonly #asked = new Map<number, { done: (value: never) => void; failed: (error: Error) => void }>();
+  #questions = 0;
+
+  constructor(port: MessagePort, book: Book, { journal, worker, signer, isJudged }: SealingData) {
+    this.#port = port;
+    this.#book = book;
+    this.#journal = new JournalReader(journal);
+    this.#closer = new Closer({
+      ...{ store: book, journal: this.#journal, worker },
+      signer,
+      commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
+      judge: isJudged ? (artifact) => this.#ask<Judged>({ kind: "judge", artifact }) : undefined,
+    });
+  }
+
+  hear(message: ToSealing): void {
+    switch (message.kind) {
+      case "seal":
+        this.#waiting.push(...message.tasks);
+        if (!this.#isWorking) void this.#work();
+        return;
+      case "reply":
+        this.#hearReply(message);
+        return;
+      case "close":
+        void this.#close();
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  /** One rollout begins in each turn: replies and commits have theirs in between. */
+  async #work(): Promise<void> {
+    this.#isWorking = true;
+    for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
+      void this.#seal(task);
+      await new Promise(setImmediate);
+    }
+    this.#isWorking = false;
+  }
+
+  async #seal(task: SealTask): Promise<void> {
+    const { number } = task;
+    try {
+      this.#answer({ number, report: await this.#closer.close(task) });
+    } catch (error) {
+      if (isRollbookError(error, "write-failed") || isRollbookError(error, "session-failed")) throw error;
+      this.#answer({ number, failure: failureOf(error) });
+    }
+  }
+
+  /** Answers of one commit go together. */
+  #answer(answer: SealAnswer): void {
+    if (this.#answers.push(answer) > 1) return;
+    setImmediate(() => {
+      this.#send({ kind: "sealed", answers: this.#answers });
+      this.#answers = [];
+      // What is answered may go from the disk, which takes that nobody has it open.
+      if (!this.#isWorking) this.#journal.close();
+    });
+  }
+
+  #ask<T>(question: Question): Promise<T> {
+    return new Promise((done, failed) => {
+      const number = this.#questions++;
+      this.#asked.set(number, { done, failed });
+      this.#send({ kind: "ask", number, question });
+    });
+  }
+
+  #hearReply(message: Extract<ToSealing, { kind: "reply" }>): void {
+    const { done, failed } = this.#asked.get(message.number)!;
+    this.#asked.delete(message.number);
+    if ("value" in message) done(message.value as never);
+    else failed(errorOf(message.failure));
+  }
+
+  /** Comes when everything is answered. */
+  async #close(): Promise<void> {
+    this.#journal.close();
+    await this.#book.close();
+    this.#port.close();
+  }
+
+  #send(message: FromSealing): void {
+    this.#port.postMessage(message);
+  }
+}
+
+const data = workerData as SealingData;
+void openBook(data.root, { clock: manualClock(data.startedAtMs) }).then((book) => {
+  const port = parentPort!;
+  const thread = new SealingThread(port, book, data);
+  port.on("message", (message: ToSealing) => thread.hear(message));
+});

@@ -1,0 +1,173 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { manualClock, systemClock } from "../../src/base/clock.ts";
+import { parseId } from "../../src/base/ids.ts";
+import { Journal } from "../../src/collect/gateway/journal.ts";
+import { singleOpening } from "../../src/collect/gateway/opening.ts";
+import {
+  Sealing,
+  type SealingOptions,
+  startSealing,
+  type ToSeal,
+} from "../../src/collect/gateway/sealing/sealing.ts";
+import { newKeyPem, signerFromPem } from "../../src/contract/index.ts";
+import { verifyBook } from "../../src/keep/verify/index.ts";
+import { openBook } from "../../src/store/index.ts";
+
+const signer = signerFromPem(newKeyPem());
+const worker = parseId("gateway");
+const rollouts = { idleMs: 1, environment: "gateway@1", dataSource: "real" } as const;
+const request = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"}]}');
+const reply = Buffer.from(
+  '{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}',
+);
+
+/** A journal with rollouts of one call, and a sealing of it. */
+async function opened(options: Partial<SealingOptions> = {}) {
+  const root = mkdtempSync(join(tmpdir(), "rollbook-sealing-"));
+  await (await openBook(root, { clock: systemClock })).close();
+  const directory = join(root, "journal");
+  const journal = Journal.open(directory, { event() {}, called() {} });
+  const threads: Worker[] = [];
+  const logs: string[] = [];
+  const sealing = new Sealing({
+    ...{ root, journal, directory, worker, signer, clock: manualClock(1000) },
+    log: (line) => logs.push(line),
+    start: (data) => {
+      const thread = startSealing(data);
+      threads.push(thread);
+      return thread;
+    },
+    ...options,
+  });
+  onTestFinished(async () => {
+    await sealing.close();
+    await journal.close();
+    rmSync(root, { recursive: true });
+  });
+  let made = 0;
+  const rollout = async (): Promise<ToSeal> => {
+    const id = parseId(`r-${made++}`);
+    const event = journal.event(id, singleOpening(id, {}, { rollouts, worker, atMs: 5 }));
+    const place = journal.called(
+      {
+        ...{ index: 0, dialect: "openai-chat", status: 200, outcome: "answered", steps: [], deliveries: [] },
+        ...{ startedAtMs: 6, durationMs: 2, requestForm: "body", replyForm: "json" },
+      },
+      { rollout: JSON.stringify(id), target: JSON.stringify({ model: "m" }) },
+      { request, reply: [reply], media: [] },
+    );
+    await journal.flush();
+    const numbers = ({ segment, offset, bytes }: typeof place) => [segment, offset, bytes];
+    const places = { events: numbers(event), calls: [0, ...numbers(place)] };
+    const task = { ...places, marks: [], capped: undefined, endedAtMs: 9 };
+    return { task, isUrgent: false, onJournaled: () => {} };
+  };
+  return { root, sealing, threads, logs, rollout };
+}
+
+/** What the book says of its artifacts, and that nothing is wrong with it. */
+async function trustOf(root: string) {
+  const book = await openBook(root, { clock: systemClock, mode: "read" });
+  const { problems, trust } = await verifyBook(book, { trustedKeys: [signer.publicKey] } as never);
+  await book.close();
+  expect(problems).toEqual([]);
+  return trust;
+}
+
+describe("the sealing", () => {
+  it("seals and signs in a thread, which comes with the first rollout and goes at the end", async () => {
+    const { root, sealing, threads, rollout } = await opened();
+    expect(threads).toEqual([]);
+    const tasks = await Promise.all(Array.from({ length: 5 }, rollout));
+    const reports = Promise.all(tasks.map((task) => sealing.seal(task)));
+    expect(sealing.waiting).toBe(5);
+    for (const report of await reports)
+      expect(report).toMatchObject({ ending: { kind: "terminal" }, drifts: { CLEAN: 1 } });
+    expect(sealing.waiting).toBe(0);
+    await sealing.close();
+    expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
+    expect(await trustOf(root)).toMatchObject({ artifacts: 5, trusted: 5 });
+  });
+
+  it("goes on in another thread when one dies, and every artifact is there once", async () => {
+    let judged = () => {};
+    const asked = new Promise<void>((done) => {
+      judged = done;
+    });
+    let die = true;
+    const { root, sealing, threads, logs, rollout } = await opened({
+      admit: async () => {
+        judged();
+        if (die) await new Promise(() => {});
+        return { outcome: "stored", signals: [], message: "kept" };
+      },
+    });
+    const tasks = await Promise.all(Array.from({ length: 3 }, rollout));
+    const reports = tasks.map((task) => sealing.seal(task));
+    await asked;
+    die = false;
+    await threads[0]!.terminate();
+    expect(new Set((await Promise.all(reports)).map(({ content }) => content)).size).toBe(3);
+    expect(threads).toHaveLength(2);
+    expect(logs.join()).toContain("the sealing thread died (it ended); 3 rollouts are tried again");
+    await sealing.close();
+    expect(await trustOf(root)).toMatchObject({ artifacts: 3, trusted: 3 });
+  });
+
+  it("says what is wrong with one rollout, and seals the others", async () => {
+    const { sealing, threads, rollout } = await opened();
+    const [good, bad] = [await rollout(), await rollout()];
+    const [segment, offset, bytes] = bad.task.events as [number, number, number];
+    const wrong = sealing.seal({ ...bad, task: { ...bad.task, events: [segment, offset + 1, bytes] } });
+    await expect(wrong).rejects.toMatchObject({ code: "damaged-log" });
+    await expect(sealing.seal(good)).resolves.toMatchObject({ ending: { kind: "terminal" } });
+    expect(threads).toHaveLength(1);
+  });
+
+  it("passes on what the judge and the signer refuse", async () => {
+    const refuse = () => {
+      throw new Error("not today");
+    };
+    const unjudged = await opened({ admit: refuse });
+    await expect(unjudged.sealing.seal(await unjudged.rollout())).rejects.toThrow("not today");
+    const unsigned = await opened({ signer: { publicKey: signer.publicKey, attest: refuse } });
+    await expect(unsigned.sealing.seal(await unsigned.rollout())).rejects.toThrow("not today");
+  });
+
+  it("gives up after threads that die at once, says so, and works again when it can", async () => {
+    let deaths = 0;
+    const { root, sealing, rollout } = await opened({ onDeath: () => deaths++ });
+    const packs = join(root, "packs");
+    renameSync(packs, `${packs}-away`);
+    writeFileSync(packs, "");
+    const first = sealing.seal(await rollout());
+    await expect(first).rejects.toMatchObject({ code: "sealing-died" });
+    expect([deaths, sealing.isWorking]).toEqual([3, true]);
+    await expect(sealing.seal(await rollout())).rejects.toMatchObject({ code: "sealing-died" });
+    expect([deaths, sealing.isWorking, sealing.waiting]).toEqual([5, false, 0]);
+    const task = await rollout();
+    await expect(sealing.seal(task)).rejects.toMatchObject({ code: "sealing-broken" });
+    rmSync(packs);
+    mkdirSync(packs);
+    const sealed = () => sealing.seal(task).then(() => "sealed", String);
+    await expect.poll(sealed, { timeout: 10_000, interval: 200 }).toBe("sealed");
+    expect(sealing.isWorking).toBe(true);
+  });
+
+  it("has those first that somebody waits for", async () => {
+    const { sealing, rollout } = await opened();
+    const order: string[] = [];
+    const tasks = await Promise.all(Array.from({ length: 400 }, rollout));
+    const others = tasks.slice(1).map(async (task, i) => {
+      await sealing.seal(task);
+      order.push(`other ${i}`);
+    });
+    const urgent = sealing.seal({ ...tasks[0]!, isUrgent: true }).then(() => order.push("urgent"));
+    await Promise.all([urgent, ...others]);
+    expect(order.indexOf("urgent")).toBeLessThan(256);
+  });
+});
