@@ -55,6 +55,34 @@ describe("an append log", () => {
     );
   });
 
+  it("keeps entries of all sizes apart, whether they are copied together or go out from where they are", async () => {
+    const { log } = reopen();
+    const sizes = [10, 200_000, 0, 130_000, 100_000, 100_000, 100_000, 100_000, 100_000, 100_000, 600_000, 7];
+    const texts = sizes.map((size, i) => `${i}:`.padEnd(size, String.fromCharCode(97 + i)));
+    const parts = (text: string, i: number) =>
+      i % 2 === 0 ? [text] : [bytes(text.slice(0, 5)), text.slice(5)];
+    for (let round = 0; round < 2; round++) {
+      for (const [i, text] of texts.entries()) log.append(parts(text, i));
+      await log.flush();
+    }
+    expect(reopen().found.map(({ text }) => text)).toEqual([...texts, ...texts]);
+  });
+
+  it("tells everyone who waits, even if one of them fails to listen", async () => {
+    const { log } = reopen();
+    const failure = new Error("not listening");
+    const uncaught = new Promise((done) => process.once("uncaughtException", done));
+    log.append([bytes("entry")]);
+    log.whenDurable({
+      durable: () => {
+        throw failure;
+      },
+      lost: () => {},
+    });
+    await log.flush();
+    expect(await uncaught).toBe(failure);
+  });
+
   it("removes a segment when its last entry is released, and never the one that is being filled", async () => {
     const { log } = reopen(100);
     const places = Array.from({ length: 6 }, (_, i) => log.append([bytes(`entry ${i} ${"x".repeat(50)}`)]));

@@ -7,23 +7,33 @@ import { readdirSync } from "node:fs";
 import { RollbookError } from "../base/index.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
 import {
-  entryHeader,
   HEADER_BYTES,
+  headerOf,
   type LogEntry,
   type LogPlace,
   readSegment,
   segmentPath,
+  writeHeader,
 } from "./log-entry.ts";
 import { makeDirectory } from "./make-directory.ts";
 import { writeError } from "./pack-writer.ts";
 import { SegmentWriter, type WriteGroup } from "./segment-writer.ts";
+import { WriteBlock } from "./write-block.ts";
 
 export type { LogEntry, LogPlace };
+
+/** Whoever waits until an entry is on disk: hears one of these, once. */
+export interface Waiter {
+  durable(): void;
+  lost(error: unknown): void;
+}
 
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Entries for which nobody has to wait any longer. */
 const GATHERED = 16;
+/** An entry of more is not copied: it goes out from where it is. */
+const COPIED_BYTES = 128 * 1024;
 /** Zeros that are written ahead of the entries. */
 const AHEAD_BYTES = 1024 * 1024;
 const NAME = /^(\d{10})\.log$/;
@@ -41,10 +51,12 @@ export class AppendLog {
   #pending: WriteGroup[] = [];
   #pendingBytes = 0;
   #pendingEntries = 0;
+  #waiting: Waiter[] = [];
+  readonly #block = new WriteBlock();
   #writer: SegmentWriter | undefined;
-  /** The write under way, and the one that will take what is pending. */
-  #writing: Promise<void> | undefined;
-  #scheduled: Promise<void> | undefined;
+  /** Those who wait for the write under way. */
+  #writing: Waiter[] | undefined;
+  #isScheduled = false;
   #failure: unknown;
 
   private constructor(directory: string, options: { segment: number; segmentBytes: number }) {
@@ -87,20 +99,14 @@ export class AppendLog {
     return this.#pendingBytes;
   }
 
-  /** Adds an entry, which must not change until `flush` resolves. */
-  append(parts: readonly Uint8Array[]): LogPlace {
+  /** Adds an entry. Its bytes must not change until it is on disk. */
+  append(parts: readonly (string | Uint8Array)[]): LogPlace {
     if (this.#failure !== undefined) throw this.#failed();
     if (this.#offset >= this.#segmentBytes) this.#leaveSegment();
-    let payload = 0;
-    for (const part of parts) payload += part.length;
-    const place = { segment: this.#segment, offset: this.#offset, bytes: HEADER_BYTES + payload };
-    let group = this.#pending.at(-1);
-    if (group?.segment !== place.segment) {
-      group = { segment: place.segment, offset: place.offset, bytes: 0, buffers: [] };
-      this.#pending.push(group);
-    }
-    group.bytes += place.bytes;
-    group.buffers.push(entryHeader(place, this.#write, parts), ...parts);
+    let most = HEADER_BYTES;
+    for (const part of parts) most += typeof part === "string" ? 3 * part.length : part.length;
+    const place = most > COPIED_BYTES ? this.#refer(parts) : this.#copy(parts, most);
+    this.#group().bytes += place.bytes;
     this.#offset += place.bytes;
     this.#pendingBytes += place.bytes;
     this.#pendingEntries++;
@@ -108,12 +114,19 @@ export class AppendLog {
     return place;
   }
 
+  /** Tells the waiter when everything appended before is on disk. */
+  whenDurable(waiter: Waiter): void {
+    if (this.#failure !== undefined) waiter.lost(this.#failed());
+    else if (this.#pendingEntries > 0) {
+      this.#waiting.push(waiter);
+      this.#schedule();
+    } else if (this.#writing !== undefined) this.#writing.push(waiter);
+    else waiter.durable();
+  }
+
   /** Resolves when everything appended before is on disk. */
   flush(): Promise<void> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failed());
-    if (this.#pending.length === 0) return this.#writing ?? Promise.resolve();
-    this.#scheduled ??= this.#schedule();
-    return this.#scheduled;
+    return new Promise((durable, lost) => this.whenDurable({ durable, lost }));
   }
 
   /** Says that an entry is not needed any more. */
@@ -159,51 +172,107 @@ export class AppendLog {
     unlinkIfThere(this.#path(segment));
   }
 
-  #schedule(): Promise<void> {
-    const commit: Promise<void> = this.#writePending(this.#writing, () => {
-      this.#writing = commit;
-      this.#scheduled = undefined;
-    }).then(
-      () => {
-        if (this.#writing === commit) this.#writing = undefined;
-      },
-      (error) => {
-        // What reached the disk of a failed write is unknown: nothing more is promised by this log.
-        this.#failure = error;
-        throw error;
-      },
-    );
-    return commit;
+  /** Where an entry goes that is appended now. */
+  #group(): WriteGroup {
+    const last = this.#pending.at(-1);
+    if (last?.segment === this.#segment) return last;
+    if (last !== undefined) this.#block.cutInto(last.buffers);
+    const group = { segment: this.#segment, offset: this.#offset, bytes: 0, buffers: [] };
+    this.#pending.push(group);
+    return group;
   }
 
-  async #writePending(before: Promise<void> | undefined, onStart: () => void): Promise<void> {
-    await before;
-    await this.#gather();
-    onStart();
-    const groups = this.#pending;
-    this.#pending = [];
-    this.#pendingBytes = 0;
-    this.#pendingEntries = 0;
-    this.#write++;
-    for (const group of groups) {
-      const path = this.#path(group.segment);
-      try {
-        if (this.#writer?.segment !== group.segment) await this.#beginSegment(group.segment, path);
-        await this.#writer!.write(group);
-      } catch (cause) {
-        throw writeError(path, cause);
+  #copy(parts: readonly (string | Uint8Array)[], most: number): LogPlace {
+    const { buffers } = this.#group();
+    if (!this.#block.hasRoom(most)) {
+      this.#block.cutInto(buffers);
+      this.#block.turn();
+    }
+    const { bytes: block, used: start } = this.#block;
+    let end = start + HEADER_BYTES;
+    for (const part of parts) {
+      if (typeof part === "string") end += block.write(part, end);
+      else {
+        block.set(part, end);
+        end += part.length;
       }
+    }
+    const place = { segment: this.#segment, offset: this.#offset, bytes: end - start };
+    writeHeader(block, start, { place, write: this.#write });
+    this.#block.takeUpTo(end);
+    return place;
+  }
+
+  #refer(parts: readonly (string | Uint8Array)[]): LogPlace {
+    const payload = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    const bytes = payload.reduce((sum, { length }) => sum + length, HEADER_BYTES);
+    const place = { segment: this.#segment, offset: this.#offset, bytes };
+    const header = headerOf(payload, { place, write: this.#write });
+    const { buffers } = this.#group();
+    this.#block.cutInto(buffers);
+    buffers.push(header, ...payload);
+    return place;
+  }
+
+  #schedule(): void {
+    if (this.#writing !== undefined) return;
+    if (this.#pendingEntries >= GATHERED) void this.#writePending();
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(this.#gather, 0);
     }
   }
 
   /** A write costs this thread as much as twenty entries do. What comes in the next turns of the event loop goes along,
    *  until one brings nothing: a busy process writes seldom and much, an idle one at once. */
-  async #gather(): Promise<void> {
-    let seen: number;
-    do {
-      seen = this.#pendingEntries;
-      await new Promise(setImmediate);
-    } while (this.#pendingEntries > seen && this.#pendingEntries < GATHERED);
+  readonly #gather = (seen: number): void => {
+    const now = this.#pendingEntries;
+    if (now > seen && now < GATHERED) setImmediate(this.#gather, now);
+    else {
+      this.#isScheduled = false;
+      if (this.#writing === undefined && now > 0) void this.#writePending();
+    }
+  };
+
+  async #writePending(): Promise<void> {
+    const [groups, waiting] = [this.#pending, this.#waiting];
+    this.#block.cutInto(groups.at(-1)!.buffers);
+    const block = this.#block.turn();
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#pendingEntries = 0;
+    this.#waiting = [];
+    this.#writing = waiting;
+    this.#write++;
+    try {
+      for (const group of groups) await this.#writeGroup(group);
+      this.#block.giveBack(block);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#writing = undefined;
+    if (this.#waiting.length > 0) this.#schedule();
+    tellAll(waiting, (each) => each.durable());
+  }
+
+  async #writeGroup(group: WriteGroup): Promise<void> {
+    const path = this.#path(group.segment);
+    try {
+      if (this.#writer?.segment !== group.segment) await this.#beginSegment(group.segment, path);
+      await this.#writer!.write(group);
+    } catch (cause) {
+      throw writeError(path, cause);
+    }
+  }
+
+  /** What reached the disk of a failed write is unknown: nothing more is promised by this log. */
+  #fail(error: unknown): void {
+    const lost = [...this.#writing!, ...this.#waiting];
+    this.#failure = error;
+    this.#writing = undefined;
+    this.#waiting = [];
+    tellAll(lost, (each) => each.lost(error));
   }
 
   async #beginSegment(segment: number, path: string): Promise<void> {
@@ -226,5 +295,18 @@ export class AppendLog {
       "an earlier write to the journal failed. Stop the gateway, repair the disk, start it again.",
       { cause: this.#failure },
     );
+  }
+}
+
+/** One that fails must not keep the others waiting. */
+function tellAll(waiting: readonly Waiter[], tell: (waiter: Waiter) => void): void {
+  for (const each of waiting) {
+    try {
+      tell(each);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 }

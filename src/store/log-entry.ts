@@ -18,7 +18,15 @@ export interface LogEntry {
   readonly payload: Buffer;
 }
 
+/** Where an entry stands, and the number of its write. */
+export interface EntryAt {
+  readonly place: LogPlace;
+  readonly write: number;
+}
+
 export const HEADER_BYTES = 24;
+/** Of the header, what the checksum behind it covers. */
+const SUMMED_BYTES = 20;
 const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
 
 /** Where a segment of the log in `directory` stands. */
@@ -26,18 +34,30 @@ export function segmentPath(directory: string, segment: number): string {
   return join(directory, `${String(segment).padStart(10, "0")}.log`);
 }
 
-/** The header of an entry at `place`, in the write of that number. */
-export function entryHeader(place: LogPlace, write: number, parts: readonly Uint8Array[]): Buffer {
+/** Writes the header of the entry whose payload stands right behind it in the block. */
+export function writeHeader(block: Buffer, at: number, { place, write }: EntryAt): void {
+  writeFields(block, at, { place, write });
+  const end = at + place.bytes;
+  const sum = checksum(block.subarray(at + HEADER_BYTES, end), crc32(block.subarray(at, at + SUMMED_BYTES)));
+  block.writeUInt32LE(sum, at + SUMMED_BYTES);
+}
+
+/** The header of an entry whose payload is elsewhere. */
+export function headerOf(parts: readonly Uint8Array[], at: EntryAt): Buffer {
   const header = Buffer.allocUnsafe(HEADER_BYTES);
-  header.writeUInt32LE(MAGIC, 0);
-  header.writeUInt32LE(place.bytes - HEADER_BYTES, 4);
-  header.writeUInt32LE(place.segment, 8);
-  header.writeUInt32LE(place.offset, 12);
-  header.writeUInt32LE(write, 16);
-  let sum = crc32(header.subarray(0, 20));
+  writeFields(header, 0, at);
+  let sum = crc32(header.subarray(0, SUMMED_BYTES));
   for (const part of parts) sum = checksum(part, sum);
-  header.writeUInt32LE(sum, 20);
+  header.writeUInt32LE(sum, SUMMED_BYTES);
   return header;
+}
+
+function writeFields(block: Buffer, at: number, { place, write }: EntryAt): void {
+  block.writeUInt32LE(MAGIC, at);
+  block.writeUInt32LE(place.bytes - HEADER_BYTES, at + 4);
+  block.writeUInt32LE(place.segment, at + 8);
+  block.writeUInt32LE(place.offset, at + 12);
+  block.writeUInt32LE(write, at + 16);
 }
 
 /** The entries of a segment up to where a crash tore it. */
@@ -84,7 +104,10 @@ export function readEntry(
   if (block.readUInt32LE(at + 8) !== segment || block.readUInt32LE(at + 12) !== offset) return undefined;
   if (at + bytes > block.length) return undefined;
   const payload = block.subarray(at + HEADER_BYTES, at + bytes);
-  if (checksum(payload, crc32(block.subarray(at, at + 20))) !== block.readUInt32LE(at + 20)) return undefined;
+  if (
+    checksum(payload, crc32(block.subarray(at, at + SUMMED_BYTES))) !== block.readUInt32LE(at + SUMMED_BYTES)
+  )
+    return undefined;
   return { payload, bytes, write: block.readUInt32LE(at + 16) };
 }
 

@@ -1,6 +1,6 @@
 /** Writes one segment of an append log. In: what one write takes along. Out: bytes on disk when the promise resolves.
  *  Does not know entries, and does not decide when to write. */
-import { closeSync, constants, openSync, writev } from "node:fs";
+import { closeSync, constants, openSync, write, writev } from "node:fs";
 
 /** What a write takes along. */
 export interface WriteGroup {
@@ -61,7 +61,8 @@ export class SegmentWriter {
 /** A single write may stop short. */
 function writeAll(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void> {
   return new Promise((done, failed) => {
-    writev(fd, buffers, position, (error, written) => {
+    const [first] = buffers;
+    const wrote = (error: Error | null, written: number) => {
       if (error !== null) return failed(error);
       let skip = written;
       const left: Uint8Array[] = [];
@@ -71,6 +72,9 @@ function writeAll(fd: number, buffers: readonly Uint8Array[], position: number):
       }
       if (left.length === 0) done();
       else writeAll(fd, left, position + written).then(done, failed);
-    });
+    };
+    // One buffer is what almost every write has, and cheaper to hand over than a list of one.
+    if (buffers.length === 1) write(fd, first!, 0, first!.length, position, wrote);
+    else writev(fd, buffers, position, wrote);
   });
 }

@@ -55,10 +55,10 @@ async function opened(options: Partial<SealingOptions> = {}) {
     const place = journal.called(
       {
         ...{ index: 0, dialect: "openai-chat", status: 200, outcome: "answered", steps: [], deliveries: [] },
-        ...{ startedAtMs: 6, durationMs: 2, requestForm: "body", replyForm: "json" },
+        ...{ startedAtMs: 6, durationMs: 2 },
       },
       { rollout: JSON.stringify(id), target: JSON.stringify({ model: "m" }) },
-      { request, reply: [reply], media: [] },
+      { requestForm: "body", request, replyForm: "json", reply: [reply], media: [] },
     );
     await journal.flush();
     const numbers = ({ segment, offset, bytes }: typeof place) => [segment, offset, bytes];

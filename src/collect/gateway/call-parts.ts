@@ -1,60 +1,72 @@
 /** What of a call goes into the journal. In: request and reply as they passed, and what is to be redacted.
  *  Out: the bytes themselves; or, where those must not be kept, what may be, and their digests. Writes nothing. */
+import type { Digest } from "../../base/digest.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
-import type { CalledFacts, CalledParts } from "./journal.ts";
+import type { CalledParts } from "./journal.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
 import type { ReadReply, ReplyReader } from "./reply-reader.ts";
 
-export interface KeptParts {
-  readonly forms: Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest">;
-  readonly parts: CalledParts;
+export interface KeptParts extends CalledParts {
   /** Found out on the way: the reply is not whole. */
   readonly cut?: boolean;
 }
 
 export interface PassedCall {
-  readonly request: RequestFacts;
+  /** What the body says. */
+  readonly request: () => RequestFacts;
   readonly body: Buffer;
   /** Undefined where no reply began. */
   readonly reader: ReplyReader | undefined;
   /** The reply passed the limit: its digest is all that stays. */
   readonly tooLarge: boolean;
-  readonly redact: RedactCall | undefined;
 }
 
 const NO_REPLY: ReadReply = { reply: { messages: [] }, complete: true };
-const NO_MEDIA: readonly Uint8Array[] = [];
+const NOTHING: readonly Uint8Array[] = [];
 
-export function partsToKeep({ request, body, reader, tooLarge, redact }: PassedCall): KeptParts {
-  const replyBytes = reader?.chunks ?? [];
-  const replyDigest = () => (reader === undefined ? undefined : digestBody(Buffer.concat(replyBytes)));
-  const isKept = reader !== undefined && !tooLarge;
-  if (redact !== undefined) {
-    const { reply, complete } = isKept ? reader.finish() : NO_REPLY;
-    const redacted = redact({ request, body, reply, replyBytes });
-    if (redacted !== undefined)
-      return {
-        forms: {
-          ...{ requestForm: "facts", replyForm: "facts" },
-          ...{ bodyDigest: digestBody(body), replyDigest: replyDigest() },
-        },
-        parts: {
-          ...{ request: jsonBytes(redacted.request), reply: [jsonBytes(redacted.reply)] },
-          media: redacted.media,
-        },
-        cut: !complete,
-      };
-  }
-  if (isKept)
+export function partsToKeep(call: PassedCall, redact: RedactCall | undefined): KeptParts {
+  const { body, reader, tooLarge } = call;
+  const redacted = redact === undefined ? undefined : redactedParts(call, redact);
+  if (redacted !== undefined) return redacted;
+  if (reader !== undefined && !tooLarge)
     return {
-      forms: { requestForm: "body", replyForm: reader.form },
-      parts: { request: body, reply: replyBytes, media: NO_MEDIA },
+      requestForm: "body",
+      request: body,
+      replyForm: reader.form,
+      reply: reader.chunks,
+      media: NOTHING,
     };
   return {
-    forms: { requestForm: "body", replyForm: "none", replyDigest: replyDigest() },
-    parts: { request: body, reply: [], media: NO_MEDIA },
+    requestForm: "body",
+    request: body,
+    replyForm: "none",
+    reply: NOTHING,
+    replyDigest: digestOf(reader),
+    media: NOTHING,
   };
+}
+
+/** Undefined if there is nothing to hide. */
+function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefined {
+  const { request, body, reader, tooLarge } = call;
+  const { reply, complete } = reader === undefined || tooLarge ? NO_REPLY : reader.finish();
+  const redacted = redact({ request: request(), body, reply, replyBytes: reader?.chunks ?? NOTHING });
+  if (redacted === undefined) return undefined;
+  return {
+    requestForm: "facts",
+    request: jsonBytes(redacted.request),
+    bodyDigest: digestBody(body),
+    replyForm: "facts",
+    reply: [jsonBytes(redacted.reply)],
+    replyDigest: digestOf(reader),
+    media: redacted.media,
+    cut: !complete,
+  };
+}
+
+function digestOf(reader: ReplyReader | undefined): Digest | undefined {
+  return reader === undefined ? undefined : digestBody(Buffer.concat(reader.chunks));
 }
 
 export function jsonBytes(value: unknown): Buffer {

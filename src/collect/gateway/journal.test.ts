@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { parseId } from "../../base/ids.ts";
 import type { RolloutEvent } from "../../contract/index.ts";
 import { AppendLog } from "../../store/append-log.ts";
-import { type CalledFacts, Journal, type LogPlace } from "./journal.ts";
+import { type CalledFacts, Journal, type LogPlace, type NewCall } from "./journal.ts";
 import { JournalReader } from "./journal-reader.ts";
 
 let folder: string;
@@ -18,12 +18,13 @@ beforeEach(() => {
 const rollout = parseId("r-1");
 const target = { model: "ü" };
 const texts = { rollout: JSON.stringify(rollout), target: JSON.stringify(target) };
-const facts: Omit<CalledFacts, "rollout" | "target"> = {
+const facts: NewCall = {
   ...{ index: 3, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
   ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
-  ...{ deliveries: [{ call: 2, delivery: "sent" }], requestForm: "body", replyForm: "sse" },
+  ...{ deliveries: [{ call: 2, delivery: "sent" }] },
 };
 const parts = {
+  ...({ requestForm: "body", replyForm: "sse" } as const),
   request: Buffer.from('{"a":\n1}'),
   reply: [Buffer.from("data: 1\n\n"), Buffer.from("data: 2\n\n")],
   media: [Buffer.from([0, 10, 255]), Buffer.alloc(0)],

@@ -1,18 +1,17 @@
 /** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
  *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
  *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import { type Delivery, openRecord, RolloutEvent, type Step } from "../../contract/index.ts";
-import { AppendLog, type LogPlace } from "../../store/append-log.ts";
+import { AppendLog, type LogPlace, type Waiter } from "../../store/append-log.ts";
 import type { DialectName, Usage } from "./dialects/dialect.ts";
 import type { CallOutcome, EventOf } from "./open-rollout.ts";
 import type { TargetFacts } from "./routes.ts";
 
-export type { LogPlace };
+export type { LogPlace, Waiter };
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
 export type RequestForm = "body" | "facts";
 export type ReplyForm = "json" | "sse" | "facts" | "none";
@@ -43,12 +42,17 @@ export interface CalledFacts {
   readonly sentDigest?: Digest | undefined;
 }
 
-export interface CalledParts {
+/** What of a call is kept: its bytes, what they are, and the digests of what is not kept. */
+export interface CalledParts
+  extends Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest"> {
   readonly request: Uint8Array;
   readonly reply: readonly Uint8Array[];
   /** What a redacted request or reply carried beside text. */
   readonly media: readonly Uint8Array[];
 }
+
+/** A call as it is added: the rest is said by its parts, and by texts that are there already. */
+export type NewCall = Omit<CalledFacts, "rollout" | "target" | keyof CalledParts>;
 
 export interface CalledEntry extends CalledFacts {
   readonly request: Buffer;
@@ -68,7 +72,7 @@ const SOON_MS = 5;
 
 export class Journal {
   readonly #log: AppendLog;
-  #soon: Promise<void> | undefined;
+  #soon: Waiter[] = [];
 
   private constructor(log: AppendLog) {
     this.#log = log;
@@ -104,31 +108,44 @@ export class Journal {
   }
 
   /** Adds a call; durable once `flush` resolves. `texts` are its rollout and its target as JSON. */
-  called(
-    facts: Omit<CalledFacts, "rollout" | "target">,
-    texts: { rollout: string; target: string },
-    { request, reply, media }: CalledParts,
-  ): LogPlace {
+  called(facts: NewCall, texts: { rollout: string; target: string }, parts: CalledParts): LogPlace {
+    const { request, reply, media } = parts;
     let replyBytes = 0;
     for (const chunk of reply) replyBytes += chunk.length;
     let sizes = `${request.length},${replyBytes}`;
     for (const { length } of media) sizes += `,${length}`;
     const head = `{"schema":"${CALLED}","rollout":${texts.rollout},"target":${texts.target},"sizes":[${sizes}],`;
-    const text = `${head}${JSON.stringify(facts).slice(1)}\n`;
-    return this.#log.append([Buffer.from(text), request, ...reply, ...media]);
+    const whole = `${head}${factsText(facts)}${formsText(parts)}}\n`;
+    return this.#log.append(
+      reply.length === 1 && media.length === 0
+        ? [whole, request, reply[0]!]
+        : [whole, request, ...reply, ...media],
+    );
   }
 
   flush(): Promise<void> {
     return this.#log.flush();
   }
 
-  /** Like `flush`, a moment later: for those that nobody waits for, so that fewer writes do. */
+  /** Tells the waiter when everything added before is durable. */
+  whenDurable(waiter: Waiter): void {
+    this.#log.whenDurable(waiter);
+  }
+
+  /** Resolves a little later than `flush`, when more has come along. */
   flushSoon(): Promise<void> {
-    this.#soon ??= sleep(SOON_MS).then(() => {
-      this.#soon = undefined;
-      return this.flush();
-    });
-    return this.#soon;
+    return new Promise((durable, lost) => this.whenDurableSoon({ durable, lost }));
+  }
+
+  /** The same, a moment later: for those for whom nobody waits, so that fewer writes do. */
+  whenDurableSoon(waiter: Waiter): void {
+    this.#soon.push(waiter);
+    if (this.#soon.length > 1) return;
+    setTimeout(() => {
+      const waiting = this.#soon;
+      this.#soon = [];
+      for (const each of waiting) this.#log.whenDurable(each);
+    }, SOON_MS);
   }
 
   release(places: Iterable<LogPlace>): void {
@@ -164,6 +181,32 @@ export function openCalled(payload: Buffer): CalledEntry {
     return rest!.subarray(at - size, at);
   });
   return { ...facts, request: request!, reply: reply!, media };
+}
+
+/** The members of the facts, written out: this runs for every call, and most of them are numbers. */
+function factsText(facts: NewCall): string {
+  const { index, dialect, status, outcome, startedAtMs, durationMs } = facts;
+  let text = `"index":${index},"dialect":"${dialect}","status":${status},"outcome":"${outcome}"`;
+  text += `,"startedAtMs":${startedAtMs},"durationMs":${durationMs}`;
+  text += `,"steps":${facts.steps.length === 0 ? "[]" : JSON.stringify(facts.steps)}`;
+  let deliveries = "";
+  for (const { call, delivery } of facts.deliveries)
+    deliveries += `${deliveries === "" ? "" : ","}{"call":${call},"delivery":"${delivery}"}`;
+  text += `,"deliveries":[${deliveries}]`;
+  const { firstByteMs, usage, costUsd, stepFamily, sentDigest } = facts;
+  if (firstByteMs !== undefined) text += `,"firstByteMs":${firstByteMs}`;
+  if (usage !== undefined) text += `,"usage":${JSON.stringify(usage)}`;
+  if (costUsd !== undefined) text += `,"costUsd":${costUsd}`;
+  if (stepFamily !== undefined) text += `,"stepFamily":${JSON.stringify(stepFamily)}`;
+  if (sentDigest !== undefined) text += `,"sentDigest":"${sentDigest}"`;
+  return text;
+}
+
+function formsText({ requestForm, replyForm, bodyDigest, replyDigest }: CalledParts): string {
+  let text = `,"requestForm":"${requestForm}","replyForm":"${replyForm}"`;
+  if (bodyDigest !== undefined) text += `,"bodyDigest":"${bodyDigest}"`;
+  if (replyDigest !== undefined) text += `,"replyDigest":"${replyDigest}"`;
+  return text;
 }
 
 /** As it stands in the book once the rollout is sealed. */

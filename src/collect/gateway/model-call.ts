@@ -10,10 +10,11 @@ import type { Step } from "../../contract/index.ts";
 import { jsonBytes, partsToKeep } from "./call-parts.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Dialect, RequestFacts, Usage } from "./dialects/dialect.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, Waiter } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { CallOutcome, OpenRollout } from "./open-rollout.ts";
 import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
+import { parseBody } from "./read-body.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
 import { HttpRefusal } from "./refusal.ts";
@@ -42,7 +43,7 @@ export interface CallContext {
 
 export interface IncomingCall {
   readonly dialect: Dialect;
-  readonly request: RequestFacts;
+  /** What the client sent; it can be read as a request of the dialect. */
   readonly body: Buffer;
   readonly rawHeaders: readonly string[];
   /** Path and query below /v1. */
@@ -57,7 +58,7 @@ const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
 
-export class ModelCall implements Receiver {
+export class ModelCall implements Receiver, Waiter {
   readonly #in: IncomingCall;
   readonly #with: CallContext;
   readonly #index: number;
@@ -68,6 +69,8 @@ export class ModelCall implements Receiver {
   #stepFamily: Id | undefined;
   #candidate = "";
   #target!: Target;
+  /** Names from the configuration only: a client must not be able to make series. */
+  #modelLabel = "";
   #sent: Buffer | undefined;
   #exchange: Exchange | undefined;
   #reader: ReplyReader | undefined;
@@ -75,6 +78,9 @@ export class ModelCall implements Receiver {
   #firstByteMs: number | undefined;
   #tooLarge = false;
   #over = false;
+  #durationMs = 0;
+  #isToDestroy = false;
+  #isReleased = false;
 
   constructor(incoming: IncomingCall, context: CallContext) {
     this.#in = incoming;
@@ -84,19 +90,16 @@ export class ModelCall implements Receiver {
     this.#index = context.rollouts.begin(incoming.rollout);
   }
 
-  /** Throws a refusal if nobody knows the model; then nothing has been sent. */
-  start(): void {
+  /** `request` is what the body says. Throws a refusal if nobody knows the model; then nothing has been sent. */
+  start(request: RequestFacts): void {
     const { response } = this.#in;
     try {
-      if (!this.#aim()) throw unknownModel(this.#in.request.model, this.#with.routes.names);
+      if (!this.#aim(request)) throw unknownModel(request.model, this.#with.routes.names);
     } catch (error) {
       this.#with.rollouts.end(this.#in.rollout);
       throw error;
     }
-    response.on("close", () => {
-      if (response.writableFinished) this.#in.rollout.mark(this.#index, "sent");
-      else this.#clientLeft();
-    });
+    response.on("close", () => this.#closed());
     this.#send();
   }
 
@@ -143,8 +146,8 @@ export class ModelCall implements Receiver {
   }
 
   /** Picks a target; false if there is none (left). */
-  #aim(): boolean {
-    const { request, dialect, body } = this.#in;
+  #aim(request: RequestFacts): boolean {
+    const { dialect, body } = this.#in;
     const { routes, upstreams } = this.#with;
     if (routes.isAlias(request.model)) {
       const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
@@ -158,10 +161,12 @@ export class ModelCall implements Receiver {
       this.#stepFamily = choice.family;
       this.#target = choice.target;
       this.#candidate = choice.candidate;
+      this.#modelLabel = request.model;
     } else {
       const target = routes.named(request.model);
       if (target === undefined) return false;
       this.#target = target;
+      this.#modelLabel = target.label;
     }
     this.#sent = rewrittenBody(body, request, { dialect: dialect.name, target: this.#target });
     return true;
@@ -179,16 +184,19 @@ export class ModelCall implements Receiver {
     if (this.#candidate === "" || this.#over) return false;
     this.#failed = new Set(this.#failed).add(this.#candidate);
     const before = this.#exchange;
-    if (!this.#aim()) return false;
+    if (!this.#aim(this.#readAgain())) return false;
     before?.abort();
     this.#send();
     return true;
   }
 
-  #clientLeft(): void {
+  /** The connection has taken the reply, or will not take any more of it. */
+  #closed(): void {
+    const { response, rollout } = this.#in;
+    const delivery = response.writableFinished ? "sent" : "aborted";
+    this.#with.metrics.delivered(delivery);
     if (this.#over) {
-      this.#in.rollout.mark(this.#index, "aborted");
-      this.#with.metrics.delivered("aborted");
+      if (!this.#isToDestroy) rollout.mark(this.#index, delivery);
       return;
     }
     this.#exchange?.abort();
@@ -204,44 +212,62 @@ export class ModelCall implements Receiver {
     this.#reader = readerOf("json", dialect);
     this.#reader.push(body);
     const headers = { "content-type": "application/json", "content-length": String(body.length) };
-    response.writeHead(refusal.status, this.#named({ ...headers, ...refusal.headers }));
+    response.writeHead(
+      refusal.status,
+      this.#named(Object.entries({ ...headers, ...refusal.headers }).flat()),
+    );
     this.#finish("provider-failed", {});
   }
 
   #finish(outcome: CallOutcome, { thenDestroy = false }: { thenDestroy?: boolean }): void {
     if (this.#over) return;
     this.#over = true;
+    this.#isToDestroy = thenDestroy;
     const { record, journal } = this.#with;
     try {
       this.#journal(outcome);
     } catch (error) {
-      this.#lost(error);
+      this.lost(error);
       return;
     }
     const isAhead = record === "async" && outcome === "answered" && journal.pendingBytes < MAX_BEHIND_BYTES;
-    if (isAhead) this.#release(thenDestroy);
-    const endMs = this.#with.steadyMs();
-    const isDurable = isAhead ? journal.flushSoon() : journal.flush();
-    isDurable.then(
-      () => {
-        const waitedMs = this.#with.steadyMs() - endMs;
-        this.#with.metrics.committed(waitedMs / 1000);
-        if (!isAhead) this.#release(thenDestroy);
-        this.#with.rollouts.end(this.#in.rollout);
-      },
-      (error) => this.#lost(error),
-    );
+    if (!isAhead) {
+      journal.whenDurable(this);
+      return;
+    }
+    this.#release();
+    journal.whenDurableSoon(this);
+  }
+
+  durable(): void {
+    this.#with.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
+    if (!this.#isReleased) this.#release();
+    this.#with.rollouts.end(this.#in.rollout);
+  }
+
+  /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */
+  lost(error: unknown): void {
+    this.#with.metrics.count("rollbook_gateway_record_failures_total");
+    this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
+    this.#in.response.destroy();
+    this.#with.rollouts.end(this.#in.rollout);
   }
 
   /** Hands the call to the journal and to the counters. */
   #journal(outcome: CallOutcome): void {
     const { rollout, dialect } = this.#in;
     const durationMs = this.#elapsedMs();
+    this.#durationMs = durationMs;
     const usage = this.#reader === undefined || this.#tooLarge ? undefined : this.#peek().usage;
-    const { forms, parts, cut } = partsToKeep({
-      ...{ request: this.#in.request, body: this.#in.body, redact: this.#with.redact },
-      ...{ reader: this.#reader, tooLarge: this.#tooLarge },
-    });
+    const parts = partsToKeep(
+      {
+        request: () => this.#readAgain(),
+        body: this.#in.body,
+        reader: this.#reader,
+        tooLarge: this.#tooLarge,
+      },
+      this.#with.redact,
+    );
     const costUsd = costOf(usage, this.#target);
     const sent = this.#sent;
     const place = this.#with.journal.called(
@@ -249,7 +275,7 @@ export class ModelCall implements Receiver {
         index: this.#index,
         dialect: dialect.name,
         status: this.#status,
-        outcome: cut === true && outcome === "answered" ? "cut" : outcome,
+        outcome: parts.cut === true && outcome === "answered" ? "cut" : outcome,
         steps: this.#steps,
         stepFamily: this.#stepFamily,
         startedAtMs: this.#startedAtMs,
@@ -259,14 +285,13 @@ export class ModelCall implements Receiver {
         costUsd,
         deliveries: rollout.takeDeliveries(),
         sentDigest: sent === undefined ? undefined : digestBody(sent),
-        ...forms,
       },
       { rollout: rollout.idText, target: this.#target.factsText },
       parts,
     );
     const estimatedUsd = costUsd === undefined ? this.#estimateUsd() : undefined;
     rollout.addCall(place, { index: this.#index, usage, costUsd, estimatedUsd });
-    this.#measure(outcome, { usage, costUsd, durationMs });
+    this.#measure(outcome, usage, costUsd);
   }
 
   /** An answer without usage is not free: streams of OpenAI's have it only where the client asks. Four bytes are taken for
@@ -280,24 +305,16 @@ export class ModelCall implements Receiver {
     return (prompt! * price.prompt + completion! * price.completion) / 1e6;
   }
 
-  #release(destroy: boolean): void {
+  #release(): void {
+    this.#isReleased = true;
     const { response, rollout } = this.#in;
     if (response.destroyed) return;
-    if (destroy) {
+    if (this.#isToDestroy) {
       rollout.mark(this.#index, "aborted");
       response.destroy();
       return;
     }
     response.end(this.#reader?.held());
-    this.#with.metrics.delivered("sent");
-  }
-
-  /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */
-  #lost(error: unknown): void {
-    this.#with.metrics.count("rollbook_gateway_record_failures_total");
-    this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
-    this.#in.response.destroy();
-    this.#with.rollouts.end(this.#in.rollout);
   }
 
   #peeked: ReturnType<ReplyReader["peek"]> | undefined;
@@ -307,31 +324,32 @@ export class ModelCall implements Receiver {
     return this.#peeked;
   }
 
-  #measure(
-    outcome: CallOutcome,
-    facts: { usage: Usage | undefined; costUsd: number | undefined; durationMs: number },
-  ): void {
-    const { metrics, routes } = this.#with;
-    // Names from the configuration only: a client must not be able to make series.
-    const model = routes.isKnown(this.#in.request.model) ? this.#in.request.model : "other";
-    metrics.call({
+  #measure(outcome: CallOutcome, usage: Usage | undefined, costUsd: number | undefined): void {
+    this.#with.metrics.call({
       upstream: this.#target.upstream,
-      model,
+      model: this.#modelLabel,
       status: this.#status,
       outcome,
       firstByteMs: this.#firstByteMs,
-      ...facts,
+      durationMs: this.#durationMs,
+      usage,
+      costUsd,
     });
   }
 
   /** Adds which call of which rollout this is, and what was chosen for it. */
-  #named(headers: Record<string, string | string[]>): Record<string, string | string[]> {
+  #named(headers: string[]): string[] {
     const { headerId } = this.#in.rollout;
-    headers["x-rollbook-rollout"] = headerId;
-    headers["x-rollbook-call"] = `${headerId}.${this.#index}`;
+    headers.push("x-rollbook-rollout", headerId, "x-rollbook-call", `${headerId}.${this.#index}`);
     // An agent that wants to stay with what a router chose names it in its next call.
-    if (this.#candidate !== "") headers["x-rollbook-model"] = this.#candidate;
+    if (this.#candidate !== "") headers.push("x-rollbook-model", this.#candidate);
     return headers;
+  }
+
+  /** Long prompts are not kept in memory a second time for what few calls need. */
+  #readAgain(): RequestFacts {
+    const { dialect, body } = this.#in;
+    return dialect.readRequest(parseBody(body))!;
   }
 
   #elapsedMs(): number {

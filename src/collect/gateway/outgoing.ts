@@ -29,6 +29,7 @@ export function rewrittenBody(
   request: RequestFacts,
   { dialect, target }: { dialect: DialectName; target: Target },
 ): Buffer | undefined {
+  if (target.model === request.model && target.capture === undefined) return undefined;
   const fields: Record<string, unknown> = {};
   if (target.model !== request.model) fields.model = target.model;
   for (const [name, value] of Object.entries(captureFields(dialect, target, request.stream)))
@@ -80,13 +81,14 @@ const NOT_RETURNED: ReadonlySet<string> = new Set([
   ],
 ]);
 
-export function returnedHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string | string[]> {
-  const out: Record<string, string | string[]> = {};
+/** Names and values in turn, as node:http takes them without another look. */
+export function returnedHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): string[] {
+  const out: string[] = [];
   for (const name in headers) {
     const value = headers[name];
-    if (value !== undefined && !NOT_RETURNED.has(name)) out[name] = value;
+    if (value === undefined || NOT_RETURNED.has(name)) continue;
+    if (typeof value === "string") out.push(name, value);
+    else for (const each of value) out.push(name, each);
   }
   return out;
 }

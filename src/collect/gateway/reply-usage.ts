@@ -4,23 +4,24 @@
 import type { Dialect, Usage } from "./dialects/dialect.ts";
 import { isObject, tryParse } from "./dialects/json.ts";
 
-const KEY = Buffer.from('"usage"');
+const KEY = '"usage"';
+const KEY_BYTES = Buffer.from(KEY);
 /** What follows the usage in a reply of one of the formats we know: an id, a tier, no more. */
 const MAX_TAIL = 1024;
 
 export function readUsage(reply: Buffer, dialect: Dialect): Usage | undefined {
-  const at = reply.indexOf(KEY);
+  const at = reply.indexOf(KEY_BYTES);
   if (at < 0) return undefined;
-  const tail = reply.length - at;
-  if (tail > MAX_TAIL || reply.indexOf(KEY, at + 1) >= 0) return parseWhole(reply, dialect);
-  // Quotes inside a text are escaped: this one begins a key or a text of its own.
-  const usage = onlyValue(reply.toString("utf8", at + KEY.length));
-  return usage === undefined ? parseWhole(reply, dialect) : dialect.readReply({ usage }).usage;
+  if (reply.length - at > MAX_TAIL) return parseWhole(reply, dialect);
+  // Quotes inside a text are escaped: this one begins a key or a text of its own. Counts are ASCII.
+  const rest = reply.toString("latin1", at + KEY_BYTES.length);
+  const usage = rest.includes(KEY) ? undefined : onlyValue(rest);
+  return usage === undefined ? parseWhole(reply, dialect) : dialect.readUsage({ usage });
 }
 
 function parseWhole(reply: Buffer, dialect: Dialect): Usage | undefined {
   const body = tryParse(reply.toString());
-  return isObject(body) ? dialect.readReply(body).usage : undefined;
+  return isObject(body) ? dialect.readUsage(body) : undefined;
 }
 
 /** The value, if what follows it are more members and the end of the object, and nothing was open around it. */

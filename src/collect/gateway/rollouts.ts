@@ -215,7 +215,7 @@ export class Rollouts {
     rollout.lastUsedMs = this.#with.clock.nowMs();
     if (rollout.active > 0) return;
     rollout.freeReserved();
-    for (const wake of rollout.whenQuiet.splice(0)) wake();
+    if (rollout.whenQuiet.length > 0) for (const wake of rollout.whenQuiet.splice(0)) wake();
     if (isSingle(rollout)) void this.#begin(rollout, {});
   }
 

@@ -35,6 +35,8 @@ export interface Target extends TargetFacts {
   readonly capture: ModelConfig["capture"];
   /** Its facts as JSON. */
   readonly factsText: string;
+  /** How metrics call it: by its name, if the configuration has it. */
+  readonly label: string;
 }
 
 export interface RouteQuestion {
@@ -80,9 +82,9 @@ export class Routes {
     return [...Object.keys(this.#config.models), ...Object.keys(this.#config.routes)];
   }
 
-  /** A configured name. */
-  isKnown(model: string): boolean {
-    return this.#targets.has(model) || this.isAlias(model);
+  /** Whether the configuration has that name, or a client used it before. */
+  isFamiliar(model: string): boolean {
+    return this.#targets.has(model) || this.#others.has(model) || this.isAlias(model);
   }
 
   isAlias(model: string): boolean {
@@ -108,7 +110,7 @@ export class Routes {
     if (known !== undefined) return known;
     const { defaultUpstream } = this.#config;
     if (defaultUpstream === undefined) return undefined;
-    const target = targetOf(model.slice(0, 512), { upstream: defaultUpstream });
+    const target = targetOf(model.slice(0, 512), { upstream: defaultUpstream }, "other");
     if (this.#others.size >= MAX_OTHERS) this.#others.clear();
     this.#others.set(model, target);
     return target;
@@ -182,7 +184,11 @@ export function firstInList(rng: Rng): Choose {
 }
 
 /** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */
-function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>): Target {
+function targetOf(
+  name: string,
+  config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>,
+  label = name,
+): Target {
   const model = config.model ?? name;
   const family = config.family ?? safeId(name);
   const revision = config.revision ?? {
@@ -205,6 +211,7 @@ function targetOf(name: string, config: Pick<ModelConfig, "upstream"> & Partial<
     price: config.price,
     capture: config.capture,
     factsText: JSON.stringify(facts),
+    label,
   };
 }
 

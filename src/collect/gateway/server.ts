@@ -233,7 +233,7 @@ class GatewayServer {
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
     this.#active++;
-    response.once("close", this.#onClose);
+    response.on("close", this.#onClose);
     // A socket that breaks is the client's business; its call hears of it by "close".
     response.on("error", ignore);
     if (this.#stopping) response.setHeader("connection", "close");
@@ -263,10 +263,9 @@ class GatewayServer {
     const failed = (error: unknown) => this.#refuse(response, error, path);
     const done = (body: Buffer) => {
       try {
-        const asked = { path, caller, body };
         const dialect = dialectAt(path.path);
-        if (dialect !== undefined) this.#call(request, response, { ...asked, dialect });
-        else this.#own.post(request, response, asked).catch(failed);
+        if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
+        else this.#own.post(request, response, { path, caller, body }).catch(failed);
       } catch (error) {
         failed(error);
       }
@@ -286,8 +285,8 @@ class GatewayServer {
         "bad-request",
         `the body is not a request of ${path.path}: model or messages are missing.`,
       );
-    // Names from the configuration are known; any other is the client's own words, and is recorded.
-    if (!this.#calls.routes.isKnown(request.model)) refuseSecrets({ model: request.model }, this.#redact);
+    // A name that was not heard before is the client's own words, and is recorded.
+    if (!this.#calls.routes.isFamiliar(request.model)) refuseSecrets({ model: request.model }, this.#redact);
     const mayCostUsd = () =>
       reservationUsd(request, {
         bodyBytes: body.length,
@@ -298,10 +297,7 @@ class GatewayServer {
         ? this.#rollouts.openSingle()
         : this.#rollouts.enter(caller.rollout, mayCostUsd);
     const below = path.path.slice("/v1".length) + path.query;
-    new ModelCall(
-      { dialect, request, body, rawHeaders, path: below, rollout, response },
-      this.#calls,
-    ).start();
+    new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls).start(request);
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {

@@ -30,7 +30,7 @@ export interface UpstreamRequest {
   readonly method: "GET" | "POST";
   /** Below the base URL: `/chat/completions`. */
   readonly path: string;
-  /** Names and values in turn. */
+  /** Names and values in turn; the upstream adds its own. */
   readonly headers: string[];
   readonly body?: Buffer;
 }
@@ -43,12 +43,10 @@ const RETRIED: ReadonlySet<number> = new Set([408, 409, 429, 500, 502, 503, 504,
 export class Upstream {
   readonly name: string;
   readonly breaker: Breaker;
-  readonly #config: UpstreamConfig;
   readonly #prefix: string;
   readonly #pool: Connections;
   readonly #fixed: readonly string[];
-  readonly #rng: Rng;
-  readonly #onRetry: () => void;
+  readonly #attempts: AttemptRules;
 
   constructor(
     name: string,
@@ -62,10 +60,12 @@ export class Upstream {
     },
   ) {
     this.name = name;
-    this.#config = config;
-    this.#rng = options.rng;
-    this.#onRetry = options.onRetry ?? (() => {});
     this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
+    this.#attempts = {
+      ...{ name, breaker: this.breaker, retries: config.retries },
+      delayMs: (tries, retryAfter) => delayMs(config, options.rng, { tries, retryAfter }),
+      onRetry: options.onRetry ?? (() => {}),
+    };
     this.#fixed = fixedHeaders(config, options.key);
     const local = localName(config.baseUrl);
     if (local !== undefined) {
@@ -85,19 +85,12 @@ export class Upstream {
   }
 
   send(request: UpstreamRequest, receiver: Receiver): Exchange {
-    const attempt = new Attempt(this.#pool, receiver, {
-      options: {
-        method: request.method,
-        path: this.#prefix + request.path,
-        headers: this.#fixed.length === 0 ? request.headers : [...request.headers, ...this.#fixed],
-        body: request.body ?? null,
-      },
-      breaker: this.breaker,
-      retries: this.#config.retries,
-      delayMs: (tries, retryAfter) => this.#delayMs(tries, retryAfter),
-      onRetry: this.#onRetry,
-      name: this.name,
-    });
+    const { method, path, headers, body = null } = request;
+    for (const each of this.#fixed) headers.push(each);
+    const attempt = new Attempt(
+      { pool: this.#pool, options: { method, path: this.#prefix + path, headers, body }, receiver },
+      this.#attempts,
+    );
     attempt.start();
     return attempt;
   }
@@ -105,19 +98,22 @@ export class Upstream {
   close(): Promise<void> {
     return this.#pool.destroy();
   }
-
-  /** Full jitter over an exponential span; a server that names its time is believed, up to the bound. */
-  #delayMs(tries: number, retryAfter: string | undefined): number {
-    const { retryBaseMs, retryMaxMs } = this.#config;
-    const span = Math.min(retryMaxMs, retryBaseMs * 2 ** tries);
-    const asked = retryAfter === undefined ? Number.NaN : Number(retryAfter) * 1000;
-    const jittered = this.#rng.float() * span;
-    return asked >= 0 ? Math.min(retryMaxMs, asked + jittered / 4) : jittered;
-  }
 }
 
-interface AttemptOptions {
-  readonly options: Dispatcher.DispatchOptions;
+/** Full jitter over an exponential span; a server that names its time is believed, up to the bound. */
+function delayMs(
+  { retryBaseMs, retryMaxMs }: UpstreamConfig,
+  rng: Rng,
+  { tries, retryAfter }: { tries: number; retryAfter: string | undefined },
+): number {
+  const span = Math.min(retryMaxMs, retryBaseMs * 2 ** tries);
+  const asked = retryAfter === undefined ? Number.NaN : Number(retryAfter) * 1000;
+  const jittered = rng.float() * span;
+  return asked >= 0 ? Math.min(retryMaxMs, asked + jittered / 4) : jittered;
+}
+
+/** What every attempt at an upstream keeps to. */
+interface AttemptRules {
   readonly breaker: Breaker;
   readonly retries: number;
   delayMs(tries: number, retryAfter: string | undefined): number;
@@ -125,21 +121,27 @@ interface AttemptOptions {
   readonly name: string;
 }
 
+interface Sending {
+  readonly pool: Connections;
+  readonly options: Dispatcher.DispatchOptions;
+  readonly receiver: Receiver;
+}
+
 /** Drives one request through its attempts; is itself the handler of each. */
 class Attempt implements Exchange, Dispatcher.DispatchHandler {
-  readonly #pool: Connections;
+  readonly #sending: Sending;
   readonly #receiver: Receiver;
-  readonly #with: AttemptOptions;
+  readonly #with: AttemptRules;
   #controller: Dispatcher.DispatchController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #passing = false;
   #aborted = false;
 
-  constructor(pool: Connections, receiver: Receiver, options: AttemptOptions) {
-    this.#pool = pool;
-    this.#receiver = receiver;
-    this.#with = options;
+  constructor(sending: Sending, rules: AttemptRules) {
+    this.#sending = sending;
+    this.#receiver = sending.receiver;
+    this.#with = rules;
   }
 
   start(): void {
@@ -151,7 +153,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
       });
       return;
     }
-    this.#pool.dispatch(this.#with.options, this);
+    this.#sending.pool.dispatch(this.#sending.options, this);
   }
 
   resume(): void {
@@ -177,7 +179,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
     const isAgain = isFault && this.#tries < this.#with.retries;
     if (status < 500) this.#with.breaker.succeeded();
     else if (isAgain) this.#with.breaker.undecided();
-    else this.#with.breaker.failed((this.#with.options.body as Buffer | null) ?? undefined);
+    else this.#with.breaker.failed((this.#sending.options.body as Buffer | null) ?? undefined);
     if (isAgain) {
       const retryAfter = headers["retry-after"];
       this.#again(typeof retryAfter === "string" ? retryAfter : undefined);

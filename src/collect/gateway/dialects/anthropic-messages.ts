@@ -1,5 +1,5 @@
 /** Anthropic messages: POST /v1/messages. A reply is one message of content blocks. */
-import { type Accumulator, type Dialect, finishOf, type ReplyFacts, usageOf } from "./dialect.ts";
+import { type Accumulator, type Dialect, finishOf, type Usage, usageOf, used } from "./dialect.ts";
 import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, tryParse, without } from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "system", "tools"]);
@@ -37,10 +37,11 @@ export const anthropicMessages: Dialect = {
     return {
       messages: content === undefined ? [] : [{ role: "assistant", content }],
       ...finishOf(textAt(body, "stop_reason")),
-      ...anthropicUsage(objectAt(body, "usage")),
+      ...used(anthropicUsage(body)),
     };
   },
 
+  readUsage: anthropicUsage,
   accumulate: () => new MessageStream(),
 
   errorBody({ status, code, message }) {
@@ -49,7 +50,8 @@ export const anthropicMessages: Dialect = {
 };
 
 /** Tokens read from or written to the cache are tokens of the prompt. */
-function anthropicUsage(usage: JsonObject | undefined): Pick<ReplyFacts, "usage"> {
+function anthropicUsage(body: JsonObject): Usage | undefined {
+  const usage = objectAt(body, "usage");
   const cached = countAt(usage, "cache_read_input_tokens");
   const input = countAt(usage, "input_tokens");
   const prompt =

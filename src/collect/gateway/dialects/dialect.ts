@@ -47,6 +47,8 @@ export interface Dialect {
   /** Undefined if the body is not a request of this format. */
   readRequest(body: JsonObject): RequestFacts | undefined;
   readReply(body: JsonObject): ReplyFacts;
+  /** What a reply says it used. */
+  readUsage(body: JsonObject): Usage | undefined;
   accumulate(): Accumulator;
   /** How this format says that something went wrong. */
   errorBody(error: { status: number; code: string; message: string }): JsonObject;
@@ -56,15 +58,15 @@ export function usageOf(
   promptTokens: number | undefined,
   completionTokens: number | undefined,
   cachedTokens: number | undefined,
-): { usage?: Usage } {
-  if (promptTokens === undefined && completionTokens === undefined) return {};
-  return {
-    usage: {
-      promptTokens: promptTokens ?? 0,
-      completionTokens: completionTokens ?? 0,
-      ...(cachedTokens === undefined ? {} : { cachedTokens }),
-    },
-  };
+): Usage | undefined {
+  if (promptTokens === undefined && completionTokens === undefined) return undefined;
+  const usage = { promptTokens: promptTokens ?? 0, completionTokens: completionTokens ?? 0 };
+  return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
+}
+
+/** As a part of the facts. */
+export function used(usage: Usage | undefined): { usage?: Usage } {
+  return usage === undefined ? {} : { usage };
 }
 
 export function finishOf(reason: string | undefined): { finishReason?: string } {

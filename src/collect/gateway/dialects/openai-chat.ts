@@ -4,8 +4,9 @@ import {
   type Dialect,
   finishOf,
   openAiError,
-  type ReplyFacts,
+  type Usage,
   usageOf,
+  used,
 } from "./dialect.ts";
 import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, without } from "./json.ts";
 import { mergeDelta } from "./merge-delta.ts";
@@ -34,16 +35,17 @@ export const openAiChat: Dialect = {
     return {
       messages: choices.flatMap((choice) => objectAt(choice, "message") ?? []),
       ...finishOf(textAt(choices[0], "finish_reason")),
-      ...chatUsage(body),
+      ...used(chatUsage(body)),
       ...readTokens(body, choices),
     };
   },
 
+  readUsage: chatUsage,
   accumulate: () => new ChatStream(),
   errorBody: openAiError,
 };
 
-export function chatUsage(body: JsonObject): Pick<ReplyFacts, "usage"> {
+export function chatUsage(body: JsonObject): Usage | undefined {
   const usage = objectAt(body, "usage");
   return usageOf(
     countAt(usage, "prompt_tokens"),

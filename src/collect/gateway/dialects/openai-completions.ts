@@ -1,5 +1,5 @@
 /** OpenAI text completions: POST /v1/completions. A prompt is text, or token ids; a reply is text. */
-import { type Accumulator, type Dialect, finishOf, openAiError } from "./dialect.ts";
+import { type Accumulator, type Dialect, finishOf, openAiError, used } from "./dialect.ts";
 import { countAt, isObject, type JsonObject, listAt, textAt, without } from "./json.ts";
 import { mergeDelta } from "./merge-delta.ts";
 import { chatUsage } from "./openai-chat.ts";
@@ -30,11 +30,12 @@ export const openAiCompletions: Dialect = {
     return {
       messages: choices.map((choice) => ({ role: "completion", content: textAt(choice, "text") ?? "" })),
       ...finishOf(textAt(choices[0], "finish_reason")),
-      ...chatUsage(body),
+      ...used(chatUsage(body)),
       ...readTokens(body, choices),
     };
   },
 
+  readUsage: chatUsage,
   accumulate: () => new CompletionStream(),
   errorBody: openAiError,
 };

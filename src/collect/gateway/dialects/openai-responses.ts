@@ -1,5 +1,13 @@
 /** OpenAI responses: POST /v1/responses. The input is text or a list of items; the output is a list of items. */
-import { type Accumulator, type Dialect, finishOf, openAiError, usageOf } from "./dialect.ts";
+import {
+  type Accumulator,
+  type Dialect,
+  finishOf,
+  openAiError,
+  type Usage,
+  usageOf,
+  used,
+} from "./dialect.ts";
 import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, without } from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "input", "instructions", "tools"]);
@@ -26,22 +34,27 @@ export const openAiResponses: Dialect = {
   },
 
   readReply(body) {
-    const usage = objectAt(body, "usage");
     const incomplete = textAt(objectAt(body, "incomplete_details"), "reason");
     return {
       messages: listAt(body, "output") ?? [],
       ...finishOf(incomplete ?? textAt(body, "status")),
-      ...usageOf(
-        countAt(usage, "input_tokens"),
-        countAt(usage, "output_tokens"),
-        countAt(objectAt(usage, "input_tokens_details"), "cached_tokens"),
-      ),
+      ...used(responsesUsage(body)),
     };
   },
 
+  readUsage: responsesUsage,
   accumulate: () => new ResponseStream(),
   errorBody: openAiError,
 };
+
+function responsesUsage(body: JsonObject): Usage | undefined {
+  const usage = objectAt(body, "usage");
+  return usageOf(
+    countAt(usage, "input_tokens"),
+    countAt(usage, "output_tokens"),
+    countAt(objectAt(usage, "input_tokens_details"), "cached_tokens"),
+  );
+}
 
 /** The last event carries the whole response; if it never comes, the finished items are what there is. */
 class ResponseStream implements Accumulator {
