@@ -226,8 +226,11 @@ describe("a journal that cannot be written", () => {
     rmSync(join(test.root, "journal"), { recursive: true });
     await expect(test.post(CHAT, ASK)).rejects.toThrow();
     expect(await health()).toEqual([503, { ok: false, records: false, seals: true }]);
-    expect((await test.post("/v1/rollouts", { id: "next" })).status).toBe(500);
-    expect((await test.post("/r/next/v1/chat/completions", ASK)).status).toBe(404);
+    for (const [path, body] of [["/v1/rollouts", { id: "next" }] as const, [CHAT, ASK] as const])
+      expect(await test.post(path, body)).toMatchObject({
+        ...{ status: 503, body: { error: { code: "cannot-record" } } },
+      });
+    expect(test.upstream.asked).toHaveLength(1);
     expect(test.logs.join()).toContain("could not be recorded");
     await expect(test.gateway.close(100)).rejects.toThrow("an earlier write to the journal failed");
     await test.book.close();

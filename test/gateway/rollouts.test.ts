@@ -183,7 +183,7 @@ describe("a rollout", () => {
     test.upstream.play(stream(chatStream([{ content: "slow" }]), { gapMs: 40 }));
     const opened = await test.openRollout();
     const call = test.post(CHAT, { ...ask(), stream: true }, as(opened));
-    await sleep(30);
+    await expect.poll(() => test.upstream.asked.length).toBe(1);
     const artifact = await test.closed(opened.id);
     expect(artifact.calls[0].response.messages).toEqual([{ content: "slow" }]);
     expect((await call).status).toBe(200);

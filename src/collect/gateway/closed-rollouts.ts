@@ -140,6 +140,11 @@ export class ClosedRollouts {
     }
   }
 
+  /** Without a last word: what is written stays, and the rest is in the journal. */
+  abandon(): void {
+    this.#db.close();
+  }
+
   #read(rollout: string): ClosedRollout | undefined {
     const query = this.#db.prepare("SELECT content, envelope, facts FROM closed WHERE rollout = ?");
     const row = query.get<Row>(rollout);

@@ -22,3 +22,22 @@ export class HttpRefusal extends RollbookError {
     this.headers = options.retry === true ? {} : { "x-should-retry": "false" };
   }
 }
+
+/** How it reaches the gateway that something does not get onto the disk. */
+const DISK_CODES: ReadonlySet<string> = new Set([
+  ...["write-failed", "session-failed", "log-failed", "sqlite", "sealing-died", "sealing-broken"],
+]);
+
+export function isDiskFailure(error: unknown): error is RollbookError {
+  return error instanceof RollbookError && DISK_CODES.has(error.code);
+}
+
+/** Nothing is answered that cannot be recorded. */
+export function cannotRecord(cause?: unknown): HttpRefusal {
+  return new HttpRefusal(
+    503,
+    "cannot-record",
+    "the disk of the gateway does not take what has to be recorded; its log says why.",
+    { retry: true, cause },
+  );
+}

@@ -25,7 +25,7 @@ import { type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
 import { type RedactOptions, redactCall } from "./redact-call.ts";
 import { refuseSecrets } from "./redact-requests.ts";
-import { HttpRefusal } from "./refusal.ts";
+import { cannotRecord, HttpRefusal, isDiskFailure } from "./refusal.ts";
 import { Rollouts } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
 import { Sealing } from "./sealing/sealing.ts";
@@ -219,15 +219,20 @@ class GatewayServer {
   async #stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#idleTimer);
-    const closed = new Promise((done) => this.#server.close(done));
+    const silent = new Promise((done) => this.#server.close(done));
     this.#server.closeIdleConnections();
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
-    await closed;
+    await silent;
     clearTimeout(cut);
     await this.#rollouts.settle();
     await this.#sealing.close();
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
-    await this.#calls.journal.close().finally(() => this.#found.closed.close());
+    const { journal, closed } = this.#found;
+    await journal.close().catch((error) => {
+      closed.abandon();
+      throw error;
+    });
+    closed.close();
     await this.#options.book.flush();
   }
 
@@ -292,6 +297,8 @@ class GatewayServer {
         bodyBytes: body.length,
         price: this.#calls.routes.dearest(request.model),
       });
+    // A reply that could not be recorded would be paid for and not delivered.
+    if (this.#calls.journal.hasFailed) throw cannotRecord();
     const rollout =
       caller.rollout === undefined
         ? this.#rollouts.openSingle()
@@ -301,16 +308,8 @@ class GatewayServer {
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {
-    const refusal =
-      error instanceof HttpRefusal
-        ? error
-        : isRollbookError(error, "bad-id")
-          ? new HttpRefusal(400, error.code, error.message, { cause: error })
-          : new HttpRefusal(500, "internal", "the gateway failed; its log says how.", {
-              retry: true,
-              cause: error,
-            });
-    if (refusal.status === 500) this.#calls.log(`${path}: ${reasonOf(error)}`);
+    const refusal = refusalFor(error);
+    if (refusal !== error && refusal.status >= 500) this.#calls.log(`${path}: ${reasonOf(error)}`);
     this.#metrics.count("rollbook_gateway_refusals_total", { code: refusal.code });
     if (response.headersSent) {
       response.destroy();
@@ -334,6 +333,15 @@ function openUpstreams(
     return [name, new Upstream(name, each, options)];
   };
   return new Map(Object.entries(config.upstreams).map(make));
+}
+
+function refusalFor(error: unknown): HttpRefusal {
+  if (error instanceof HttpRefusal) return error;
+  if (isRollbookError(error, "bad-id"))
+    return new HttpRefusal(400, error.code, error.message, { cause: error });
+  if (isDiskFailure(error)) return cannotRecord(error);
+  const said = "the gateway failed; its log says how.";
+  return new HttpRefusal(500, "internal", said, { retry: true, cause: error });
 }
 
 function ignore(): void {}
