@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
