@@ -106,7 +106,7 @@ await describeNeeding(requirement, "a full disk", () => {
     const disk = new SmallDisk();
     await disk.start();
     await disk.post("/v1/rollouts", { id: "a" });
-    await disk.call("a");
+    await disk.call("a", "a".repeat(100_000));
     await disk.tell("fill");
 
     const ending = { kind: "failed", owner: "agent", message: "gave up" };
