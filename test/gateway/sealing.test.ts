@@ -57,7 +57,7 @@ async function opened(options: Partial<SealingOptions> = {}) {
         ...{ index: 0, dialect: "openai-chat", status: 200, outcome: "answered", steps: [], deliveries: [] },
         ...{ startedAtMs: 6, durationMs: 2 },
       },
-      { rollout: JSON.stringify(id), target: JSON.stringify({ model: "m" }) },
+      { rollout: Buffer.from(id), target: Buffer.from(JSON.stringify({ model: "m" })) },
       { requestForm: "body", request, replyForm: "json", reply: [reply], media: [] },
     );
     await journal.flush();

@@ -4,7 +4,7 @@
 import type { GatewayConfig, ModelConfig } from "./config.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
 import { dialectNamed } from "./dialects/index.ts";
-import type { CalledEntry } from "./journal.ts";
+import type { CalledEntry } from "./journal-call.ts";
 import type { JournalReader } from "./journal-reader.ts";
 import type { OpenRollout } from "./open-rollout.ts";
 import { replyOf } from "./recorder.ts";

@@ -2,7 +2,7 @@
  *  Out: the bytes themselves; or, where those must not be kept, what may be, and their digests. Writes nothing. */
 import type { Digest } from "../../base/digest.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
-import type { CalledParts } from "./journal.ts";
+import type { CalledParts } from "./journal-call.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
 import type { ReadReply, ReplyReader } from "./reply-reader.ts";

@@ -2,7 +2,8 @@
  *  writes. In: the directory of a journal, places that are on disk. Out: events and calls. Looks for nothing. */
 import { decodeWire, RolloutEvent } from "../../contract/index.ts";
 import { LogReader } from "../../store/log-reader.ts";
-import { type CalledEntry, type LogPlace, openCalled } from "./journal.ts";
+import type { LogPlace } from "./journal.ts";
+import { type CalledEntry, decodeCall } from "./journal-call.ts";
 
 export class JournalReader {
   readonly #log: LogReader;
@@ -19,7 +20,7 @@ export class JournalReader {
   }
 
   called(place: LogPlace): CalledEntry {
-    return openCalled(this.#log.read(place));
+    return decodeCall(this.#log.read(place));
   }
 
   close(): void {

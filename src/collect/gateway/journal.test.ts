@@ -5,7 +5,8 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { parseId } from "../../base/ids.ts";
 import type { RolloutEvent } from "../../contract/index.ts";
 import { AppendLog } from "../../store/append-log.ts";
-import { type CalledFacts, Journal, type LogPlace, type NewCall } from "./journal.ts";
+import { Journal, type LogPlace } from "./journal.ts";
+import type { CalledFacts, NewCall } from "./journal-call.ts";
 import { JournalReader } from "./journal-reader.ts";
 
 let folder: string;
@@ -17,7 +18,7 @@ beforeEach(() => {
 
 const rollout = parseId("r-1");
 const target = { model: "ü" };
-const texts = { rollout: JSON.stringify(rollout), target: JSON.stringify(target) };
+const texts = { rollout: Buffer.from(rollout), target: Buffer.from(JSON.stringify(target)) };
 const facts: NewCall = {
   ...{ index: 3, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
   ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
@@ -67,10 +68,13 @@ describe("a journal", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("refuses entries of another version", async () => {
+  it.each([
+    ["a later one", Buffer.from([9, 0, 0])],
+    ["the one with a line of JSON", Buffer.from('{"schema":"rollbook.gateway-call.v1"}\n{}')],
+  ])("refuses calls of another version: %s", async (_, payload) => {
     const log = AppendLog.open(folder, () => {});
-    log.append([Buffer.from('{"schema":"rollbook.gateway-call.v9"}\n')]);
+    log.append([payload]);
     await log.close();
-    expect(() => reopen()).toThrow("another version (rollbook.gateway-call.v9)");
+    expect(() => reopen()).toThrow("calls of another version");
   });
 });

@@ -286,7 +286,7 @@ export class ModelCall implements Receiver, Waiter {
         deliveries: rollout.takeDeliveries(),
         sentDigest: sent === undefined ? undefined : digestBody(sent),
       },
-      { rollout: rollout.idText, target: this.#target.factsText },
+      { rollout: rollout.idBytes, target: this.#target.factsBytes },
       parts,
     );
     const estimatedUsd = costUsd === undefined ? this.#estimateUsd() : undefined;

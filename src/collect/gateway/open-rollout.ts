@@ -1,6 +1,5 @@
 /** A rollout while it is open: what it is for, what it may still do, and where the journal has its calls.
  *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
-import { canonicalize } from "../../base/canonical-json.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Call, Delivery, RolloutEvent } from "../../contract/index.ts";
 import type { LogPlace } from "../../store/append-log.ts";
@@ -12,9 +11,9 @@ export type CallOutcome = EventOf<"called">["outcome"];
 
 export class OpenRollout {
   readonly id: Id;
-  /** Its id as JSON, and as it stands in a header. */
+  /** Its id as it stands in a header, and in the journal. */
   readonly headerId: string;
-  readonly idText: string;
+  readonly idBytes: Buffer;
   readonly opening: Opening;
   /** Where the journal has its calls, by number. */
   readonly calls = new Map<number, LogPlace>();
@@ -44,7 +43,7 @@ export class OpenRollout {
 
   constructor(id: Id, opening: Opening) {
     this.id = id;
-    this.idText = canonicalize(id);
+    this.idBytes = Buffer.from(id);
     this.headerId = encodeURIComponent(id);
     this.opening = opening;
     this.lastUsedMs = opening.atMs;

@@ -33,8 +33,9 @@ export interface Target extends TargetFacts {
   readonly upstream: string;
   readonly price: ModelConfig["price"];
   readonly capture: ModelConfig["capture"];
-  /** Its facts as JSON. */
+  /** Its facts as JSON, and the same in UTF-8. */
   readonly factsText: string;
+  readonly factsBytes: Buffer;
   /** How metrics call it: by its name, if the configuration has it. */
   readonly label: string;
 }
@@ -205,12 +206,14 @@ function targetOf(
     logprobKind: config.logprobKind,
     tokenizer: config.tokenizer,
   };
+  const factsText = JSON.stringify(facts);
   return {
     ...facts,
     upstream: config.upstream,
     price: config.price,
     capture: config.capture,
-    factsText: JSON.stringify(facts),
+    factsText,
+    factsBytes: Buffer.from(factsText),
     label,
   };
 }
