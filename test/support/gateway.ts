@@ -159,11 +159,12 @@ export class TestGateway {
     return calls;
   }
 
+  /** In the order in which it came: the packs of two writers stand in none. */
   async feedback(): Promise<Feedback[]> {
     const all: Feedback[] = [];
     for await (const item of this.book.scan())
       if (item.type === "blob" && item.kind === Feedback.kind) all.push(openRecord(Feedback, item.bytes));
-    return all;
+    return all.sort((a, b) => a.atMs - b.atMs);
   }
 
   /** Recomputes the whole book. */

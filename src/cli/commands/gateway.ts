@@ -60,8 +60,9 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
       newId: () => `r-${randomUUID()}`,
       log: (line) => io.err(`${line}\n`),
     });
-    const { url, recovered } = gateway;
-    io.out(flags.json ? jsonLine({ url, book: root, record: config.record, recovered }) : `${url}\n`);
+    const { url, recovered, damaged } = gateway;
+    const told = { url, book: root, record: config.record, recovered, damaged };
+    io.out(flags.json ? jsonLine(told) : `${url}\n`);
     if (recovered.length > 0) io.err(`${plural(recovered.length, "rollout")} of an earlier run still open\n`);
     await interrupted();
     io.err("stopping: calls in progress may end\n");

@@ -31,6 +31,8 @@ export class OpenRollout {
   readonly #reserved = new Map<number, number>();
   /** Calls of an earlier run that say nothing of their cost. */
   readonly unpriced: LogPlace[] = [];
+  /** Calls that were recorded, and that the journal does not have any more. */
+  lostCalls: readonly number[] = [];
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
   active = 0;

@@ -9,6 +9,7 @@ import type { BlobStore } from "../../store/index.ts";
 import { type ClosedInBook, closedInBook } from "./closed-in-book.ts";
 import { type ClosedRollout, ClosedRollouts } from "./closed-rollouts.ts";
 import { Journal, type LogPlace } from "./journal.ts";
+import { lostCalls } from "./lost-calls.ts";
 import { type EventOf, OpenRollout } from "./open-rollout.ts";
 
 export interface Recovered {
@@ -19,6 +20,15 @@ export interface Recovered {
   readonly halfClosed: { readonly rollout: OpenRollout; readonly closed: EventOf<"closed"> }[];
   /** Sealed, and not yet among the closed ones. */
   readonly sealed: SealedRollout[];
+  /** Of which the journal has lost something. */
+  readonly damaged: DamagedRollout[];
+}
+
+export interface DamagedRollout {
+  readonly rollout: string;
+  /** The calls that are missing; undefined where the opening is, and with it the rollout: what the journal has of it stays
+   *  there for a start with all of its segments. */
+  readonly missing?: readonly number[];
 }
 
 export interface SealedRollout {
@@ -38,7 +48,7 @@ export async function recoverRollouts(
   const { journal, rollouts, replaced } = readJournal(directory);
   const closed = ClosedRollouts.open(join(directory, "closed.db"));
   const { unsigned, cutShort } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
-  const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [] };
+  const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [], damaged: [] };
   for (const [id, found] of unsigned) {
     const places = rollouts.get(id as Id)?.places ?? [];
     recovered.sealed.push({ id, closed: found, toSign: true, places });
@@ -47,8 +57,9 @@ export async function recoverRollouts(
   journal.release(replaced);
   for (const [id, found] of rollouts) {
     const { rollout, isEmpty, places, closing = cutShort.get(id) } = found;
-    // Without its opening only remains are left of a rollout that is sealed.
-    if (rollout === undefined || isEmpty === true || closed.get(id) !== undefined) journal.release(places);
+    // What is left in a segment of a rollout that is sealed, or that came to nothing.
+    if (isEmpty === true || closed.get(id) !== undefined) journal.release(places);
+    else if (rollout === undefined) recovered.damaged.push({ rollout: id });
     else if (closing === undefined) recovered.open.push(rollout);
     else {
       const sealed = await sealedAs(closing, rollout, store);
@@ -57,6 +68,11 @@ export async function recoverRollouts(
     }
   }
   journal.tidy();
+  for (const { id, lostCalls: missing } of [
+    ...recovered.open,
+    ...recovered.halfClosed.map(({ rollout }) => rollout),
+  ])
+    if (missing.length > 0) recovered.damaged.push({ rollout: id, missing });
   return recovered;
 }
 
@@ -94,7 +110,9 @@ interface Found {
   /** How it was to be sealed, if nothing has happened in it since. */
   closing?: EventOf<"closed"> | undefined;
   /** Of everything about it. */
-  places: LogPlace[];
+  readonly places: LogPlace[];
+  /** Calls that others say were delivered. */
+  readonly sent: Set<number>;
 }
 
 interface JournalFindings {
@@ -107,8 +125,10 @@ interface JournalFindings {
 function readJournal(directory: string): JournalFindings {
   const rollouts = new Map<Id, Found>();
   const replaced: LogPlace[] = [];
+  const segments = new Set<number>();
   const foundOf = (id: Id, place: LogPlace): Found => {
-    const found = rollouts.get(id) ?? { places: [] };
+    segments.add(place.segment);
+    const found = rollouts.get(id) ?? { places: [], sent: new Set() };
     rollouts.set(id, found);
     found.places.push(place);
     return found;
@@ -117,7 +137,7 @@ function readJournal(directory: string): JournalFindings {
     event({ rollout: id, event }, place) {
       if (event.kind === "opened") {
         replaced.push(...(rollouts.get(id)?.places ?? []));
-        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [] });
+        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [], sent: new Set() });
       }
       const found = foundOf(id, place);
       found.rollout?.events.push(place);
@@ -132,10 +152,13 @@ function readJournal(directory: string): JournalFindings {
       if (rollout === undefined) return;
       // It could not be sealed then, and went on.
       found.closing = undefined;
+      for (const { call, delivery } of facts.deliveries) if (delivery === "sent") found.sent.add(call);
       rollout.addCall(place, facts);
       if (facts.costUsd === undefined) rollout.unpriced.push(place);
       rollout.lastUsedMs = Math.max(rollout.lastUsedMs, facts.startedAtMs + facts.durationMs);
     },
   });
+  for (const { rollout, sent } of rollouts.values())
+    if (rollout !== undefined) rollout.lostCalls = lostCalls(rollout, { sent, segments });
   return { journal, rollouts, replaced };
 }

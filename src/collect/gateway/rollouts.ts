@@ -14,10 +14,11 @@ import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollo
 import type { GatewayConfig } from "./config.ts";
 import { feedbackFor, isNewGrade } from "./grades.ts";
 import type { Journal, LogPlace } from "./journal.ts";
+import { callsText, endingOfDamaged } from "./lost-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
-import type { Recovered } from "./recover.ts";
+import type { DamagedRollout, Recovered } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
 import { endingOf } from "./seal-rollout.ts";
 import { detached, type SealTask } from "./sealing/messages.ts";
@@ -79,6 +80,8 @@ export class Rollouts {
   readonly #worker: Id;
   readonly #open = new Map<string, OpenRollout>();
   readonly #empty = new Map<string, EmptyRollout>();
+  /** Of which the journal has calls, and not how they began. */
+  readonly #torn = new Set<string>();
   readonly #sealing = new Set<Promise<unknown>>();
 
   constructor(options: RolloutsOptions) {
@@ -87,8 +90,9 @@ export class Rollouts {
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
-  async adopt({ open, halfClosed, sealed }: Recovered): Promise<void> {
+  async adopt({ open, halfClosed, sealed, damaged }: Recovered): Promise<void> {
     const { closed: known, journal } = this.#with;
+    this.#tell(damaged);
     for (const rollout of open) this.#open.set(rollout.id, rollout);
     for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
     await this.#sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
@@ -108,6 +112,20 @@ export class Rollouts {
       open.length + halfClosed.length,
     );
     this.#gauge();
+  }
+
+  /** Somebody moved a segment of the journal away, and may not know what was in it. */
+  #tell(damaged: readonly DamagedRollout[]): void {
+    for (const { rollout, missing } of damaged) {
+      this.#with.log(
+        missing === undefined
+          ? `rollout ${rollout} is in the journal without its beginning: it is left there, and not taken up. Put the missing segment back and start again`
+          : `rollout ${rollout} goes on, but ${callsText(missing)} missing from the journal: its artifact will say so. Put the missing segment back and start again, if there is one`,
+      );
+      if (missing === undefined) this.#torn.add(rollout);
+      const event = missing === undefined ? "beginning-lost" : "calls-lost";
+      this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
+    }
   }
 
   /** Signs what a crash left unsigned. Once more what the crash left whole: nobody looks which. */
@@ -149,6 +167,12 @@ export class Rollouts {
     // A name of our own making is new.
     if (given !== undefined && this.#with.closed.get(id) !== undefined)
       throw new HttpRefusal(409, "rollout-closed", `rollout ${id} is closed. Choose another id.`);
+    if (this.#torn.has(id))
+      throw new HttpRefusal(
+        409,
+        "rollout-damaged",
+        `the journal has calls of a rollout ${id}, and not how it began. Choose another id.`,
+      );
     if (this.#open.size >= this.#with.config.limits.openRollouts)
       throw new HttpRefusal(429, "too-many-rollouts", `${this.#open.size} rollouts are open. Close some.`, {
         retry: true,
@@ -406,7 +430,9 @@ export class Rollouts {
     const { events, capped, pendingDeliveries: marks, grades } = rollout;
     const calls = [...rollout.calls].sort(([a], [b]) => a - b);
     const places = calls.flatMap(([index, place]) => [index, ...numbersOf(place)]);
-    const task = { ...closing, events: events.flatMap(numbersOf), calls: places, marks, capped };
+    const { lostCalls: lost } = rollout;
+    const ending = lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost);
+    const task = { ...closing, ending, events: events.flatMap(numbersOf), calls: places, marks, capped };
     const { drifts, ...report } = await sealing.seal({
       ...{ task: { ...task, endedAtMs: clock.nowMs() }, isUrgent },
       onJournaled: (place) => events.push(place),

@@ -21,7 +21,7 @@ import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
 import { OwnApi, sendJson } from "./own-api.ts";
 import { parseBody, readBody } from "./read-body.ts";
-import { type Recovered, recoverRollouts } from "./recover.ts";
+import { type DamagedRollout, type Recovered, recoverRollouts } from "./recover.ts";
 import { type Redact, redactText } from "./redact.ts";
 import { type RedactOptions, redactCall } from "./redact-call.ts";
 import { refuseSecrets } from "./redact-requests.ts";
@@ -59,6 +59,8 @@ export interface Gateway {
   readonly port: number;
   /** Open rollouts found from an earlier run. */
   readonly recovered: readonly string[];
+  /** Rollouts of an earlier run of which the journal has lost something. */
+  readonly damaged: readonly DamagedRollout[];
   /** Seals rollouts that have been silent for too long; also done by a timer. */
   sealIdle(): Promise<number>;
   /** Stops listening, lets calls in progress end, seals nothing that is still open: the next start goes on. */
@@ -209,6 +211,7 @@ class GatewayServer {
       host: address,
       port,
       recovered: this.#recovered,
+      damaged: this.#found.damaged,
       sealIdle: () => this.#rollouts.sealIdle(),
       close: async (graceMs = 10_000) => {
         await this.#stop(graceMs).finally(release);
