@@ -63,6 +63,16 @@ export function openCatalog(root: string, guide: CatalogGuide): Catalog {
   return new SqliteCatalog(bookPaths(root), guide);
 }
 
+/** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
+ *  sorting. (A column with a plus is none that SQLite looks up in an index.) */
+export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string; values: string[] } {
+  const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
+  const terms = wanted.map(([name]) => `${id === undefined || name === "id" ? "" : "+"}${name} = ?`);
+  const where = terms.length === 0 ? "" : `WHERE ${terms.join(" AND ")}`;
+  const sql = `SELECT * FROM records ${where} ORDER BY kind, family, id, digest`;
+  return { sql, values: wanted.map(([, value]) => value!) };
+}
+
 class SqliteCatalog implements Catalog {
   readonly #paths: BookPaths;
   readonly #guide: CatalogGuide;
@@ -94,11 +104,9 @@ class SqliteCatalog implements Catalog {
     return this.sync();
   }
 
-  *records({ kind, family, id }: RecordFilter = {}): IterableIterator<CatalogRecord> {
-    const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
-    const where = wanted.length === 0 ? "" : `WHERE ${wanted.map(([name]) => `${name} = ?`).join(" AND ")}`;
-    const query = this.#db.prepare(`SELECT * FROM records ${where} ORDER BY kind, family, id, digest`);
-    for (const row of query.iterate<RecordRow>(...wanted.map(([, value]) => value!))) yield recordOf(row);
+  *records(filter: RecordFilter = {}): IterableIterator<CatalogRecord> {
+    const { sql, values } = recordsQuery(filter);
+    for (const row of this.#db.prepare(sql).iterate<RecordRow>(...values)) yield recordOf(row);
   }
 
   record(digest: Digest): CatalogRecord | undefined {
