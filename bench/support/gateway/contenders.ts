@@ -61,7 +61,9 @@ export async function openContenders(
     const upstream = Number(await firstLine(model));
     const proxy = start([join(HERE, "passthrough.mjs"), String(upstream)]);
     const bare = { port: Number(await firstLine(proxy)), pid: proxy.pid! };
-    const plain = { whole: requestOf({}), stream: requestOf({}, true) };
+    // Every client sends a key; this one is as long as those of the gateways.
+    const key = { authorization: `Bearer ${"k".repeat(41)}` };
+    const plain = { whole: requestOf(key), stream: requestOf(key, true) };
     const contenders = [
       contender("bare proxy", bare, (kind) => plain[kind]),
       await gateway("durable", { upstream, scratch, start }),

@@ -71,7 +71,9 @@ export class Gatekeeper {
       (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
     )
       throw new HttpRefusal(403, "browser-refused", "requests from web pages need a token. Set tokensEnv.");
-    return { isOwner, rollout: oneOf(byKey, headerOf(headers), path.rollout) };
+    const rollout = oneOf(byKey, headerOf(headers), path.rollout);
+    if (rollout !== undefined && !this.#isOpen(rollout)) refuseBadId(rollout);
+    return { isOwner, rollout };
   }
 
   #isOwner(key: string | undefined): boolean {
@@ -82,9 +84,13 @@ export class Gatekeeper {
   }
 
   #rolloutOf(key: string): string | undefined {
-    if (this.#secret === undefined && this.#isOpen(key)) return key;
-    if (!key.startsWith(KEY_PREFIX)) return undefined;
-    if (this.#secret === undefined) return key.slice(KEY_PREFIX.length);
+    const isKey = key.startsWith(KEY_PREFIX);
+    if (this.#secret === undefined) {
+      const named = isKey ? key.slice(KEY_PREFIX.length) : undefined;
+      if (named !== undefined && this.#isOpen(named)) return named;
+      return this.#isOpen(key) ? key : named;
+    }
+    if (!isKey) return undefined;
     const rollout = key.slice(KEY_PREFIX.length, -MAC_HEX - 1);
     const given = Buffer.from(key.slice(-MAC_HEX));
     const expected = Buffer.from(this.#mac(rollout));
@@ -98,7 +104,10 @@ export class Gatekeeper {
 }
 
 function keyIn(headers: IncomingHttpHeaders): string | undefined {
-  const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? "")?.[1]?.trim();
+  const { authorization = "" } = headers;
+  const bearer = authorization.startsWith("Bearer ")
+    ? authorization.slice("Bearer ".length).trim() || undefined
+    : /^Bearer\s+(.+)$/i.exec(authorization)?.[1]?.trim();
   const apiKey = headers["x-api-key"];
   return bearer ?? (typeof apiKey === "string" ? apiKey : undefined);
 }
@@ -114,9 +123,12 @@ function oneOf(a: string | undefined, b: string | undefined, c: string | undefin
   if (id === undefined) return undefined;
   if ((b !== undefined && b !== id) || (c !== undefined && c !== id))
     throw new HttpRefusal(400, "two-rollouts", "key, header and path name different rollouts. Name one.");
+  return id;
+}
+
+function refuseBadId(id: string): void {
   const fault = idFault(id);
   if (fault !== undefined) throw new HttpRefusal(400, "bad-id", `the rollout's id ${fault}.`);
-  return id;
 }
 
 function fingerprint(token: string): string {

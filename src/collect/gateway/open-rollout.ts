@@ -72,7 +72,7 @@ export class OpenRollout {
 
   /** No call is in progress: what was reserved for one that was never recorded is free again. */
   freeReserved(): void {
-    this.#reserved.clear();
+    if (this.#reserved.size > 0) this.#reserved.clear();
   }
 
   /** Notes where a call is, and what it used, as far as the upstream says it. */
