@@ -8,7 +8,12 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Contender, openContenders } from "./support/gateway/contenders.ts";
 import { percentile } from "./support/gateway/load.ts";
-import { rolloutCost, steadyRate } from "./support/gateway/rollout-cost.ts";
+import {
+  rolloutCost,
+  type SealingFigures,
+  singleCalls,
+  wholeRollouts,
+} from "./support/gateway/rollout-cost.ts";
 import { mainThreadUs, processUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -37,6 +42,7 @@ export const bench: Bench = {
         contenders.map(({ name }) => rowOf(name, figures)),
         args,
       );
+      printTable(sealingTable(contenders, figures), args);
       const durable = contenders.find(({ name }) => name === "durable")!;
       const costs = await costTable(durable);
       printTable(costs, args);
@@ -75,8 +81,9 @@ const CALLS_PER_ROLLOUT = 4;
 interface Figures {
   /** Requests per second, rollouts open all the while. */
   readonly rate: number[];
-  /** Calls per second while rollouts of four calls are opened and sealed. */
-  readonly sealingRate: number[];
+  /** While calls come without a rollout, and while rollouts of four calls are opened and closed. */
+  readonly singles: SealingFigures[];
+  readonly wholes: SealingFigures[];
   /** Processor time per call: the serving thread, its whole process, the upstream, the load generator. */
   readonly threadUs: number[];
   readonly processUs: number[];
@@ -105,17 +112,17 @@ async function measure(contenders: readonly Contender[], settings: Settings): Pr
       const into = round === 0 ? noFigures() : figures.get(contender.name)!;
       await measureRate(contender, settings, into);
       await measureLatency(contender, settings, into);
-      if (contender.name === "durable")
-        into.sealingRate.push(
-          await steadyRate(contender, { callsPerRollout: CALLS_PER_ROLLOUT, ms: settings.sliceMs }),
-        );
+      if (!contender.records) continue;
+      const { sliceMs: ms } = settings;
+      into.singles.push(await singleCalls(contender, ms));
+      into.wholes.push(await wholeRollouts(contender, { callsPerRollout: CALLS_PER_ROLLOUT, ms }));
     }
   return figures;
 }
 
 function noFigures(): Figures {
   return {
-    ...{ rate: [], sealingRate: [], threadUs: [], processUs: [], upstreamUs: [], loadUs: [] },
+    ...{ rate: [], singles: [], wholes: [], threadUs: [], processUs: [], upstreamUs: [], loadUs: [] },
     ...{ latency: [], firstByte: [], steadyUs: [] },
   };
 }
@@ -160,7 +167,7 @@ async function costTable(durable: Contender): Promise<Record<string, string | nu
     rows.push({
       "calls per rollout": callsPerRollout,
       "µs a call": Math.round(callUs),
-      "µs a call to open and seal": Math.round(sealUs),
+      "µs a call to open and close": Math.round(sealUs),
     });
   }
   return rows;
@@ -174,7 +181,6 @@ function rowOf(name: string, figures: AllFigures): Record<string, string | numbe
     contender: name,
     "req/s": Math.round(median(own.rate)),
     "× bare": median(own.rate) / median(bare.rate),
-    "sealing, calls/s": own.sealingRate.length === 0 ? "-" : Math.round(median(own.sealingRate)),
     "thread µs": Math.round(median(own.threadUs)),
     "process µs": Math.round(median(own.processUs)),
     "at 300/s, thread µs": own.steadyUs.length === 0 ? "-" : Math.round(median(own.steadyUs)),
@@ -183,6 +189,32 @@ function rowOf(name: string, figures: AllFigures): Record<string, string | numbe
     "p99.9 ms": at(0.999),
     "first byte p50 ms": own.firstByte.length === 0 ? "-" : percentile(own.firstByte, 0.5),
   };
+}
+
+/** How calls are served while rollouts are sealed behind them. */
+function sealingTable(
+  contenders: readonly Contender[],
+  figures: AllFigures,
+): Record<string, string | number>[] {
+  const bare = median(figures.get("bare proxy")!.rate);
+  const row = (load: string, all: readonly SealingFigures[]) => {
+    const of = (name: keyof SealingFigures) => median(all.map((each) => each[name]));
+    return {
+      load,
+      "calls/s": Math.round(of("rate")),
+      "× bare": of("rate") / bare,
+      "thread µs": Math.round(of("threadUs")),
+      "sealed/s": Math.round(of("sealedRate")),
+      "left to seal": Math.round(of("backlog")),
+      "sealed after ms": Math.round(of("emptyMs")),
+    };
+  };
+  return contenders
+    .filter(({ records }) => records)
+    .flatMap(({ name }) => [
+      row(`${name}, calls without a rollout`, figures.get(name)!.singles),
+      row(`${name}, rollouts of ${CALLS_PER_ROLLOUT} calls`, figures.get(name)!.wholes),
+    ]);
 }
 
 function verdictsOf(figures: AllFigures): string[] {
@@ -213,15 +245,10 @@ function verdictsOf(figures: AllFigures): string[] {
 function remarksOf(figures: AllFigures): string[] {
   const bare = figures.get("bare proxy")!;
   const durable = figures.get("durable")!;
-  const sealing = median(durable.sealingRate) / median(bare.rate);
   const busy = (own: Figures, us: readonly number[]) => Math.round((median(us) * median(own.rate)) / 10_000);
   const shares = (name: string, own: Figures) =>
     `${name}: serving thread ${busy(own, own.threadUs)} %, its other threads ${
       busy(own, own.processUs) - busy(own, own.threadUs)
     } %, upstream ${busy(own, own.upstreamUs)} %, load generator ${busy(own, own.loadUs)} % of one processor`;
-  return [
-    `while rollouts of ${CALLS_PER_ROLLOUT} calls are opened and sealed: ${sealing.toPrecision(3)} × bare`,
-    shares("bare proxy", bare),
-    shares("durable", durable),
-  ];
+  return [shares("bare proxy", bare), shares("durable", durable)];
 }

@@ -10,6 +10,8 @@ export interface Contender {
   readonly name: string;
   readonly port: number;
   readonly pid: number;
+  /** Whether it seals rollouts. */
+  readonly records: boolean;
   /** False for those whose streams do not work. */
   readonly streams: boolean;
   with<T>(connections: number, kind: "whole" | "stream", run: (load: Load) => Promise<T>): Promise<T>;
@@ -106,19 +108,20 @@ async function gateway(
   let next = 0;
   return contender(
     record,
-    { port: Number(new URL(url).port), pid: child.pid! },
+    { port: Number(new URL(url).port), pid: child.pid!, records: true },
     (kind) => requests[kind][next++ % ROLLOUTS]!,
   );
 }
 
 function contender(
   name: string,
-  at: { port: number; pid: number },
+  at: { port: number; pid: number; records?: boolean },
   request: (kind: "whole" | "stream") => Buffer,
   streams = true,
 ): Contender {
   return {
     name,
+    records: false,
     ...at,
     streams,
     async with(connections, kind, run) {

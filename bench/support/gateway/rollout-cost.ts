@@ -1,6 +1,7 @@
 /** What a rollout costs the gateway beside its calls. In: a gateway. Out: processor time of the serving thread per
- *  call, apart for calling and for opening and sealing, by calls per rollout; and the rate of calls when rollouts are
- *  opened and sealed all the while. */
+ *  call, apart for calling and for opening and closing, by calls per rollout; and, when rollouts are opened and closed
+ *  all the while, the rate of calls, of sealing, and what is left to seal. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Contender, post, requestOf } from "./contenders.ts";
 import { Load } from "./load.ts";
 import { mainThreadUs } from "./thread-time.ts";
@@ -48,20 +49,83 @@ export async function rolloutCost(
   }
 }
 
-/** Calls per second while every connection opens a rollout, makes its calls, closes it, and begins again. */
-export async function steadyRate(
-  { port }: Contender,
+/** How a gateway serves while rollouts are sealed behind it. */
+export interface SealingFigures {
+  /** Calls per second. */
+  readonly rate: number;
+  /** Processor time of the serving thread per call. */
+  readonly threadUs: number;
+  /** Rollouts sealed per second, from the first call until all are sealed. */
+  readonly sealedRate: number;
+  /** Rollouts that wait to be sealed after the last call, and how long it takes until none does. */
+  readonly backlog: number;
+  readonly emptyMs: number;
+}
+
+/** Calls without a rollout: each is a rollout of its own, sealed behind its reply. */
+export function singleCalls(contender: Contender, ms: number): Promise<SealingFigures> {
+  const request = requestOf({});
+  return whileSealing(
+    contender,
+    () => request,
+    (load) => load.closedLoop(ms),
+  );
+}
+
+/** Every connection opens a rollout, makes its calls, closes it, and begins again. */
+export function wholeRollouts(
+  contender: Contender,
   { callsPerRollout, ms }: { callsPerRollout: number; ms: number },
-): Promise<number> {
-  const load = new Load(port, () => rolloutOf(0).open);
+): Promise<SealingFigures> {
+  return whileSealing(
+    contender,
+    () => rolloutOf(0).open,
+    async (load) => {
+      const perSecond = await load.lists(ms, () => {
+        const { open, calls, close } = rolloutOf(callsPerRollout);
+        return [open, ...calls, close];
+      });
+      return (perSecond * callsPerRollout) / (callsPerRollout + 2);
+    },
+  );
+}
+
+async function whileSealing(
+  { port, pid }: Contender,
+  request: () => Buffer,
+  run: (load: Load) => Promise<number>,
+): Promise<SealingFigures> {
+  const load = new Load(port, request);
   await load.open(CONNECTIONS);
   try {
-    const perSecond = await load.lists(ms, () => {
-      const { open, calls, close } = rolloutOf(callsPerRollout);
-      return [open, ...calls, close];
-    });
-    return (perSecond * callsPerRollout) / (callsPerRollout + 2);
+    const before = await sealingOf(port);
+    const beforeUs = mainThreadUs(pid);
+    const startMs = performance.now();
+    const rate = await run(load);
+    const endMs = performance.now();
+    const threadUs = (mainThreadUs(pid) - beforeUs) / ((rate * (endMs - startMs)) / 1000);
+    let now = await sealingOf(port);
+    const { backlog } = now;
+    while (now.backlog > 0) {
+      await sleep(5);
+      now = await sealingOf(port);
+    }
+    const emptyMs = performance.now() - endMs;
+    const sealedRate = ((now.sealed - before.sealed) / (performance.now() - startMs)) * 1000;
+    return { rate, threadUs, sealedRate, backlog, emptyMs };
   } finally {
     load.close();
   }
+}
+
+async function sealingOf(port: number): Promise<{ backlog: number; sealed: number }> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const counted = (name: string) => {
+    const line = text.split("\n").find((each) => each.startsWith(`${name} `));
+    return line === undefined ? 0 : Number(line.slice(name.length + 1));
+  };
+  return {
+    backlog: counted("rollbook_gateway_seal_backlog"),
+    sealed: counted('rollbook_gateway_rollouts_total{event="sealed"}'),
+  };
 }
