@@ -18,31 +18,36 @@ export interface Sealer<R extends Sealable = Sealable> {
   add(rollout: R): Promise<void>;
 }
 
-/** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */
-export type Prepare<R extends Sealable> = (group: readonly R[]) => Promise<readonly SealedBlob[]>;
+export interface GroupOptions<R extends Sealable> {
+  /** Resolves when a group that has begun may be closed: whatever comes until then belongs to it. */
+  gather(): Promise<void>;
+  /** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */
+  prepare(group: readonly R[]): Promise<readonly SealedBlob[]>;
+}
 
 /** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
 const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
-  return makeGroupSealer(store, async (group) =>
-    signer === undefined ? [] : attest(subjectsOf(group), signer),
-  );
+  return makeGroupSealer(store, {
+    // What is added in this very turn of the event loop joins the first commit.
+    gather: () => Promise.resolve(),
+    prepare: async (group) => (signer === undefined ? [] : attest(subjectsOf(group), signer)),
+  });
 }
 
 /** The same for who has to do more, or to ask somebody, before a group is committed. */
 export function makeGroupSealer<R extends Sealable>(
   store: Pick<BlobStore, "put" | "flush">,
-  prepare: Prepare<R>,
+  { gather, prepare }: GroupOptions<R>,
 ): Sealer<R> {
   let waiting: { rollout: R; done: () => void; failed: (error: unknown) => void }[] = [];
   let committing = false;
 
   async function commitAll(): Promise<void> {
     committing = true;
-    // Rollouts added in this very turn of the event loop join the first commit.
-    await Promise.resolve();
     while (waiting.length > 0) {
+      await gather();
       const group = waiting;
       waiting = [];
       try {

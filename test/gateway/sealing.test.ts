@@ -63,8 +63,8 @@ async function opened(options: Partial<SealingOptions> = {}) {
     await journal.flush();
     const numbers = ({ segment, offset, bytes }: typeof place) => [segment, offset, bytes];
     const places = { events: numbers(event), calls: [0, ...numbers(place)] };
-    const task = { ...places, marks: [], capped: undefined, endedAtMs: 9 };
-    return { task, isUrgent: false, onJournaled: () => {} };
+    const task = { ...places, isUrgent: false, marks: [], capped: undefined, endedAtMs: 9 };
+    return { task, onJournaled: () => {} };
   };
   return { root, sealing, threads, logs, rollout };
 }
@@ -166,7 +166,9 @@ describe("the sealing", () => {
       await sealing.seal(task);
       order.push(`other ${i}`);
     });
-    const urgent = sealing.seal({ ...tasks[0]!, isUrgent: true }).then(() => order.push("urgent"));
+    const urgent = sealing
+      .seal({ ...tasks[0]!, task: { ...tasks[0]!.task, isUrgent: true } })
+      .then(() => order.push("urgent"));
     await Promise.all([urgent, ...others]);
     expect(order.indexOf("urgent")).toBeLessThan(256);
   });

@@ -24,6 +24,7 @@ import type { EventOf, Grade, Opening } from "./open-rollout.ts";
 import { Recorder } from "./recorder.ts";
 import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
+import { Gathering } from "./sealing/gathering.ts";
 import {
   type Closing,
   type Judged,
@@ -50,6 +51,9 @@ export interface CloserOptions {
   readonly worker: string;
 }
 
+/** Of rollouts that nobody waits for. */
+const GATHER_MS = 25;
+const GATHERED = 128;
 /** Bytes of the journal after which others have their turn. */
 const BYTES_PER_TURN = 512 * 1024;
 
@@ -72,6 +76,7 @@ export class Closer {
   readonly #worker: Id;
   readonly #recorder: Recorder;
   readonly #sealer: Sealer<ToCommit>;
+  readonly #gathering = new Gathering({ forMs: GATHER_MS, enough: GATHERED });
   /** Revisions whose records this closer has sealed. */
   readonly #revisions = new Set<string>();
 
@@ -79,7 +84,10 @@ export class Closer {
     this.#with = options;
     this.#worker = parseId(options.worker, "worker");
     this.#recorder = new Recorder(options.store);
-    this.#sealer = makeGroupSealer(options.store, (group) => this.#prepare(group));
+    this.#sealer = makeGroupSealer(options.store, {
+      gather: () => this.#gathering.done(),
+      prepare: (group) => this.#prepare(group),
+    });
   }
 
   /** Resolves when the artifact is durable. */
@@ -121,6 +129,7 @@ export class Closer {
     const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
     const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     try {
+      this.#gathering.join(task);
       await this.#sealer.add({
         envelope: sealed.envelope,
         // The envelope stays last: where it is, everything is.

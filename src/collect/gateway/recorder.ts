@@ -22,7 +22,7 @@ import { isReply, messageKey } from "./same-message.ts";
 
 const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
 /** Characters of message text kept to recognize what was stored before. */
-const REMEMBERED_CHARS = 16 * 1024 * 1024;
+const REMEMBERED_CHARS = 4 * 1024 * 1024;
 
 /** A message in the book, and what the tree wants to know of it. */
 interface Stored extends TreeMessage {

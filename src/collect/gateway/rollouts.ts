@@ -434,7 +434,7 @@ export class Rollouts {
     const ending = lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost);
     const task = { ...closing, ending, events: events.flatMap(numbersOf), calls: places, marks, capped };
     const { drifts, ...report } = await sealing.seal({
-      ...{ task: { ...task, endedAtMs: clock.nowMs() }, isUrgent },
+      task: { ...task, isUrgent, endedAtMs: clock.nowMs() },
       onJournaled: (place) => events.push(place),
     });
     for (const [drift, times] of Object.entries(drifts))

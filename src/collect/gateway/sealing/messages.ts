@@ -26,6 +26,8 @@ export interface SealingData {
 /** A rollout to seal: nothing happens in it any more. */
 export interface SealTask {
   readonly number: number;
+  /** Whether somebody waits for it. */
+  readonly isUrgent: boolean;
   /** Segment, offset and bytes of everything about it but its calls; the opening first. */
   readonly events: readonly number[];
   /** Number, segment, offset and bytes of each call. */
