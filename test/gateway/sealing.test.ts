@@ -5,6 +5,7 @@ import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock, systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
+import type { Admission } from "../../src/collect/admission.ts";
 import { Journal } from "../../src/collect/gateway/journal.ts";
 import { singleOpening } from "../../src/collect/gateway/opening.ts";
 import {
@@ -13,9 +14,11 @@ import {
   startSealing,
   type ToSeal,
 } from "../../src/collect/gateway/sealing/sealing.ts";
-import { newKeyPem, signerFromPem } from "../../src/contract/index.ts";
+import { newKeyPem, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { TestGateway, TOKEN } from "../support/gateway.ts";
+import { chatReply, json } from "../support/scripted-upstream.ts";
 
 const signer = signerFromPem(newKeyPem());
 const worker = parseId("gateway");
@@ -171,5 +174,76 @@ describe("the sealing", () => {
       .then(() => order.push("urgent"));
     await Promise.all([urgent, ...others]);
     expect(order.indexOf("urgent")).toBeLessThan(256);
+  });
+});
+
+describe("a gateway", () => {
+  const CHAT = "/v1/chat/completions";
+  const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+  const metric = async (test: TestGateway, name: string) => {
+    const response = await fetch(`${test.gateway.url}/metrics`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    return Number(new RegExp(`^${name} (.*)$`, "m").exec(await response.text())?.[1]);
+  };
+
+  it("refuses calls without a rollout while too many wait to be sealed, and takes those within one", async () => {
+    let goOn: () => void = () => {};
+    const held = new Promise<void>((done) => {
+      goOn = done;
+    });
+    const admit = () => held.then((): Admission => ({ outcome: "stored", signals: [], message: "kept" }));
+    const test = await TestGateway.open({ limits: { sealBacklog: 2 } }, { admit });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    for (const _ of [1, 2]) expect((await test.post(CHAT, ASK)).status).toBe(200);
+    const refused = await test.post(CHAT, ASK);
+    expect([refused.status, refused.body.error.code]).toEqual([429, "seal-backlog"]);
+    expect(refused.headers.get("x-should-retry")).toBeNull();
+    expect(await metric(test, "rollbook_gateway_seal_backlog")).toBe(2);
+    const { apiKey } = await test.openRollout();
+    expect((await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` })).status).toBe(200);
+    goOn();
+    await expect.poll(() => test.post(CHAT, ASK).then(({ status }) => status)).toBe(200);
+  });
+
+  it("that is stopped seals what is closed before it ends", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const { id, apiKey } = await test.openRollout();
+    await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` });
+    const calls = Array.from({ length: 20 }, () => test.post(CHAT, ASK));
+    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    // Whoever closes it may have to hear of it later.
+    const closing = test.post(`/v1/rollouts/${id}/close`).catch(() => undefined);
+    await expect.poll(() => metric(test, "rollbook_gateway_seal_backlog")).not.toBe(0);
+    await test.stop();
+    await closing;
+    const sealed = [];
+    const book = await openBook(test.root, { clock: systemClock, mode: "read" });
+    for await (const item of book.scan())
+      if (item.type === "blob" && item.kind === RolloutEnvelope.kind) sealed.push(item.digest);
+    await book.close();
+    expect(sealed).toHaveLength(21);
+    await test.start();
+  });
+
+  it("says by /healthz that sealing does not work, and counts it; rollouts stay open", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const { id, apiKey } = await test.openRollout();
+    await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` });
+    const packs = join(test.root, "packs");
+    renameSync(packs, `${packs}-away`);
+    writeFileSync(packs, "");
+    for (const _ of [1, 2]) expect((await test.post(`/v1/rollouts/${id}/close`)).status).toBe(503);
+    const health = await fetch(`${test.gateway.url}/healthz`);
+    expect([health.status, await health.json()]).toEqual([503, { ok: false, records: true, seals: false }]);
+    expect(await metric(test, "rollbook_gateway_sealing_deaths_total")).toBe(5);
+    expect(await metric(test, "rollbook_gateway_sealing_failures_total")).toBe(2);
+    expect((await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` })).status).toBe(200);
+    rmSync(packs);
+    renameSync(`${packs}-away`, packs);
+    await test.restart();
+    expect((await test.closed(id)).calls).toHaveLength(2);
   });
 });
