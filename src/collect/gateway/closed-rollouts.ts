@@ -6,7 +6,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, digestFromBytes, digestToBytes } from "../../base/digest.ts";
 import type { RolloutContent } from "../../contract/index.ts";
-import { isCorrupt, openSqlite, type Sqlite } from "../../store/sqlite.ts";
+import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../store/sqlite.ts";
 import type { EventOf } from "./open-rollout.ts";
 
 export interface ClosedRollout {
@@ -57,6 +57,8 @@ export class ClosedRollouts {
   readonly isNew: boolean;
   readonly #db: Sqlite;
   readonly #boot: string;
+  readonly #find: Statement;
+  readonly #insert: Statement;
   /** Not written yet. */
   readonly #unsaved = new Map<string, ClosedRollout>();
   /** With outcomes that are not durable yet. */
@@ -67,6 +69,8 @@ export class ClosedRollouts {
     this.#db = db;
     this.isNew = isNew;
     this.#boot = boot;
+    this.#find = db.prepare("SELECT content, envelope, facts FROM closed WHERE rollout = ?");
+    this.#insert = db.prepare("INSERT OR REPLACE INTO closed VALUES (?, ?, ?, ?)");
   }
 
   /** `boot` tells one start of the machine from the next. Nothing is synced to disk while a gateway runs: what it wrote
@@ -121,11 +125,10 @@ export class ClosedRollouts {
 
   save(): void {
     if (this.#unsaved.size === 0) return;
-    const insert = this.#db.prepare("INSERT OR REPLACE INTO closed VALUES (?, ?, ?, ?)");
     this.#db.transaction(() => {
       for (const [rollout, closed] of this.#unsaved) {
         const { content, envelope } = closed;
-        insert.run(rollout, digestToBytes(content), digestToBytes(envelope), factsOf(closed));
+        this.#insert.run(rollout, digestToBytes(content), digestToBytes(envelope), factsOf(closed));
       }
     });
     this.#unsaved.clear();
@@ -146,8 +149,7 @@ export class ClosedRollouts {
   }
 
   #read(rollout: string): ClosedRollout | undefined {
-    const query = this.#db.prepare("SELECT content, envelope, facts FROM closed WHERE rollout = ?");
-    const row = query.get<Row>(rollout);
+    const row = this.#find.get<Row>(rollout);
     if (row === undefined) return undefined;
     const { calls, grades = [], ...facts } = JSON.parse(row.facts) as Facts;
     return {
