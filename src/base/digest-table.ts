@@ -1,10 +1,12 @@
 /** Numbers digests in the order in which they first come, compactly: about 40 bytes each, and no strings.
  *  In: digests. Out: their numbers, 0 and up. Nothing is ever removed: `clear` and begin again.
  *  Open addressing over typed arrays; keys lie in chunks, so growth copies the slot table only. */
-import { type Digest, writeDigest } from "./digest.ts";
+import { type Digest, writeHex } from "./digest.ts";
 
 const CHUNK = 1 << 12;
 const WORDS = 8;
+/** Of `sha256:`, before the hexadecimals. */
+const PREFIX = 7;
 
 export class DigestTable {
   #chunks: Uint32Array[] = [];
@@ -24,21 +26,17 @@ export class DigestTable {
 
   /** The number of `digest`, a new one if it has none: it is new if the number equals the size before. */
   add(digest: Digest): number {
-    writeDigest(digest, this.#keyBytes, 0);
-    const slot = this.#findSlot();
-    const known = this.#slots[slot]! - 1;
-    if (known >= 0) return known;
-    const number = this.#size++;
-    if (number % CHUNK === 0) this.#chunks.push(new Uint32Array(CHUNK * WORDS));
-    this.#chunks[Math.floor(number / CHUNK)]!.set(this.#key, (number % CHUNK) * WORDS);
-    this.#slots[slot] = this.#size;
-    if (this.#size > this.#slots.length * 0.75) this.#grow();
-    return number;
+    return this.#add(digest, PREFIX);
+  }
+
+  /** The same for the hexadecimals of a digest alone, as they come out of hashing. */
+  addHex(hex: string): number {
+    return this.#add(hex, 0);
   }
 
   /** The number of `digest`, or -1. */
   find(digest: Digest): number {
-    writeDigest(digest, this.#keyBytes, 0);
+    writeHex(digest, { from: PREFIX, target: this.#keyBytes, at: 0 });
     return this.#slots[this.#findSlot()]! - 1;
   }
 
@@ -46,6 +44,21 @@ export class DigestTable {
     this.#chunks = [];
     this.#slots = new Uint32Array(1 << 10);
     this.#size = 0;
+  }
+
+  #add(text: string, from: number): number {
+    writeHex(text, { from, target: this.#keyBytes, at: 0 });
+    const slot = this.#findSlot();
+    const known = this.#slots[slot]! - 1;
+    if (known >= 0) return known;
+    const number = this.#size++;
+    if (number % CHUNK === 0) this.#chunks.push(new Uint32Array(CHUNK * WORDS));
+    const chunk = this.#chunks[Math.floor(number / CHUNK)]!;
+    const at = (number % CHUNK) * WORDS;
+    for (let i = 0; i < WORDS; i++) chunk[at + i] = this.#key[i]!;
+    this.#slots[slot] = this.#size;
+    if (this.#size > this.#slots.length * 0.75) this.#grow();
+    return number;
   }
 
   /** The slot that holds the key, or the free one where it would go. Digests are uniform: no hashing needed. */

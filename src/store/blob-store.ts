@@ -39,6 +39,9 @@ export type ScanItem =
   | {
       readonly type: "blob";
       readonly digest: Digest;
+      /** The hexadecimals of the digest, as they came out of hashing: for those who go by them alone, because the
+       *  joined text costs something only once it is read. */
+      readonly hex: string;
       readonly kind: string;
       readonly bytes: Uint8Array;
       readonly location: Location;

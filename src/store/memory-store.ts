@@ -40,7 +40,7 @@ export function memoryStore(): BlobStore {
     async *scanRuns() {
       for (const [digest, blob] of live()) {
         const location = { file: "memory", offset: 0, length: blob.bytes.length };
-        yield [{ type: "blob", digest, ...checked(digest, blob), location }];
+        yield [{ type: "blob", digest, hex: digest.slice(7), ...checked(digest, blob), location }];
       }
     },
     async close() {

@@ -137,6 +137,8 @@ export interface EntryFault {
 export interface CheckedEntry {
   /** What the header says. */
   readonly digest: Digest;
+  /** The hexadecimals of the digest alone. */
+  readonly hex: string;
   readonly kind: string;
   /** Undefined if the entry is whole. */
   readonly fault: EntryFault | undefined;
@@ -147,18 +149,18 @@ export function checkEntry(block: Buffer, at: number, header: EntryHeader): Chec
   const { tagAt, payloadAt, payloadEnd, end } = header.layout;
   const kind = headerKind(block, at, header);
   // Bare hex compares faster than digests do: a text just put together must be flattened first.
-  const expected = block.toString("hex", at + 24, at + 56);
+  const hex = block.toString("hex", at + 24, at + 56);
   const found = hash("sha256", block.subarray(at + tagAt, at + payloadEnd), "hex");
-  const digest = `sha256:${expected}` as Digest;
+  const digest = `sha256:${hex}` as Digest;
   let fault: EntryFault | undefined;
-  if (found !== expected) {
+  if (found !== hex) {
     const actual = `sha256:${found}` as Digest;
     fault = { code: "digest-mismatch", message: `content is ${actual}, its header says ${digest}`, actual };
   } else if (!isZero(block, at + HEADER_BYTES, at + tagAt) || !isZero(block, at + payloadEnd, at + end))
     fault = { code: "bad-padding", message: "the padding of this entry is not zero" };
   else if (!isKind(kind) || block[at + payloadAt - 1] !== 0)
     fault = { code: "bad-kind", message: "the kind of this entry is not a kind" };
-  return { digest, kind, fault };
+  return { digest, hex, kind, fault };
 }
 
 /** Where a header may begin: the first aligned magic in [from, to), or -1. `shift` aligns block to file. */

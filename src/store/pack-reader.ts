@@ -19,6 +19,7 @@ export type PackStep =
   | {
       readonly type: "entry";
       readonly digest: Digest;
+      readonly hex: string;
       readonly kind: string;
       /** A view into a block that is reused: valid until the next `more`. */
       readonly bytes: Uint8Array;
@@ -155,11 +156,11 @@ export class PackReader {
     const block = this.#blocks.front;
     const offset = at + this.#base;
     const end = offset + header.layout.end;
-    const { digest, kind, fault } = checkEntry(block, at, header);
+    const { digest, hex, kind, fault } = checkEntry(block, at, header);
     if (fault !== undefined) return { type: "damage", offset, end, expected: digest, ...fault };
     const { payloadAt } = header.layout;
     const bytes = new Uint8Array(block.buffer, block.byteOffset + at + payloadAt, header.payloadBytes);
-    return { type: "entry", digest, kind, bytes, offset, end, payloadAt: offset + payloadAt };
+    return { type: "entry", digest, hex, kind, bytes, offset, end, payloadAt: offset + payloadAt };
   }
 
   /** Looks for the next whole header after damage at the current position. */

@@ -1,7 +1,7 @@
 /** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
  *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
 import { createHash, type Hash } from "node:crypto";
-import { writeDigest } from "../base/digest.ts";
+import { writeHex } from "../base/digest.ts";
 import {
   canonicalize,
   type Digest,
@@ -66,8 +66,13 @@ export class PackChain {
   }
 
   add(digest: Digest): void {
+    this.addHex(digest.slice(7));
+  }
+
+  /** The same for the hexadecimals of a digest alone. */
+  addHex(hex: string): void {
     const at = (this.#entries++ % 64) * 32;
-    writeDigest(digest, this.#batch, at);
+    writeHex(hex, { from: 0, target: this.#batch, at });
     if (at === 63 * 32) this.#hash.update(this.#batch);
   }
 

@@ -138,11 +138,11 @@ export class PackScan {
     if (step.type === "damage") return this.#takeDamage(step);
     if (this.#footed) this.#find("bad-footer", step, "an entry stands behind the footer");
     if (step.kind === PACK_FOOTER_KIND) return this.#takeFooter(step);
-    this.#chain.add(step.digest);
+    this.#chain.addHex(step.hex);
     if (step.offset === 0 || step.kind === PACK_HEADER_KIND) return this.#takeHeader(step);
     if (step.kind === PACK_LARGE_KIND) return this.#takeStandIn(step);
     const location = { file: this.#file, offset: step.payloadAt, length: step.bytes.length };
-    return { type: "blob", digest: step.digest, kind: step.kind, bytes: step.bytes, location };
+    return { type: "blob", digest: step.digest, hex: step.hex, kind: step.kind, bytes: step.bytes, location };
   }
 
   #takeHeader(step: EntryStep): undefined {

@@ -14,18 +14,14 @@ import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type TokenStream } from "../../contract/stream.ts";
 import type { Location } from "../../store/blob-store.ts";
-import { BlobFacts, isColumnKind } from "./blob-facts.ts";
+import { BlobFacts, isColumnKind, type NotedBlob } from "./blob-facts.ts";
 import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
 import { TrustTally } from "./trust-tally.ts";
 
-export interface SeenBlob {
+export interface SeenBlob extends NotedBlob {
   digest: Digest;
-  kind: string;
-  /** Undefined for a large blob that was hashed in pieces, and only if nothing in it is looked at. */
-  bytes: Uint8Array | undefined;
-  byteLength: number;
   /** A record's digest, or where the bytes stand: put into words only if there is a problem. */
   where: string | Location;
 }
@@ -79,7 +75,7 @@ export class Verifier {
 
   accept(blob: SeenBlob): void {
     this.#bytes += blob.byteLength;
-    if (!this.#facts.note(blob.digest, blob.kind, blob.bytes, blob.byteLength)) return;
+    if (!this.#facts.note(blob)) return;
     const { digest, kind, bytes, where } = blob;
     if (bytes === undefined) return;
     const type = recordType(kind);

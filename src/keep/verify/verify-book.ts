@@ -25,7 +25,7 @@ export async function verifyBook(
   const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: true });
   const batches: Digest[] = [];
   const large: SeenLarge[] = [];
-  let bytes = 0;
+  let read = 0;
   for await (const run of store.scanRuns()) {
     for (const item of run) {
       if (item.type === "damage") {
@@ -34,19 +34,26 @@ export async function verifyBook(
       }
       const { digest, kind, location } = item;
       if (item.type === "large") large.push(item);
-      else verifier.accept({ digest, kind, bytes: item.bytes, byteLength: location.length, where: location });
+      else {
+        const { hex, bytes } = item;
+        verifier.accept({ digest, hex, kind, bytes, byteLength: location.length, where: location });
+      }
       if (kind === TrainerBatch.kind) batches.push(digest);
-      bytes += location.length;
-      options.onProgress?.(bytes);
+      read += location.length;
+      options.onProgress?.(read);
     }
     for (const { digest, kind, location } of large.splice(0)) {
-      const seen = { digest, kind, byteLength: location.length, where: location };
+      const seen = { digest, hex: hexOf(digest), kind, byteLength: location.length, where: location };
       verifier.accept({ ...seen, bytes: await bytesOfLarge(store, seen) });
     }
   }
   if (options.reassembleBatches !== false)
     for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
+}
+
+function hexOf(digest: Digest): string {
+  return digest.slice("sha256:".length);
 }
 
 type SeenLarge = Extract<ScanItem, { type: "large" }>;
@@ -109,6 +116,7 @@ async function readChecked(
   if (blob === undefined) return undefined;
   verifier.accept({
     digest,
+    hex: hexOf(digest),
     kind: blob.kind,
     bytes: blob.bytes,
     byteLength: blob.bytes.length,
