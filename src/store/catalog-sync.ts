@@ -9,7 +9,7 @@ import type { KindGuide } from "./kind-guide.ts";
 import { readLarge } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import type { BookPaths, PackName } from "./pack-names.ts";
-import { openPack, type PackReader, type PackStep, ScanBlocks } from "./pack-reader.ts";
+import { openPack, type PackReader, type PackStep, ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseFooter, parseLargeEntry } from "./pack-records.ts";
 import { listPacks } from "./scan-book.ts";
 import type { Sqlite, SqlValue } from "./sqlite.ts";
@@ -51,7 +51,7 @@ class CatalogSync {
   readonly #db: Sqlite;
   readonly #paths: BookPaths;
   readonly #guide: CatalogGuide;
-  readonly #blocks = new ScanBlocks();
+  readonly #block = new ScanBlock();
   readonly #tally = { blobs: 0, records: 0, packsRemoved: 0, damaged: 0, undescribed: 0 };
 
   constructor(db: Sqlite, paths: BookPaths, guide: CatalogGuide) {
@@ -72,7 +72,7 @@ class CatalogSync {
 
   async #syncPack(pack: PackName, row: PackRow): Promise<void> {
     const from = row.end;
-    const opened = await openPack(this.#paths, pack, { from, blocks: this.#blocks });
+    const opened = await openPack(this.#paths, pack, { from, block: this.#block });
     if (opened === undefined) return;
     const { reader, sealed } = opened;
     let footer: number | undefined;

@@ -12,7 +12,7 @@ import { largePath } from "./large-files.ts";
 import { PackFiles } from "./pack-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLockName } from "./pack-names.ts";
-import { ScanBlocks } from "./pack-reader.ts";
+import { ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseLargeEntry } from "./pack-records.ts";
 import { listPacks, type PackItem, PackScan } from "./scan-book.ts";
 
@@ -44,11 +44,11 @@ export class Survey {
 
   /** Reads all packs, then follows references from the roots. */
   async run(store: Pick<BlobStore, "get">): Promise<void> {
-    const blocks = new ScanBlocks();
+    const block = new ScanBlock();
     for (const { name, atRest } of packsAtRest(this.#paths)) {
       const pack = { name, atRest, damaged: false };
       this.packs.push(pack);
-      await this.#readPack(pack, blocks);
+      await this.#readPack(pack, block);
     }
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
@@ -84,8 +84,8 @@ export class Survey {
     return this.#reachable.has(digest);
   }
 
-  async #readPack(pack: SurveyedPack, blocks: ScanBlocks): Promise<void> {
-    const scan = await PackScan.open(this.#paths, pack.name, blocks);
+  async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
+    const scan = await PackScan.open(this.#paths, pack.name, block);
     if (scan === undefined) return;
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {

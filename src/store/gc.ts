@@ -14,7 +14,7 @@ import { largePath } from "./large-files.ts";
 import { tryLock } from "./locks.ts";
 import { LARGE_BYTES } from "./pack-format.ts";
 import { type BookPaths, bookPaths, parseLargeName } from "./pack-names.ts";
-import { ScanBlocks } from "./pack-reader.ts";
+import { ScanBlock } from "./pack-reader.ts";
 import { recoverBook } from "./recover.ts";
 import { PackScan } from "./scan-book.ts";
 import { Session } from "./session.ts";
@@ -129,8 +129,8 @@ class Collection {
     const limits = { packBytes: PACK_BYTES, largeBytes: LARGE_BYTES };
     const session = await Session.begin(this.#paths, { clock: this.#options.clock, ...limits });
     try {
-      const blocks = new ScanBlocks();
-      for (const pack of replaced) await this.#copyPack(pack, { session, blocks });
+      const block = new ScanBlock();
+      for (const pack of replaced) await this.#copyPack(pack, { session, block });
     } finally {
       await session.close();
     }
@@ -138,9 +138,9 @@ class Collection {
 
   async #copyPack(
     pack: SurveyedPack,
-    { session, blocks }: { session: Session; blocks: ScanBlocks },
+    { session, block }: { session: Session; block: ScanBlock },
   ): Promise<void> {
-    const scan = await PackScan.open(this.#paths, pack.name, blocks);
+    const scan = await PackScan.open(this.#paths, pack.name, block);
     if (scan === undefined) throw vanished(pack.name.id);
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {

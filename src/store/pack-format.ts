@@ -17,7 +17,6 @@ import { type FindingCode, isKind, MAX_KIND_BYTES } from "./blob-store.ts";
 export const HEADER_BYTES = 60;
 /** Blobs of this size and more live in files of their own. */
 export const LARGE_BYTES = 4 * 1024 * 1024;
-export const MAX_ENTRY_BYTES = entryLayout(MAX_KIND_BYTES, LARGE_BYTES).end;
 
 export const PACK_HEADER_KIND = "rollbook.pack-header.v1";
 export const PACK_FOOTER_KIND = "rollbook.pack-footer.v1";

@@ -16,16 +16,16 @@ import type { Digest } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
 import { openBook } from "./book.ts";
 import { walkHeaders } from "./pack-headers.ts";
-import { PackReader } from "./pack-reader.ts";
+import { BLOCK_BYTES, PackReader } from "./pack-reader.ts";
 
 test("a pack of several blocks is scanned whole, in order, across every block boundary", async () => {
   const root = mkdtempSync(join(tmpdir(), "rollbook-pack-"));
   try {
     const rng = rngFrom(5);
     const book = await openBook(root, { clock: manualClock(1) });
-    // About 11 MB in pieces of up to 200 KB: entries straddle the 2 MiB blocks.
+    // About 20 MB, mostly in pieces of up to 200 KB: entries straddle the blocks, and the large ones are larger than a block.
     const put: Digest[] = Array.from({ length: 110 }, (_, i) =>
-      book.put("test.blob", Buffer.alloc(rng.below(200_000), `${i} `)),
+      book.put("test.blob", Buffer.alloc(rng.below(i % 20 === 0 ? 4_000_000 : 200_000), `${i} `)),
     );
     await book.close();
     const reader = await openBook(root, { clock: manualClock(2), mode: "read" });
@@ -48,10 +48,9 @@ test("of a pack of several blocks, damage takes the entries it touches and no ot
     const path = join(root, "packs", readdirSync(join(root, "packs"))[0]!);
     const whole = readFileSync(path);
     const entries = entriesOf(path);
-    const block = 2 * 1024 * 1024;
     const places = [
       ...Array.from({ length: 30 }, () => rng.below(whole.length - 100)),
-      ...Array.from({ length: 30 }, () => block * (1 + rng.below(2)) - 100 + rng.below(200)),
+      ...Array.from({ length: 30 }, () => BLOCK_BYTES * (1 + rng.below(8)) - 100 + rng.below(200)),
       ...entries.map(({ offset }) => offset + rng.below(60)).filter((_, i) => i % 5 === 0),
     ];
     for (const at of places) {

@@ -1,18 +1,13 @@
 /** Reads a pack from end to end, every byte checked, at the speed of hashing.
- *  In: a pack file. Out: entries and damage, in file order. Reads large blocks ahead of the hashing.
+ *  In: a pack file. Out: entries and damage, in file order. Reads block by block, in between which others have a turn.
  *  After damage it goes on at the next place where a whole header stands. Does not interpret kinds. */
+import { readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import type { Digest } from "../base/index.ts";
 import type { FindingCode } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
-import {
-  checkEntry,
-  type EntryHeader,
-  findMagic,
-  HEADER_BYTES,
-  MAX_ENTRY_BYTES,
-  readHeader,
-} from "./pack-format.ts";
+import { checkEntry, type EntryHeader, findMagic, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import type { BookPaths, PackName } from "./pack-names.ts";
 
 export type PackStep =
@@ -38,23 +33,22 @@ export type PackStep =
       readonly actual?: Digest;
     };
 
-/** Small enough that a block is still in the processor's cache when it is hashed. */
-const BLOCK_BYTES = 2 * 1024 * 1024;
-/** Room before a block for the beginning of an entry that the block completes. */
-const HEADROOM = Math.ceil(MAX_ENTRY_BYTES / 4096) * 4096;
+/** Small enough that a block is still in the processor's cache when it is hashed, and that the system, which reads
+ *  ahead by itself, has the next one ready by then: to ask another thread for it costs more than to copy it. */
+export const BLOCK_BYTES = 512 * 1024;
 
-/** Two blocks, one being hashed while the other is read; shared by the packs of one scan. */
-export class ScanBlocks {
-  front = Buffer.alloc(0);
-  back = Buffer.alloc(0);
+/** The memory that a block is read into; shared by the packs of one scan. */
+export class ScanBlock {
+  bytes = Buffer.alloc(0);
 
-  swap(): void {
-    [this.front, this.back] = [this.back, this.front];
-  }
-
-  /** Small packs need small blocks only. */
-  reserveBack(bytes: number): void {
-    if (this.back.length < bytes) this.back = Buffer.allocUnsafeSlow(bytes);
+  /** Moves what stands in [from, to) to the beginning, with room for `bytes` in all. */
+  keep(from: number, to: number, bytes: number): void {
+    if (this.bytes.length >= bytes) this.bytes.copyWithin(0, from, to);
+    else {
+      const wider = Buffer.allocUnsafeSlow(bytes);
+      this.bytes.copy(wider, 0, from, to);
+      this.bytes = wider;
+    }
   }
 }
 
@@ -62,7 +56,7 @@ export class ScanBlocks {
 export async function openPack(
   paths: BookPaths,
   pack: PackName,
-  options: { from?: number; blocks: ScanBlocks },
+  options: { from?: number; block: ScanBlock },
 ): Promise<{ reader: PackReader; sealed: boolean } | undefined> {
   for (const sealed of pack.sealed ? [true] : [false, true]) {
     const path = sealed ? paths.sealedPack(pack.id) : paths.openPack(pack.id);
@@ -79,39 +73,31 @@ export class PackReader {
   /** The length of the file when it was opened; what is appended later is not read. */
   readonly size: number;
   readonly #file: FileHandle;
-  readonly #blocks: ScanBlocks;
-  /** Bytes before each block; a pack of one block needs none. */
-  readonly #headroom: number;
-  /** Offset in the file of byte 0 of the front block. */
+  readonly #block: ScanBlock;
+  /** Offset in the file of byte 0 of the block; a multiple of 8. */
   #base: number;
-  /** End of the valid bytes in the front block. */
-  #filled: number;
+  /** End of the valid bytes in the block. */
+  #filled = 0;
   #position: number;
+  /** How many bytes from the position on the next step needs. */
+  #needed = HEADER_BYTES;
   /** Where the search for the next header goes on, while one is under way. */
   #searchFrom: number | undefined;
-  #ahead: Promise<number>;
 
-  private constructor(
-    file: FileHandle,
-    size: number,
-    { from, blocks }: { from: number; blocks: ScanBlocks },
-  ) {
+  private constructor(file: FileHandle, size: number, { from, block }: { from: number; block: ScanBlock }) {
     this.#file = file;
     this.size = size;
-    this.#blocks = blocks;
+    this.#block = block;
     this.#position = from;
-    this.#headroom = size - from > BLOCK_BYTES ? HEADROOM : 0;
-    this.#base = from - this.#headroom;
-    this.#filled = this.#headroom;
-    this.#ahead = this.#readAhead(from);
+    this.#base = from;
   }
 
-  static async open(path: string, options: { from?: number; blocks?: ScanBlocks } = {}): Promise<PackReader> {
+  static async open(path: string, options: { from?: number; block?: ScanBlock } = {}): Promise<PackReader> {
     const file = await open(path, "r");
     const { size } = await file.stat();
     return new PackReader(file, size, {
       from: options.from ?? 0,
-      blocks: options.blocks ?? new ScanBlocks(),
+      block: options.block ?? new ScanBlock(),
     });
   }
 
@@ -122,13 +108,15 @@ export class PackReader {
     if (this.#searchFrom !== undefined) return this.#search();
     const left = this.size - offset;
     const available = this.#base + this.#filled - offset;
+    this.#needed = HEADER_BYTES;
     if (left >= HEADER_BYTES && available < HEADER_BYTES) return "more";
     const at = offset - this.#base;
-    const header = left < HEADER_BYTES ? undefined : readHeader(this.#blocks.front, { at, offset });
+    const header = left < HEADER_BYTES ? undefined : readHeader(this.#block.bytes, { at, offset });
     if (header === undefined || header.layout.end > left) {
       this.#searchFrom = offset + 8;
       return this.#search();
     }
+    this.#needed = header.layout.end;
     if (header.layout.end > available) return "more";
     this.#position = offset + header.layout.end;
     return this.#entry(at, header);
@@ -136,24 +124,23 @@ export class PackReader {
 
   /** Brings the next block in. Views of earlier steps are no longer valid. */
   async more(): Promise<void> {
-    const read = await this.#ahead;
-    const keepFrom = this.#searchFrom ?? this.#position;
-    const carry = Math.max(0, this.#base + this.#filled - keepFrom);
-    const { front, back } = this.#blocks;
-    if (carry > 0) front.copy(back, this.#headroom - carry, this.#filled - carry, this.#filled);
-    this.#blocks.swap();
-    this.#base += this.#filled - this.#headroom;
-    this.#filled = this.#headroom + read;
-    this.#ahead = this.#readAhead(this.#base + this.#filled);
+    await turn();
+    const readFrom = this.#base + this.#filled;
+    const keepFrom = Math.min(readFrom, Math.floor((this.#searchFrom ?? this.#position) / 8) * 8);
+    const kept = readFrom - keepFrom;
+    const wanted = Math.min(Math.max(BLOCK_BYTES, this.#needed - kept), this.size - readFrom);
+    this.#block.keep(this.#filled - kept, this.#filled, kept + wanted);
+    this.#base = keepFrom;
+    this.#filled = kept + wanted;
+    this.#fill(kept);
   }
 
-  async close(): Promise<void> {
-    await this.#ahead.catch(() => 0);
-    await this.#file.close();
+  close(): Promise<void> {
+    return this.#file.close();
   }
 
   #entry(at: number, header: EntryHeader): PackStep {
-    const block = this.#blocks.front;
+    const block = this.#block.bytes;
     const offset = at + this.#base;
     const end = offset + header.layout.end;
     const { digest, hex, kind, fault } = checkEntry(block, at, header);
@@ -165,7 +152,7 @@ export class PackReader {
 
   /** Looks for the next whole header after damage at the current position. */
   #search(): PackStep | "more" {
-    const block = this.#blocks.front.subarray(0, this.#filled);
+    const block = this.#block.bytes.subarray(0, this.#filled);
     const limit = this.#filled - HEADER_BYTES + 1;
     let at = this.#searchFrom! - this.#base;
     while (at < limit) {
@@ -196,27 +183,13 @@ export class PackReader {
     };
   }
 
-  #readAhead(offset: number): Promise<number> {
-    const reading = this.#fillBack(offset);
-    // Its failure is thrown by the `more` that awaits it; until then it must not count as unhandled.
-    reading.catch(() => undefined);
-    return reading;
-  }
-
-  async #fillBack(offset: number): Promise<number> {
-    const wanted = Math.min(BLOCK_BYTES, this.size - offset);
-    if (wanted > 0) this.#blocks.reserveBack(this.#headroom + wanted);
-    let read = 0;
-    while (read < wanted) {
-      const { bytesRead } = await this.#file.read(
-        this.#blocks.back,
-        this.#headroom + read,
-        wanted - read,
-        offset + read,
-      );
-      if (bytesRead === 0) break;
-      read += bytesRead;
+  /** Reads the bytes of the block from `at` on. Of a file that was cut short meanwhile the rest is zeros, and no entry. */
+  #fill(at: number): void {
+    const { bytes } = this.#block;
+    while (at < this.#filled) {
+      const read = readSync(this.#file.fd, bytes, at, this.#filled - at, this.#base + at);
+      if (read === 0) bytes.fill(0, at, this.#filled);
+      at = read === 0 ? this.#filled : at + read;
     }
-    return read;
   }
 }

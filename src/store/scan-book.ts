@@ -7,7 +7,7 @@ import type { Finding, Location, ScanItem } from "./blob-store.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLargeName, parsePackName } from "./pack-names.ts";
-import { openPack, type PackReader, type PackStep, ScanBlocks } from "./pack-reader.ts";
+import { openPack, type PackReader, type PackStep, ScanBlock } from "./pack-reader.ts";
 import {
   bookFault,
   type LargeEntry,
@@ -23,7 +23,7 @@ type DamageStep = Extract<PackStep, { type: "damage" }>;
 /** In runs, as `BlobStore.scanRuns` gives them: a run ends where a block does, or where a large file is to be read. */
 export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanItem>> {
   yield checkNames(paths).map((finding) => ({ type: "damage", finding }));
-  const blocks = new ScanBlocks();
+  const block = new ScanBlock();
   const seen = new Set<string>();
   // gc moves blobs to packs that come up meanwhile: list again until nothing is new.
   for (;;) {
@@ -31,7 +31,7 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanI
     if (fresh.length === 0) return;
     for (const pack of fresh) {
       seen.add(pack.id);
-      const scan = await PackScan.open(paths, pack, blocks);
+      const scan = await PackScan.open(paths, pack, block);
       if (scan === undefined) continue;
       try {
         yield* scanPack(scan, (entry) => largeItem(paths, pack.id, entry));
@@ -108,8 +108,8 @@ export class PackScan {
     this.#file = `packs/${pack}.${sealed ? "pack" : "open"}`;
   }
 
-  static async open(paths: BookPaths, pack: PackName, blocks: ScanBlocks): Promise<PackScan | undefined> {
-    const opened = await openPack(paths, pack, { blocks });
+  static async open(paths: BookPaths, pack: PackName, block: ScanBlock): Promise<PackScan | undefined> {
+    const opened = await openPack(paths, pack, { block });
     return opened === undefined ? undefined : new PackScan(pack.id, opened);
   }
 

@@ -152,7 +152,10 @@ function scanFloats(words: Int32Array): { carried: number; top: number } {
   let top = 0;
   let i = 0;
   for (; i + 3 < words.length; i += 4) {
-    const [a, b, c, d] = [words[i]!, words[i + 1]!, words[i + 2]!, words[i + 3]!];
+    const a = words[i]!;
+    const b = words[i + 1]!;
+    const c = words[i + 2]!;
+    const d = words[i + 3]!;
     carried |= carry(a) | carry(b) | carry(c) | carry(d);
     if (a > top) top = a;
     if (b > top) top = b;
