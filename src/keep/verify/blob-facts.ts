@@ -33,9 +33,16 @@ export interface NotedBlob {
   byteLength: number;
 }
 
+interface KnownKind {
+  kind: string;
+  /** Of a column; undefined for all other kinds. */
+  dtype: DType | undefined;
+  itemBytes: number;
+}
+
 export class BlobFacts {
   readonly #digests = new DigestTable();
-  readonly #kinds: string[] = [];
+  readonly #kinds: KnownKind[] = [];
   readonly #kindNumbers = new Map<string, number>();
   #kind = new Uint16Array(1024);
   #length = new Float64Array(1024);
@@ -58,14 +65,14 @@ export class BlobFacts {
 
   kindOf(digest: Digest): string | undefined {
     const slot = this.#digests.find(digest);
-    return slot < 0 ? undefined : this.#kinds[this.#kind[slot]!];
+    return slot < 0 ? undefined : this.#kinds[this.#kind[slot]!]!.kind;
   }
 
   get(digest: Digest): BlobFact | undefined {
     const slot = this.#digests.find(digest);
     if (slot < 0) return undefined;
     return {
-      kind: this.#kinds[this.#kind[slot]!]!,
+      kind: this.#kinds[this.#kind[slot]!]!.kind,
       length: this.#length[slot]!,
       finite: this.#finite[slot] === 1,
       highest: this.#highest[slot]!,
@@ -78,11 +85,12 @@ export class BlobFacts {
     const slot = this.#digests.size;
     if (this.#digests.addHex(hex) !== slot) return false;
     if (slot >= this.#kind.length) this.#grow();
-    this.#kind[slot] = this.#kindNumber(kind);
-    const dtype = DTYPES.get(kind);
-    this.#length[slot] = dtype === undefined ? byteLength : byteLength / ITEM_BYTES[dtype];
+    const number = this.#kindNumber(kind);
+    const { dtype, itemBytes } = this.#kinds[number]!;
+    this.#kind[slot] = number;
+    this.#length[slot] = byteLength / itemBytes;
     this.#finite[slot] = 1;
-    if (bytes === undefined || byteLength % (dtype === undefined ? 1 : ITEM_BYTES[dtype]) !== 0) return true;
+    if (dtype === undefined || bytes === undefined || byteLength % itemBytes !== 0) return true;
     if (dtype === "f32") this.#noteFloats(slot, columnFrom("f32", bytes));
     else if (dtype === "f64") this.#finite[slot] = firstNonFinite(columnFrom(dtype, bytes)) < 0 ? 1 : 0;
     else if (dtype === "u8") this.#noteMask(slot, scanMask(bytes));
@@ -117,7 +125,7 @@ export class BlobFacts {
   countByKind(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (let slot = 0; slot < this.size; slot++) {
-      const kind = this.#kinds[this.#kind[slot]!]!;
+      const { kind } = this.#kinds[this.#kind[slot]!]!;
       counts[kind] = (counts[kind] ?? 0) + 1;
     }
     return counts;
@@ -126,8 +134,9 @@ export class BlobFacts {
   #kindNumber(kind: string): number {
     const known = this.#kindNumbers.get(kind);
     if (known !== undefined) return known;
+    const dtype = DTYPES.get(kind);
     this.#kindNumbers.set(kind, this.#kinds.length);
-    return this.#kinds.push(kind) - 1;
+    return this.#kinds.push({ kind, dtype, itemBytes: dtype === undefined ? 1 : ITEM_BYTES[dtype] }) - 1;
   }
 
   #grow(): void {
@@ -151,7 +160,7 @@ function scanFloats(words: Int32Array): { carried: number; top: number } {
   let carried = 0;
   let top = 0;
   let i = 0;
-  for (; i + 3 < words.length; i += 4) {
+  for (const whole = words.length & ~3; i < whole; i += 4) {
     const a = words[i]!;
     const b = words[i + 1]!;
     const c = words[i + 2]!;
