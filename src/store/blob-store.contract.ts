@@ -63,14 +63,14 @@ export function describeBlobStore(name: string, fixture: () => Promise<StoreFixt
 
     it("gives in runs what it gives one by one, also where a run is not gone through", async () => {
       const store = await (await fixture()).open();
-      for (let i = 0; i < 3000; i++) store.put("test.kind", Buffer.alloc(i, i));
+      for (let i = 0; i < 300; i++) store.put("test.kind", Buffer.alloc(20 * i, i));
       store.put("test.kind", Buffer.alloc(LARGE_BYTES));
       const digests: (Digest | undefined)[] = [];
       for await (const item of store.scan()) if (item.type !== "damage") digests.push(item.digest);
       const inRuns: (Digest | undefined)[] = [];
       for await (const run of store.scanRuns())
         for (const item of run) if (item.type !== "damage") inRuns.push(item.digest);
-      expect(new Set(inRuns).size).toBe(3001);
+      expect(new Set(inRuns).size).toBe(301);
       expect(inRuns).toEqual(digests);
       const firsts: Digest[] = [];
       for await (const run of store.scanRuns())
