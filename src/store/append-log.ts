@@ -32,6 +32,8 @@ export interface Waiter {
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Entries for which nobody has to wait any longer. */
 const GATHERED = 16;
+/** … and after a write, which has let some gather already. */
+const ENOUGH = 8;
 /** An entry of more is not copied: it goes out from where it is. */
 const COPIED_BYTES = 128 * 1024;
 /** Zeros that are written ahead of the entries. */
@@ -252,7 +254,8 @@ export class AppendLog {
       return;
     }
     this.#writing = undefined;
-    if (this.#waiting.length > 0) this.#schedule();
+    if (this.#pendingEntries >= ENOUGH && this.#waiting.length > 0) void this.#writePending();
+    else if (this.#waiting.length > 0) this.#schedule();
     tellAll(waiting, (each) => each.durable());
   }
 
