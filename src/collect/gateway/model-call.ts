@@ -14,6 +14,7 @@ import type { Journal, Waiter } from "./journal.ts";
 import type { Metrics } from "./metrics.ts";
 import type { CallOutcome, OpenRollout } from "./open-rollout.ts";
 import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
+import { costUsd, estimateUsd } from "./prices.ts";
 import { parseBody } from "./read-body.ts";
 import { digestBody } from "./recorder.ts";
 import type { RedactCall } from "./redact-call.ts";
@@ -268,7 +269,8 @@ export class ModelCall implements Receiver, Waiter {
       },
       this.#with.redact,
     );
-    const costUsd = costOf(usage, this.#target);
+    const { price } = this.#target;
+    const cost = usage === undefined || price === undefined ? undefined : costUsd(usage, price);
     const sent = this.#sent;
     const place = this.#with.journal.called(
       {
@@ -282,27 +284,24 @@ export class ModelCall implements Receiver, Waiter {
         firstByteMs: this.#firstByteMs,
         durationMs,
         usage,
-        costUsd,
+        costUsd: cost,
         deliveries: rollout.takeDeliveries(),
         sentDigest: sent === undefined ? undefined : digestBody(sent),
       },
       { rollout: rollout.idBytes, target: this.#target.factsBytes },
       parts,
     );
-    const estimatedUsd = costUsd === undefined ? this.#estimateUsd() : undefined;
-    rollout.addCall(place, { index: this.#index, usage, costUsd, estimatedUsd });
-    this.#measure(outcome, usage, costUsd);
+    const estimatedUsd = cost === undefined ? this.#estimateUsd() : undefined;
+    rollout.addCall(place, { index: this.#index, usage, costUsd: cost, estimatedUsd });
+    this.#measure(outcome, usage, cost);
   }
 
-  /** An answer without usage is not free: streams of OpenAI's have it only where the client asks. Four bytes are taken for
-   *  a token. */
   #estimateUsd(): number | undefined {
     const { price } = this.#target;
     const reader = this.#reader;
     if (price === undefined || reader === undefined || this.#status >= 400) return undefined;
     const said = this.#tooLarge ? reader.bytes : jsonBytes(reader.finish().reply.messages).length;
-    const [prompt, completion] = [this.#in.body.length, said].map((bytes) => bytes / BYTES_PER_TOKEN);
-    return (prompt! * price.prompt + completion! * price.completion) / 1e6;
+    return estimateUsd({ asked: this.#in.body.length, said }, price);
   }
 
   #release(): void {
@@ -357,18 +356,8 @@ export class ModelCall implements Receiver, Waiter {
   }
 }
 
-/** Of English text in the usual vocabularies, roughly. */
-const BYTES_PER_TOKEN = 4;
-
 function isProviderFault(status: number): boolean {
   return status >= 500 || status === 429 || status === 408;
-}
-
-function costOf(usage: Usage | undefined, { price }: Target): number | undefined {
-  if (usage === undefined || price === undefined) return undefined;
-  const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
-  const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
-  return (prompt + usage.completionTokens * price.completion) / 1e6;
 }
 
 function refusalOf(error: RollbookError): HttpRefusal {
