@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock, systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Admission } from "../../src/collect/admission.ts";
+import { ClosedRollouts } from "../../src/collect/gateway/closed-rollouts.ts";
 import { Journal } from "../../src/collect/gateway/journal.ts";
 import { singleOpening } from "../../src/collect/gateway/opening.ts";
 import {
@@ -34,10 +35,11 @@ async function opened(options: Partial<SealingOptions> = {}) {
   await (await openBook(root, { clock: systemClock })).close();
   const directory = join(root, "journal");
   const journal = Journal.open(directory, { event() {}, called() {} });
+  const names = ClosedRollouts.open(join(directory, "closed.db"));
   const threads: Worker[] = [];
   const logs: string[] = [];
   const sealing = new Sealing({
-    ...{ root, journal, directory, worker, signer, clock: manualClock(1000) },
+    ...{ root, journal, directory, names: names.path, worker, signer, clock: manualClock(1000) },
     log: (line) => logs.push(line),
     start: (data) => {
       const thread = startSealing(data);
@@ -49,6 +51,7 @@ async function opened(options: Partial<SealingOptions> = {}) {
   onTestFinished(async () => {
     await sealing.close();
     await journal.close();
+    names.close();
     rmSync(root, { recursive: true });
   });
   let made = 0;
@@ -69,7 +72,7 @@ async function opened(options: Partial<SealingOptions> = {}) {
     const task = { ...places, isUrgent: false, marks: [], capped: undefined, endedAtMs: 9 };
     return { task, onJournaled: () => {} };
   };
-  return { root, sealing, threads, logs, rollout };
+  return { root, names, sealing, threads, logs, rollout };
 }
 
 /** What the book says of its artifacts, and that nothing is wrong with it. */
@@ -83,13 +86,14 @@ async function trustOf(root: string) {
 
 describe("the sealing", () => {
   it("seals and signs in a thread, which comes with the first rollout and goes at the end", async () => {
-    const { root, sealing, threads, rollout } = await opened();
+    const { root, names, sealing, threads, rollout } = await opened();
     expect(threads).toEqual([]);
     const tasks = await Promise.all(Array.from({ length: 5 }, rollout));
     const reports = Promise.all(tasks.map((task) => sealing.seal(task)));
     expect(sealing.waiting).toBe(5);
     for (const report of await reports)
-      expect(report).toMatchObject({ ending: { kind: "terminal" }, drifts: { CLEAN: 1 } });
+      expect(report).toMatchObject({ ending: { kind: "terminal" }, drifts: { CLEAN: 1 }, isNamed: true });
+    expect(names.get("r-4")).toMatchObject({ ending: { kind: "terminal" }, calls: [0], grades: [] });
     expect(sealing.waiting).toBe(0);
     await sealing.close();
     expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);

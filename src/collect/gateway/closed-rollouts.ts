@@ -40,6 +40,8 @@ const FILLING = "filling";
 /** What is closed meanwhile is written together. */
 const TOGETHER_MS = 20;
 
+const INSERT = "INSERT OR REPLACE INTO closed VALUES (?, ?, ?, ?)";
+
 interface Row {
   readonly content: Uint8Array;
   readonly envelope: Uint8Array;
@@ -53,6 +55,7 @@ interface Facts extends Omit<ClosedRollout, "content" | "envelope" | "calls" | "
 }
 
 export class ClosedRollouts {
+  readonly path: string;
   /** Whether it begins anew: then the book has to say what was closed before. */
   readonly isNew: boolean;
   readonly #db: Sqlite;
@@ -65,12 +68,13 @@ export class ClosedRollouts {
   readonly #shown = new Map<string, ClosedRollout>();
   #saving: Promise<void> | undefined;
 
-  private constructor(db: Sqlite, { isNew, boot }: { isNew: boolean; boot: string }) {
+  private constructor(db: Sqlite, { path, isNew, boot }: { path: string; isNew: boolean; boot: string }) {
     this.#db = db;
+    this.path = path;
     this.isNew = isNew;
     this.#boot = boot;
     this.#find = db.prepare("SELECT content, envelope, facts FROM closed WHERE rollout = ?");
-    this.#insert = db.prepare("INSERT OR REPLACE INTO closed VALUES (?, ?, ?, ?)");
+    this.#insert = db.prepare(INSERT);
   }
 
   /** `boot` tells one start of the machine from the next. Nothing is synced to disk while a gateway runs: what it wrote
@@ -84,7 +88,7 @@ export class ClosedRollouts {
       db = openSqlite(path);
       db.exec(TABLES);
     }
-    const closed = new ClosedRollouts(db!, { isNew, boot: boot ?? "unknown" });
+    const closed = new ClosedRollouts(db!, { path, isNew, boot: boot ?? "unknown" });
     closed.#begin(isNew ? FILLING : closed.#boot);
     return closed;
   }
@@ -125,12 +129,7 @@ export class ClosedRollouts {
 
   save(): void {
     if (this.#unsaved.size === 0) return;
-    this.#db.transaction(() => {
-      for (const [rollout, closed] of this.#unsaved) {
-        const { content, envelope } = closed;
-        this.#insert.run(rollout, digestToBytes(content), digestToBytes(envelope), factsOf(closed));
-      }
-    });
+    this.#db.transaction(() => insertAll(this.#insert, this.#unsaved));
     this.#unsaved.clear();
   }
 
@@ -162,6 +161,34 @@ export class ClosedRollouts {
   #begin(run: string): void {
     setRun(this.#db, run);
     this.#db.exec("PRAGMA synchronous = OFF");
+  }
+}
+
+/** Adds to the database from another thread, while a ClosedRollouts of this process has it open. */
+export class ClosedWriter {
+  readonly #db: Sqlite;
+  readonly #insert: Statement;
+
+  constructor(path: string) {
+    this.#db = openSqlite(path);
+    this.#db.exec("PRAGMA synchronous = OFF");
+    this.#insert = this.#db.prepare(INSERT);
+  }
+
+  /** Known, and surviving the end of this process, when it returns. */
+  add(closed: Iterable<readonly [string, ClosedRollout]>): void {
+    this.#db.transaction(() => insertAll(this.#insert, closed));
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function insertAll(insert: Statement, all: Iterable<readonly [string, ClosedRollout]>): void {
+  for (const [rollout, closed] of all) {
+    const { content, envelope } = closed;
+    insert.run(rollout, digestToBytes(content), digestToBytes(envelope), factsOf(closed));
   }
 }
 

@@ -16,6 +16,7 @@ import type { BlobStore } from "../../store/index.ts";
 import { makeGroupSealer, type Sealable, type Sealer, subjectsOf } from "../../store/sealer.ts";
 import { sealReceipt } from "../admission.ts";
 import { newRevisions } from "../revision-records.ts";
+import type { ClosedRollout } from "./closed-rollouts.ts";
 import { feedbackFor } from "./grades.ts";
 import { eventText } from "./journal.ts";
 import type { JournalReader } from "./journal-reader.ts";
@@ -57,6 +58,12 @@ const GATHERED = 128;
 /** Bytes of the journal after which others have their turn. */
 const BYTES_PER_TURN = 512 * 1024;
 
+export interface Closed {
+  readonly id: Id;
+  readonly closed: ClosedRollout;
+  readonly drifts: SealReport["drifts"];
+}
+
 interface ToCommit extends Sealable {
   readonly closing: Closing;
   readonly finalState: SealTask["finalState"];
@@ -91,7 +98,7 @@ export class Closer {
   }
 
   /** Resolves when the artifact is durable. */
-  async close(task: SealTask): Promise<SealReport> {
+  async close(task: SealTask): Promise<Closed> {
     const { endedAtMs, finalState } = task;
     if (finalState?.bytes !== undefined) this.#with.store.put(FINAL_STATE_KIND, finalState.bytes);
     const rollout = this.#toldOf(task);
@@ -105,10 +112,9 @@ export class Closer {
     const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
     const calls = [...record.calls.keys()];
     const receipt = await this.#seal({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
-    return {
-      ...{ content: sealed.content.digest, envelope: sealed.envelope.digest, ending: closing.ending, drifts },
-      ...receipt,
-    };
+    const { content, envelope } = sealed;
+    const artifact = { content: content.digest, envelope: envelope.digest, ending: closing.ending };
+    return { id: rollout.id, closed: { ...artifact, ...receipt, calls, grades: rollout.grades }, drifts };
   }
 
   async #seal(

@@ -376,13 +376,6 @@ export class Rollouts {
       ? this.#closeEmpty(rollout, closing)
       : this.#seal(rollout, closing, { isUrgent }));
     this.#open.delete(rollout.id);
-    if (isSealed(closed)) {
-      this.#with.closed.add(rollout.id, closed);
-      this.#hold(this.#letGo(rollout));
-    } else {
-      if (!isSingle(rollout)) this.#rememberEmpty(rollout.id, closed);
-      this.#release(rollout);
-    }
     const event = isSealed(closed) ? "sealed" : "empty";
     this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
     this.#gauge();
@@ -390,7 +383,8 @@ export class Rollouts {
   }
 
   /** The journal forgets a rollout once its name is among those of the closed ones. */
-  async #letGo(rollout: OpenRollout): Promise<void> {
+  async #letGo(rollout: OpenRollout, closed: ClosedRollout): Promise<void> {
+    this.#with.closed.add(rollout.id, closed);
     try {
       await this.#with.closed.saved();
     } catch (error) {
@@ -417,6 +411,8 @@ export class Rollouts {
     const event = { kind: "closed", ending, scores, ...state, atMs: clock.nowMs() } as const;
     rollout.events.push(journal.event(rollout.id, event));
     await journal.flush();
+    if (!isSingle(rollout)) this.#rememberEmpty(rollout.id, { ending });
+    this.#release(rollout);
     return { ending };
   }
 
@@ -433,13 +429,16 @@ export class Rollouts {
     const { lostCalls: lost } = rollout;
     const ending = lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost);
     const task = { ...closing, ending, events: events.flatMap(numbersOf), calls: places, marks, capped };
-    const { drifts, ...report } = await sealing.seal({
+    const { drifts, isNamed, ...artifact } = await sealing.seal({
       task: { ...task, isUrgent, endedAtMs: clock.nowMs() },
       onJournaled: (place) => events.push(place),
     });
     for (const [drift, times] of Object.entries(drifts))
       metrics.count("rollbook_gateway_drift_total", { drift }, times);
-    return { ...report, calls: calls.map(([index]) => index), grades };
+    const closed = { ...artifact, calls: calls.map(([index]) => index), grades };
+    if (isNamed) this.#release(rollout);
+    else this.#hold(this.#letGo(rollout, closed));
+    return closed;
   }
 
   #defaults(): Parameters<typeof makeOpening>[2] {

@@ -151,7 +151,7 @@ class GatewayServer {
     this.#redact = redact;
     const log = options.log ?? (() => {});
     const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
-    const at = { root: book.root, worker: config.worker, journal, directory };
+    const at = { root: book.root, worker: config.worker, journal, directory, names: closed.path };
     const sealing = new Sealing({ ...at, signer, admit, clock, log, onDeath });
     this.#sealing = sealing;
     const records = { store: book, journal, closed, sealing };

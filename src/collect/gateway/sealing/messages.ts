@@ -14,6 +14,8 @@ export interface SealingData {
   readonly root: string;
   /** The directory of the journal. */
   readonly journal: string;
+  /** The database of the names of closed rollouts. */
+  readonly names: string;
   /** The name of the gateway. */
   readonly worker: string;
   readonly startedAtMs: number;
@@ -50,6 +52,8 @@ export interface SealReport {
   readonly receipt?: Digest;
   /** How its prompts continued earlier ones. */
   readonly drifts: Readonly<Partial<Record<Drift, number>>>;
+  /** Whether its name is among those of the closed rollouts. */
+  readonly isNamed: boolean;
 }
 
 /** An error on its way to the other thread. */

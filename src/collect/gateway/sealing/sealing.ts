@@ -23,7 +23,7 @@ import {
   type ToSealing,
 } from "./messages.ts";
 
-export interface SealingOptions extends Pick<SealingData, "root" | "worker"> {
+export interface SealingOptions extends Pick<SealingData, "root" | "worker" | "names"> {
   readonly journal: Journal;
   /** Where the journal is. */
   readonly directory: string;
@@ -138,9 +138,9 @@ export class Sealing {
   }
 
   #startThread(): Worker {
-    const { root, directory, worker, signer, admit, clock, start = startSealing } = this.#with;
+    const { root, directory, names, worker, signer, admit, clock, start = startSealing } = this.#with;
     const thread = start({
-      ...{ root, journal: directory, worker, startedAtMs: clock.nowMs() },
+      ...{ root, journal: directory, names, worker, startedAtMs: clock.nowMs() },
       ...{ signer: signer?.publicKey, isJudged: admit !== undefined },
     });
     let reason: unknown;

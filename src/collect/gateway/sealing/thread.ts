@@ -6,7 +6,8 @@ import { manualClock } from "../../../base/clock.ts";
 import { isRollbookError } from "../../../base/errors.ts";
 import type { SealedBlob } from "../../../contract/index.ts";
 import { type Book, openBook } from "../../../store/index.ts";
-import { Closer } from "../closer.ts";
+import { ClosedWriter } from "../closed-rollouts.ts";
+import { type Closed, Closer } from "../closer.ts";
 import { JournalReader } from "../journal-reader.ts";
 import {
   errorOf,
@@ -21,17 +22,24 @@ import {
 } from "./messages.ts";
 
 class SealingThread {
+  readonly #data: SealingData;
   readonly #port: MessagePort;
   readonly #book: Book;
   readonly #journal: JournalReader;
   readonly #closer: Closer;
   readonly #waiting: SealTask[] = [];
   #isWorking = false;
+  /** Sealed in this turn, and what could not be. */
+  #sealed: (Closed & { readonly number: number })[] = [];
   #answers: SealAnswer[] = [];
+  #answering: NodeJS.Immediate | undefined;
+  #names: ClosedWriter | undefined;
   readonly #asked = new Map<number, { done: (value: never) => void; failed: (error: Error) => void }>();
   #questions = 0;
 
-  constructor(port: MessagePort, book: Book, { journal, worker, signer, isJudged }: SealingData) {
+  constructor(port: MessagePort, book: Book, data: SealingData) {
+    const { journal, worker, signer, isJudged } = data;
+    this.#data = data;
     this.#port = port;
     this.#book = book;
     this.#journal = new JournalReader(journal);
@@ -73,22 +81,40 @@ class SealingThread {
   async #seal(task: SealTask): Promise<void> {
     const { number } = task;
     try {
-      this.#answer({ number, report: await this.#closer.close(task) });
+      const closed = await this.#closer.close(task);
+      this.#sealed.push({ number, ...closed });
     } catch (error) {
       if (isRollbookError(error, "write-failed") || isRollbookError(error, "session-failed")) throw error;
-      this.#answer({ number, failure: failureOf(error) });
+      this.#answers.push({ number, failure: failureOf(error) });
     }
+    // Those of one commit go together.
+    this.#answering ??= setImmediate(() => this.#answer());
   }
 
-  /** Answers of one commit go together. */
-  #answer(answer: SealAnswer): void {
-    if (this.#answers.push(answer) > 1) return;
-    setImmediate(() => {
-      this.#send({ kind: "sealed", answers: this.#answers });
-      this.#answers = [];
-      // What is answered may go from the disk, which takes that nobody has it open.
-      if (!this.#isWorking) this.#journal.close();
-    });
+  #answer(): void {
+    this.#answering = undefined;
+    const isNamed = this.#name();
+    for (const { number, closed, drifts } of this.#sealed) {
+      const { calls: _, grades: _g, ...artifact } = closed;
+      this.#answers.push({ number, report: { ...artifact, drifts, isNamed } });
+    }
+    this.#send({ kind: "sealed", answers: this.#answers });
+    this.#answers = [];
+    this.#sealed = [];
+    // What is answered may go from the disk, which takes that nobody has it open.
+    if (!this.#isWorking) this.#journal.close();
+  }
+
+  /** False if that did not work: they are sealed all the same, and the serving thread has to see to their names. */
+  #name(): boolean {
+    try {
+      this.#names ??= new ClosedWriter(this.#data.names);
+      this.#names.add(this.#sealed.map(({ id, closed }) => [id, closed]));
+      return true;
+    } catch (error) {
+      if (isRollbookError(error, "sqlite")) return false;
+      throw error;
+    }
   }
 
   #ask<T>(question: Question): Promise<T> {
@@ -109,6 +135,7 @@ class SealingThread {
   /** Comes when everything is answered. */
   async #close(): Promise<void> {
     this.#journal.close();
+    this.#names?.close();
     await this.#book.close();
     this.#port.close();
   }
