@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -29,6 +30,17 @@ describe("digests", () => {
     expect(digestJson("rollbook.test", { a: [1, "é"], b: null })).toBe(OBJECT);
     expect(digestBytes("rollbook.test", Buffer.from('{"a":[1,"é"],"b":null}'))).toBe(OBJECT);
   });
+
+  it.each([0, 1, 65_535, 65_536, 65_537])(
+    "of %i bytes, under any tag, are hashed as tag, zero and bytes",
+    (length) => {
+      const bytes = new Uint8Array(length).fill(length);
+      for (const tag of ["", "rollbook.test", "é😀\ud800".repeat(31), "x".repeat(128), "x".repeat(129)]) {
+        const whole = createHash("sha256").update(tag).update(Buffer.of(0)).update(bytes).digest("hex");
+        expect(digestBytes(tag, bytes)).toBe(`sha256:${whole}`);
+      }
+    },
+  );
 
   it("differ between tags over the same bytes", () => {
     fc.assert(

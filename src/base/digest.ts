@@ -13,7 +13,20 @@ export function isDigest(text: unknown): text is Digest {
 }
 
 export function digestBytes(tag: string, bytes: Uint8Array): Digest {
+  if (bytes.length <= JOINED_BYTES && tag.length <= JOINED_TAG) return digestJoined(tag, bytes);
   return `sha256:${createHash("sha256").update(`${tag}\0`).update(bytes).digest("hex")}` as Digest;
+}
+
+/** Up to here a copy behind the tag, hashed in one go, takes less than a hash that is fed twice. */
+const JOINED_BYTES = 64 * 1024;
+const JOINED_TAG = 128;
+/** Three bytes are the most that a UTF-16 unit takes in UTF-8. */
+const joined = Buffer.allocUnsafeSlow(3 * JOINED_TAG + 1 + JOINED_BYTES);
+
+function digestJoined(tag: string, bytes: Uint8Array): Digest {
+  const at = joined.write(`${tag}\0`);
+  joined.set(bytes, at);
+  return digestTagged(joined.subarray(0, at + bytes.length));
 }
 
 /** The digest of the canonical JSON of `value`. */

@@ -15,6 +15,7 @@ import type { Json } from "../base/canonical-json.ts";
 import type { Digest } from "../base/digest.ts";
 import { Call, digestCallLog, sealMessage } from "./call.ts";
 import { type ColumnRef, count, digest, id, json } from "./fields.ts";
+import { scanMask } from "./mask-runs.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { decodeWire, defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
 import { refuse } from "./refusal.ts";
@@ -175,7 +176,7 @@ function sealTokenStream(draft: TokenStreamDraft, field: string, blobs: SealedBl
     logprobKind: draft.logprobKind,
     ...(draft.tokenizer === undefined ? {} : { tokenizer: draft.tokenizer }),
     length,
-    samples: columns.mask.reduce((sum, value) => sum + value, 0),
+    samples: scanMask(columns.mask).ones,
     columns: Object.fromEntries(
       Object.entries(columns).map(([name, column]) => [name, referTo(column)]),
     ) as TokenStream["columns"],
@@ -221,8 +222,9 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   values: ArrayLike<number>,
   field: string,
 ): ColumnOf[T] {
+  if (values.constructor === emptyColumn(dtype, 0).constructor)
+    return mendColumn((values as ColumnOf[T]).slice() as ColumnOf[T], field);
   const column = emptyColumn(dtype, values.length);
-  if (values.constructor === column.constructor) return copyColumn(column, values as ColumnOf[T], field);
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
     column[i] = value + 0;
@@ -237,13 +239,8 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   return column;
 }
 
-/** The same, for numbers that are of the column's type already: they fit, and are copied in one go. */
-function copyColumn<T extends "u8" | "u32" | "f32">(
-  to: ColumnOf[T],
-  from: ColumnOf[T],
-  field: string,
-): ColumnOf[T] {
-  to.set(from);
+/** The same, for a copy of numbers that are of the column's type already. */
+function mendColumn<T extends "u8" | "u32" | "f32">(to: ColumnOf[T], field: string): ColumnOf[T] {
   if (!(to instanceof Float32Array)) return to;
   const at = firstNonFinite(to);
   if (at >= 0) throw notFinite(field, at, to[at]!);

@@ -13,6 +13,7 @@ import {
   type Reference,
   text,
 } from "./fields.ts";
+import { onesInside, scanMask } from "./mask-runs.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { refuse } from "./refusal.ts";
 
@@ -238,16 +239,14 @@ function checkContinuity(steps: readonly Step[], index: number, field: string): 
 /** The rules of the numbers themselves. Called wherever columns are read or written. */
 export function checkTokenColumns(item: TokenStream, columns: TokenColumns, field: string): void {
   const { mask } = columns;
-  let samples = 0;
-  for (let i = 0; i < mask.length; i++) {
-    const value = mask[i]!;
-    if (value > 1)
-      throw refuse(
-        "bad-mask",
-        { field, index: i, value },
-        `${field}: mask[${i}] is ${value}. A mask holds 0 and 1 only.`,
-      );
-    samples += value;
+  const { ones: samples } = scanMask(mask);
+  if (samples < 0) {
+    const index = mask.findIndex((value) => value > 1);
+    throw refuse(
+      "bad-mask",
+      { field, index, value: mask[index] },
+      `${field}: mask[${index}] is ${mask[index]}. A mask holds 0 and 1 only.`,
+    );
   }
   if (samples !== item.samples) {
     throw refuse(
@@ -273,8 +272,10 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
 export const LOGPROB_TOLERANCE = 1e-3;
 
 function checkLogprobs(logprobs: Float32Array, field: string): void {
-  const at = logprobs.findIndex((value) => value > LOGPROB_TOLERANCE);
-  if (at < 0) return;
+  // Not findIndex, which calls back for every number.
+  let at = 0;
+  while (at < logprobs.length && !(logprobs[at]! > LOGPROB_TOLERANCE)) at++;
+  if (at === logprobs.length) return;
   throw refuse(
     "bad-logprob",
     { field: `${field}.logprobs`, index: at, value: logprobs[at] },
@@ -284,8 +285,7 @@ function checkLogprobs(logprobs: Float32Array, field: string): void {
 
 /** Every sampled token lies in a segment: no sample without a revision that made it. */
 export function checkCoverage(item: TokenStream, mask: Uint8Array, field: string): void {
-  let inside = 0;
-  for (const part of item.segments) for (let i = part.start; i < part.end; i++) inside += mask[i] ?? 0;
+  const inside = countInside(item.segments, mask);
   if (inside === item.samples) return;
   const outside = item.samples - inside;
   throw refuse(
@@ -293,4 +293,12 @@ export function checkCoverage(item: TokenStream, mask: Uint8Array, field: string
     { field, outside },
     `${field}: ${outside} sampled tokens lie in no segment, so no revision made them.`,
   );
+}
+
+function countInside(segments: TokenStream["segments"], mask: Uint8Array): number {
+  const { edges } = scanMask(mask);
+  if (edges !== undefined) return onesInside(segments, edges);
+  let inside = 0;
+  for (const part of segments) for (let i = part.start; i < part.end; i++) inside += mask[i] ?? 0;
+  return inside;
 }

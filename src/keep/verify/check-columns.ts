@@ -1,5 +1,6 @@
 /** What a token stream claims of its columns, held against what was seen of them. */
 import { RollbookError } from "../../base/errors.ts";
+import { onesInside } from "../../contract/mask-runs.ts";
 import { COLUMN_NAMES, LOGPROB_TOLERANCE, type TokenStream } from "../../contract/stream.ts";
 import type { BlobFact, BlobFacts } from "./blob-facts.ts";
 
@@ -23,10 +24,7 @@ export function isCovered({ segments, length }: TokenStream): boolean {
 
 /** Every sampled token lies in a segment, told by where the ones of the mask begin and end. */
 export function checkRuns(stream: TokenStream, runs: Uint32Array, field: string): void {
-  let inside = 0;
-  for (const { start, end } of stream.segments)
-    for (let i = 0; i < runs.length; i += 2)
-      inside += Math.max(0, Math.min(end, runs[i + 1]!) - Math.max(start, runs[i]!));
+  const inside = onesInside(stream.segments, runs);
   if (inside === stream.samples) return;
   const outside = stream.samples - inside;
   throw new RollbookError(

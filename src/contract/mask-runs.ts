@@ -40,3 +40,15 @@ export function scanMask(bytes: Uint8Array): MaskRuns {
   }
   return { ones, edges: edges.length === 0 || edges.length > 2 * MOST_RUNS ? undefined : edges };
 }
+
+/** How many of the ones lie in the given parts, which do not overlap. */
+export function onesInside(
+  parts: readonly { readonly start: number; readonly end: number }[],
+  edges: ArrayLike<number>,
+): number {
+  let inside = 0;
+  for (const { start, end } of parts)
+    for (let i = 0; i < edges.length; i += 2)
+      inside += Math.max(0, Math.min(end, edges[i + 1]!) - Math.max(start, edges[i]!));
+  return inside;
+}
