@@ -36,6 +36,8 @@ export type PackStep =
 /** Small enough that a block is still in the processor's cache when it is hashed, and that the system, which reads
  *  ahead by itself, has the next one ready by then: to ask another thread for it costs more than to copy it. */
 export const BLOCK_BYTES = 512 * 1024;
+/** How many blocks are read between two turns of others: about a millisecond's work. */
+const BLOCKS_PER_TURN = 4;
 
 /** The memory that a block is read into; shared by the packs of one scan. */
 export class ScanBlock {
@@ -79,6 +81,7 @@ export class PackReader {
   /** End of the valid bytes in the block. */
   #filled = 0;
   #position: number;
+  #blocks = 0;
   /** How many bytes from the position on the next step needs. */
   #needed = HEADER_BYTES;
   /** Where the search for the next header goes on, while one is under way. */
@@ -124,7 +127,7 @@ export class PackReader {
 
   /** Brings the next block in. Views of earlier steps are no longer valid. */
   async more(): Promise<void> {
-    await turn();
+    if (this.#blocks++ % BLOCKS_PER_TURN === 0) await turn();
     const readFrom = this.#base + this.#filled;
     const keepFrom = Math.min(readFrom, Math.floor((this.#searchFrom ?? this.#position) / 8) * 8);
     const kept = readFrom - keepFrom;
