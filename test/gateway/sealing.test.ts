@@ -15,7 +15,7 @@ import {
   startSealing,
   type ToSeal,
 } from "../../src/collect/gateway/sealing/sealing.ts";
-import { newKeyPem, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
+import { newKeyPem, openRecord, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
@@ -125,6 +125,21 @@ describe("the sealing", () => {
     expect(await trustOf(root)).toMatchObject({ artifacts: 3, trusted: 3 });
   });
 
+  it("loses nothing and seals nothing twice when threads end in the middle of their commits", async () => {
+    const { root, sealing, threads, rollout } = await opened();
+    const tasks = await Promise.all(Array.from({ length: 300 }, rollout));
+    let done = 0;
+    const reports = tasks.map(async (task) => {
+      const report = await sealing.seal(task);
+      if (++done === 1 || done === 150) void threads.at(-1)!.terminate();
+      return report.envelope;
+    });
+    const envelopes = new Set(await Promise.all(reports));
+    expect([envelopes.size, threads.length]).toEqual([300, 3]);
+    await sealing.close();
+    expect(await trustOf(root)).toMatchObject({ artifacts: 300, trusted: 300 });
+  });
+
   it("says what is wrong with one rollout, and seals the others", async () => {
     const { sealing, threads, rollout } = await opened();
     const [good, bad] = [await rollout(), await rollout()];
@@ -222,12 +237,15 @@ describe("a gateway", () => {
     await expect.poll(() => metric(test, "rollbook_gateway_seal_backlog")).not.toBe(0);
     await test.stop();
     await closing;
-    const sealed = [];
+    const deliveries = [];
     const book = await openBook(test.root, { clock: systemClock, mode: "read" });
     for await (const item of book.scan())
-      if (item.type === "blob" && item.kind === RolloutEnvelope.kind) sealed.push(item.digest);
+      if (item.type === "blob" && item.kind === RolloutEnvelope.kind)
+        deliveries.push(
+          ...(openRecord(RolloutEnvelope, item.bytes).callTimes ?? []).map(({ delivery }) => delivery),
+        );
     await book.close();
-    expect(sealed).toHaveLength(21);
+    expect(deliveries).toEqual(Array(21).fill("sent"));
     await test.start();
   });
 

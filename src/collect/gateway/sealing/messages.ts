@@ -34,7 +34,7 @@ export interface SealTask {
   readonly events: readonly number[];
   /** Number, segment, offset and bytes of each call. */
   readonly calls: readonly number[];
-  /** Deliveries that the journal has not heard of. */
+  /** Deliveries that the journal has not heard of; may grow until the thread is told. */
   readonly marks: readonly { readonly call: number; readonly delivery: Delivery }[];
   readonly capped: OpenRollout["capped"];
   readonly ending?: Ending | undefined;

@@ -45,7 +45,7 @@ export interface ToSeal {
 }
 
 interface Waiting extends Omit<ToSeal, "task"> {
-  readonly task: SealTask;
+  task: SealTask;
   readonly done: (report: SealReport) => void;
   readonly failed: (error: Error) => void;
   /** Threads that died while they had it. */
@@ -127,11 +127,16 @@ export class Sealing {
     clearTimeout(this.#givingLater);
     this.#givingNow = undefined;
     this.#givingLater = undefined;
+    if (this.#pause !== undefined) return;
     const room = WITH_THREAD - this.#given.size;
     const next = this.#urgent.splice(0, room);
     if (next.length < room) next.push(...this.#others.splice(0, room - next.length));
     if (next.length === 0) return;
-    for (const each of next) this.#given.set(each.task.number, each);
+    for (const each of next) {
+      // Deliveries are noted up to now: a task that is given twice must make the same artifact.
+      if (each.deaths === 0) each.task = { ...each.task, marks: [...each.task.marks] };
+      this.#given.set(each.task.number, each);
+    }
     this.#thread ??= this.#startThread();
     this.#thread.ref();
     this.#send(this.#thread, { kind: "seal", tasks: next.map(({ task }) => task) });
