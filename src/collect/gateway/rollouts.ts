@@ -13,8 +13,9 @@ import { makeSealer } from "../../store/sealer.ts";
 import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollouts.ts";
 import type { GatewayConfig } from "./config.ts";
 import { feedbackFor, isNewGrade } from "./grades.ts";
-import type { Journal, LogPlace } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import { callsText, endingOfDamaged } from "./lost-calls.ts";
+import type { Drift } from "./message-tree.ts";
 import type { Metrics } from "./metrics.ts";
 import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
@@ -423,20 +424,25 @@ export class Rollouts {
   ): Promise<ClosedRollout> {
     const { journal, sealing, clock, metrics } = this.#with;
     await journal.flush();
-    const { events, capped, pendingDeliveries: marks, grades } = rollout;
-    const calls = [...rollout.calls].sort(([a], [b]) => a - b);
-    const places = calls.flatMap(([index, place]) => [index, ...numbersOf(place)]);
-    const { lostCalls: lost } = rollout;
-    const ending = lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost);
-    const task = { ...closing, ending, events: events.flatMap(numbersOf), calls: places, marks, capped };
-    const { drifts, isNamed, ...artifact } = await sealing.seal({
-      task: { ...task, isUrgent, endedAtMs: clock.nowMs() },
+    const { events, capped, pendingDeliveries: marks, lostCalls: lost } = rollout;
+    const indexes = [...rollout.calls.keys()];
+    if (indexes.length > 1) indexes.sort((a, b) => a - b);
+    const { content, envelope, receipt, ...report } = await sealing.seal({
+      task: {
+        ...{ isUrgent, ...placesOf(rollout, indexes), marks, capped, endedAtMs: clock.nowMs() },
+        ending: lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost),
+        scores: closing.scores,
+        finalState: closing.finalState,
+      },
       onJournaled: (place) => events.push(place),
     });
-    for (const [drift, times] of Object.entries(drifts))
-      metrics.count("rollbook_gateway_drift_total", { drift }, times);
-    const closed = { ...artifact, calls: calls.map(([index]) => index), grades };
-    if (isNamed) this.#release(rollout);
+    for (const drift in report.drifts)
+      metrics.count("rollbook_gateway_drift_total", { drift }, report.drifts[drift as Drift]);
+    const closed: ClosedRollout = {
+      ...{ content, envelope, ending: report.ending, calls: indexes, grades: rollout.grades },
+      ...(receipt === undefined ? {} : { receipt }),
+    };
+    if (report.isNamed) this.#release(rollout);
     else this.#hold(this.#letGo(rollout, closed));
     return closed;
   }
@@ -489,8 +495,18 @@ export class Rollouts {
   }
 }
 
-function numbersOf({ segment, offset, bytes }: LogPlace): number[] {
-  return [segment, offset, bytes];
+/** Runs for every call without a rollout: by hand, and nothing but numbers. */
+function placesOf(
+  { events, calls }: OpenRollout,
+  indexes: readonly number[],
+): Pick<SealTask, "events" | "calls"> {
+  const numbers: { events: number[]; calls: number[] } = { events: [], calls: [] };
+  for (const { segment, offset, bytes } of events) numbers.events.push(segment, offset, bytes);
+  for (const index of indexes) {
+    const { segment, offset, bytes } = calls.get(index)!;
+    numbers.calls.push(index, segment, offset, bytes);
+  }
+  return numbers;
 }
 
 function isSealed(closed: ClosedRollout | EmptyRollout): closed is ClosedRollout {

@@ -44,8 +44,9 @@ export interface ToSeal {
   readonly onJournaled: (place: LogPlace) => void;
 }
 
-interface Waiting extends Omit<ToSeal, "task"> {
-  task: SealTask;
+interface Waiting extends ToSeal {
+  /** As a thread was told first. */
+  given: SealTask | undefined;
   readonly done: (report: SealReport) => void;
   readonly failed: (error: Error) => void;
   /** Threads that died while they had it. */
@@ -94,10 +95,10 @@ export class Sealing {
   /** Resolves when the artifact is durable. The journal must have on disk what the task names. */
   seal(toSeal: ToSeal): Promise<SealReport> {
     return new Promise((done, failed) => {
-      const task = { ...toSeal.task, number: this.#numbers++ };
       if (!this.isWorking && this.#pause !== undefined) return failed(broken());
-      const { onJournaled } = toSeal;
-      (task.isUrgent ? this.#urgent : this.#others).push({ task, onJournaled, done, failed, deaths: 0 });
+      const { task, onJournaled } = toSeal;
+      const list = task.isUrgent ? this.#urgent : this.#others;
+      list.push({ task, onJournaled, given: undefined, done, failed, deaths: 0 });
       this.#pause?.ref();
       this.#giveSoon(task);
     });
@@ -116,7 +117,7 @@ export class Sealing {
   }
 
   /** What comes in one turn of the event loop goes in one message; and what nobody waits for, in a few milliseconds. */
-  #giveSoon({ isUrgent }: SealTask): void {
+  #giveSoon({ isUrgent }: ToSeal["task"]): void {
     if (this.#pause !== undefined) return;
     if (isUrgent) this.#givingNow ??= setImmediate(() => this.#give());
     else this.#givingLater ??= setTimeout(() => this.#give(), GIVE_MS);
@@ -134,12 +135,12 @@ export class Sealing {
     if (next.length === 0) return;
     for (const each of next) {
       // Deliveries are noted up to now: a task that is given twice must make the same artifact.
-      if (each.deaths === 0) each.task = { ...each.task, marks: [...each.task.marks] };
-      this.#given.set(each.task.number, each);
+      each.given ??= { ...each.task, number: this.#numbers++, marks: [...each.task.marks] };
+      this.#given.set(each.given.number, each);
     }
     this.#thread ??= this.#startThread();
     this.#thread.ref();
-    this.#send(this.#thread, { kind: "seal", tasks: next.map(({ task }) => task) });
+    this.#send(this.#thread, { kind: "seal", tasks: next.map(({ given }) => given!) });
   }
 
   #startThread(): Worker {
