@@ -19,11 +19,10 @@ export function scanMask(bytes: Uint8Array): MaskRuns {
   let ones = 0;
   let inside = 0;
   for (let at = 0; at < bytes.length; ) {
-    const word = at >> 2;
-    if (word < whole && words[word] === (inside === 1 ? FOUR_ONES : 0)) {
-      at += 4;
-      continue;
-    }
+    let word = at >> 2;
+    const same = inside === 1 ? FOUR_ONES : 0;
+    while (word < whole && words[word] === same) word++;
+    at = word < whole ? 4 * word : Math.max(at, 4 * whole);
     for (const end = word < whole ? at + 4 : bytes.length; at < end; at++) {
       const value = bytes[at]!;
       if (value === inside) continue;
