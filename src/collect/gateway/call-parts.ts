@@ -50,8 +50,18 @@ export function partsToKeep(call: PassedCall, redact: RedactCall | undefined): K
 /** Undefined if there is nothing to hide. */
 function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefined {
   const { request, body, reader, tooLarge } = call;
-  const { reply, complete } = reader === undefined || tooLarge ? NO_REPLY : reader.finish();
-  const redacted = redact({ request: request(), body, reply, replyBytes: reader?.chunks ?? NOTHING });
+  let finished: ReadReply | undefined;
+  const read = () => {
+    finished ??= reader === undefined || tooLarge ? NO_REPLY : reader.finish();
+    return finished;
+  };
+  const redacted = redact({
+    request,
+    body,
+    reply: () => read().reply,
+    replyBytes: reader?.chunks ?? [],
+    isWhole: reader?.form !== "sse",
+  });
   if (redacted === undefined) return undefined;
   return {
     requestForm: "facts",
@@ -61,7 +71,7 @@ function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefi
     reply: [jsonBytes(redacted.reply)],
     replyDigest: digestOf(reader),
     media: redacted.media,
-    cut: !complete,
+    cut: !read().complete,
   };
 }
 

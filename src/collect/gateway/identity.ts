@@ -9,6 +9,8 @@ import { HttpRefusal } from "./refusal.ts";
 export const ROLLOUT_HEADER = "x-rollbook-rollout";
 const KEY_PREFIX = "rb-";
 const MAC_HEX = 32;
+/** Keys that were found good. A key is long and random: who could find it in a table would know it already. */
+const REMEMBERED_KEYS = 10_000;
 
 export interface Caller {
   /** May open, close and grade any rollout. */
@@ -35,10 +37,17 @@ export function parsePath(url: string): ApiPath {
   return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
 }
 
+/** What a key gives: everything, or one rollout. */
+interface KeyFacts {
+  readonly isOwner: boolean;
+  readonly rollout: string | undefined;
+}
+
 export class Gatekeeper {
   readonly #tokens: readonly string[];
   readonly #secret: string | undefined;
   readonly #isOpen: (rollout: string) => boolean;
+  readonly #known = new Map<string, KeyFacts>();
 
   constructor(tokens: readonly string[], isOpen: (rollout: string) => boolean) {
     this.#tokens = tokens.map(fingerprint);
@@ -55,8 +64,7 @@ export class Gatekeeper {
 
   admit(headers: IncomingHttpHeaders, path: ApiPath): Caller {
     const key = keyIn(headers);
-    const byKey = key === undefined ? undefined : this.#rolloutOf(key);
-    const isOwner = this.#isOwner(key);
+    const { isOwner, rollout: byKey } = this.#factsOf(key);
     if (!isOwner && byKey === undefined) {
       const what = key === undefined ? "there is no key" : "the key is not one of this gateway's";
       throw new HttpRefusal(
@@ -74,6 +82,20 @@ export class Gatekeeper {
     const rollout = oneOf(byKey, headerOf(headers), path.rollout);
     if (rollout !== undefined && !this.#isOpen(rollout)) refuseBadId(rollout);
     return { isOwner, rollout };
+  }
+
+  #factsOf(key: string | undefined): KeyFacts {
+    const known = key === undefined ? undefined : this.#known.get(key);
+    if (known !== undefined) return known;
+    const rollout = key === undefined ? undefined : this.#rolloutOf(key);
+    const facts = { isOwner: this.#isOwner(key), rollout };
+    // Without a secret a key is good or not by what is open just now.
+    const isProven = this.#secret !== undefined && (facts.isOwner || rollout !== undefined);
+    if (isProven && key !== undefined) {
+      if (this.#known.size >= REMEMBERED_KEYS) this.#known.clear();
+      this.#known.set(key, facts);
+    }
+    return facts;
   }
 
   #isOwner(key: string | undefined): boolean {

@@ -8,10 +8,13 @@ import { extractMedia } from "./media.ts";
 import { type Redact, redactStrings } from "./redact.ts";
 
 export interface CallInClear {
-  readonly request: RequestFacts;
-  readonly body: Uint8Array;
-  readonly reply: ReplyFacts;
-  readonly replyBytes: readonly Uint8Array[];
+  /** What the body says. */
+  readonly request: () => RequestFacts;
+  readonly body: Buffer;
+  readonly reply: () => ReplyFacts;
+  readonly replyBytes: readonly Buffer[];
+  /** The reply is one JSON text, not events that make one together. */
+  readonly isWhole: boolean;
 }
 
 export interface RedactedCall {
@@ -26,6 +29,8 @@ export type RedactCall = (call: CallInClear) => RedactedCall | undefined;
 export interface RedactOptions {
   readonly redact: Redact | undefined;
   readonly redactText: ((text: string) => string) | undefined;
+  /** Says of JSON that there is nothing to hide in it; may say no for want of a closer look. */
+  readonly isPlainlyClear?: ((json: Buffer) => boolean) | undefined;
 }
 
 /** A value that is recorded beside calls: the same object if there is nothing to hide in it. */
@@ -36,16 +41,23 @@ export function redactValue(given: Json, { redact, redactText }: RedactOptions):
 
 /** Undefined if nothing is ever redacted. */
 export function redactCall(options: RedactOptions): RedactCall | undefined {
-  const { redact, redactText } = options;
+  const { redact, redactText, isPlainlyClear } = options;
   if (redact === undefined && redactText === undefined) return undefined;
+  const isClearAsItIs = ({ body, replyBytes, isWhole }: CallInClear) =>
+    redact === undefined &&
+    isWhole &&
+    isPlainlyClear?.(body) === true &&
+    isPlainlyClear(replyBytes.length === 1 ? replyBytes[0]! : Buffer.concat(replyBytes));
   return (call) => {
+    // As almost every call is.
+    if (isClearAsItIs(call)) return undefined;
     const seen: Seen = { media: [], changed: false };
     const clean = (value: unknown) => {
       const { message, media } = extractMedia(value);
       for (const { bytes } of media) seen.media.push(bytes);
       return cleanValue(message, seen, options);
     };
-    const { request, reply } = call;
+    const [request, reply] = [call.request(), call.reply()];
     const cleanRequest: RequestFacts = {
       ...request,
       messages: request.messages.map(clean),

@@ -7,13 +7,14 @@ import { define, type JsonObject } from "./dialects/json.ts";
 export type Redact = (value: Json) => Json;
 
 export const REDACTED = "[redacted]";
+const BACKSLASH = 0x5c;
 
-/** Undefined if there is nothing to look for. A secret shorter than eight characters would hit ordinary words. */
+/** Undefined if there is nothing to look for. */
 export function redactText(
   secrets: readonly string[],
   patterns: readonly RegExp[],
 ): ((text: string) => string) | undefined {
-  const known = [...new Set(secrets)].filter((secret) => secret.length >= 8);
+  const known = sought(secrets);
   const global = patterns.map((pattern) => new RegExp(pattern.source, addFlag(pattern.flags, "g")));
   if (known.length + global.length === 0) return undefined;
   return (text) => {
@@ -22,6 +23,27 @@ export function redactText(
     for (const pattern of global) out = out.replace(pattern, REDACTED);
     return out;
   };
+}
+
+/** Says of JSON in UTF-8 that it surely holds none of the secrets, without parsing it. False where that takes a parser: a
+ *  secret may be spelled in escapes. Undefined if there is more to look for than secrets that stand in JSON as they are. */
+export function plainlyClear(
+  secrets: readonly string[],
+  patterns: readonly RegExp[],
+): ((json: Buffer) => boolean) | undefined {
+  const known = sought(secrets);
+  const isPlain = known.every((secret) => /^[\x20-\x7e]+$/.test(secret) && !/["\\]/.test(secret));
+  if (patterns.length > 0 || !isPlain) return undefined;
+  const spelled = known.map((secret) => Buffer.from(secret));
+  return (json) => {
+    const hasEscapes = json.includes(BACKSLASH) && (json.includes("\\u") || json.includes("\\/"));
+    return !hasEscapes && spelled.every((secret) => !json.includes(secret));
+  };
+}
+
+/** A secret shorter than eight characters would hit ordinary words. */
+function sought(secrets: readonly string[]): string[] {
+  return [...new Set(secrets)].filter((secret) => secret.length >= 8);
 }
 
 /** Deeper than any format nests, and than a record goes: what stands there is not looked at, and not kept. */

@@ -23,7 +23,7 @@ import { OwnApi, sendJson } from "./own-api.ts";
 import { reservationUsd } from "./prices.ts";
 import { parseBody, readBody } from "./read-body.ts";
 import { type DamagedRollout, type Recovered, recoverRollouts } from "./recover.ts";
-import { type Redact, redactText } from "./redact.ts";
+import { plainlyClear, type Redact, redactText } from "./redact.ts";
 import { type RedactOptions, redactCall } from "./redact-call.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure } from "./refusal.ts";
@@ -141,12 +141,12 @@ class GatewayServer {
     this.#found = recovered;
     this.#directory = directory;
     const metrics = this.#metrics;
+    const secrets = [...tokens, ...keys.values()];
+    const patterns = config.redact.map((each) => compile(each));
     const redact: RedactOptions = {
       redact: options.redact,
-      redactText: redactText(
-        [...tokens, ...keys.values()],
-        config.redact.map((each) => compile(each)),
-      ),
+      redactText: redactText(secrets, patterns),
+      isPlainlyClear: plainlyClear(secrets, patterns),
     };
     this.#redact = redact;
     const log = options.log ?? (() => {});
