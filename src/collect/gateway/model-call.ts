@@ -22,6 +22,7 @@ import { HttpRefusal } from "./refusal.ts";
 import { type ReplyReader, readerOf } from "./reply-reader.ts";
 import type { Rollouts } from "./rollouts.ts";
 import type { Routes, Target } from "./routes.ts";
+import type { TurnEnd } from "./turn-end.ts";
 import type { Exchange, Receiver, ReplyHeaders, Upstream } from "./upstream.ts";
 
 /** What every call of a gateway shares. */
@@ -38,6 +39,8 @@ export interface CallContext {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly metrics: Metrics;
   readonly record: "durable" | "async";
+  /** When replies go out that wait for nothing. */
+  readonly turnEnd: TurnEnd;
   /** For what nobody else will hear of. */
   readonly log: (line: string) => void;
 }
@@ -236,13 +239,13 @@ export class ModelCall implements Receiver, Waiter {
       journal.whenDurable(this);
       return;
     }
-    this.#release();
+    this.#with.turnEnd.do(() => this.#release());
     journal.whenDurableSoon(this);
   }
 
   durable(): void {
     this.#with.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
-    if (!this.#isReleased) this.#release();
+    this.#release();
     this.#with.rollouts.end(this.#in.rollout);
   }
 
@@ -305,6 +308,7 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   #release(): void {
+    if (this.#isReleased) return;
     this.#isReleased = true;
     const { response, rollout } = this.#in;
     if (response.destroyed) return;

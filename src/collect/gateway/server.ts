@@ -30,6 +30,7 @@ import { cannotRecord, HttpRefusal, isDiskFailure } from "./refusal.ts";
 import { Rollouts } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
 import { Sealing } from "./sealing/sealing.ts";
+import { TurnEnd } from "./turn-end.ts";
 import { Upstream } from "./upstream.ts";
 
 export interface GatewayOptions {
@@ -161,6 +162,7 @@ class GatewayServer {
     this.#calls = {
       ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
+      turnEnd: new TurnEnd(),
       redact: redactCall(redact),
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
       upstreams: openUpstreams(options, keys, metrics),
