@@ -96,6 +96,21 @@ describe("an append log", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it("refuses to release more than a segment holds", async () => {
+    const { log } = reopen(100);
+    const places = Array.from({ length: 4 }, (_, i) => log.append([bytes(`entry ${i} ${"x".repeat(50)}`)]));
+    await log.flush();
+    for (const place of places.slice(0, 2)) log.release(place);
+    const twice = expect.objectContaining({
+      code: "released-twice",
+      fields: { directory: folder, segment: 1 },
+    });
+    expect(() => log.release(places[0]!)).toThrow(twice);
+    log.release(places[2]!);
+    log.release(places[3]!);
+    expect(() => log.release(places[2]!)).toThrow("segment 2 of the journal has no entry left to release");
+  });
+
   it("that a crash has torn ends at the tear, wherever it is", async () => {
     const { log } = reopen();
     log.append([bytes("first")]);

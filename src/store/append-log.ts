@@ -133,9 +133,16 @@ export class AppendLog {
 
   /** Says that an entry is not needed any more. */
   release({ segment }: LogPlace): void {
-    const left = this.#live.get(segment)! - 1;
-    this.#live.set(segment, left);
-    if (left === 0) this.#dropIfDone(segment);
+    const live = this.#live.get(segment) ?? 0;
+    // Going on would take the segment from under the entries of others.
+    if (live === 0)
+      throw new RollbookError(
+        "released-twice",
+        { directory: this.#directory, segment },
+        `segment ${segment} of the journal has no entry left to release: one was released twice. Restart; what is in the journal is taken up.`,
+      );
+    this.#live.set(segment, live - 1);
+    if (live === 1) this.#dropIfDone(segment);
   }
 
   /** Removes the segments in which nothing is left of earlier processes. */

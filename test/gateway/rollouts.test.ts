@@ -177,6 +177,30 @@ describe("a rollout", () => {
     expect([report.problems, report.trust]).toMatchObject([[], { trusted: 5 }]);
   });
 
+  it("of a single call that is closed while it streams is sealed once, as it was closed, and takes nothing of others along", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const kept = await test.openRollout({ id: "keep" });
+    for (let i = 0; i < 2; i++) await test.post(CHAT, ask(), as(kept));
+    test.upstream.play(stream(chatStream([{ content: "a" }, { content: "b" }]), { gapMs: 40 }));
+    const reply = await fetch(test.gateway.url + CHAT, {
+      method: "POST",
+      headers: { authorization: `Bearer ${TOKEN}` },
+      body: JSON.stringify({ ...ask(), stream: true }),
+    });
+    const closing = test.closed(reply.headers.get("x-rollbook-rollout")!, {
+      ending: { kind: "cancelled" },
+      scores: [{ name: "s", value: 1 }],
+    });
+    await reply.text();
+    expect(await closing).toMatchObject({ ending: { kind: "cancelled" }, scores: [{ name: "s", value: 1 }] });
+    await test.restart();
+    expect(test.logs).toEqual([]);
+    expect(await test.artifacts()).toHaveLength(1);
+    expect(test.gateway.recovered).toEqual(["keep"]);
+    expect((await test.closed("keep")).calls).toHaveLength(2);
+  });
+
   it("waits with its sealing for calls in progress", async () => {
     const test = await TestGateway.open();
     test.upstream.play(stream(chatStream([{ content: "slow" }]), { gapMs: 40 }));

@@ -241,7 +241,7 @@ export class Rollouts {
     if (rollout.active > 0) return;
     rollout.freeReserved();
     if (rollout.whenQuiet.length > 0) for (const wake of rollout.whenQuiet.splice(0)) wake();
-    if (isSingle(rollout)) void this.#begin(rollout, {});
+    if (isSingle(rollout) && rollout.closing === undefined) void this.#begin(rollout, {});
   }
 
   /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
@@ -353,7 +353,9 @@ export class Rollouts {
     return unknownRollout(id);
   }
 
+  /** A closing that is under way stands: a rollout is sealed, and leaves the journal, once. */
   #begin(rollout: OpenRollout, closing: ToClose, { isUrgent = false } = {}): Promise<CloseReport> {
+    if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
     const report = this.#close(rollout, closing, { isUrgent });
     rollout.closing = report;
     this.#hold(report);
@@ -388,11 +390,10 @@ export class Rollouts {
     this.#with.closed.add(rollout.id, closed);
     try {
       await this.#with.closed.saved();
+      this.#release(rollout);
     } catch (error) {
       this.#with.log(`rollout ${rollout.id} is sealed and stays in the journal: ${reasonOf(error)}`);
-      return;
     }
-    this.#release(rollout);
   }
 
   #release({ calls, events }: OpenRollout): void {
