@@ -66,8 +66,11 @@ export async function openContenders(
     // Every client sends a key; this one is as long as those of the gateways.
     const key = { authorization: `Bearer ${"k".repeat(41)}` };
     const plain = { whole: requestOf(key), stream: requestOf(key, true) };
+    const logging = start([join(HERE, "logging-proxy.mjs"), String(upstream), join(scratch, "bare.log")]);
+    const logged = { port: Number(await firstLine(logging)), pid: logging.pid! };
     const contenders = [
       contender("bare proxy", bare, (kind) => plain[kind]),
+      contender("logging proxy", logged, (kind) => plain[kind]),
       await gateway("durable", { upstream, scratch, start }),
       await gateway("async", { upstream, scratch, start }),
     ];
