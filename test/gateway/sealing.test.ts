@@ -60,7 +60,15 @@ async function opened(options: Partial<SealingOptions> = {}) {
     const event = journal.event(id, singleOpening(id, {}, { rollouts, worker, atMs: 5 }));
     const place = journal.called(
       {
-        ...{ index: 0, dialect: "openai-chat", status: 200, outcome: "answered", steps: [], deliveries: [] },
+        ...{
+          index: 0,
+          earlier: 0,
+          dialect: "openai-chat",
+          status: 200,
+          outcome: "answered",
+          steps: [],
+          deliveries: [],
+        },
         ...{ startedAtMs: 6, durationMs: 2 },
       },
       { rollout: Buffer.from(id), target: Buffer.from(JSON.stringify({ model: "m" })) },

@@ -19,11 +19,16 @@ export function estimateAgain(
     for (const place of rollout.unpriced) {
       const entry = journal.called(place);
       const price = routes.priceOf(entry.target);
-      if (price === undefined || entry.status >= 400) continue;
+      if (price === undefined || isFree(entry)) continue;
       const bytes = { asked: entry.request.length, said: replyBytes(entry, limits) };
       rollout.estimatedUsd += estimateUsd(bytes, price);
     }
   }
+}
+
+/** Answered by an error. Who left before the answer was whole has had the upstream work all the same. */
+function isFree({ status, outcome }: CalledEntry): boolean {
+  return status >= 400 && outcome !== "disconnected";
 }
 
 /** Of what was said, without the form in which it came. A reply beyond the limit is not kept: it had that length. */

@@ -19,6 +19,7 @@ const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: und
 
 const facts: fc.Arbitrary<NewCall> = fc.record({
   index: count,
+  earlier: count,
   dialect: fc.constantFrom("openai-chat", "openai-responses", "openai-completions", "anthropic-messages"),
   status: fc.nat({ max: 999 }),
   outcome: fc.constantFrom("answered", "refused", "provider-failed", "cut", "disconnected"),

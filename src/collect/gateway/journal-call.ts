@@ -17,6 +17,8 @@ export type ReplyForm = "json" | "sse" | "facts" | "none";
 export interface CalledFacts {
   readonly rollout: Id;
   readonly index: number;
+  /** How many calls of its rollout the journal had before it. */
+  readonly earlier: number;
   readonly dialect: DialectName;
   readonly target: TargetFacts;
   readonly status: number;
@@ -67,7 +69,7 @@ export interface CallTexts {
 const VERSION = 1;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
-const HEAD_BYTES = 88;
+const HEAD_BYTES = 92;
 
 // By their numbers in the entry: new names go to the end.
 const DIALECTS: readonly DialectName[] = [
@@ -122,6 +124,7 @@ export function encodeCall(
   head.writeDoubleLE(facts.usage?.promptTokens ?? Number.NaN, 64);
   head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, 72);
   head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, 80);
+  head.writeUInt32LE(facts.earlier, 88);
   return reply.length === 1 && media.length === 0
     ? [head, rollout, target, extra, request, reply[0]!]
     : [head, rollout, target, extra, request, ...reply, ...media];
@@ -160,6 +163,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     rollout,
     target,
     index: payload.readUInt32LE(8),
+    earlier: payload.readUInt32LE(88),
     dialect: DIALECTS[payload[1]!]!,
     outcome: OUTCOMES[payload[2]!]!,
     status: payload.readUInt32LE(4),

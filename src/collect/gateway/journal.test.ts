@@ -20,7 +20,7 @@ const rollout = parseId("r-1");
 const target = { model: "ü" };
 const texts = { rollout: Buffer.from(rollout), target: Buffer.from(JSON.stringify(target)) };
 const facts: NewCall = {
-  ...{ index: 3, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
+  ...{ index: 3, earlier: 2, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
   ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
   ...{ deliveries: [{ call: 2, delivery: "sent" }] },
 };

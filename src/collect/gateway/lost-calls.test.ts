@@ -1,29 +1,28 @@
 import { describe, expect, it } from "vitest";
 import { endingOfDamaged, lostCalls } from "./lost-calls.ts";
 
-const at = (segment: number) => ({ segment, offset: 0, bytes: 1 });
-const rollout = (opening: number, ...calls: [index: number, segment: number][]) => ({
-  events: [at(opening)],
-  calls: new Map(calls.map(([index, segment]) => [index, at(segment)])),
-});
-const lost = (
-  each: ReturnType<typeof rollout>,
-  { sent = [], segments }: { sent?: number[]; segments: number[] },
-) => lostCalls(each, { sent: new Set(sent), segments: new Set(segments) });
+const lost = (calls: readonly number[], { sent = [] as number[], hasGap = false }) =>
+  lostCalls(
+    {
+      calls: new Map(calls.map((call) => [call, { segment: 1, offset: 0, bytes: 1 }])),
+      started: Math.max(-1, ...calls) + 1,
+    },
+    { sent: new Set(sent), hasGap },
+  );
 
 describe("lost calls", () => {
-  it("are those between two calls where a segment between them is gone", () => {
-    expect(lost(rollout(1, [0, 1], [3, 3], [5, 5]), { segments: [1, 3, 4, 5] })).toEqual([1, 2]);
-    expect(lost(rollout(1, [2, 3]), { segments: [1, 3] })).toEqual([0, 1]);
+  it("are those that are not there where a call says that there were more", () => {
+    expect(lost([0, 3, 5], { hasGap: true })).toEqual([1, 2, 4]);
+    expect(lost([2], { hasGap: true })).toEqual([0, 1]);
+    expect(lost([0], { hasGap: true })).toEqual([1]);
   });
 
-  it("are not those that were in progress at a crash: no segment is gone, or the number was recorded later", () => {
-    expect(lost(rollout(1, [0, 1], [2, 2]), { segments: [1, 2] })).toEqual([]);
-    expect(lost(rollout(1, [1, 1], [0, 3], [2, 3]), { segments: [1, 3] })).toEqual([]);
+  it("are not those that were never recorded: in progress at a crash, or refused", () => {
+    expect(lost([0, 2], {})).toEqual([]);
   });
 
   it("are those that a later call says were delivered", () => {
-    expect(lost(rollout(1, [0, 1], [2, 2]), { sent: [0, 1], segments: [1, 2] })).toEqual([1]);
+    expect(lost([0, 2], { sent: [0, 1] })).toEqual([1]);
   });
 
   it("make an ending the infrastructure's failure, unless it is outside of baselines anyway", () => {

@@ -1,26 +1,20 @@
-/** What is missing from a journal of which somebody moved a segment away. In: a rollout as the journal tells it, and the
- *  segments that are there. Out: the numbers of its calls that were recorded once and are not any more; and how a rollout
- *  ends of which calls are missing. Pure. Calls that were in progress at a crash are not missing: they were never recorded,
- *  and nobody got their replies. */
+/** What is missing from a journal of which somebody moved a segment away. In: a rollout as the journal tells it, and what
+ *  its calls say of earlier ones. Out: the numbers of its calls that are not there any more; and how a rollout ends of
+ *  which calls are missing. Pure. Calls that were in progress at a crash are not missing: they were never recorded, and
+ *  nobody got their replies; but where others are missing, they cannot be told from those. */
 import { type Ending, outsideBaseline } from "../../contract/index.ts";
 import type { OpenRollout } from "./open-rollout.ts";
 
-/** Nothing that an open rollout has in the journal is ever removed by the gateway. So a call is missing if a later one
- *  says that it was delivered; or if its number lies between two calls, and a segment between theirs is not there. */
+/** `sent`: calls of which a later one says that they were delivered. `hasGap`: a call says that more had been recorded
+ *  before it than are there. */
 export function lostCalls(
-  rollout: Pick<OpenRollout, "calls" | "events">,
-  { sent, segments }: { sent: ReadonlySet<number>; segments: ReadonlySet<number> },
+  { calls, started }: Pick<OpenRollout, "calls" | "started">,
+  { sent, hasGap }: { sent: ReadonlySet<number>; hasGap: boolean },
 ): number[] {
-  const lost = new Set([...sent].filter((call) => !rollout.calls.has(call)));
-  let next = 0;
-  let segment = rollout.events[0]!.segment;
-  // In the order of the journal.
-  for (const [index, place] of rollout.calls) {
-    if (index > next && isGap(segment, place.segment, segments))
-      for (let call = next; call < index; call++) if (!rollout.calls.has(call)) lost.add(call);
-    next = Math.max(next, index + 1);
-    segment = place.segment;
-  }
+  const lost = new Set([...sent].filter((call) => !calls.has(call)));
+  if (hasGap) for (let call = 0; call < started; call++) if (!calls.has(call)) lost.add(call);
+  // A call of which nothing is left had a number that nobody has taken since.
+  if (hasGap && lost.size === 0) lost.add(started);
   return [...lost].sort((a, b) => a - b);
 }
 
@@ -39,9 +33,4 @@ export function callsText(calls: readonly number[]): string {
   const shown = calls.slice(0, 20).join(", ");
   const more = calls.length > 20 ? ` and ${calls.length - 20} more` : "";
   return calls.length === 1 ? `call ${shown} is` : `calls ${shown}${more} are`;
-}
-
-function isGap(from: number, to: number, segments: ReadonlySet<number>): boolean {
-  for (let segment = from + 1; segment < to; segment++) if (!segments.has(segment)) return true;
-  return false;
 }

@@ -100,7 +100,7 @@ export class ModelCall implements Receiver, Waiter {
     try {
       if (!this.#aim(request)) throw unknownModel(request.model, this.#with.routes.names);
     } catch (error) {
-      this.#with.rollouts.end(this.#in.rollout);
+      this.#with.rollouts.takeBack(this.#in.rollout);
       throw error;
     }
     response.on("close", () => this.#closed());
@@ -278,6 +278,7 @@ export class ModelCall implements Receiver, Waiter {
     const place = this.#with.journal.called(
       {
         index: this.#index,
+        earlier: rollout.calls.size,
         dialect: dialect.name,
         status: this.#status,
         outcome: parts.cut === true && outcome === "answered" ? "cut" : outcome,
@@ -302,8 +303,15 @@ export class ModelCall implements Receiver, Waiter {
   #estimateUsd(): number | undefined {
     const { price } = this.#target;
     const reader = this.#reader;
-    if (price === undefined || reader === undefined || this.#status >= 400) return undefined;
-    const said = this.#tooLarge ? reader.bytes : jsonBytes(reader.finish().reply.messages).length;
+    // Who leaves has had the upstream work all the same.
+    const hasLeft = this.#status === CLIENT_LEFT;
+    if (price === undefined || (!hasLeft && (reader === undefined || this.#status >= 400))) return undefined;
+    const said =
+      reader === undefined
+        ? 0
+        : this.#tooLarge
+          ? reader.bytes
+          : jsonBytes(reader.finish().reply.messages).length;
     return estimateUsd({ asked: this.#in.body.length, said }, price);
   }
 

@@ -70,6 +70,11 @@ export class OpenRollout {
     this.#reserved.set(this.started, usd);
   }
 
+  /** The call that was begun last is none. */
+  takeBack(): void {
+    this.#reserved.delete(--this.started);
+  }
+
   /** No call is in progress: what was reserved for one that was never recorded is free again. */
   freeReserved(): void {
     if (this.#reserved.size > 0) this.#reserved.clear();

@@ -8,6 +8,7 @@ import { openRecord, type PublicKey, RolloutEnvelope } from "../../contract/inde
 import type { BlobStore } from "../../store/index.ts";
 import { type ClosedInBook, closedInBook } from "./closed-in-book.ts";
 import { type ClosedRollout, ClosedRollouts } from "./closed-rollouts.ts";
+import { feedbackFor } from "./grades.ts";
 import { Journal, type LogPlace } from "./journal.ts";
 import { lostCalls } from "./lost-calls.ts";
 import { type EventOf, OpenRollout } from "./open-rollout.ts";
@@ -56,7 +57,8 @@ export async function recoverRollouts(
   }
   journal.release(replaced);
   for (const [id, found] of rollouts) {
-    const { rollout, isEmpty, places, closing = cutShort.get(id) } = found;
+    const { rollout, isEmpty, places, hadClosing } = found;
+    const closing = hadClosing === true ? found.closing : cutShort.get(id);
     // What is left in a segment of a rollout that is sealed, or that came to nothing.
     if (isEmpty === true || closed.get(id) !== undefined) journal.release(places);
     else if (rollout === undefined) recovered.damaged.push({ rollout: id });
@@ -64,9 +66,16 @@ export async function recoverRollouts(
     else {
       const sealed = await sealedAs(closing, rollout, store);
       if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
-      else recovered.sealed.push({ id, closed: sealed, toSign: closing.signer === whose.signer, places });
+      else {
+        // Of outcomes that came after the closing nobody else will tell the book; of the others it knows.
+        for (const grade of rollout.grades)
+          for (const { kind, digest, bytes } of feedbackFor(sealed, grade))
+            if (!(await store.has(digest))) store.put(kind, bytes);
+        recovered.sealed.push({ id, closed: sealed, toSign: closing.signer === whose.signer, places });
+      }
     }
   }
+  if (recovered.sealed.length > 0) await store.flush();
   journal.tidy();
   for (const { id, lostCalls: missing } of [
     ...recovered.open,
@@ -107,12 +116,16 @@ interface Found {
   rollout?: OpenRollout;
   /** Closed without a call, and so without an artifact. */
   isEmpty?: boolean;
+  /** The journal has a closing of it; of others the book may have one. */
+  hadClosing?: boolean;
   /** How it was to be sealed, if nothing has happened in it since. */
   closing?: EventOf<"closed"> | undefined;
   /** Of everything about it. */
   readonly places: LogPlace[];
   /** Calls that others say were delivered. */
   readonly sent: Set<number>;
+  /** A call says that more had been recorded before it than are there. */
+  hasGap: boolean;
 }
 
 interface JournalFindings {
@@ -125,10 +138,8 @@ interface JournalFindings {
 function readJournal(directory: string): JournalFindings {
   const rollouts = new Map<Id, Found>();
   const replaced: LogPlace[] = [];
-  const segments = new Set<number>();
   const foundOf = (id: Id, place: LogPlace): Found => {
-    segments.add(place.segment);
-    const found = rollouts.get(id) ?? { places: [], sent: new Set() };
+    const found = rollouts.get(id) ?? { places: [], sent: new Set(), hasGap: false };
     rollouts.set(id, found);
     found.places.push(place);
     return found;
@@ -137,14 +148,17 @@ function readJournal(directory: string): JournalFindings {
     event({ rollout: id, event }, place) {
       if (event.kind === "opened") {
         replaced.push(...(rollouts.get(id)?.places ?? []));
-        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [], sent: new Set() });
+        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [], sent: new Set(), hasGap: false });
       }
       const found = foundOf(id, place);
       found.rollout?.events.push(place);
       if (event.kind === "graded") found.rollout?.grades.push(event);
       if (event.kind !== "closed") return;
       if (event.envelope === undefined) found.isEmpty = true;
-      else found.closing = event;
+      else {
+        found.closing = event;
+        found.hadClosing = true;
+      }
     },
     called(facts, place) {
       const found = foundOf(facts.rollout, place);
@@ -153,12 +167,13 @@ function readJournal(directory: string): JournalFindings {
       // It could not be sealed then, and went on.
       found.closing = undefined;
       for (const { call, delivery } of facts.deliveries) if (delivery === "sent") found.sent.add(call);
+      if (facts.earlier > rollout.calls.size) found.hasGap = true;
       rollout.addCall(place, facts);
       if (facts.costUsd === undefined) rollout.unpriced.push(place);
       rollout.lastUsedMs = Math.max(rollout.lastUsedMs, facts.startedAtMs + facts.durationMs);
     },
   });
-  for (const { rollout, sent } of rollouts.values())
-    if (rollout !== undefined) rollout.lostCalls = lostCalls(rollout, { sent, segments });
+  for (const { rollout, sent, hasGap } of rollouts.values())
+    if (rollout !== undefined) rollout.lostCalls = lostCalls(rollout, { sent, hasGap });
   return { journal, rollouts, replaced };
 }

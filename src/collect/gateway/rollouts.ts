@@ -234,6 +234,12 @@ export class Rollouts {
     return rollout.started++;
   }
 
+  /** A call that was just begun is none: its number is the next one's. */
+  takeBack(rollout: OpenRollout): void {
+    rollout.takeBack();
+    this.end(rollout);
+  }
+
   /** A call is recorded, whatever became of it. */
   end(rollout: OpenRollout): void {
     rollout.active--;
