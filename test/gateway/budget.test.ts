@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TestGateway } from "../support/gateway.ts";
+import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -89,6 +89,25 @@ describe("a budget", () => {
       await again.test.restart();
     }
     expect(restarted).toEqual(statuses);
+  });
+
+  it("is spent by who leaves before a reply is whole, too, and still after a restart", async () => {
+    const test = await TestGateway.open();
+    const long = "word ".repeat(2000);
+    test.upstream.otherwise = stream(chatStream([{ content: long }, { content: "x" }]), { gapMs: 1000 });
+    const { basePath } = await test.openRollout({ budgetUsd: 20e-6 });
+    const leaving = new AbortController();
+    const reply = await fetch(test.gateway.url + basePath + CHAT, {
+      ...{ method: "POST", headers: { authorization: `Bearer ${TOKEN}` }, signal: leaving.signal },
+      body: JSON.stringify({ ...ASK, stream: true }),
+    });
+    await reply.body!.getReader().read();
+    leaving.abort();
+    const status = async () => (await test.post(basePath + CHAT, { ...ASK, model: "nobody" })).status;
+    // Until the call is over, what is left of the budget is reserved for it.
+    await expect.poll(status).toBe(402);
+    await test.restart();
+    expect(await status()).toBe(402);
   });
 });
 

@@ -2,6 +2,12 @@ import { cpSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { parseId } from "../../src/base/ids.ts";
+import { eventText } from "../../src/collect/gateway/journal.ts";
+import { RolloutEvent } from "../../src/contract/index.ts";
+import { AppendLog } from "../../src/store/append-log.ts";
+import { openBook } from "../../src/store/index.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 
@@ -115,4 +121,70 @@ it("a call that was in progress at a crash is not missing: nobody got its reply"
   await test.start();
   expect([test.gateway.recovered, test.gateway.damaged]).toEqual([["a"], []]);
   expect(await test.closed("a")).toMatchObject({ calls: [{}, {}], ending: { kind: "terminal" } });
+});
+
+describe("a number that no call was recorded under", () => {
+  it("is not missed: a refused call takes none, and one that was in progress at a crash was never there", async () => {
+    const test = await TestGateway.open({ defaultUpstream: undefined });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    await test.openRollout({ id: "a" });
+    await call(test, "a");
+    expect((await test.post(`/r/a${CHAT}`, { ...ASK, model: "nobody" })).status).toBe(404);
+    expect((await call(test, "a")).headers.get("x-rollbook-call")).toBe("a.1");
+    await test.restart();
+    expect(test.gateway.damaged).toEqual([]);
+  });
+});
+
+describe("what a journal says after a closing", () => {
+  const event = (rest: object) => Buffer.from(eventText(parseId("a"), rest as never));
+
+  it("counts: an outcome that came later reaches the book, though the artifact is there", async () => {
+    const test = await opened();
+    // Keeps the segment, and so what is in it, when the other is sealed.
+    await test.openRollout({ id: "holds" });
+    await test.openRollout({ id: "a" });
+    await call(test, "a");
+    await test.stop();
+    const directory = join(test.root, "journal", "gateway");
+    const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-copy-"));
+    onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
+    cpSync(directory, copy, { recursive: true });
+    await test.start();
+    await test.closed("a");
+    // As if the end of the sealing had never been heard of.
+    cpSync(directory, copy, { recursive: true, filter: (path) => !path.includes("closed.db") });
+    await test.stop();
+    rmSync(directory, { recursive: true });
+    cpSync(copy, directory, { recursive: true });
+    const log = AppendLog.open(directory, () => {});
+    log.append([event({ kind: "graded", name: "s", value: 1, source: "x", idempotencyKey: "k", atMs: 9 })]);
+    await log.close();
+    await test.start();
+    expect(await test.feedback()).toMatchObject([{ name: "s", value: 1 }]);
+    expect((await test.artifacts()).length).toBe(1);
+  });
+
+  it("counts more than an older closing in the book: what went on is open", async () => {
+    const test = await opened();
+    await test.openRollout({ id: "a" });
+    await call(test, "a");
+    await test.stop();
+    const directory = join(test.root, "journal", "gateway");
+    const payloads: Buffer[] = [];
+    const log = AppendLog.open(directory, ({ payload }) => void payloads.push(Buffer.from(payload)));
+    const closed = event({
+      ...{ kind: "closed", ending: { kind: "truncated", limit: "time" }, scores: [], atMs: 5 },
+      envelope: `sha256:${"ab".repeat(32)}`,
+    });
+    log.append([closed]);
+    log.append([payloads[1]!]);
+    await log.close();
+    const book = await openBook(test.root, { clock: systemClock });
+    for (const each of [payloads[0]!, closed]) book.put(RolloutEvent.kind, each);
+    await book.close();
+    test.forgetClosed();
+    await test.start();
+    expect(test.gateway.recovered).toEqual(["a"]);
+  });
 });
