@@ -226,11 +226,52 @@ describe("a gateway", () => {
     const refused = await test.post(CHAT, ASK);
     expect([refused.status, refused.body.error.code]).toEqual([429, "seal-backlog"]);
     expect(refused.headers.get("x-should-retry")).toBeNull();
-    expect(await metric(test, "rollbook_gateway_seal_backlog")).toBe(2);
+    await expect.poll(() => metric(test, "rollbook_gateway_seal_backlog")).toBe(2);
     const { apiKey } = await test.openRollout();
     expect((await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` })).status).toBe(200);
     goOn();
     await expect.poll(() => test.post(CHAT, ASK).then(({ status }) => status)).toBe(200);
+  });
+
+  it("counts single calls that cannot be sealed among those, tries them again, and takes calls when they are", async () => {
+    let isAway = true;
+    const admit = (): Admission => {
+      if (isAway) throw new Error("no judge");
+      return { outcome: "stored", signals: [], message: "kept" };
+    };
+    const test = await TestGateway.open({ limits: { sealBacklog: 3 } }, { admit });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    for (const failures of [1, 2, 3]) {
+      expect((await test.post(CHAT, ASK)).status).toBe(200);
+      await expect.poll(() => metric(test, "rollbook_gateway_sealing_failures_total")).toBe(failures);
+    }
+    expect((await test.post(CHAT, ASK)).body.error.code).toBe("seal-backlog");
+    expect(await metric(test, "rollbook_gateway_unsealed_singles")).toBe(3);
+    // One is tried, not all.
+    await expect(test.gateway.sealIdle()).rejects.toThrow("no judge");
+    expect(await metric(test, "rollbook_gateway_sealing_failures_total")).toBe(4);
+    await test.restart();
+    expect((await test.post(CHAT, ASK)).body.error.code).toBe("seal-backlog");
+    isAway = false;
+    expect(await test.gateway.sealIdle()).toBe(0);
+    expect(await metric(test, "rollbook_gateway_unsealed_singles")).toBe(0);
+    expect((await test.post(CHAT, ASK)).status).toBe(200);
+  });
+
+  it("does not count single calls among the rollouts that somebody has to close", async () => {
+    let goOn: () => void = () => {};
+    const held = new Promise<void>((done) => {
+      goOn = done;
+    });
+    const admit = () => held.then((): Admission => ({ outcome: "stored", signals: [], message: "kept" }));
+    const test = await TestGateway.open({ limits: { openRollouts: 1 } }, { admit });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    for (const _ of [1, 2]) expect((await test.post(CHAT, ASK)).status).toBe(200);
+    expect((await test.post("/v1/rollouts")).status).toBe(201);
+    const refused = await test.post("/v1/rollouts");
+    expect([refused.status, refused.body.error.code]).toEqual([429, "too-many-rollouts"]);
+    expect(refused.body.error.message).toContain("1 rollouts are open");
+    goOn();
   });
 
   it("that is stopped seals what is closed before it ends", async () => {

@@ -70,7 +70,7 @@ const configSchema = z.strictObject({
       responseBytes: positive.default(256 * 1024 * 1024),
       headerBytes: positive.default(32 * 1024),
       openRollouts: positive.default(100_000),
-      /** While so many rollouts wait to be sealed, calls without a rollout are refused. */
+      /** While so many calls without a rollout are in progress or not sealed yet, more of them are refused. */
       sealBacklog: positive.default(50_000),
     })
     .prefault({}),

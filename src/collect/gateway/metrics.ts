@@ -42,7 +42,8 @@ const HISTOGRAMS = {
   rollbook_gateway_commit_seconds: "From the end of a reply until its record was durable.",
 } as const;
 const GAUGES = {
-  rollbook_gateway_open_rollouts: "Rollouts that are open.",
+  rollbook_gateway_open_rollouts: "Rollouts that are open, without those of single calls.",
+  rollbook_gateway_unsealed_singles: "Calls without a rollout that are in progress or not sealed yet.",
   rollbook_gateway_active_calls: "Calls in progress.",
   rollbook_gateway_seal_backlog: "Rollouts that wait to be sealed.",
 } as const;

@@ -80,6 +80,10 @@ export class Rollouts {
   readonly #with: RolloutsOptions;
   readonly #worker: Id;
   readonly #open = new Map<string, OpenRollout>();
+  /** How many of them are of single calls: in progress, waiting to be sealed, or not to be sealed so far. */
+  #singles = 0;
+  /** Turns in trying again what could not be sealed. */
+  #turns = 0;
   readonly #empty = new Map<string, EmptyRollout>();
   /** Of which the journal has calls, and not how they began. */
   readonly #torn = new Set<string>();
@@ -94,8 +98,8 @@ export class Rollouts {
   async adopt({ open, halfClosed, sealed, damaged }: Recovered): Promise<void> {
     const { closed: known, journal } = this.#with;
     this.#tell(damaged);
-    for (const rollout of open) this.#open.set(rollout.id, rollout);
-    for (const { rollout } of halfClosed) this.#open.set(rollout.id, rollout);
+    for (const rollout of open) this.#keep(rollout);
+    for (const { rollout } of halfClosed) this.#keep(rollout);
     await this.#sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
     for (const { id, closed } of sealed) known.add(id, closed);
     known.filled();
@@ -105,7 +109,7 @@ export class Rollouts {
       void this.#begin(rollout, { ending, scores, finalState: digest && { digest } });
     }
     for (const rollout of open) if (isSingle(rollout)) void this.#begin(rollout, {});
-    // One that cannot be sealed stays open, is tried again when it has been idle, and keeps no other from starting.
+    // One that cannot be sealed stays open, is tried again by and by, and keeps no other from starting.
     await this.settle();
     this.#with.metrics.count(
       "rollbook_gateway_rollouts_total",
@@ -145,6 +149,11 @@ export class Rollouts {
     return [...this.#open.keys()];
   }
 
+  /** Calls without a rollout that are in progress or not sealed yet. */
+  get unsealedSingles(): number {
+    return this.#singles;
+  }
+
   /** Opens a rollout, durably. Opening one again in the same words is no error, and one that was closed without a call
    *  has left its name to others. */
   async open({
@@ -174,8 +183,9 @@ export class Rollouts {
         "rollout-damaged",
         `the journal has calls of a rollout ${id}, and not how it began. Choose another id.`,
       );
-    if (this.#open.size >= this.#with.config.limits.openRollouts)
-      throw new HttpRefusal(429, "too-many-rollouts", `${this.#open.size} rollouts are open. Close some.`, {
+    const count = this.#open.size - this.#singles;
+    if (count >= this.#with.config.limits.openRollouts)
+      throw new HttpRefusal(429, "too-many-rollouts", `${count} rollouts are open. Close some.`, {
         retry: true,
       });
     this.#start(id, opening);
@@ -185,12 +195,11 @@ export class Rollouts {
 
   /** A rollout for one call that belongs to none. Durable together with the call. */
   openSingle(): OpenRollout {
-    const { sealing, config } = this.#with;
-    if (sealing.waiting >= config.limits.sealBacklog)
+    if (this.#singles >= this.#with.config.limits.sealBacklog)
       throw new HttpRefusal(
         429,
         "seal-backlog",
-        `${sealing.waiting} rollouts wait to be sealed. Ask again in a moment, or call within a rollout.`,
+        `${this.#singles} calls without a rollout are not sealed yet. Ask again in a moment, or call within a rollout.`,
         { retry: true },
       );
     const id = parseId(this.#with.newId(), "id");
@@ -273,18 +282,29 @@ export class Rollouts {
     return { id, turns, usage: { calls: calls.size, promptTokens, completionTokens, costUsd } };
   }
 
-  /** Seals what has been silent for too long. Resolves, with their number, when they and those under way are sealed. */
+  /** Seals what has been silent for too long, and single calls that could not be sealed. Resolves, with the number of the
+   *  silent ones, when they and those under way are sealed. */
   async sealIdle(): Promise<number> {
     const before = this.#with.clock.nowMs() - this.#with.config.rollouts.idleMs;
     const idle: Promise<unknown>[] = [];
     const underWay: Promise<unknown>[] = [];
+    const failed: OpenRollout[] = [];
     for (const rollout of this.#open.values()) {
       if (rollout.closing !== undefined) underWay.push(rollout.closing);
-      else if (rollout.active === 0 && rollout.lastUsedMs <= before) idle.push(this.#begin(rollout, {}));
+      else if (rollout.active > 0) continue;
+      else if (rollout.lastUsedMs <= before) idle.push(this.#begin(rollout, {}));
+      else if (isSingle(rollout)) failed.push(rollout);
     }
     // Whoever closed them hears what went wrong with the others.
-    await Promise.all([...idle, Promise.allSettled(underWay)]);
+    await Promise.all([...idle, this.#sealFailed(failed), Promise.allSettled(underWay)]);
     return idle.length;
+  }
+
+  /** Nothing more will happen in single calls: one is tried, each time another, and once one is sealed all the others. */
+  async #sealFailed(singles: readonly OpenRollout[]): Promise<void> {
+    if (singles.length === 0) return;
+    await this.#begin(singles[this.#turns++ % singles.length]!, {});
+    await Promise.all(singles.map((each) => this.#begin(each, {})));
   }
 
   /** Resolves when nothing is being sealed any more. */
@@ -385,6 +405,7 @@ export class Rollouts {
       ? this.#closeEmpty(rollout, closing)
       : this.#seal(rollout, closing, { isUrgent }));
     this.#open.delete(rollout.id);
+    if (isSingle(rollout)) this.#singles--;
     const event = isSealed(closed) ? "sealed" : "empty";
     this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
     this.#gauge();
@@ -463,10 +484,15 @@ export class Rollouts {
     const rollout = new OpenRollout(id, opening);
     // First what can fail: a rollout that the journal does not know must not be open.
     rollout.events.push(this.#with.journal.event(id, opening));
-    this.#open.set(id, rollout);
+    this.#keep(rollout);
     this.#empty.delete(id);
     this.#gauge();
     return rollout;
+  }
+
+  #keep(rollout: OpenRollout): void {
+    this.#open.set(rollout.id, rollout);
+    if (isSingle(rollout)) this.#singles++;
   }
 
   #rememberEmpty(id: string, closed: EmptyRollout): void {
@@ -498,7 +524,7 @@ export class Rollouts {
   }
 
   #gauge(): void {
-    this.#with.metrics.set("rollbook_gateway_open_rollouts", this.#open.size);
+    this.#with.metrics.set("rollbook_gateway_open_rollouts", this.#open.size - this.#singles);
   }
 }
 

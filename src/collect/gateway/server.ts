@@ -175,6 +175,7 @@ class GatewayServer {
       metrics: () => {
         metrics.set("rollbook_gateway_active_calls", this.#active);
         metrics.set("rollbook_gateway_seal_backlog", sealing.waiting);
+        metrics.set("rollbook_gateway_unsealed_singles", rollouts.unsealedSingles);
         return metrics.text();
       },
     });
