@@ -88,7 +88,7 @@ export function firstNonFinite(column: Float32Array | Float64Array): number {
   return seen >= 0 ? -1 : column.findIndex((value) => !Number.isFinite(value));
 }
 
-/** Negative for the bits of a NaN or an infinity. */
-function carry(word: number): number {
+/** Negative for the bits of a NaN or an infinity of 32. */
+export function carry(word: number): number {
   return (word & 0x7f800000) + 0x00800000;
 }

@@ -9,7 +9,7 @@ import {
   digestTagged,
   digestToBytes,
   isDigest,
-  writeDigest,
+  writeHex,
 } from "./digest.ts";
 import { isRollbookError } from "./errors.ts";
 
@@ -57,7 +57,7 @@ describe("digests", () => {
         expect(isDigest(digest)).toBe(true);
         expect([...digestToBytes(digest)]).toEqual([...bytes]);
         const target = new Uint8Array(40).fill(9);
-        writeDigest(digest, target, 5);
+        writeHex(digest, { from: 7, target, at: 5 });
         expect([...target]).toEqual([...Array(5).fill(9), ...bytes, 9, 9, 9]);
       }),
     );

@@ -43,11 +43,6 @@ export function digestToBytes(digest: Digest): Uint8Array {
   return Buffer.from(digest.slice(7), "hex");
 }
 
-/** The same into `target`. */
-export function writeDigest(digest: Digest, target: Uint8Array, at: number): void {
-  writeHex(digest, { from: 7, target, at });
-}
-
 /** The 64 hexadecimals from `from` on as 32 bytes. By hand: the way into native code and back costs more. */
 export function writeHex(
   text: string,

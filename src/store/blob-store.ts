@@ -15,8 +15,8 @@ export interface BlobStore {
   /** Every stored entry in storage order, checked; damage is an item, not an error. A blob stored twice
    *  comes twice. `bytes` may be a view into a reused block: it holds until the next step, copy to keep. */
   scan(): AsyncIterable<ScanItem>;
-  /** The same in runs, each to be gone through before the next is asked for: within one nothing is waited for,
-   *  which for many small blobs is most of what a scan costs. */
+  /** The same in runs, each to be gone through before the next is asked for, which is an error otherwise: within one
+   *  nothing is waited for, which for many small blobs is most of what a scan costs. */
   scanRuns(): AsyncIterable<Iterable<ScanItem>>;
   /** Makes everything durable and releases what is held. */
   close(): Promise<void>;

@@ -35,6 +35,18 @@ describe("a book directory", () => {
     expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
   });
 
+  it("refuses to go on with a scan of which a part was left out", async () => {
+    const book = await openBook(fresh(), { clock });
+    for (let i = 0; i < 5; i++) book.put("test.kind", Uint8Array.of(i));
+    const left = async () => {
+      for await (const run of book.scanRuns()) for (const _ of run) break;
+    };
+    await expect(left()).rejects.toThrow("a run of a scan was left before its end");
+    // To end it is no error.
+    for await (const _ of book.scanRuns()) break;
+    await book.close();
+  });
+
   it("sees what another open book writes, as soon as it is flushed", async () => {
     const root = fresh();
     const [writer, reader] = [await openBook(root, { clock }), await openBook(root, { clock, mode: "read" })];

@@ -36,7 +36,7 @@ export type PackStep =
 /** Small enough that a block is still in the processor's cache when it is hashed, and that the system, which reads
  *  ahead by itself, has the next one ready by then: to ask another thread for it costs more than to copy it. */
 export const BLOCK_BYTES = 512 * 1024;
-/** How many blocks are read between two turns of others: about a millisecond's work. */
+/** How many blocks are read between two turns of others: a few milliseconds' work for who verifies. */
 const BLOCKS_PER_TURN = 4;
 
 /** The memory that a block is read into; shared by the packs of one scan. */

@@ -3,6 +3,7 @@
  *  grow or vanish meanwhile (writers, gc) are no damage. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { RollbookError } from "../base/errors.ts";
 import type { Finding, Location, ScanItem } from "./blob-store.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
@@ -49,18 +50,28 @@ async function* scanPack(
   for (;;) {
     // What ended the run: a stand-in, a block used up, or the pack.
     let last: ReturnType<PackScan["next"]>;
-    const run = (function* (): Generator<ScanItem> {
+    let isRead = false;
+    yield (function* (): Generator<ScanItem> {
       for (last = scan.next(); last !== undefined && last !== "more"; last = scan.next()) {
-        if (last.type === "stand-in") return;
+        if (last.type === "stand-in") break;
         yield last;
       }
+      isRead = true;
     })();
-    yield run;
-    for (const _ of run); // what the caller did not care to see
+    if (!isRead) throw runLeft();
     if (last === undefined) return;
     if (last === "more") await scan.more();
     else if (last.type === "stand-in") yield await readLarge(last.entry);
   }
+}
+
+/** Whoever leaves out a part of a book without a word would take it for whole. */
+function runLeft(): RollbookError {
+  return new RollbookError(
+    "run-left",
+    {},
+    "a run of a scan was left before its end, and the next one asked for. Go through each run, or end the scan.",
+  );
 }
 
 /** The packs of a book in storage order: by the time their sessions began. */

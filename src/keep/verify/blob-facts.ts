@@ -1,6 +1,6 @@
 /** What verification remembers of every blob: kind, size, and for columns whether their numbers are sound.
  *  Flat arrays behind one table of digests, because a book has many blobs. */
-import { columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
+import { carry, columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import { DigestTable } from "../../base/digest-table.ts";
 import { type MaskRuns, scanMask } from "../../contract/mask-runs.ts";
@@ -176,10 +176,6 @@ function scanFloats(words: Int32Array): { carried: number; top: number } {
     top = Math.max(top, words[i]!);
   }
   return { carried, top };
-}
-
-function carry(word: number): number {
-  return (word & 0x7f800000) + 0x00800000;
 }
 
 /** The same numbers with room for as many again. */
