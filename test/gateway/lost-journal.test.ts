@@ -78,6 +78,28 @@ describe("a segment of the journal that was moved away", () => {
     expect((await test.verify()).problems).toEqual([]);
   });
 
+  it("takes what outcomes were said of: the log names those that are left out", async () => {
+    const test = await opened();
+    await test.openRollout({ id: "a" });
+    await call(test, "a");
+    await test.restart();
+    await call(test, "a");
+    await test.restart();
+    const grade = (index: number, idempotencyKey: string) =>
+      test.post("/v1/feedback", { call: `a.${index}`, name: "good", value: 1, idempotencyKey });
+    for (const index of [0, 1]) expect((await grade(index, `k${index}`)).body).toEqual({ added: true });
+    await call(test, "a");
+    await test.stop();
+    moveAway(test, 2);
+    await test.start();
+    expect((await grade(1, "late")).status).toBe(404);
+    await test.closed("a");
+    expect((await test.feedback()).map(({ idempotencyKey }) => idempotencyKey)).toEqual(["k0"]);
+    expect(test.logs.filter((line) => line.includes("outcome"))).toEqual([
+      `rollout a is sealed without outcome good (key "k1"): its call 1 is not in the journal`,
+    ]);
+  });
+
   it("takes the beginning of rollouts: the start names them, and what is left waits for the segment", async () => {
     const test = await opened();
     await test.openRollout({ id: "torn" });
@@ -100,17 +122,16 @@ describe("a segment of the journal that was moved away", () => {
   });
 });
 
-it("a call that was in progress at a crash is not missing: nobody got its reply", async () => {
-  const test = await opened();
+/** Starts again from the journal as it is while a call is in progress, the first of its rollout, and `act` is done. */
+async function crashInCall(test: TestGateway, rollout: string, act: () => Promise<void>): Promise<void> {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
   let answer: () => void = () => {};
   const told = new Promise<void>((done) => (answer = done));
-  await test.openRollout({ id: "a" });
   test.upstream.play((response, asked) => told.then(() => test.upstream.otherwise(response, asked)));
-  const held = call(test, "a");
+  const held = call(test, rollout);
   await expect.poll(() => test.upstream.asked.length).toBe(1);
-  for (let i = 0; i < 2; i++) await call(test, "a");
+  await act();
   const journal = join(test.root, "journal", "gateway");
   cpSync(journal, copy, { recursive: true });
   answer();
@@ -119,8 +140,30 @@ it("a call that was in progress at a crash is not missing: nobody got its reply"
   for (const name of readdirSync(journal)) rmSync(join(journal, name));
   cpSync(copy, journal, { recursive: true });
   await test.start();
+}
+
+it("a call that was in progress at a crash is not missing: nobody got its reply", async () => {
+  const test = await opened();
+  await test.openRollout({ id: "a" });
+  await crashInCall(test, "a", async () => {
+    for (let i = 0; i < 2; i++) await call(test, "a");
+  });
   expect([test.gateway.recovered, test.gateway.damaged]).toEqual([["a"], []]);
   expect(await test.closed("a")).toMatchObject({ calls: [{}, {}], ending: { kind: "terminal" } });
+});
+
+it("an outcome of a call that was in progress at a crash is not taken for one of the next call, and the log names it", async () => {
+  const test = await opened();
+  await test.openRollout({ id: "a" });
+  const outcome = { call: "a.0", name: "good", value: 1, idempotencyKey: "k" };
+  await crashInCall(test, "a", async () => {
+    expect((await test.post("/v1/feedback", outcome)).body).toEqual({ added: true });
+  });
+  expect((await call(test, "a")).headers.get("x-rollbook-call")).toBe("a.1");
+  expect(test.gateway.damaged).toEqual([]);
+  expect(await test.closed("a")).toMatchObject({ calls: [{}], ending: { kind: "terminal" } });
+  expect(await test.feedback()).toEqual([]);
+  expect(test.logs.join()).toContain(`rollout a is sealed without outcome good (key "k"): its call 0`);
 });
 
 describe("a number that no call was recorded under", () => {

@@ -270,6 +270,23 @@ describe("feedback", () => {
     expect((await test.feedback()).map(({ idempotencyKey }) => idempotencyKey).sort()).toEqual(["a", "b"]);
   });
 
+  it("is of calls that are recorded or in progress, and of no others", async () => {
+    const test = await TestGateway.open({ defaultUpstream: undefined });
+    test.upstream.play(stream(chatStream([{ content: "slow" }]), { gapMs: 40 }));
+    const opened = await test.openRollout();
+    const grade = () =>
+      test.post("/v1/feedback", { call: `${opened.id}.0`, name: "good", value: 1, idempotencyKey: "k" });
+    expect((await grade()).body.error.code).toBe("unknown-call");
+    expect((await test.post(CHAT, { ...ask(), model: "none" }, as(opened))).status).toBe(404);
+    expect((await grade()).body.error.code).toBe("unknown-call");
+    const call = test.post(CHAT, { ...ask(), stream: true }, as(opened));
+    await expect.poll(() => test.upstream.asked.length).toBe(1);
+    expect((await grade()).body).toEqual({ added: true });
+    expect((await call).headers.get("x-rollbook-call")).toBe(`${opened.id}.0`);
+    await test.closed(opened.id);
+    expect(await test.feedback()).toMatchObject([{ name: "good", call: 0 }]);
+  });
+
   it("is not for agents: a rollout's key may call models only", async () => {
     const test = await TestGateway.open();
     const opened = await test.openRollout();

@@ -246,7 +246,7 @@ export class ModelCall implements Receiver, Waiter {
   durable(): void {
     this.#with.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
     this.#release();
-    this.#with.rollouts.end(this.#in.rollout);
+    this.#with.rollouts.end(this.#in.rollout, this.#index);
   }
 
   /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */
@@ -254,7 +254,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#with.metrics.count("rollbook_gateway_record_failures_total");
     this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
     this.#in.response.destroy();
-    this.#with.rollouts.end(this.#in.rollout);
+    this.#with.rollouts.end(this.#in.rollout, this.#index);
   }
 
   /** Hands the call to the journal and to the counters. */

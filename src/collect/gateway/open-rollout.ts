@@ -35,7 +35,7 @@ export class OpenRollout {
   lostCalls: readonly number[] = [];
   /** Numbers given out: one per call, recorded or in progress. */
   started = 0;
-  active = 0;
+  readonly #inProgress = new Set<number>();
   /** Called when no call is in progress any more. */
   readonly whenQuiet: (() => void)[] = [];
   lastUsedMs: number;
@@ -53,6 +53,26 @@ export class OpenRollout {
 
   get turns(): number {
     return this.started;
+  }
+
+  /** How many calls are in progress. */
+  get active(): number {
+    return this.#inProgress.size;
+  }
+
+  /** The number of a call that begins. */
+  begin(): number {
+    this.#inProgress.add(this.started);
+    return this.started++;
+  }
+
+  end(call: number): void {
+    this.#inProgress.delete(call);
+  }
+
+  /** Whether there is such a call: recorded, or about to be. */
+  hasCall(call: number): boolean {
+    return this.calls.has(call) || this.#inProgress.has(call);
   }
 
   get spentUsd(): number {
@@ -98,6 +118,12 @@ export class OpenRollout {
     this.costUsd += costUsd ?? 0;
     this.estimatedUsd += estimatedUsd ?? 0;
     if (index >= this.started) this.started = index + 1;
+  }
+
+  /** A call that has an outcome keeps its number, also if a crash cut it short: the outcome is of no other. */
+  addGrade(grade: Grade): void {
+    this.grades.push(grade);
+    if (grade.call !== undefined && grade.call >= this.started) this.started = grade.call + 1;
   }
 
   mark(call: number, delivery: Delivery): void {

@@ -152,7 +152,7 @@ function readJournal(directory: string): JournalFindings {
       }
       const found = foundOf(id, place);
       found.rollout?.events.push(place);
-      if (event.kind === "graded") found.rollout?.grades.push(event);
+      if (event.kind === "graded") found.rollout?.addGrade(event);
       if (event.kind !== "closed") return;
       if (event.envelope === undefined) found.isEmpty = true;
       else {

@@ -239,19 +239,18 @@ export class Rollouts {
 
   /** A call begins: its number in the rollout. */
   begin(rollout: OpenRollout): number {
-    rollout.active++;
-    return rollout.started++;
+    return rollout.begin();
   }
 
   /** A call that was just begun is none: its number is the next one's. */
   takeBack(rollout: OpenRollout): void {
     rollout.takeBack();
-    this.end(rollout);
+    this.end(rollout, rollout.started);
   }
 
   /** A call is recorded, whatever became of it. */
-  end(rollout: OpenRollout): void {
-    rollout.active--;
+  end(rollout: OpenRollout, call: number): void {
+    rollout.end(call);
     rollout.lastUsedMs = this.#with.clock.nowMs();
     if (rollout.active > 0) return;
     rollout.freeReserved();
@@ -326,11 +325,11 @@ export class Rollouts {
     const added =
       open === undefined
         ? await this.#gradeClosed(id, event)
-        : isNewGrade(id, event, { grades: open.grades, hasCall: (call) => call < open.started });
+        : isNewGrade(id, event, { grades: open.grades, hasCall: (call) => open.hasCall(call) });
     if (open !== undefined) {
       if (added) {
         open.events.push(journal.event(open.id, event));
-        open.grades.push(event);
+        open.addGrade(event);
       }
       // Also for one that is there already: whoever brought it may still be waiting for the disk.
       await journal.flush();
@@ -464,6 +463,7 @@ export class Rollouts {
       },
       onJournaled: (place) => events.push(place),
     });
+    this.#tellUngraded(rollout);
     for (const drift in report.drifts)
       metrics.count("rollbook_gateway_drift_total", { drift }, report.drifts[drift as Drift]);
     const closed: ClosedRollout = {
@@ -473,6 +473,15 @@ export class Rollouts {
     if (report.isNamed) this.#release(rollout);
     else this.#hold(this.#letGo(rollout, closed));
     return closed;
+  }
+
+  /** Outcomes of calls that a crash cut short, or that are in a part of the journal that is gone. */
+  #tellUngraded({ id, grades, calls }: OpenRollout): void {
+    for (const { call, name, idempotencyKey } of grades)
+      if (call !== undefined && !calls.has(call))
+        this.#with.log(
+          `rollout ${id} is sealed without outcome ${name} (key ${JSON.stringify(idempotencyKey)}): its call ${call} is not in the journal`,
+        );
   }
 
   #defaults(): Parameters<typeof makeOpening>[2] {
