@@ -118,6 +118,15 @@ describe("a rollout", () => {
     expect((await test.post("/v1/rollouts", { id: "a/b" })).status).toBe(400);
   });
 
+  it("may not have the name of single calls for its task, as it would be sealed after its first call", async () => {
+    const test = await TestGateway.open();
+    const refused = await test.post("/v1/rollouts", { task: { id: "single-call" } });
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      "task.id: single-call is the gateway's name for calls without a rollout, choose another.",
+    ]);
+  });
+
   it("without a call closes into nothing", async () => {
     const test = await TestGateway.open();
     const { id } = await test.openRollout();
@@ -201,13 +210,24 @@ describe("a rollout", () => {
     expect((await test.closed("keep")).calls).toHaveLength(2);
   });
 
-  it("waits with its sealing for calls in progress", async () => {
+  it("waits with its sealing for calls in progress, and is not to be opened meanwhile", async () => {
     const test = await TestGateway.open();
-    test.upstream.play(stream(chatStream([{ content: "slow" }]), { gapMs: 40 }));
+    let answer: () => void = () => {};
+    const told = new Promise<void>((done) => {
+      answer = done;
+    });
+    const slow = stream(chatStream([{ content: "slow" }]), { gapMs: 40 });
+    test.upstream.play((response, asked) => told.then(() => slow(response, asked)));
     const opened = await test.openRollout();
     const call = test.post(CHAT, { ...ask(), stream: true }, as(opened));
     await expect.poll(() => test.upstream.asked.length).toBe(1);
-    const artifact = await test.closed(opened.id);
+    const closing = test.closed(opened.id);
+    // Nobody can call in it any more: to open it again would promise what it does not keep.
+    const again = () => test.post("/v1/rollouts", { id: opened.id });
+    await expect.poll(async () => (await again()).body.error?.message).toContain("is being closed");
+    expect(await again()).toMatchObject({ status: 409, body: { error: { code: "rollout-closed" } } });
+    answer();
+    const artifact = await closing;
     expect(artifact.calls[0].response.messages).toEqual([{ content: "slow" }]);
     expect((await call).status).toBe(200);
   });

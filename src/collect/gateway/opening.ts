@@ -9,7 +9,8 @@ import type { Opening, OpenRollout } from "./open-rollout.ts";
 export type WantedOpening = Partial<Omit<Opening, "kind" | "worker" | "atMs">>;
 
 const UNNAMED_TASK = parseId("unnamed");
-const SINGLE_TASK = parseId("single-call");
+/** The gateway's own: who opens a rollout may not name its task so. */
+export const SINGLE_TASK = parseId("single-call");
 
 export function makeOpening(
   id: string,

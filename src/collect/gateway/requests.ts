@@ -6,6 +6,7 @@ import { environmentKey } from "../../contract/environment.ts";
 import { count, dataSource, digest, finite, id, json, text } from "../../contract/fields.ts";
 import { rolloutRun } from "../../contract/rollout-event.ts";
 import { decodePart } from "./identity.ts";
+import { SINGLE_TASK } from "./opening.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 const seed = z
@@ -13,10 +14,15 @@ const seed = z
   .transform((value) => BigInt(value))
   .refine((value) => value < 1n << 64n, "exceeds 2^64−1");
 
+const taskId = id.refine(
+  (name) => name !== SINGLE_TASK,
+  `${SINGLE_TASK} is the gateway's name for calls without a rollout, choose another`,
+);
+
 export const openRequest = z.strictObject({
   id: z.optional(id),
   environment: z.optional(environmentKey),
-  task: z.optional(z.strictObject({ id, digest: z.optional(digest) })),
+  task: z.optional(z.strictObject({ id: taskId, digest: z.optional(digest) })),
   assignment: z.optional(z.strictObject({ digest, sample: count })),
   group: z.optional(id),
   seed: z.optional(seed),

@@ -164,6 +164,8 @@ export class Rollouts {
     const opening = makeOpening(id, wanted, this.#defaults());
     const known = this.#open.get(id);
     if (known !== undefined) {
+      if (known.closing !== undefined)
+        throw new HttpRefusal(409, "rollout-closed", `rollout ${id} is being closed. Choose another id.`);
       if (sameOpening(known.opening, opening)) {
         await this.#with.journal.flush();
         return { id, created: false };
