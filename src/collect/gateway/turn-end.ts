@@ -1,5 +1,7 @@
 /** Does things at the end of a turn of the event loop, all that have come up in it together: what sends many replies in a
  *  row is faster than what sends each between two other things. In: what is to be done. Out: it is done, in order. */
+import { forAll } from "../../base/for-all.ts";
+
 export class TurnEnd {
   #waiting: (() => void)[] = [];
 
@@ -8,7 +10,7 @@ export class TurnEnd {
     setImmediate(() => {
       const tasks = this.#waiting;
       this.#waiting = [];
-      for (const each of tasks) each();
+      forAll(tasks, (each) => each());
     });
   }
 }

@@ -1,0 +1,13 @@
+/** Does something for each of many who know nothing of each other. One that fails keeps no other from its turn: its error
+ *  is thrown where nobody is in the middle of something, as an uncaught exception. */
+export function forAll<T>(all: Iterable<T>, act: (each: T) => void): void {
+  for (const each of all) {
+    try {
+      act(each);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+}
