@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { rngFrom } from "../../src/base/rng.ts";
+import { type Choose, firstInList } from "../../src/collect/gateway/routes.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 
@@ -72,6 +74,27 @@ describe("a budget", () => {
     const { test, ask } = await withBudget(COST_USD * 1.5);
     test.upstream.play(json({ error: { message: "bad" } }, 400));
     expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([400, 200, 200]);
+  });
+
+  it("is not held back by a call for which no model could be chosen, while another is in progress", async () => {
+    let isBroken = true;
+    const choose: Choose = (question) => {
+      if (isBroken) throw new Error("no policy");
+      return firstInList(rngFrom(1))(question);
+    };
+    const test = await TestGateway.open({ routes: { auto: ["tiny"] } }, { choose });
+    const { act, answer } = held();
+    test.upstream.otherwise = act;
+    const { basePath } = await test.openRollout({ budgetUsd: 300e-6 });
+    const ask = (model: string) => test.post(basePath + CHAT, { ...ASK, model, max_tokens: 100 });
+    const first = ask("tiny");
+    await expect.poll(() => test.upstream.asked.length).toBe(1);
+    expect((await ask("auto")).status).toBe(500);
+    isBroken = false;
+    const next = ask("auto");
+    await expect.poll(() => test.upstream.asked.length).toBe(2);
+    answer();
+    expect([(await first).status, (await next).status]).toEqual([200, 200]);
   });
 
   it("remembers over a restart what calls without usage are taken to have cost", async () => {
