@@ -83,6 +83,31 @@ describe("an append log", () => {
     expect(await uncaught).toBe(failure);
   });
 
+  it("that is closed takes nothing more: another process may write there", async () => {
+    const { log } = reopen();
+    log.append([bytes("entry")]);
+    await log.close();
+    const before = readdirSync(folder);
+    expect(() => log.append([bytes("late")])).toThrow(expect.objectContaining({ code: "log-closed" }));
+    await log.flush();
+    await log.close();
+    expect(readdirSync(folder)).toEqual(before);
+  });
+
+  it("counts what is not on disk, the write under way included", async () => {
+    const { log } = reopen();
+    const first = log.append([bytes("first")]);
+    const written = log.flush();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    const second = log.append([bytes("second")]);
+    expect(log.pendingBytes).toBe(first.bytes + second.bytes);
+    await written;
+    expect(log.pendingBytes).toBe(second.bytes);
+    await log.flush();
+    expect(log.pendingBytes).toBe(0);
+  });
+
   it("removes a segment when its last entry is released, and never the one that is being filled", async () => {
     const { log } = reopen(100);
     const places = Array.from({ length: 6 }, (_, i) => log.append([bytes(`entry ${i} ${"x".repeat(50)}`)]));

@@ -4,6 +4,7 @@
  *  entry is released. One process per directory; does not know what the entries mean: see
  *  log-entry.ts for their form. */
 import { readdirSync } from "node:fs";
+import { forAll } from "../base/for-all.ts";
 import { RollbookError } from "../base/index.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
 import {
@@ -58,8 +59,10 @@ export class AppendLog {
   #writer: SegmentWriter | undefined;
   /** Those who wait for the write under way. */
   #writing: Waiter[] | undefined;
+  #writingBytes = 0;
   #isScheduled = false;
   #failure: unknown;
+  #isClosed = false;
 
   private constructor(directory: string, options: { segment: number; segmentBytes: number }) {
     this.#directory = directory;
@@ -96,14 +99,15 @@ export class AppendLog {
     return this.#failure !== undefined;
   }
 
-  /** Bytes that no write has taken yet. */
+  /** Bytes that are not on disk yet, those of the write under way among them. */
   get pendingBytes(): number {
-    return this.#pendingBytes;
+    return this.#pendingBytes + this.#writingBytes;
   }
 
   /** Adds an entry. Its bytes must not change until it is on disk. */
   append(parts: readonly (string | Uint8Array)[]): LogPlace {
     if (this.#failure !== undefined) throw this.#failed();
+    if (this.#isClosed) throw this.#closed();
     if (this.#offset >= this.#segmentBytes) this.#leaveSegment();
     let most = HEADER_BYTES;
     for (const part of parts) most += typeof part === "string" ? 3 * part.length : part.length;
@@ -150,7 +154,9 @@ export class AppendLog {
     for (const segment of [...this.#live.keys()]) this.#dropIfDone(segment);
   }
 
+  /** Resolves when everything is on disk. Another process may write here then: nothing more is taken. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     try {
       await this.flush();
     } finally {
@@ -248,6 +254,7 @@ export class AppendLog {
     this.#block.cutInto(groups.at(-1)!.buffers);
     const block = this.#block.turn();
     this.#pending = [];
+    this.#writingBytes = this.#pendingBytes;
     this.#pendingBytes = 0;
     this.#pendingEntries = 0;
     this.#waiting = [];
@@ -261,9 +268,10 @@ export class AppendLog {
       return;
     }
     this.#writing = undefined;
+    this.#writingBytes = 0;
     if (this.#pendingEntries >= ENOUGH && this.#waiting.length > 0) void this.#writePending();
     else if (this.#waiting.length > 0) this.#schedule();
-    tellAll(waiting, (each) => each.durable());
+    forAll(waiting, (each) => each.durable());
   }
 
   async #writeGroup(group: WriteGroup): Promise<void> {
@@ -282,7 +290,7 @@ export class AppendLog {
     this.#failure = error;
     this.#writing = undefined;
     this.#waiting = [];
-    tellAll(lost, (each) => each.lost(error));
+    forAll(lost, (each) => each.lost(error));
   }
 
   async #beginSegment(segment: number, path: string): Promise<void> {
@@ -298,6 +306,14 @@ export class AppendLog {
     return segmentPath(this.#directory, segment);
   }
 
+  #closed(): RollbookError {
+    return new RollbookError(
+      "log-closed",
+      { directory: this.#directory },
+      "the journal is closed: nothing can be recorded any more. Start the gateway again.",
+    );
+  }
+
   #failed(): RollbookError {
     return new RollbookError(
       "log-failed",
@@ -305,18 +321,5 @@ export class AppendLog {
       "an earlier write to the journal failed. Stop the gateway, repair the disk, start it again.",
       { cause: this.#failure },
     );
-  }
-}
-
-/** One that fails must not keep the others waiting. */
-function tellAll(waiting: readonly Waiter[], tell: (waiter: Waiter) => void): void {
-  for (const each of waiting) {
-    try {
-      tell(each);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
   }
 }

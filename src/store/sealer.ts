@@ -1,5 +1,6 @@
 /** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
- *  A commit starts as soon as the one before it ends; there is no timer to wait for. */
+ *  A commit starts as soon as the one before it has ended and its group is complete, which `gather` decides: there is no
+ *  timer here. */
 import type { Digest } from "../base/digest.ts";
 import type { Signer } from "../contract/attestation.ts";
 import type { SealedBlob } from "../contract/rollout-draft.ts";

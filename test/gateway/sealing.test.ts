@@ -188,6 +188,32 @@ describe("the sealing", () => {
     expect(sealing.isWorking).toBe(true);
   });
 
+  it("that is closed refuses what it has not sealed, and starts no thread for it", async () => {
+    const { sealing, threads, rollout } = await opened();
+    const waiting = sealing.seal(await rollout());
+    const refused = expect(waiting).rejects.toMatchObject({ code: "sealing-closed" });
+    await sealing.close();
+    await refused;
+    await expect(sealing.seal(await rollout())).rejects.toMatchObject({ code: "sealing-closed" });
+    expect([threads.length, sealing.waiting]).toEqual([0, 0]);
+  });
+
+  it("that is closed in the pause after a death starts no thread when that is over", async () => {
+    let died = () => {};
+    const death = new Promise<void>((done) => {
+      died = done;
+    });
+    const { sealing, threads, rollout } = await opened({ onDeath: () => died() });
+    await sealing.seal(await rollout());
+    await threads[0]!.terminate();
+    await death;
+    const waiting = expect(sealing.seal(await rollout())).rejects.toMatchObject({ code: "sealing-closed" });
+    await sealing.close();
+    await waiting;
+    await new Promise((done) => setTimeout(done, 150));
+    expect(threads).toHaveLength(1);
+  });
+
   it("has those first that somebody waits for", async () => {
     const { sealing, rollout } = await opened();
     const order: string[] = [];

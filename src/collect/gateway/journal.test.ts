@@ -68,6 +68,25 @@ describe("a journal", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it("tells those who can wait, too, before it is closed; one that fails to listen keeps no other waiting", async () => {
+    const { journal } = reopen();
+    const failure = new Error("not listening");
+    const uncaught = new Promise((done) => process.once("uncaughtException", done));
+    journal.called(facts, texts, parts);
+    const heard: string[] = [];
+    const lost = () => heard.push("lost");
+    journal.whenDurableSoon({ durable: () => heard.push("durable"), lost });
+    await journal.close();
+    expect(heard).toEqual(["durable"]);
+
+    const fail = () => {
+      throw failure;
+    };
+    journal.whenDurableSoon({ durable: fail, lost });
+    await journal.flushSoon();
+    expect(await uncaught).toBe(failure);
+  });
+
   it.each([
     ["a later one", Buffer.from([9, 0, 0])],
     ["the one with a line of JSON", Buffer.from('{"schema":"rollbook.gateway-call.v1"}\n{}')],

@@ -3,6 +3,7 @@
  *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
 import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
+import { forAll } from "../../base/for-all.ts";
 import type { Id } from "../../base/ids.ts";
 import { openRecord, RolloutEvent } from "../../contract/index.ts";
 import { AppendLog, type LogPlace, type Waiter } from "../../store/append-log.ts";
@@ -30,6 +31,7 @@ const SOON_MS = 5;
 export class Journal {
   readonly #log: AppendLog;
   #soon: Waiter[] = [];
+  #soonTimer: NodeJS.Timeout | undefined;
 
   private constructor(log: AppendLog) {
     this.#log = log;
@@ -48,7 +50,7 @@ export class Journal {
     return this.#log.hasFailed;
   }
 
-  /** Bytes that wait for the disk. */
+  /** Bytes that are not on disk yet. */
   get pendingBytes(): number {
     return this.#log.pendingBytes;
   }
@@ -85,12 +87,7 @@ export class Journal {
   /** The same, a moment later: for those for whom nobody waits, so that fewer writes do. */
   whenDurableSoon(waiter: Waiter): void {
     this.#soon.push(waiter);
-    if (this.#soon.length > 1) return;
-    setTimeout(() => {
-      const waiting = this.#soon;
-      this.#soon = [];
-      for (const each of waiting) this.#log.whenDurable(each);
-    }, SOON_MS);
+    if (this.#soon.length === 1) this.#soonTimer = setTimeout(() => this.#hurry(), SOON_MS);
   }
 
   release(places: Iterable<LogPlace>): void {
@@ -102,8 +99,17 @@ export class Journal {
     this.#log.tidy();
   }
 
+  /** Resolves when everything is durable, and who waits for it has heard. */
   close(): Promise<void> {
+    this.#hurry();
     return this.#log.close();
+  }
+
+  #hurry(): void {
+    clearTimeout(this.#soonTimer);
+    const waiting = this.#soon;
+    this.#soon = [];
+    forAll(waiting, (each) => this.#log.whenDurable(each));
   }
 }
 

@@ -41,13 +41,30 @@ export interface SealedRollout {
   readonly places: readonly LogPlace[];
 }
 
+interface Whose {
+  readonly worker: string;
+  readonly signer?: PublicKey | undefined;
+}
+
 /** Reads the journal. Only rollouts of this worker are taken up. */
 export async function recoverRollouts(
   store: BlobStore,
-  { directory, ...whose }: { directory: string; worker: string; signer?: PublicKey | undefined },
+  { directory, ...whose }: Whose & { directory: string },
 ): Promise<Recovered> {
   const { journal, rollouts, replaced } = readJournal(directory);
   const closed = ClosedRollouts.open(join(directory, "closed.db"));
+  try {
+    return await recover(store, { journal, rollouts, replaced, closed, whose });
+  } catch (error) {
+    closed.abandon();
+    throw error;
+  }
+}
+
+async function recover(
+  store: BlobStore,
+  { journal, rollouts, replaced, closed, whose }: JournalFindings & { closed: ClosedRollouts; whose: Whose },
+): Promise<Recovered> {
   const { unsigned, cutShort } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
   const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [], damaged: [] };
   for (const [id, found] of unsigned) {
@@ -87,11 +104,7 @@ export async function recoverRollouts(
 
 const NOTHING: Pick<ClosedInBook, "unsigned" | "cutShort"> = { unsigned: new Map(), cutShort: new Map() };
 
-async function fill(
-  closed: ClosedRollouts,
-  store: BlobStore,
-  whose: { worker: string; signer?: PublicKey | undefined },
-): Promise<ClosedInBook> {
+async function fill(closed: ClosedRollouts, store: BlobStore, whose: Whose): Promise<ClosedInBook> {
   const found = await closedInBook(store, whose);
   for (const [id, each] of found.closed) if (!found.unsigned.has(id)) closed.add(id, each);
   return found;

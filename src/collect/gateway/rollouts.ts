@@ -308,6 +308,12 @@ export class Rollouts {
     await Promise.all(singles.map((each) => this.#begin(each, {})));
   }
 
+  /** Resolves when no call is in progress: all are recorded, or lost. Nobody may begin another meanwhile. */
+  async quiet(): Promise<void> {
+    for (const rollout of this.#open.values())
+      if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
+  }
+
   /** Resolves when nothing is being sealed any more. */
   async settle(): Promise<void> {
     while (this.#sealing.size > 0) await Promise.allSettled(this.#sealing);

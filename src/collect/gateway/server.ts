@@ -84,20 +84,33 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
     );
   const lock = takeLock(book.root, config.worker);
+  let recovered: Recovered | undefined;
+  let server: GatewayServer | undefined;
   try {
     const directory = join(book.root, "journal", encodeURIComponent(config.worker));
-    const recovered = await recoverRollouts(book, {
+    recovered = await recoverRollouts(book, {
       directory,
       worker: config.worker,
       signer: options.signer?.publicKey,
     });
-    const server = new GatewayServer(options, { tokens, keys, recovered, directory });
+    server = new GatewayServer(options, { tokens, keys, recovered, directory });
     await server.start();
     return server.handle(() => lock.release());
   } catch (error) {
-    lock.release();
+    try {
+      await server?.abandon();
+      if (recovered !== undefined) await abandon(recovered, options.log);
+    } finally {
+      lock.release();
+    }
     throw error;
   }
+}
+
+/** Without a word that everything is in order: the next start looks again. */
+async function abandon({ journal, closed }: Recovered, log: GatewayOptions["log"]): Promise<void> {
+  await journal.close().catch((error) => log?.(`the journal could not be closed: ${reasonOf(error)}`));
+  closed.abandon();
 }
 
 /** Two gateways of one name would take up each other's rollouts. */
@@ -126,6 +139,8 @@ class GatewayServer {
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #active = 0;
+  /** What the gateway answers itself, and has not answered yet. */
+  readonly #posts = new Set<Promise<void>>();
   #stopping = false;
   readonly #onClose = () => {
     this.#active--;
@@ -188,19 +203,17 @@ class GatewayServer {
   async start(): Promise<void> {
     const { config } = this.#options;
     const journal = new JournalReader(this.#directory);
-    estimateAgain(this.#found.open, { journal, routes: this.#calls.routes, limits: config.limits });
-    journal.close();
     try {
-      await this.#rollouts.adopt(this.#found);
-      this.#recovered = this.#rollouts.openIds;
-      await new Promise<void>((done, failed) => {
-        this.#server.once("error", failed);
-        this.#server.listen(config.listen.port, config.listen.host, done);
-      });
-    } catch (error) {
-      await this.#sealing.close();
-      throw error;
+      estimateAgain(this.#found.open, { journal, routes: this.#calls.routes, limits: config.limits });
+    } finally {
+      journal.close();
     }
+    await this.#rollouts.adopt(this.#found);
+    this.#recovered = this.#rollouts.openIds;
+    await new Promise<void>((done, failed) => {
+      this.#server.once("error", failed);
+      this.#server.listen(config.listen.port, config.listen.host, done);
+    });
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
       this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name
@@ -223,6 +236,13 @@ class GatewayServer {
     };
   }
 
+  /** After a start that failed. */
+  async abandon(): Promise<void> {
+    await this.#rollouts.settle();
+    await this.#sealing.close();
+    await this.#closeUpstreams();
+  }
+
   async #stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#idleTimer);
@@ -231,9 +251,13 @@ class GatewayServer {
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     await silent;
     clearTimeout(cut);
+    // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
+    for (const _ of [1, 2]) await new Promise(setImmediate);
+    await this.#closeUpstreams();
+    await this.#rollouts.quiet();
+    await Promise.allSettled(this.#posts);
     await this.#rollouts.settle();
     await this.#sealing.close();
-    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
     const { journal, closed } = this.#found;
     await journal.close().catch((error) => {
       closed.abandon();
@@ -241,6 +265,10 @@ class GatewayServer {
     });
     closed.close();
     await this.#options.book.flush();
+  }
+
+  async #closeUpstreams(): Promise<void> {
+    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -277,12 +305,18 @@ class GatewayServer {
       try {
         const dialect = dialectAt(path.path);
         if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
-        else this.#own.post(request, response, { path, caller, body }).catch(failed);
+        else this.#hold(this.#own.post(request, response, { path, caller, body }).catch(failed));
       } catch (error) {
         failed(error);
       }
     };
     readBody(request, this.#options.config.limits.requestBytes, { done, failed });
+  }
+
+  /** A stop waits for it, also when whoever asked has left. */
+  #hold(post: Promise<void>): void {
+    this.#posts.add(post);
+    void post.finally(() => this.#posts.delete(post));
   }
 
   #call(

@@ -1,6 +1,7 @@
 /** Has rollouts sealed by a thread of its own, so that the one that serves does not. In: rollouts in which nothing happens
  *  any more. Out: reports, once the artifacts are durable. The thread is started when there is something to do, and
- *  again when it has died; what it had not answered is given to the next one. Writes nothing, signs when asked. */
+ *  again when it has died; what it had not answered is given to the next one. Signs, judges and journals closings when
+ *  the thread asks for it; the book is written by the thread. */
 import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../../base/clock.ts";
 import { RollbookError, reasonOf } from "../../../base/errors.ts";
@@ -77,6 +78,7 @@ export class Sealing {
   #givingLater: NodeJS.Timeout | undefined;
   #deathsInARow = 0;
   #pause: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(options: SealingOptions) {
     this.#with = options;
@@ -95,6 +97,7 @@ export class Sealing {
   /** Resolves when the artifact is durable. The journal must have on disk what the task names. */
   seal(toSeal: ToSeal): Promise<SealReport> {
     return new Promise((done, failed) => {
+      if (this.#isClosed) return failed(closed());
       if (!this.isWorking && this.#pause !== undefined) return failed(broken());
       const { task, onJournaled } = toSeal;
       const list = task.isUrgent ? this.#urgent : this.#others;
@@ -104,16 +107,23 @@ export class Sealing {
     });
   }
 
-  /** Ends the thread. Everything must be answered. */
+  /** Ends the thread, and takes nothing more. Whoever wants everything sealed waits for the answers first: what has none
+   *  is refused. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearTimeout(this.#pause);
+    this.#pause = undefined;
+    for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(closed());
     const thread = this.#thread;
-    if (thread === undefined) return;
     this.#thread = undefined;
-    thread.ref();
-    const ended = new Promise((done) => thread.once("exit", done));
-    this.#send(thread, { kind: "close" });
-    await ended;
+    if (thread !== undefined) {
+      thread.ref();
+      const ended = new Promise((done) => thread.once("exit", done));
+      this.#send(thread, { kind: "close" });
+      await ended;
+    }
+    for (const each of this.#given.values()) each.failed(closed());
+    this.#given.clear();
   }
 
   /** What comes in one turn of the event loop goes in one message; and what nobody waits for, in a few milliseconds. */
@@ -261,6 +271,14 @@ export function startSealing(data: SealingData): Worker {
     // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.
     resourceLimits: { maxYoungGenerationSizeMb: 96 },
   });
+}
+
+function closed(): RollbookError {
+  return new RollbookError(
+    "sealing-closed",
+    {},
+    "the gateway is being stopped and seals nothing more. The rollout is in the journal: the next start takes it up.",
+  );
 }
 
 function broken(): RollbookError {
