@@ -1,47 +1,18 @@
 /** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
- *  In: requests about rollouts. Out: their state in the journal while they are open; sealing/ makes artifacts of them.
+ *  In: requests about rollouts. Out: their state in the journal while they are open; closings.ts has them sealed.
  *  Does not speak HTTP. */
-import type { Json } from "../../base/canonical-json.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Digest } from "../../base/digest.ts";
-import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId } from "../../base/ids.ts";
 import { sealFinalState } from "../../contract/final-state.ts";
-import type { Ending, PublicKey, Signer } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
-import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollouts.ts";
+import type { ClosedRollout } from "./closed-rollouts.ts";
+import { type CloseReport, type Closing, Closings, type ClosingsOptions, isSealed } from "./closings.ts";
 import type { GatewayConfig } from "./config.ts";
 import { feedbackFor, isNewGrade } from "./grades.ts";
-import type { Journal } from "./journal.ts";
-import { callsText, endingOfDamaged } from "./lost-calls.ts";
-import type { Drift } from "./message-tree.ts";
-import type { Metrics } from "./metrics.ts";
-import { type EventOf, type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
+import { callsText } from "./lost-calls.ts";
+import { type Grade, type Opening, OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
 import { HttpRefusal } from "./refusal.ts";
-import { endingOf } from "./seal-rollout.ts";
-import { detached, type SealTask } from "./sealing/messages.ts";
-import type { Sealing } from "./sealing/sealing.ts";
-
-export interface CloseReport {
-  readonly id: string;
-  readonly ending: Ending;
-  readonly calls: number;
-  /** Absent if there was no call, and so nothing to seal. */
-  readonly content?: Digest;
-  readonly envelope?: Digest;
-  readonly signedBy?: PublicKey;
-  /** What admission said, where there is one. */
-  readonly receipt?: Digest;
-}
-
-export interface Closing {
-  readonly ending?: Ending | undefined;
-  readonly scores?: EventOf<"closed">["scores"] | undefined;
-  readonly finalState?: Json | undefined;
-}
+import { detached } from "./sealing/messages.ts";
 
 /** How an open rollout stands. */
 export interface RolloutStatus {
@@ -55,25 +26,9 @@ export interface RolloutStatus {
   };
 }
 
-/** Rollouts closed without a call that are remembered by their ids. */
-const EMPTY_REMEMBERED = 10_000;
-
-/** A closing as the journal knows it: the final state is a blob already. */
-type ToClose = Pick<SealTask, "ending" | "scores" | "finalState">;
-
-export interface RolloutsOptions {
-  /** Takes outcomes of rollouts that are sealed. */
-  readonly store: Pick<BlobStore, "put" | "flush">;
-  readonly journal: Journal;
-  readonly sealing: Sealing;
-  readonly closed: ClosedRollouts;
-  readonly signer: Signer | undefined;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
+export interface RolloutsOptions extends Omit<ClosingsOptions, "onClosed"> {
   readonly config: GatewayConfig;
   readonly newId: () => string;
-  /** For what nobody else will hear of. */
-  readonly log: (line: string) => void;
 }
 
 export class Rollouts {
@@ -84,14 +39,14 @@ export class Rollouts {
   #singles = 0;
   /** Turns in trying again what could not be sealed. */
   #turns = 0;
-  readonly #empty = new Map<string, EmptyRollout>();
   /** Of which the journal has calls, and not how they began. */
   readonly #torn = new Set<string>();
-  readonly #sealing = new Set<Promise<unknown>>();
+  readonly #closings: Closings;
 
   constructor(options: RolloutsOptions) {
     this.#with = options;
     this.#worker = parseId(options.config.worker, "worker");
+    this.#closings = new Closings({ ...options, onClosed: (rollout) => this.#drop(rollout) });
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
@@ -100,15 +55,15 @@ export class Rollouts {
     this.#tell(damaged);
     for (const rollout of open) this.#keep(rollout);
     for (const { rollout } of halfClosed) this.#keep(rollout);
-    await this.#sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
+    await this.#closings.sign(sealed.filter(({ toSign }) => toSign).map(({ closed }) => closed));
     for (const { id, closed } of sealed) known.add(id, closed);
     known.filled();
     for (const { places } of sealed) journal.release(places);
     for (const { rollout, closed } of halfClosed) {
       const { ending, scores, finalState: digest } = closed;
-      void this.#begin(rollout, { ending, scores, finalState: digest && { digest } });
+      void this.#closings.begin(rollout, { ending, scores, finalState: digest && { digest } });
     }
-    for (const rollout of open) if (isSingle(rollout)) void this.#begin(rollout, {});
+    for (const rollout of open) if (isSingle(rollout)) void this.#closings.begin(rollout, {});
     // One that cannot be sealed stays open, is tried again by and by, and keeps no other from starting.
     await this.settle();
     this.#with.metrics.count(
@@ -131,18 +86,6 @@ export class Rollouts {
       const event = missing === undefined ? "beginning-lost" : "calls-lost";
       this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
     }
-  }
-
-  /** Signs what a crash left unsigned. Once more what the crash left whole: nobody looks which. */
-  async #sign(rollouts: readonly ClosedRollout[]): Promise<void> {
-    const sealer = makeSealer(this.#with.store, this.#with.signer);
-    const signing = rollouts.map(({ envelope, receipt }) =>
-      sealer.add({
-        ...{ envelope: { digest: envelope }, blobs: [] },
-        ...(receipt === undefined ? {} : { others: [receipt] }),
-      }),
-    );
-    await Promise.all(signing);
   }
 
   get openIds(): string[] {
@@ -257,22 +200,22 @@ export class Rollouts {
     if (rollout.active > 0) return;
     rollout.freeReserved();
     if (rollout.whenQuiet.length > 0) for (const wake of rollout.whenQuiet.splice(0)) wake();
-    if (isSingle(rollout) && rollout.closing === undefined) void this.#begin(rollout, {});
+    if (isSingle(rollout) && rollout.closing === undefined) void this.#closings.begin(rollout, {});
   }
 
   /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
   close(id: string, closing: Closing): Promise<CloseReport> {
     const rollout = this.#open.get(id);
     if (rollout === undefined) {
-      const closed = this.#closed(id);
+      const closed = this.#closings.get(id);
       return closed === undefined
         ? Promise.reject(unknownRollout(id))
-        : Promise.resolve(this.#reportOf(id, closed));
+        : Promise.resolve(this.#closings.reportOf(id, closed));
     }
     if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
     const { finalState: value, ...rest } = closing;
     const finalState = value === undefined ? undefined : detached(sealFinalState(value));
-    return this.#begin(rollout, { ...rest, finalState }, { isUrgent: true });
+    return this.#closings.begin(rollout, { ...rest, finalState }, { isUrgent: true });
   }
 
   /** What an open rollout has used so far: known before it is scored. */
@@ -293,7 +236,7 @@ export class Rollouts {
     for (const rollout of this.#open.values()) {
       if (rollout.closing !== undefined) underWay.push(rollout.closing);
       else if (rollout.active > 0) continue;
-      else if (rollout.lastUsedMs <= before) idle.push(this.#begin(rollout, {}));
+      else if (rollout.lastUsedMs <= before) idle.push(this.#closings.begin(rollout, {}));
       else if (isSingle(rollout)) failed.push(rollout);
     }
     // Whoever closed them hears what went wrong with the others.
@@ -304,8 +247,8 @@ export class Rollouts {
   /** Nothing more will happen in single calls: one is tried, each time another, and once one is sealed all the others. */
   async #sealFailed(singles: readonly OpenRollout[]): Promise<void> {
     if (singles.length === 0) return;
-    await this.#begin(singles[this.#turns++ % singles.length]!, {});
-    await Promise.all(singles.map((each) => this.#begin(each, {})));
+    await this.#closings.begin(singles[this.#turns++ % singles.length]!, {});
+    await Promise.all(singles.map((each) => this.#closings.begin(each, {})));
   }
 
   /** Resolves when no call is in progress: all are recorded, or lost. Nobody may begin another meanwhile. */
@@ -315,8 +258,8 @@ export class Rollouts {
   }
 
   /** Resolves when nothing is being sealed any more. */
-  async settle(): Promise<void> {
-    while (this.#sealing.size > 0) await Promise.allSettled(this.#sealing);
+  settle(): Promise<void> {
+    return this.#closings.settle();
   }
 
   /** Adds an outcome, durably. The same key again changes nothing. */
@@ -370,7 +313,7 @@ export class Rollouts {
   }
 
   #gradable(id: string): ClosedRollout {
-    const closed = this.#closed(id);
+    const closed = this.#closings.get(id);
     if (closed === undefined) throw unknownRollout(id);
     if (isSealed(closed)) return closed;
     throw new HttpRefusal(
@@ -381,115 +324,9 @@ export class Rollouts {
   }
 
   #notOpen(id: string): HttpRefusal {
-    if (this.#open.has(id) || this.#closed(id) !== undefined)
+    if (this.#open.has(id) || this.#closings.get(id) !== undefined)
       return new HttpRefusal(503, "rollout-closed", `rollout ${id} is closed. Open another one.`);
     return unknownRollout(id);
-  }
-
-  /** A closing that is under way stands: a rollout is sealed, and leaves the journal, once. */
-  #begin(rollout: OpenRollout, closing: ToClose, { isUrgent = false } = {}): Promise<CloseReport> {
-    if (rollout.closing !== undefined) return rollout.closing as Promise<CloseReport>;
-    const report = this.#close(rollout, closing, { isUrgent });
-    rollout.closing = report;
-    this.#hold(report);
-    // What could not be closed is open: whoever asks again may have more luck.
-    report.catch((error) => {
-      rollout.closing = undefined;
-      this.#with.metrics.count("rollbook_gateway_sealing_failures_total");
-      this.#with.log(`rollout ${rollout.id} could not be sealed and stays open: ${reasonOf(error)}`);
-    });
-    return report;
-  }
-
-  async #close(
-    rollout: OpenRollout,
-    closing: ToClose,
-    { isUrgent }: { isUrgent: boolean },
-  ): Promise<CloseReport> {
-    if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
-    const isEmpty = rollout.calls.size === 0;
-    const closed = await (isEmpty
-      ? this.#closeEmpty(rollout, closing)
-      : this.#seal(rollout, closing, { isUrgent }));
-    this.#open.delete(rollout.id);
-    if (isSingle(rollout)) this.#singles--;
-    const event = isSealed(closed) ? "sealed" : "empty";
-    this.#with.metrics.count("rollbook_gateway_rollouts_total", { event });
-    this.#gauge();
-    return this.#reportOf(rollout.id, closed);
-  }
-
-  /** The journal forgets a rollout once its name is among those of the closed ones. */
-  async #letGo(rollout: OpenRollout, closed: ClosedRollout): Promise<void> {
-    this.#with.closed.add(rollout.id, closed);
-    try {
-      await this.#with.closed.saved();
-      this.#release(rollout);
-    } catch (error) {
-      this.#with.log(`rollout ${rollout.id} is sealed and stays in the journal: ${reasonOf(error)}`);
-    }
-  }
-
-  #release({ calls, events }: OpenRollout): void {
-    this.#with.journal.release(calls.values());
-    this.#with.journal.release(events);
-  }
-
-  #closed(id: string): ClosedRollout | EmptyRollout | undefined {
-    return this.#empty.get(id) ?? this.#with.closed.get(id);
-  }
-
-  async #closeEmpty(rollout: OpenRollout, closing: ToClose): Promise<EmptyRollout> {
-    const { journal, clock } = this.#with;
-    const { scores = [], finalState } = closing;
-    const ending = closing.ending ?? endingOf(undefined, rollout.capped);
-    const state = finalState === undefined ? {} : { finalState: finalState.digest };
-    const event = { kind: "closed", ending, scores, ...state, atMs: clock.nowMs() } as const;
-    rollout.events.push(journal.event(rollout.id, event));
-    await journal.flush();
-    if (!isSingle(rollout)) this.#rememberEmpty(rollout.id, { ending });
-    this.#release(rollout);
-    return { ending };
-  }
-
-  async #seal(
-    rollout: OpenRollout,
-    closing: ToClose,
-    { isUrgent }: { isUrgent: boolean },
-  ): Promise<ClosedRollout> {
-    const { journal, sealing, clock, metrics } = this.#with;
-    await journal.flush();
-    const { events, capped, pendingDeliveries: marks, lostCalls: lost } = rollout;
-    const indexes = [...rollout.calls.keys()];
-    if (indexes.length > 1) indexes.sort((a, b) => a - b);
-    const { content, envelope, receipt, ...report } = await sealing.seal({
-      task: {
-        ...{ isUrgent, ...placesOf(rollout, indexes), marks, capped, endedAtMs: clock.nowMs() },
-        ending: lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost),
-        scores: closing.scores,
-        finalState: closing.finalState,
-      },
-      onJournaled: (place) => events.push(place),
-    });
-    this.#tellUngraded(rollout);
-    for (const drift in report.drifts)
-      metrics.count("rollbook_gateway_drift_total", { drift }, report.drifts[drift as Drift]);
-    const closed: ClosedRollout = {
-      ...{ content, envelope, ending: report.ending, calls: indexes, grades: rollout.grades },
-      ...(receipt === undefined ? {} : { receipt }),
-    };
-    if (report.isNamed) this.#release(rollout);
-    else this.#hold(this.#letGo(rollout, closed));
-    return closed;
-  }
-
-  /** Outcomes of calls that a crash cut short, or that are in a part of the journal that is gone. */
-  #tellUngraded({ id, grades, calls }: OpenRollout): void {
-    for (const { call, name, idempotencyKey } of grades)
-      if (call !== undefined && !calls.has(call))
-        this.#with.log(
-          `rollout ${id} is sealed without outcome ${name} (key ${JSON.stringify(idempotencyKey)}): its call ${call} is not in the journal`,
-        );
   }
 
   #defaults(): Parameters<typeof makeOpening>[2] {
@@ -502,7 +339,7 @@ export class Rollouts {
     // First what can fail: a rollout that the journal does not know must not be open.
     rollout.events.push(this.#with.journal.event(id, opening));
     this.#keep(rollout);
-    this.#empty.delete(id);
+    this.#closings.reopened(id);
     this.#gauge();
     return rollout;
   }
@@ -512,55 +349,15 @@ export class Rollouts {
     if (isSingle(rollout)) this.#singles++;
   }
 
-  #rememberEmpty(id: string, closed: EmptyRollout): void {
-    this.#empty.set(id, closed);
-    if (this.#empty.size <= EMPTY_REMEMBERED) return;
-    for (const oldest of this.#empty.keys()) {
-      this.#empty.delete(oldest);
-      return;
-    }
-  }
-
-  #reportOf(id: string, closed: ClosedRollout | EmptyRollout): CloseReport {
-    const { ending } = closed;
-    if (!isSealed(closed)) return { id, ending, calls: 0 };
-    const { content, envelope, calls, receipt } = closed;
-    const signedBy = this.#with.signer?.publicKey;
-    return {
-      ...{ id, ending, calls: calls.length, content, envelope },
-      ...(signedBy === undefined ? {} : { signedBy }),
-      ...(receipt === undefined ? {} : { receipt }),
-    };
-  }
-
-  /** A stop waits for it, whatever becomes of it. */
-  #hold(work: Promise<unknown>): void {
-    this.#sealing.add(work);
-    const done = () => this.#sealing.delete(work);
-    work.then(done, done);
+  #drop(rollout: OpenRollout): void {
+    this.#open.delete(rollout.id);
+    if (isSingle(rollout)) this.#singles--;
+    this.#gauge();
   }
 
   #gauge(): void {
     this.#with.metrics.set("rollbook_gateway_open_rollouts", this.#open.size - this.#singles);
   }
-}
-
-/** Runs for every call without a rollout: by hand, and nothing but numbers. */
-function placesOf(
-  { events, calls }: OpenRollout,
-  indexes: readonly number[],
-): Pick<SealTask, "events" | "calls"> {
-  const numbers: { events: number[]; calls: number[] } = { events: [], calls: [] };
-  for (const { segment, offset, bytes } of events) numbers.events.push(segment, offset, bytes);
-  for (const index of indexes) {
-    const { segment, offset, bytes } = calls.get(index)!;
-    numbers.calls.push(index, segment, offset, bytes);
-  }
-  return numbers;
-}
-
-function isSealed(closed: ClosedRollout | EmptyRollout): closed is ClosedRollout {
-  return "content" in closed;
 }
 
 function unknownRollout(id: string): HttpRefusal {
