@@ -2,7 +2,7 @@
 import { CommanderError } from "commander";
 import { RollbookError } from "../base/index.ts";
 import type { Io } from "./io.ts";
-import { renderError } from "./output.ts";
+import { renderError } from "../view/format.ts";
 import { buildProgram } from "./program.ts";
 
 export async function run(words: readonly string[], io: Io): Promise<number> {

@@ -10,15 +10,15 @@ import {
   judgeInBook,
   releaseInBook,
   validateInBook,
-} from "../admit-in-book.ts";
-import type { BookIndex } from "../book-index.ts";
+} from "../../book/admit.ts";
+import type { BookIndex } from "../../book/find/book-index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { jsonLine, plural, short, table } from "../output.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../resolve.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine, plural, short, table } from "../../view/format.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../../book/find/resolve.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
   target?: string;

@@ -3,13 +3,13 @@ import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import type { LogprobKind } from "../../contract/index.ts";
 import { addCommand } from "../command.ts";
-import { type ImportSummary, importFiles } from "../import/import-files.ts";
-import type { ImportWarning } from "../import/import-watch.ts";
-import { openSource, type Source, spool } from "../import/read-items.ts";
+import { type ImportSummary, importFiles } from "../../book/import/import-files.ts";
+import type { ImportWarning } from "../../book/import/import-watch.ts";
+import { openSource, type Source, spool } from "../../book/import/read-items.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { jsonLine, plural, printable, renderError } from "../output.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine, plural, printable, renderError } from "../../view/format.ts";
 
 interface ImportFlags extends BookFlags {
   strict?: true;

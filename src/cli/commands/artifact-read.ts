@@ -14,12 +14,12 @@ import {
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import type { BookIndex } from "../book-index.ts";
+import type { BookIndex } from "../../book/find/book-index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { figure, jsonLine, short } from "../output.ts";
-import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../resolve.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { figure, jsonLine, short } from "../../view/format.ts";
+import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../../book/find/resolve.ts";
 import {
   type ArtifactDetails,
   artifactRow,
@@ -27,7 +27,7 @@ import {
   renderArtifacts,
   renderRevisions,
   revisionRow,
-} from "../views/artifact-view.ts";
+} from "../../view/artifact-view.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
 const ENDINGS = [

@@ -16,17 +16,17 @@ import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import { judgeInBook } from "../admit-in-book.ts";
-import { assembleInBook } from "../assemble-in-book.ts";
-import type { BookIndex } from "../book-index.ts";
+import { judgeInBook } from "../../book/admit.ts";
+import { assembleInBook } from "../../book/assemble.ts";
+import type { BookIndex } from "../../book/find/book-index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { figure, jsonLine, short, table } from "../output.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../resolve.ts";
-import { type BatchDetails, renderBatch, renderDifferences } from "../views/batch-view.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { figure, jsonLine, short, table } from "../../view/format.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../../book/find/resolve.ts";
+import { type BatchDetails, renderBatch, renderDifferences } from "../../view/batch-view.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
 import { addBatchVerify } from "./verify.ts";
 
 export function addBatch(program: Command, io: Io): void {

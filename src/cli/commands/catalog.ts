@@ -4,8 +4,8 @@ import { openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
+import { type BookFlags, withBook } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 
 export function addCatalog(program: Command, io: Io): void {
   const group = addGroup(program, "catalog", {

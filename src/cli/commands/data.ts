@@ -2,15 +2,15 @@
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { addCommand, addGroup } from "../command.ts";
-import { LOG_FORMATS, type LogFlags, readLog, toActions, toColumns } from "../dataset/read-log.ts";
-import { addRowOptions, filtersOf, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
-import { eachRowOfBook } from "../dataset/rows-of-book.ts";
-import { sealRows } from "../dataset/seal-rows.ts";
-import { writeDataset } from "../dataset/write-dataset.ts";
+import { LOG_FORMATS, type LogFlags, readLog, toActions, toColumns } from "../../book/decisions/read-log.ts";
+import { addRowOptions, filtersOf, type RowFlags, toDataFlags } from "../options/row-options.ts";
+import { eachRowOfBook } from "../../book/decisions/rows-of-book.ts";
+import { sealRows } from "../../book/decisions/seal-rows.ts";
+import { writeDataset } from "../../book/decisions/write-dataset.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { bookRoot, withIndexedBook } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { bookRoot, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { addCommand, seedOption } from "../command.ts";
-import { runDemo } from "../demo/run-demo.ts";
+import { runDemo } from "../../loop/demo/run-demo.ts";
 import type { Io } from "../io.ts";
-import { isBook } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
+import { isBook } from "../../book/open-book.ts";
+import { jsonLine } from "../../view/format.ts";
 
 interface DemoFlags {
   book?: string;

@@ -7,9 +7,9 @@ import { openCatalog, openSqlite } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, listTrusted, loadSigner } from "../keyring.ts";
-import { type BookFlags, bookRoot, isBook, withBook } from "../open-book.ts";
-import { jsonLine, plural, printable, thousands } from "../output.ts";
+import { keyringOf, listTrusted, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, bookRoot, isBook, withBook } from "../../book/open-book.ts";
+import { jsonLine, plural, printable, thousands } from "../../view/format.ts";
 
 interface Finding {
   readonly check: string;

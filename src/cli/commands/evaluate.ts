@@ -4,15 +4,15 @@ import { RollbookError, rngFrom } from "../../base/index.ts";
 import { qualityOf } from "../../judge/evaluate/judged-row.ts";
 import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
 import { addCommand } from "../command.ts";
-import { loadRows } from "../dataset/load-rows.ts";
-import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
+import { loadRows } from "../../book/decisions/load-rows.ts";
+import { addRowOptions, toDataFlags } from "../options/row-options.ts";
 import type { Io } from "../io.ts";
-import { followPromise } from "../judge/calibrate.ts";
-import { addJudgeOptions, type JudgeFlags } from "../judge/judge-options.ts";
-import { type JudgeRows, judgeRowsOf } from "../judge/judge-rows.ts";
-import { type Fielded, fieldOf, loadPolicy } from "../judge/load-policy.ts";
-import { jsonLine, plural } from "../output.ts";
-import { evaluationJson, type Kept, renderEvaluation } from "../views/evaluation-view.ts";
+import { followPromise } from "../../book/judge/calibrate.ts";
+import { addJudgeOptions, type JudgeFlags } from "../options/judge-options.ts";
+import { type JudgeRows, judgeRowsOf } from "../../book/judge/judge-rows.ts";
+import { type Fielded, fieldOf, loadPolicy } from "../../book/judge/load-policy.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { evaluationJson, type Kept, renderEvaluation } from "../../view/evaluation-view.ts";
 
 interface EvaluateFlags extends JudgeFlags {
   checkpoint: string;

@@ -7,11 +7,11 @@ import { readRecord } from "../../store/read-record.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
-import { resolveArtifact } from "../resolve.ts";
-import { gatewayToken } from "./run-options.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine } from "../../view/format.ts";
+import { resolveArtifact } from "../../book/find/resolve.ts";
+import { gatewayToken } from "../options/run-options.ts";
 
 interface FeedbackFlags extends BookFlags {
   name: string;

@@ -7,17 +7,17 @@ import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.
 import type { Range } from "../../judge/ope/index.ts";
 import { writeAtomically } from "../../store/files.ts";
 import { addCommand, wholeNumber } from "../command.ts";
-import { loadRows } from "../dataset/load-rows.ts";
-import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
+import { loadRows } from "../../book/decisions/load-rows.ts";
+import { addRowOptions, toDataFlags } from "../options/row-options.ts";
 import type { Io } from "../io.ts";
-import { followPromise } from "../judge/calibrate.ts";
-import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../judge/judge-options.ts";
-import { judgeRowsOf } from "../judge/judge-rows.ts";
-import { fieldOf, type LoadedPolicy, loadPolicy } from "../judge/load-policy.ts";
-import { type Baseline, sealVerdict } from "../judge/seal-verdict.ts";
-import { bookRoot, isBook, withBook } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
-import { renderVerdict } from "../views/gate-view.ts";
+import { followPromise } from "../../book/judge/calibrate.ts";
+import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../options/judge-options.ts";
+import { judgeRowsOf } from "../../book/judge/judge-rows.ts";
+import { fieldOf, type LoadedPolicy, loadPolicy } from "../../book/judge/load-policy.ts";
+import { type Baseline, sealVerdict } from "../../book/judge/seal-verdict.ts";
+import { bookRoot, isBook, withBook } from "../../book/open-book.ts";
+import { jsonLine } from "../../view/format.ts";
+import { renderVerdict } from "../../view/gate-view.ts";
 
 interface GateFlags extends JudgeFlags {
   candidate: string[];

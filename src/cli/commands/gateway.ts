@@ -8,10 +8,10 @@ import { openBook } from "../../store/index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
-import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "./freshness-options.ts";
-import { identityFrom } from "./run-options.ts";
+import { type BookFlags, bookRoot } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "../options/freshness-options.ts";
+import { identityFrom } from "../options/run-options.ts";
 
 interface GatewayFlags extends BookFlags, FreshnessFlags {
   target?: string;

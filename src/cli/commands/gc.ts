@@ -7,8 +7,8 @@ import { collectGarbage } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot, requireBook, requireWritable } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
+import { type BookFlags, bookRoot, requireBook, requireWritable } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {

@@ -4,9 +4,9 @@ import { openBook } from "../../store/index.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../keyring.ts";
-import { type BookFlags, bookRoot, isBook, requireWritable } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { type BookFlags, bookRoot, isBook, requireWritable } from "../../book/open-book.ts";
+import { jsonLine } from "../../view/format.ts";
 
 export function addInit(program: Command, io: Io): void {
   addCommand(program, "init", {

@@ -11,8 +11,8 @@ import {
   parsePublicKey,
   trustKey,
   untrustKey,
-} from "../keyring.ts";
-import { jsonLine } from "../output.ts";
+} from "../../book/keyring.ts";
+import { jsonLine } from "../../view/format.ts";
 
 const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 

@@ -17,13 +17,13 @@ import type { RowForm } from "../../collect/rollout/rows.ts";
 import { openBook } from "../../store/index.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
-import { splitLines } from "../import/lines.ts";
+import { splitLines } from "../../book/import/lines.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
-import { renderProgress, renderSummary } from "../views/launch-view.ts";
-import { admissionFrom } from "./freshness-options.ts";
-import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
+import { type BookFlags, bookRoot } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { renderProgress, renderSummary } from "../../view/launch-view.ts";
+import { admissionFrom } from "../options/freshness-options.ts";
+import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "../options/run-options.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
   tasks: string;

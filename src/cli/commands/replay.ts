@@ -16,15 +16,15 @@ import {
   writeReplay,
 } from "../../keep/replay/index.ts";
 import type { Book } from "../../store/index.ts";
-import type { BookIndex } from "../book-index.ts";
+import type { BookIndex } from "../../book/find/book-index.ts";
 import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
-import { feedbackOf } from "../feedback-of.ts";
+import { feedbackOf } from "../../book/feedback.ts";
 import { gitCommitOf } from "../git-commit.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../open-book.ts";
-import { jsonLine } from "../output.ts";
-import { everyArtifact, resolveArtifact } from "../resolve.ts";
-import { renderErrors, renderInfo, renderWritten } from "../views/replay-view.ts";
+import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine } from "../../view/format.ts";
+import { everyArtifact, resolveArtifact } from "../../book/find/resolve.ts";
+import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
 
 const STORE = ".rollbook/replay/router";
 

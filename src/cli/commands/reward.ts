@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { analyzeRewards, type Distribution, type RewardReport } from "../../judge/reward-analysis.ts";
 import { addCommand, addGroup } from "../command.ts";
-import { loadRows } from "../dataset/load-rows.ts";
-import { addRowOptions, type RowFlags, toDataFlags } from "../dataset/row-options.ts";
+import { loadRows } from "../../book/decisions/load-rows.ts";
+import { addRowOptions, type RowFlags, toDataFlags } from "../options/row-options.ts";
 import type { Io } from "../io.ts";
-import { figure, jsonLine, table } from "../output.ts";
+import { figure, jsonLine, table } from "../../view/format.ts";
 
 export function addReward(program: Command, io: Io): void {
   const reward = addGroup(program, "reward", {

@@ -16,17 +16,17 @@ import {
 import type { Router } from "../../policy/index.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, plural, table } from "../output.ts";
+import { jsonLine, plural, table } from "../../view/format.ts";
 import {
   meanReward,
   type ObservedReward,
   sayDistance,
   sayObserved,
   standardErrors,
-} from "../sim/family-summary.ts";
+} from "../../view/family-summary.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
-import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
+import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../options/sim-options.ts";
 
 interface CollectFlags extends SimFlags {
   tasks?: string;

@@ -9,8 +9,8 @@ import { gatherProofs } from "../../collect/sim/prove.ts";
 import { refuseExisting, type TasksMeta, writeTasks } from "../../collect/sim/task-files.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, plural, table } from "../output.ts";
-import { ENGINES, type EngineChoice } from "../sim/sim-options.ts";
+import { jsonLine, plural, table } from "../../view/format.ts";
+import { ENGINES, type EngineChoice } from "../options/sim-options.ts";
 
 interface Flags {
   count: number;

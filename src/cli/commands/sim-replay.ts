@@ -8,7 +8,7 @@ import { writeAtomically } from "../../store/files.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, plural } from "../output.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 
 interface ReplayFlags {

@@ -11,12 +11,12 @@ import { routerOf } from "../../judge/evaluate/contenders.ts";
 import type { Router } from "../../policy/index.ts";
 import { addCommand, positiveWhole } from "../command.ts";
 import type { Io } from "../io.ts";
-import { share } from "../judge/judge-options.ts";
-import { fieldOf, loadPolicy } from "../judge/load-policy.ts";
-import { figure, jsonLine, plural, table } from "../output.ts";
-import { type FamilySummary, summarise } from "../sim/family-summary.ts";
+import { share } from "../options/judge-options.ts";
+import { fieldOf, loadPolicy } from "../../book/judge/load-policy.ts";
+import { figure, jsonLine, plural, table } from "../../view/format.ts";
+import { type FamilySummary, summarise } from "../../view/family-summary.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
-import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../sim/sim-options.ts";
+import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../options/sim-options.ts";
 
 interface RunFlags extends SimFlags {
   tasks: string;

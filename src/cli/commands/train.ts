@@ -21,14 +21,14 @@ import {
 } from "../../learn/index.ts";
 import { DEFAULT_FEATURES, type FeatureSpec, type PolicyModel } from "../../policy/index.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
-import { banditOfBook } from "../dataset/bandit-of-book.ts";
-import { readSpec } from "../dataset/default-features.ts";
-import { loadRows, toTrainingData } from "../dataset/load-rows.ts";
-import { addRowOptions, toDataFlags } from "../dataset/row-options.ts";
-import { addSplitOptions, requirePart, splitRule } from "../dataset/split-rows.ts";
+import { banditOfBook } from "../../book/train/bandit-of-book.ts";
+import { readSpec } from "../../book/train/read-spec.ts";
+import { loadRows, toTrainingData } from "../../book/decisions/load-rows.ts";
+import { addRowOptions, toDataFlags } from "../options/row-options.ts";
+import { addSplitOptions, requirePart, splitRule } from "../../book/decisions/split-rows.ts";
 import type { Io } from "../io.ts";
-import { addPromiseOptions, share } from "../judge/judge-options.ts";
-import { keepTrained, type Trained, type TrainFlags } from "../judge/keep-trained.ts";
+import { addPromiseOptions, share } from "../options/judge-options.ts";
+import { keepTrained, type Trained, type TrainFlags } from "../../book/train/keep-trained.ts";
 
 /** A bandit is a model of sums: of the rows of a file, or of the state in the book. */
 interface Bandit {

@@ -5,15 +5,15 @@ import { PolicyRevision, RolloutContent } from "../../contract/index.ts";
 import { type VerifyReport, verifyBook, verifyRecord } from "../../keep/verify/index.ts";
 import { type Book, openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
-import { type BookIndex, isWritable } from "../book-index.ts";
+import { type BookIndex, isWritable } from "../../book/find/book-index.ts";
 import { addCommand } from "../command.ts";
-import { CatalogComparison, type CatalogDifference } from "../compare-catalog.ts";
+import { CatalogComparison, type CatalogDifference } from "../../book/find/compare-catalog.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, trustedKeys } from "../keyring.ts";
-import { type BookFlags, bookRoot, withBook, withIndexedBook } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
-import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../resolve.ts";
-import { renderReport } from "../views/verify-view.ts";
+import { keyringOf, trustedKeys } from "../../book/keyring.ts";
+import { type BookFlags, bookRoot, withBook, withIndexedBook } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../../book/find/resolve.ts";
+import { renderReport } from "../../view/verify-view.ts";
 
 interface VerifyFlags extends BookFlags {
   requireTrusted?: true;

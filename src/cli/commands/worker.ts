@@ -7,10 +7,10 @@ import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
 import { loadAgent, makeDesk, openSealedIndex, startWorker } from "../../collect/rollout/index.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../open-book.ts";
-import { jsonLine, plural } from "../output.ts";
-import { admissionFrom } from "./freshness-options.ts";
-import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "./run-options.ts";
+import { type BookFlags, withBook } from "../../book/open-book.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { admissionFrom } from "../options/freshness-options.ts";
+import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "../options/run-options.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
   queue: string;

@@ -1,0 +1,109 @@
+/** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
+ *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
+import { accessSync, constants } from "node:fs";
+import { compareUtf8, type Digest } from "../../base/index.ts";
+import { Attestation, recordType } from "../../contract/index.ts";
+import { type BlobStore, type Book, type Catalog, type CatalogRecord, openCatalog } from "../../store/index.ts";
+import { describeRecord, RECORD_GUIDE, referencesOf } from "../../store/record-facts.ts";
+
+export interface IndexedRecord {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly id?: string;
+  readonly family?: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface BookIndex {
+  /** Sorted by id, then digest. */
+  ofKind(kind: string): IndexedRecord[];
+  /** Records whose id is `name`, or whose digest begins with it (`sha256:` may be left out). */
+  named(name: string): IndexedRecord[];
+  attestationsOf(subject: Digest): Digest[];
+  /** What a signature vouches for and the book does not hold. */
+  lostSubjects(): Digest[];
+}
+
+/** Shorter prefixes would be guesses. */
+const SHORTEST_PREFIX = 4;
+
+/** Through the catalog, brought up to date first; a book that may not be written to is read instead. */
+export async function withIndex<T>(book: Book, work: (index: BookIndex) => Promise<T>): Promise<T> {
+  if (!isWritable(book.root)) return work(await scanIndex(book));
+  const catalog = openCatalog(book.root, RECORD_GUIDE);
+  try {
+    await catalog.sync();
+    return await work(catalogIndex(catalog));
+  } finally {
+    catalog.close();
+  }
+}
+
+export function isWritable(root: string): boolean {
+  try {
+    accessSync(root, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function catalogIndex(catalog: Catalog): BookIndex {
+  return {
+    ofKind: (kind) => [...catalog.records({ kind })].map(toIndexed).sort(byIdAndDigest),
+    named(name) {
+      const found = new Map([...catalog.records({ id: name })].map((record) => [record.digest, record]));
+      const prefix = prefixOf(name);
+      if (prefix !== undefined)
+        for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
+      return [...found.values()].map(toIndexed).sort(byIdAndDigest);
+    },
+    attestationsOf: (subject) =>
+      catalog.referrersOf(subject).filter((digest) => catalog.record(digest)?.kind === Attestation.kind),
+    lostSubjects() {
+      const subjects = [...catalog.records({ kind: Attestation.kind })].flatMap(({ digest }) =>
+        catalog.referencesOf(digest),
+      );
+      return [...new Set(subjects)].filter((digest) => catalog.locate(digest) === undefined);
+    },
+  };
+}
+
+/** For stores without a catalog. Takes as long as reading everything does. */
+export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise<BookIndex> {
+  const records = new Map<Digest, IndexedRecord>();
+  const attestations = new Map<Digest, Digest[]>();
+  for await (const item of store.scan()) {
+    if (item.type === "damage" || records.has(item.digest) || recordType(item.kind) === undefined) continue;
+    const { digest, kind } = item;
+    const bytes = item.type === "blob" ? item.bytes : (await store.get(digest))!.bytes;
+    records.set(digest, { digest, kind, ...describeRecord(kind, bytes)! });
+    if (kind !== Attestation.kind) continue;
+    for (const subject of referencesOf(kind, bytes))
+      attestations.set(subject, [...(attestations.get(subject) ?? []), digest]);
+  }
+  const sorted = [...records.values()].sort(byIdAndDigest);
+  return {
+    ofKind: (kind) => sorted.filter((record) => record.kind === kind),
+    named(name) {
+      const prefix = prefixOf(name);
+      const starts = (digest: Digest) => prefix !== undefined && digest.startsWith(`sha256:${prefix}`);
+      return sorted.filter((record) => record.id === name || starts(record.digest));
+    },
+    attestationsOf: (subject) => attestations.get(subject) ?? [],
+    lostSubjects: () => [...attestations.keys()].filter((digest) => !records.has(digest)),
+  };
+}
+
+function prefixOf(name: string): string | undefined {
+  const hex = name.replace(/^sha256:/, "").toLowerCase();
+  return hex.length >= SHORTEST_PREFIX && /^[0-9a-f]{1,64}$/.test(hex) ? hex : undefined;
+}
+
+function toIndexed(record: CatalogRecord): IndexedRecord {
+  return record as IndexedRecord;
+}
+
+function byIdAndDigest(a: IndexedRecord, b: IndexedRecord): number {
+  return compareUtf8(a.id ?? "", b.id ?? "") || (a.digest < b.digest ? -1 : 1);
+}

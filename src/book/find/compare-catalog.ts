@@ -1,0 +1,84 @@
+/** Compares a catalog with the bytes it claims to describe, while something else reads them.
+ *  In: the items of a scan. Out: differences in words. What others write meanwhile is no difference: before the catalog
+ *  is said to miss a record it is brought up to date, and before it is said to invent one the book is asked. */
+import { canonicalize, type Digest } from "../../base/index.ts";
+import { recordType } from "../../contract/index.ts";
+import type { BlobStore, Catalog, ScanItem } from "../../store/index.ts";
+import { describeRecord } from "../../store/record-facts.ts";
+
+export interface CatalogDifference {
+  readonly digest: Digest;
+  readonly message: string;
+}
+
+export class CatalogComparison {
+  readonly differences: CatalogDifference[] = [];
+  readonly #catalog: Catalog;
+  readonly #seen = new Set<Digest>();
+  /** Not listed when the scan came by, with their kinds. */
+  readonly #missed = new Map<Digest, string>();
+
+  constructor(catalog: Catalog) {
+    this.#catalog = catalog;
+  }
+
+  /** The same store, with everything that a scan yields compared in passing. */
+  watch(store: Pick<BlobStore, "scanRuns" | "get">): Pick<BlobStore, "scanRuns" | "get"> {
+    return { get: (digest) => store.get(digest), scanRuns: () => this.#watched(store) };
+  }
+
+  /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
+  async finish(store: Pick<BlobStore, "has">): Promise<readonly CatalogDifference[]> {
+    if (this.#missed.size > 0) await this.#catalog.sync();
+    for (const [digest, kind] of this.#missed)
+      if (this.#catalog.record(digest) === undefined) this.#differ(digest, `misses this ${kind}`);
+    const unseen = [...this.#catalog.records()].filter(({ digest }) => !this.#seen.has(digest));
+    for (const { digest, kind } of unseen)
+      if (!(await store.has(digest))) this.#differ(digest, `lists a ${kind} that the packs do not hold`);
+    for (const { digest, kind, pack } of this.#catalog.lost())
+      this.#differ(digest, `remembers this ${kind} in packs/${pack}, which is gone`);
+    return this.differences;
+  }
+
+  async *#watched(store: Pick<BlobStore, "scanRuns" | "get">): AsyncGenerator<Iterable<ScanItem>> {
+    for await (const run of store.scanRuns()) {
+      const large: { digest: Digest; kind: string }[] = [];
+      yield this.#compareRun(run, large);
+      for (const { digest, kind } of large) this.#compare(digest, kind, (await store.get(digest))!.bytes);
+    }
+  }
+
+  *#compareRun(run: Iterable<ScanItem>, large: { digest: Digest; kind: string }[]): Generator<ScanItem> {
+    for (const item of run) {
+      if (item.type !== "damage" && recordType(item.kind) !== undefined && !this.#seen.has(item.digest)) {
+        this.#seen.add(item.digest);
+        if (item.type === "blob") this.#compare(item.digest, item.kind, item.bytes);
+        else large.push(item);
+      }
+      yield item;
+    }
+  }
+
+  #compare(digest: Digest, kind: string, bytes: Uint8Array): void {
+    const facts = describe(kind, bytes);
+    const listed = this.#catalog.record(digest);
+    if (facts === undefined) return;
+    const said = canonicalize({ digest, kind, ...facts });
+    if (listed === undefined) this.#missed.set(digest, kind);
+    else if (canonicalize(listed) !== said)
+      this.#differ(digest, `describes this ${kind} otherwise than its bytes do`);
+  }
+
+  #differ(digest: Digest, what: string): void {
+    this.differences.push({ digest, message: `the catalog ${what}` });
+  }
+}
+
+/** A record that cannot be read is not listed; `verify` says why it cannot. */
+function describe(kind: string, bytes: Uint8Array): object | undefined {
+  try {
+    return describeRecord(kind, bytes);
+  } catch {
+    return undefined;
+  }
+}

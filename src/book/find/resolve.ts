@@ -1,0 +1,148 @@
+/** From what people type (an id, a digest, the beginning of one) to the one record meant. */
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { PolicyRevision, RolloutContent, RolloutEnvelope, TrainerBatch } from "../../contract/index.ts";
+import { standsBefore } from "../../contract/policy-revision.ts";
+import type { BookIndex, IndexedRecord } from "./book-index.ts";
+import { short } from "../../view/format.ts";
+
+export interface Artifact {
+  readonly content: IndexedRecord;
+  /** Every envelope of this content: who ran it, and who ran it again. Sorted by digest. */
+  readonly envelopes: readonly Digest[];
+}
+
+/** All artifacts of the book, sorted by rollout id. A content without an envelope is no artifact. */
+export function artifactsOf(index: BookIndex): Artifact[] {
+  const envelopes = new Map<string, Digest[]>();
+  for (const { digest, fields } of index.ofKind(RolloutEnvelope.kind)) {
+    const content = fields.content as string;
+    envelopes.set(content, [...(envelopes.get(content) ?? []), digest]);
+  }
+  return index.ofKind(RolloutContent.kind).flatMap((content) => {
+    const own = envelopes.get(content.digest);
+    return own === undefined ? [] : [{ content, envelopes: own.sort() }];
+  });
+}
+
+/** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
+export function everyArtifact(index: BookIndex): Artifact[] {
+  const lost = lostRecords(index);
+  if (lost.length === 0) return artifactsOf(index);
+  throw new RollbookError(
+    "missing-blob",
+    { lost },
+    `${lost.length} records that the book should hold are damaged or gone, first ${lost[0]}. Import them again, or name the artifacts you mean with --artifact.`,
+  );
+}
+
+/** Contents that an envelope of the book names, and records that a signature in it names, and the book does not hold. */
+export function lostRecords(index: BookIndex): Digest[] {
+  const contents = new Set<unknown>(index.ofKind(RolloutContent.kind).map(({ digest }) => digest));
+  const named = index.ofKind(RolloutEnvelope.kind).map(({ fields }) => fields.content as Digest);
+  return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
+}
+
+/** An artifact by rollout id, or by the digest of its content or of one of its envelopes. */
+export function resolveArtifact(index: BookIndex, name: string): Artifact {
+  const named = new Set<Digest>(
+    index.named(name).flatMap(({ kind, digest, fields }) => {
+      if (kind === RolloutContent.kind) return [digest];
+      return kind === RolloutEnvelope.kind ? [fields.content as Digest] : [];
+    }),
+  );
+  const found = artifactsOf(index).filter(({ content }) => named.has(content.digest));
+  return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
+}
+
+/** Several records may describe one revision; one stands for all, as in a lineage. */
+export function resolveRevision(index: BookIndex, name: string, family?: string): IndexedRecord {
+  const unique = uniqueRevisions(
+    index
+      .named(name)
+      .filter(
+        (record) => record.kind === PolicyRevision.kind && (family === undefined || record.family === family),
+      ),
+  );
+  const show = (record: IndexedRecord) => `${record.id} of ${record.family} (${short(record.digest)})`;
+  const elsewhere = family === undefined ? [] : familiesOf(index, name);
+  if (unique.length === 0 && elsewhere.length > 0)
+    throw new RollbookError(
+      "not-found",
+      { name, what: "policy revision", family, families: elsewhere },
+      `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}.`,
+    );
+  const ids = [...new Set(index.ofKind(PolicyRevision.kind).map((record) => record.id))];
+  const known =
+    ids.length === 0 ? "none yet: import them with `rollbook artifact import`" : ids.slice(0, 20).join(", ");
+  return one(unique, { what: "policy revision", name, hint: `The book has ${known}.`, show });
+}
+
+/** One record for each revision of the book. */
+export function revisionsIn(index: BookIndex): IndexedRecord[] {
+  return uniqueRevisions(index.ofKind(PolicyRevision.kind));
+}
+
+function uniqueRevisions(records: readonly IndexedRecord[]): IndexedRecord[] {
+  const unique = new Map<string, IndexedRecord>();
+  for (const record of records) {
+    const key = JSON.stringify([record.family, record.id, record.fields.digest]);
+    const known = unique.get(key);
+    if (known === undefined || standsBefore(rankOf(record), rankOf(known))) unique.set(key, record);
+  }
+  return [...unique.values()];
+}
+
+function rankOf({ digest, fields }: IndexedRecord) {
+  return { digest, producedAtMs: fields.producedAtMs as number };
+}
+
+function familiesOf(index: BookIndex, revision: string): string[] {
+  const found = index.named(revision).filter(({ kind }) => kind === PolicyRevision.kind);
+  return [...new Set(found.map(({ family }) => String(family)))].sort();
+}
+
+export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
+  const found = index.named(name).filter((record) => record.kind === TrainerBatch.kind);
+  return one(found, { what: "batch", name, hint: "`rollbook batch show` lists them.", show: nameOf });
+}
+
+/** Any record. */
+export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
+  return one(index.named(name), { what: "record", name, hint: seeArtifacts, show: nameOf });
+}
+
+export function nameOf(record: IndexedRecord): string {
+  const kind = record.kind.replace(/^rollbook\.|\.v\d+$/g, "");
+  return `${kind} ${record.id === undefined ? "" : `${record.id} `}${short(record.digest)}`;
+}
+
+const seeArtifacts = "`rollbook artifact ls` lists what there is.";
+
+interface Wanted<T> {
+  readonly what: string;
+  readonly name: string;
+  /** Where to look for the right name. */
+  readonly hint: string;
+  show(item: T): string;
+}
+
+function one<T>(found: readonly T[], wanted: Wanted<T>): T {
+  const { what, name } = wanted;
+  if (found.length === 1) return found[0]!;
+  if (found.length === 0) {
+    throw new RollbookError(
+      "not-found",
+      { name, what },
+      `no ${what} ${JSON.stringify(name)} in the book. Give its id or at least 4 digits of its digest. ${wanted.hint}`,
+    );
+  }
+  const candidates = found.map(wanted.show);
+  const shown =
+    candidates.slice(0, 10).join(", ") +
+    (candidates.length > 10 ? ` and ${candidates.length - 10} more` : "");
+  throw new RollbookError(
+    "ambiguous-name",
+    { name, what, candidates },
+    `${JSON.stringify(name)} may be ${shown}. Give more digits of the digest.`,
+  );
+}

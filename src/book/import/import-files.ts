@@ -1,0 +1,177 @@
+/** Imports records into a book: sealed, checked, signed, durable. A line enters whole or not at all.
+ *  In: sources. Out: a summary. Without `strict` a bad line costs itself only; with it, one bad line costs everything. */
+import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
+import { Attestation, type Signer } from "../../contract/index.ts";
+import type { Book } from "../../store/index.ts";
+import { makeSealer, type Sealer } from "../../store/sealer.ts";
+import type { BookIndex } from "../find/book-index.ts";
+import { Admission } from "./admission.ts";
+import { type ImportWarning, ImportWatch } from "./import-watch.ts";
+import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";
+import { type Item, readItems, type Source } from "./read-items.ts";
+import { signedBy } from "./signed-by.ts";
+
+export interface ImportOptions {
+  readonly book: Book;
+  readonly index: BookIndex;
+  readonly signer?: Signer | undefined;
+  readonly answers: PsionicAnswers;
+  readonly strict: boolean;
+  readonly onRefusal: (error: RollbookError) => void;
+  /** What enters the book and may surprise later. */
+  readonly onWarning: (warning: ImportWarning) => void;
+  readonly onProgress: (items: number) => void;
+}
+
+export interface ImportSummary {
+  /** Records new to the book; a rollout with all its parts counts once. */
+  imported: number;
+  /** In the book already, byte for byte. */
+  already: number;
+  refused: number;
+  /** In the book, but with parts lost or damaged: written again. `gc` then removes the damaged copies. */
+  repaired: number;
+  /** Of those already there: not signed by this key before, and signed now. */
+  signed: number;
+}
+
+/** Enough waiting rollouts to share a signature and an fsync, few enough to bound memory. */
+const IN_FLIGHT = 256;
+
+export async function importFiles(
+  sources: readonly Source[],
+  options: ImportOptions,
+): Promise<ImportSummary> {
+  if (options.strict) {
+    const rehearsal = await readAll(sources, options, { write: async () => {}, sign: async () => false });
+    if (rehearsal.refused > 0) return { ...rehearsal, imported: 0 };
+  }
+  const writer = new Writer(options);
+  const watch = new ImportWatch(options.index);
+  const summary = await readAll(sources, options, {
+    async write(prepared) {
+      watch.see(prepared);
+      await writer.add(prepared);
+    },
+    async sign(prepared) {
+      watch.see(prepared);
+      return writer.sign(prepared);
+    },
+  });
+  await writer.finish();
+  for (const warning of watch.warnings()) options.onWarning(warning);
+  return summary;
+}
+
+interface Destination {
+  write(prepared: Prepared): Promise<void>;
+  /** For what is there already. False if there is nothing to add. */
+  sign(prepared: Prepared): Promise<boolean>;
+}
+
+async function readAll(
+  sources: readonly Source[],
+  options: ImportOptions,
+  to: Destination,
+): Promise<ImportSummary> {
+  const admission = new Admission(options.book, options.index);
+  const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0, signed: 0 };
+  let items = 0;
+  for (const source of sources) {
+    for await (const item of readItems(source)) {
+      options.onProgress(++items);
+      const ready = await admitItem(item, admission, options.answers);
+      if (isRollbookError(ready)) {
+        summary.refused++;
+        options.onRefusal(ready);
+        continue;
+      }
+      for (const prepared of ready) {
+        const there = await options.book.has(prepared.root);
+        if (there && (await isWhole(options.book, prepared))) {
+          summary.already++;
+          if (await to.sign(prepared)) summary.signed++;
+        } else {
+          await to.write(prepared);
+          summary[there ? "repaired" : "imported"]++;
+        }
+      }
+    }
+  }
+  return summary;
+}
+
+/** Reads every part back: an envelope that stands does not prove that its content does. */
+async function isWhole(book: Pick<Book, "get">, { blobs }: Prepared): Promise<boolean> {
+  for (const { digest } of blobs) {
+    try {
+      if ((await book.get(digest)) === undefined) return false;
+    } catch (error) {
+      if (!isRollbookError(error)) throw error;
+      return false;
+    }
+  }
+  return true;
+}
+
+/** All that an item consists of, or the reason why none of it enters. */
+async function admitItem(
+  item: Item,
+  admission: Admission,
+  answers: PsionicAnswers,
+): Promise<Prepared[] | RollbookError> {
+  if ("error" in item) return item.error;
+  try {
+    const all = prepare(item, answers);
+    for (const prepared of all) await admission.admit(prepared, item.where);
+    return all;
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    if (item.line === undefined) return error;
+    return new RollbookError(error.code, { ...error.fields, line: item.line }, error.message, {
+      cause: error,
+    });
+  }
+}
+
+class Writer {
+  readonly #signing: Sealer;
+  readonly #plain: Sealer;
+  readonly #isSigned: (root: Digest) => Promise<boolean>;
+  /** Signed in this run, which the index knows nothing of. */
+  readonly #handled = new Set<Digest>();
+  #pending: Promise<void>[] = [];
+
+  constructor({ book, index, signer }: ImportOptions) {
+    this.#signing = makeSealer(book, signer);
+    this.#plain = makeSealer(book);
+    this.#isSigned = signer === undefined ? async () => true : signedBy(signer.publicKey, { book, index });
+  }
+
+  /** Adds the signature that a record of the book lacks. */
+  async sign(prepared: Prepared): Promise<boolean> {
+    const { root } = prepared;
+    if (isSignature(prepared) || this.#handled.has(root) || (await this.#isSigned(root))) return false;
+    await this.add({ ...prepared, blobs: [] });
+    return true;
+  }
+
+  async add(prepared: Prepared): Promise<void> {
+    const { root, blobs } = prepared;
+    this.#handled.add(root);
+    const sealer = isSignature(prepared) ? this.#plain : this.#signing;
+    const durable = sealer.add({ envelope: { digest: root }, blobs });
+    durable.catch(() => {}); // awaited below, perhaps much later than it fails
+    this.#pending.push(durable);
+    if (this.#pending.length >= IN_FLIGHT) await this.finish();
+  }
+
+  async finish(): Promise<void> {
+    await Promise.all(this.#pending.splice(0));
+  }
+}
+
+/** A signature needs no signature. */
+function isSignature({ records }: Prepared): boolean {
+  return records[0]!.kind === Attestation.kind;
+}

@@ -1,0 +1,176 @@
+/** Reads JSON values from a file or a pipe: one document, an array of records, or JSON Lines.
+ *  In: a source. Out: values with the place they stand at; a bad one is an item too, so that the good ones follow.
+ *  JSON Lines are streamed; a document is read whole. */
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { decodeUtf8, isRollbookError, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { parseWideJson, type WideJson } from "../../base/parse-json.ts";
+import type { Io } from "../../cli/io.ts";
+import { type Line, splitLines } from "./lines.ts";
+
+export interface Source {
+  /** As messages name it. */
+  readonly name: string;
+  read(): AsyncIterable<Uint8Array>;
+}
+
+export type Item =
+  | {
+      readonly where: string;
+      /** The line of a record in JSON Lines, for those who read errors by program. */
+      readonly line?: number;
+      readonly value: Json;
+      /** The same value with integers beyond 2^53 kept exact, for formats that write those as numbers. */
+      wide(): WideJson;
+    }
+  | { readonly where: string; readonly error: RollbookError };
+
+export const MAX_LINE_BYTES = 256 * 1024 ** 2;
+
+/** Checks before anything is written that there is something to read. `-` is standard input. */
+export async function openSource(io: Io, path: string): Promise<Source> {
+  if (path === "-") return { name: "<stdin>", read: () => io.stdin };
+  let isFile: boolean;
+  try {
+    isFile = !(await stat(path)).isDirectory();
+  } catch (cause) {
+    throw new RollbookError("no-file", { path }, `${path}: no such file, or not readable. Check the path.`, {
+      cause,
+    });
+  }
+  if (!isFile) {
+    throw new RollbookError(
+      "no-file",
+      { path },
+      `${path} is a directory. Name the files in it, for example ${path.replace(/\/$/, "")}/*.jsonl`,
+    );
+  }
+  return { name: path, read: () => createReadStream(path, { highWaterMark: 1 << 20 }) };
+}
+
+/** Keeps what a pipe says in a file, so that it can be read twice; `dispose` removes it. */
+export async function spool(source: Source): Promise<Source & { dispose(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
+  const file = join(folder, "input");
+  await pipeline(source.read(), createWriteStream(file));
+  return {
+    name: source.name,
+    read: () => createReadStream(file, { highWaterMark: 1 << 20 }),
+    dispose: () => rm(folder, { recursive: true }),
+  };
+}
+
+export async function* readItems(source: Source, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Item> {
+  const lines = splitLines(source.read(), maxBytes);
+  const first = await firstFilled(lines);
+  if (first === undefined) {
+    const message = `${source.name} is empty. Give it records, one JSON object a line.`;
+    yield { where: source.name, error: new RollbookError("empty-file", { file: source.name }, message) };
+  } else if (isJsonLines(source.name, first)) {
+    yield lineItem(source.name, first, maxBytes);
+    for await (const line of lines) if (!isBlank(line)) yield lineItem(source.name, line, maxBytes);
+  } else {
+    yield* documentItems(source.name, await readDocument(first, lines, maxBytes), maxBytes);
+  }
+}
+
+async function firstFilled(lines: AsyncGenerator<Line>): Promise<Line | undefined> {
+  for (;;) {
+    const { value, done } = await lines.next();
+    if (done === true) return undefined;
+    if (!isBlank(value)) return withoutBom(value);
+  }
+}
+
+/** A whole object on the first line, or a name that says so. */
+function isJsonLines(name: string, { bytes }: Line): boolean {
+  if (/\.(jsonl|ndjson)$/i.test(name) || bytes === undefined) return true;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return (
+    /^\s*\{/.test(text.subarray(0, 256).toString("latin1")) &&
+    /\}\s*$/.test(text.subarray(-256).toString("latin1"))
+  );
+}
+
+function lineItem(name: string, line: Line, maxBytes: number): Item {
+  const where = `${name}:${line.number}`;
+  const item = guard(where, () => {
+    if (line.bytes === undefined) throw tooLong(where, "line", maxBytes);
+    const text = decodeUtf8(line.bytes, where);
+    const wide = () => parseWideJson(text, where);
+    return { where, line: line.number, value: parseJson(text, where), wide };
+  });
+  return "error" in item ? { where, error: placeInFile(item.error, where, line.number) } : item;
+}
+
+/** The reader counts lines within its text; here that is one line of a file. */
+function placeInFile(error: RollbookError, where: string, line: number): RollbookError {
+  const message = error.message.replace(`${where}:1:`, `${where}:`);
+  return new RollbookError(error.code, { ...error.fields, line }, message, { cause: error });
+}
+
+async function readDocument(
+  first: Line,
+  rest: AsyncIterable<Line>,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  // Blank lines above the first keep their place in error messages.
+  const parts: Uint8Array[] = [Buffer.from("\n".repeat(first.number - 1)), first.bytes!];
+  let length = first.bytes!.length;
+  for await (const line of rest) {
+    length += (line.bytes?.length ?? maxBytes) + 1;
+    if (length > maxBytes) return undefined;
+    parts.push(Buffer.from("\n"), line.bytes!);
+  }
+  return Buffer.concat(parts);
+}
+
+function* documentItems(name: string, bytes: Buffer | undefined, maxBytes: number): Generator<Item> {
+  const whole = guard(name, () => {
+    if (bytes === undefined) throw tooLong(name, "document", maxBytes);
+    const text = decodeUtf8(bytes, name);
+    return { where: name, value: parseJson(text, name), wide: () => parseWideJson(text, name) };
+  });
+  if ("error" in whole || !Array.isArray(whole.value)) {
+    yield whole;
+    return;
+  }
+  let wide: readonly WideJson[] | undefined;
+  for (const [i, value] of whole.value.entries()) {
+    const wideItem = (): WideJson => {
+      wide ??= whole.wide() as readonly WideJson[];
+      return wide[i]!;
+    };
+    yield { where: `${name}[${i}]`, value, wide: wideItem };
+  }
+}
+
+function guard(where: string, make: () => Item): Item {
+  try {
+    return make();
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    return { where, error };
+  }
+}
+
+function tooLong(where: string, what: string, maxBytes: number): RollbookError {
+  return new RollbookError(
+    "too-long",
+    { where, maxBytes },
+    `${where}: the ${what} is longer than ${maxBytes} bytes. Write JSON Lines, one record a line.`,
+  );
+}
+
+function isBlank({ bytes }: Line): boolean {
+  return bytes?.every((byte) => byte === 32 || byte === 9 || byte === 13) === true;
+}
+
+function withoutBom(line: Line): Line {
+  const { bytes } = line;
+  const marked = bytes?.[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return marked ? { ...line, bytes: bytes.subarray(3) } : line;
+}

@@ -1,0 +1,25 @@
+/** Says which records of a book a key has signed. In: a key, the book. Out: a question that can be asked of each record.
+ *  Does not check signatures: `verify` does. */
+import type { Digest } from "../../base/index.ts";
+import { Attestation, type PublicKey } from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
+import type { BookIndex } from "../find/book-index.ts";
+
+export function signedBy(
+  key: PublicKey,
+  { book, index }: { book: Pick<BlobStore, "get">; index: BookIndex },
+): (record: Digest) => Promise<boolean> {
+  // One attestation covers many records: each is read once.
+  const signers = new Map<Digest, PublicKey>();
+  const signerOf = async (attestation: Digest): Promise<PublicKey> => {
+    const signer = signers.get(attestation) ?? (await readRecord(book, Attestation, attestation)).signer;
+    signers.set(attestation, signer);
+    return signer;
+  };
+  return async (record) => {
+    for (const attestation of index.attestationsOf(record))
+      if ((await signerOf(attestation)) === key) return true;
+    return false;
+  };
+}

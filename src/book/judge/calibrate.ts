@@ -1,0 +1,61 @@
+/** `train --floor-risk`: sets the floor of a fresh checkpoint on the calibration split and seals what it promises.
+ *  Who has the calibration rows can follow the promise from them again. */
+import { parseId, RollbookError } from "../../base/index.ts";
+import { FloorPromise, type Sealed, seal } from "../../contract/index.ts";
+import { toJudgedRows, unitOf } from "../../convert/judged-rows.ts";
+import type { RoutingRow } from "../../convert/routing-jsonl.ts";
+import { calibrateFloor } from "../../judge/index.ts";
+import { baselineOf, hasSeen, type SplitRule } from "../../learn/index.ts";
+import { type Checkpoint, policyOf } from "../../policy/index.ts";
+import { digestRows } from "../decisions/load-rows.ts";
+import type { PromiseFlags } from "../../cli/options/judge-options.ts";
+import { type Fielded, type LoadedPolicy, tableOf } from "./load-policy.ts";
+
+export function promiseFloor(
+  checkpoint: Checkpoint,
+  options: {
+    readonly rows: readonly RoutingRow[];
+    readonly rule: SplitRule;
+    readonly alpha: number;
+    readonly flags: PromiseFlags;
+    readonly atMs: number;
+  },
+): Sealed<FloorPromise> {
+  const { rows, rule, alpha, flags, atMs } = options;
+  const { id, digest } = checkpoint.revision.record;
+  const table = tableOf(flags, baselineOf(checkpoint.model), id);
+  const { propensityFloor, qualityRange: range } = flags;
+  const terms = { policy: policyOf(checkpoint), table, propensityFloor, range };
+  const choice = calibrateFloor(toJudgedRows(rows, rule.unit).rows, { ...terms, alpha });
+  return seal(FloorPromise, {
+    policy: { id, digest },
+    table: table.digest,
+    ...choice,
+    measure: parseId("quality"),
+    range,
+    propensityFloor,
+    data: digestRows(rows),
+    split: { unit: rule.unit, salt: rule.salt, shares: [...rule.shares] },
+    atMs,
+  });
+}
+
+/** Whether the promise follows from its calibration rows; undefined where they are not among these. Throws if it does not. */
+export function followPromise(
+  rows: readonly RoutingRow[],
+  { seen, rule, folder, policy }: LoadedPolicy,
+  { promise, table }: Pick<Fielded, "promise" | "table">,
+): true | undefined {
+  if (promise === undefined) return undefined;
+  const calibration = rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit)));
+  const { data, alpha, propensityFloor, range, floor, bound } = promise.record;
+  if (calibration.length === 0 || digestRows(calibration) !== data) return undefined;
+  const judged = toJudgedRows(calibration, rule.unit).rows;
+  const again = calibrateFloor(judged, { policy, table, propensityFloor, range, alpha });
+  if (again.floor === floor && again.bound === bound) return true;
+  throw new RollbookError(
+    "digest-mismatch",
+    { folder, expected: again.floor, actual: floor },
+    `${folder}: floor.json promises a floor of ${floor}, its own calibration rows give ${again.floor}. Restore the file, or train again.`,
+  );
+}

@@ -1,0 +1,82 @@
+/** The rows that may judge: those of the judge split that none of the policies has learned or set its floor from.
+ *  In: rows of a dataset or book, policies. Out: labelled rows in logging order, and what was left out. */
+import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
+import { toJudgedRows, unitOf } from "../../convert/judged-rows.ts";
+import type { RoutingRow } from "../../convert/routing-jsonl.ts";
+import type { JudgedRow } from "../../judge/index.ts";
+import { hasSeen, partOf, type SplitPart, type SplitRule } from "../../learn/index.ts";
+import { digestRows } from "../decisions/load-rows.ts";
+import type { LoadedPolicy } from "./load-policy.ts";
+
+export interface JudgeRows {
+  readonly rows: readonly JudgedRow[];
+  readonly digest: Digest;
+  readonly unlabelled: number;
+  readonly leftOut: { readonly train: number; readonly calibration: number };
+  readonly rule: SplitRule;
+}
+
+export function judgeRowsOf(rows: readonly RoutingRow[], policies: readonly LoadedPolicy[]): JudgeRows {
+  const rule = commonRule(policies);
+  const leftOut = { train: 0, calibration: 0 };
+  const fresh: RoutingRow[] = [];
+  for (const row of rows) {
+    const parts = policies.map((policy) => partFor(unitOf(row, rule.unit), policy));
+    if (parts.includes("train")) leftOut.train++;
+    else if (parts.includes("calibration")) leftOut.calibration++;
+    else fresh.push(row);
+  }
+  const ordered = fresh.sort(
+    (a, b) => compareUtf8(a.timestamp, b.timestamp) || compareUtf8(a.decision_id, b.decision_id),
+  );
+  const judged = toJudgedRows(ordered, rule.unit);
+  if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
+  requireKnown(judged.rows, policies);
+  return { ...judged, digest: digestRows(ordered), leftOut, rule };
+}
+
+/** What a unit is to one policy. Seen is seen, whatever the rule says. */
+function partFor(unit: string, { rule, seen }: LoadedPolicy): SplitPart {
+  if (hasSeen(seen.train, unit)) return "train";
+  if (hasSeen(seen.calibration, unit)) return "calibration";
+  // One that was trained on everything there was may be judged by what came later.
+  return rule.shares[2] === 0 ? "judge" : partOf(unit, rule);
+}
+
+function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
+  const { rule, folder } = policies[0]!;
+  const other = policies.find((each) => each.rule.unit !== rule.unit);
+  if (other === undefined) return rule;
+  throw new RollbookError(
+    "bad-split",
+    { units: [rule.unit, other.rule.unit] },
+    `${folder} was split by ${rule.unit}, ${other.folder} by ${other.rule.unit}: no row is known to be new to both. Train both with one --unit.`,
+  );
+}
+
+function nothingLeft(
+  rows: number,
+  { train, calibration }: JudgeRows["leftOut"],
+  unlabelled: number,
+): RollbookError {
+  return new RollbookError(
+    "empty-split",
+    { rows, train, calibration, unlabelled },
+    `none of the ${rows} rows may judge: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Give rows the policy has not seen, or train with a judge share in --split.`,
+  );
+}
+
+/** A row none of whose candidates a policy knows is a row of another world. */
+function requireKnown(rows: readonly JudgedRow[], policies: readonly LoadedPolicy[]): void {
+  for (const { checkpoint, folder } of policies) {
+    const arms = new Set(checkpoint.model.arms);
+    const row = rows.find(({ candidates }) => !candidates.some(({ id }) => arms.has(id)));
+    if (row === undefined) continue;
+    const names = row.candidates.map(({ id }) => id);
+    throw new RollbookError(
+      "unseen-candidate",
+      { decision: row.id, candidates: names, known: [...arms] },
+      `decision ${row.id}: ${folder} knows none of its candidates (${names.join(", ")}); it was trained on ${[...arms].join(", ")}. Judge it by rows of the same candidates, or train again.`,
+    );
+  }
+}

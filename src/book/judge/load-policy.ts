@@ -1,0 +1,84 @@
+/** A checkpoint as it is judged: its policy, the rows it has seen, the table it falls back to and the floor it has. */
+import { readFileSync } from "node:fs";
+import { RollbookError } from "../../base/index.ts";
+import type { FloorPromise, Sealed } from "../../contract/index.ts";
+import type { Field } from "../../judge/index.ts";
+import { baselineOf, type FittedTable, type SeenUnits, type SplitRule, splitOf } from "../../learn/index.ts";
+import {
+  type Checkpoint,
+  type DecisionPolicy,
+  parseStaticTable,
+  policyOf,
+  readCheckpoint,
+  type StaticTable,
+} from "../../policy/index.ts";
+import { readSpec } from "../train/read-spec.ts";
+
+export interface LoadedPolicy {
+  readonly folder: string;
+  readonly checkpoint: Checkpoint;
+  readonly policy: DecisionPolicy;
+  readonly rule: SplitRule;
+  readonly seen: SeenUnits;
+}
+
+export function loadPolicy(folder: string, flags: { features?: string }): LoadedPolicy {
+  const spec = readSpec(flags);
+  const checkpoint = readCheckpoint(folder, spec === undefined ? {} : { spec });
+  const split = splitOf(checkpoint.model, folder);
+  if (split === undefined)
+    throw new RollbookError(
+      "unknown-split",
+      { folder },
+      `${folder} does not say which rows it has learned from, so none can judge it. Train it again with \`rollbook train\`.`,
+    );
+  return { folder, checkpoint, policy: policyOf(checkpoint), ...split };
+}
+
+/** The router around a policy, with where its floor comes from. */
+export interface Fielded extends Field {
+  readonly floorFrom: "flag" | "promise" | "default";
+  /** The checkpoint's promise, where this table and this floor are the ones it speaks of. */
+  readonly promise?: Sealed<FloorPromise>;
+}
+
+export function fieldOf(
+  { folder, checkpoint, policy }: LoadedPolicy,
+  flags: { table?: string; floor?: number; exploration: number },
+): Fielded {
+  const fitted = baselineOf(checkpoint.model);
+  const table = tableOf(flags, fitted, folder);
+  const { promise } = checkpoint;
+  const kept =
+    promise !== undefined &&
+    promise.record.table === table.digest &&
+    (flags.floor === undefined || flags.floor === promise.record.floor);
+  return {
+    policy,
+    table,
+    exploration: flags.exploration,
+    floor: flags.floor ?? (promise === undefined ? 0 : promise.record.floor),
+    floorFrom: flags.floor !== undefined ? "flag" : promise !== undefined ? "promise" : "default",
+    ...(fitted === undefined ? {} : { single: singleOf(fitted) }),
+    ...(kept ? { promise } : {}),
+  };
+}
+
+export function tableOf(
+  flags: { table?: string },
+  fitted: FittedTable | undefined,
+  where: string,
+): StaticTable {
+  if (flags.table !== undefined) return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table);
+  if (fitted !== undefined) return parseStaticTable(JSON.stringify(fitted.source), where);
+  throw new RollbookError(
+    "no-table",
+    { where },
+    `${where} holds no fitted table: its training rows had no outcomes, or it was trained with --no-rival. Name one with --table.`,
+  );
+}
+
+function singleOf({ singles }: FittedTable): StaticTable {
+  const source = { schema: "rollbook.static-table.v1", default: singles.map(({ id }) => id) };
+  return parseStaticTable(JSON.stringify(source), "best single");
+}

@@ -1,0 +1,66 @@
+/** The flags that `train --floor-risk`, `evaluate` and `gate` share, and how their values are read. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Range } from "../../judge/ope/index.ts";
+import { seedOption } from "../command.ts";
+import type { RowFlags } from "./row-options.ts";
+
+export interface PromiseFlags {
+  table?: string;
+  propensityFloor: number;
+  qualityRange: Range;
+}
+
+export interface JudgeFlags extends RowFlags, PromiseFlags {
+  floor?: number;
+  exploration: number;
+  features?: string;
+  seed: bigint;
+  json?: true;
+}
+
+/** What is promised before the data, for the bounds that need it. */
+export function addPromiseOptions(command: Command): Command {
+  return command
+    .option("--table <file>", "the static table to fall back to (default: the one fitted in training)")
+    .option("--propensity-floor <p>", "least probability a logged choice could have", share, 0.05)
+    .addOption(
+      new Option("--quality-range <low..high>", "where quality lies")
+        .argParser(toRange)
+        .default({ low: 0, high: 1 }, "0..1"),
+    );
+}
+
+export function addJudgeOptions(command: Command): Command {
+  return addPromiseOptions(command)
+    .option(
+      "--floor <c>",
+      "confidence below which the table decides (default: the checkpoint's, else 0)",
+      share,
+    )
+    .option("--exploration <e>", "share of choices spread evenly, as the router will", share, 0)
+    .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
+    .addOption(seedOption("fixes folds and resampling", 0n));
+}
+
+export function share(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0 && value <= 1) || text.trim() === "")
+    throw new InvalidArgumentError("It must be a number in 0 … 1.");
+  return value;
+}
+
+export function margin(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
+    throw new InvalidArgumentError("It must be a number ≥ 0.");
+  return value;
+}
+
+export function toRange(text: string): Range {
+  const [low, high, ...rest] = text
+    .split("..")
+    .map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+  if (rest.length > 0 || !(low! < high!) || !Number.isFinite(high! - low!))
+    throw new InvalidArgumentError("It must be two numbers such as 0..1 or -2..2.");
+  return { low: low!, high: high! };
+}

@@ -1,0 +1,54 @@
+/** The flags that say which rows: shared by `data`, `reward` and `train`. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { DataFlags } from "../../book/decisions/load-rows.ts";
+
+export interface RowFlags {
+  book?: string;
+  data?: string;
+  family?: string;
+  session?: string;
+  dataSource?: "real" | "synthetic";
+  since?: number;
+  until?: number;
+  feedback?: string;
+}
+
+export function addRowOptions(command: Command, { data }: { data: boolean }): Command {
+  if (data) command.option("--data <file>", "a routing dataset (default: the decisions of the book)");
+  return command
+    .option("--family <family>", "decisions of this policy family only")
+    .option("--session <id>", "decisions of this session only (a rollout's group, else its id)")
+    .addOption(
+      new Option("--data-source <source>", "decisions of this source only").choices(["real", "synthetic"]),
+    )
+    .option("--since <date>", "decisions from this date on (ISO 8601)", toTime)
+    .option("--until <date>", "decisions before this date (ISO 8601)", toTime)
+    .option("--feedback <name>", "late feedback of this name stands for a missing reward");
+}
+
+export function toDataFlags(flags: RowFlags): DataFlags {
+  const { since, until, ...rest } = flags;
+  return {
+    ...rest,
+    ...(since === undefined ? {} : { sinceMs: since }),
+    ...(until === undefined ? {} : { untilMs: until }),
+  };
+}
+
+/** What was asked for, as the sidecar records it. */
+export function filtersOf(flags: RowFlags): Record<string, string> {
+  const { family, session, dataSource, since, until, feedback } = flags;
+  const times = { since, until };
+  return Object.fromEntries([
+    ...Object.entries({ family, session, dataSource, feedback }).filter(([, value]) => value !== undefined),
+    ...Object.entries(times).flatMap(([name, at]) =>
+      at === undefined ? [] : [[name, new Date(at).toISOString()]],
+    ),
+  ]) as Record<string, string>;
+}
+
+function toTime(text: string): number {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new InvalidArgumentError("It must be a date such as 2026-01-31.");
+  return at;
+}

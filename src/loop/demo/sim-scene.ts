@@ -1,0 +1,111 @@
+/** A scene in which agents act: a dozen tasks are generated and proved, models of known skill try them in a sandbox while
+ *  an even choice routes, and what was observed stands beside what is exactly known. Runs anywhere: JavaScript in QuickJS.
+ *  A book of its own, in the scratch. */
+import { join } from "node:path";
+import { parseId, rngFrom } from "../../base/index.ts";
+import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import type { RolloutResult } from "../../collect/rollout/index.ts";
+import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
+import { requestSeed } from "../../collect/sim/ask-model.ts";
+import { behaviourRouter, policyOfRouter } from "../../collect/sim/behaviour.ts";
+import { FAMILIES } from "../../collect/sim/families/index.ts";
+import { generateTasks } from "../../collect/sim/generate.ts";
+import { sandboxGrader } from "../../collect/sim/graders.ts";
+import { DEFAULT_MODELS } from "../../collect/sim/models.ts";
+import type { ProvedTask } from "../../collect/sim/outcomes.ts";
+import { proveTask } from "../../collect/sim/prove.ts";
+import { openSimRun } from "../../collect/sim/run.ts";
+import { knownValues, makeWorld, policyValue, type SimWorld } from "../../collect/sim/world.ts";
+import { RolloutContent } from "../../contract/index.ts";
+import { type Book, openBook } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
+import { plural } from "../../view/format.ts";
+import { meanReward, sayObserved } from "../../view/family-summary.ts";
+import type { Scene, Stage } from "./stage.ts";
+
+const TASKS = 12;
+const SAMPLES = 1;
+const WORKERS = 2;
+
+export const simScene: Scene = {
+  title: "agents act in the sandbox",
+  async play(stage) {
+    const sandbox = await openSandbox({ engine: "quickjs", workers: WORKERS });
+    try {
+      const world = makeWorld({ tasks: await makeTasks(stage, sandbox), models: DEFAULT_MODELS });
+      const router = behaviourRouter("uniform", { models: DEFAULT_MODELS.map(({ name }) => name) });
+      const { results, foretold } = await collect(stage, { world, sandbox, router });
+      const { best, bestSingle } = knownValues(world);
+      const behaviour = policyValue(world, policyOfRouter(router));
+      const observed = meanReward(results);
+      const { count, mean } = observed;
+      const holds = count === TASKS * SAMPLES && foretold === count;
+      return {
+        lines: [
+          `${plural(TASKS, "task")} generated and proved twice; ${plural(count, "rollout")}, each routed evenly over ${DEFAULT_MODELS.length} models`,
+          `observed ${sayObserved(observed)}, exactly ${behaviour.toFixed(4)}; best single model ${bestSingle.value.toFixed(3)} (${bestSingle.model}), best policy ${best.toFixed(3)}`,
+        ],
+        proved: holds
+          ? "every rollout, graded by hidden tests, earned what was foretold; so the best policy's value is known exactly"
+          : `NOTHING: of ${count} rollouts ${foretold} earned what was foretold`,
+        data: { rollouts: count, foretold, observed: mean, behaviour, best, bestSingle },
+      };
+    } finally {
+      await sandbox.close();
+    }
+  },
+};
+
+async function makeTasks({ seed }: Stage, sandbox: Sandbox): Promise<ProvedTask[]> {
+  const tasks: ProvedTask[] = [];
+  const families = FAMILIES.filter(({ language }) => language === "javascript");
+  const prove = (task: ProvedTask["task"]) => proveTask(task, sandbox);
+  for await (const { task, proof } of generateTasks({
+    ...{ count: TASKS, seed, families, difficulties: [1, 3, 5], prove, parallel: WORKERS },
+  }))
+    if (proof !== undefined) tasks.push({ task, proof });
+  return tasks;
+}
+
+async function collect(
+  { clock, signer, scratch, seed }: Stage,
+  {
+    world,
+    sandbox,
+    router,
+  }: { world: SimWorld; sandbox: Sandbox; router: ReturnType<typeof behaviourRouter> },
+): Promise<{ results: RolloutResult[]; foretold: number }> {
+  const book = await openBook(join(scratch, "simulated"), { clock });
+  const queue = openSqliteQueue(":memory:", { clock });
+  try {
+    const run = await openSimRun({
+      ...{ world, book, queue, clock, signer, seed, samples: SAMPLES, workers: WORKERS * 2 },
+      ...{ agent: "chat", grader: sandboxGrader(sandbox), route: { kind: "router", router } },
+      ...{ exp: "demo", worker: parseId("demo"), rng: rngFrom(seed), newId: () => "r-unnamed" },
+    });
+    try {
+      const results: RolloutResult[] = [];
+      let foretold = 0;
+      for await (const result of run.launched) {
+        results.push(result);
+        if (await isForetold(book, world, result)) foretold++;
+      }
+      // Sums must not depend on who was ready first.
+      return { results: results.sort((a, b) => a.row - b.row || a.sample - b.sample), foretold };
+    } finally {
+      await run.close();
+    }
+  } finally {
+    await queue.close();
+    await book.close();
+  }
+}
+
+/** Whether it earned what task, chosen model and seed say, without running anything. */
+async function isForetold(book: Book, world: SimWorld, result: RolloutResult): Promise<boolean> {
+  if (result.state !== "sealed") return false;
+  const { streams, seed } = await readRecord(book, RolloutContent, result.content);
+  const [choice] = streams[0]?.level === "step" ? streams[0].steps : [];
+  if (choice === undefined) return false;
+  return world.outcomes(result.row, choice.chosen).outcome(requestSeed(seed)).reward === result.reward;
+}

@@ -1,0 +1,81 @@
+/** How a trainer batch looks on a terminal. In: the batch and the records beside it. Out: text. */
+import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
+import type { BatchDifference } from "../keep/batch/index.ts";
+import { figure, plural, printable, table, thousands } from "./format.ts";
+
+export interface BatchDetails {
+  readonly digest: string;
+  readonly batch: TrainerBatch;
+  readonly lineage: PolicyRevisionLineage;
+  readonly ledger: LossLedger;
+}
+
+export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): string {
+  const { selection, totals, options } = batch;
+  const kind = selection.logprobKind === undefined ? "" : `, ${selection.logprobKind} logprobs`;
+  const lines = [
+    `batch ${digest}`,
+    `  target       ${batch.target.id} of ${selection.family}, ${selection.level} level${kind}`,
+    `  manifest     ${batch.manifest}`,
+    `  lineage      ${batch.lineage}`,
+    `  seed         ${batch.seed}, advantage ${options.advantage}${optionText(options)}`,
+    `  rows         ${thousands(totals.rows)} with ${plural(totals.samples, "sample")}${batch.tokens > 0 ? ` in ${plural(batch.tokens, "token")}` : ""}, ${plural(batch.shards.length, "shard")}`,
+    `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
+    `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
+    `  groups       ${batch.groupCount}, proofs ${batch.proofCount}`,
+    `  sources      ${lineage.sources.length}`,
+  ];
+  return `${lines.map((line) => `${printable(line)}\n`).join("")}${indent(sourceTable(batch, lineage))}${ledgerText(ledger)}`;
+}
+
+export function renderDifferences(differences: readonly BatchDifference[]): string {
+  if (differences.length === 0) return "the two are one batch\n";
+  const part = (role: BatchDifference["role"], title: string) => {
+    const own = differences.filter((each) => each.role === role);
+    return own.length === 0
+      ? ""
+      : `${title}:\n${own.map((each) => `  ${printable(each.sentence)}\n`).join("")}`;
+  };
+  return part("cause", "why they differ") + part("effect", "what follows");
+}
+
+function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): string {
+  // A revision is no step away from itself, numbered or not.
+  const drift = new Map(
+    lineage.sources.map(({ id, digest, drift }) => [id, digest === batch.target.digest ? 0n : drift]),
+  );
+  return table(batch.bySource, [
+    { title: "SOURCE", cell: (each) => each.revision.id },
+    { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },
+    { title: "ROWS", align: "right", cell: (each) => String(each.rows) },
+    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
+    { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
+    { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
+  ]);
+}
+
+function ledgerText(ledger: LossLedger): string {
+  const { considered, batched, excluded } = ledger;
+  const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${thousands(batched.streams)} batched + ${thousands(excluded.streams)} excluded\n`;
+  if (ledger.reasons.length === 0) return sum;
+  const reasons = table(ledger.reasons, [
+    { title: "EXCLUDED AS", cell: (each) => each.reason },
+    { title: "ARTIFACTS", align: "right", cell: (each) => String(each.artifacts) },
+    { title: "STREAMS", align: "right", cell: (each) => String(each.streams) },
+    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
+    { title: "TOKENS", align: "right", cell: (each) => String(each.tokens) },
+  ]);
+  return sum + indent(reasons);
+}
+
+function optionText(options: TrainerBatch["options"]): string {
+  return [
+    options.feedback === undefined ? "" : `, late feedback ${options.feedback}`,
+    options.maxLength === undefined ? "" : `, at most ${options.maxLength} long`,
+    options.requireVerdict ? ", verdict required" : "",
+  ].join("");
+}
+
+function indent(text: string): string {
+  return text.replace(/^(?=.)/gm, "    ");
+}

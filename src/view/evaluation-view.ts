@@ -1,0 +1,214 @@
+/** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
+import type { Digest } from "../base/index.ts";
+import type { PolicyRevision } from "../contract/index.ts";
+import { qualityOf } from "../judge/evaluate/judged-row.ts";
+import type { Banded, ContenderReport, CostQuality, Evaluation, Measure, Valued } from "../judge/index.ts";
+import type { Interval, Range } from "../judge/ope/index.ts";
+import { diagnosticLines, estimatedLines } from "../judge/ope/panel-text.ts";
+import type { JudgeRows } from "../book/judge/judge-rows.ts";
+import type { Fielded } from "../book/judge/load-policy.ts";
+import { plural, short, table, thousands } from "./format.ts";
+
+export interface Kept {
+  readonly promise: Digest;
+  readonly alpha: number;
+  readonly floor: number | null;
+  /** Absent where the log cannot carry the policy. */
+  readonly realised?: number;
+  readonly interval?: Interval;
+  /** The calibration rows are here, and the floor follows from them. */
+  readonly followed: boolean;
+}
+
+export interface EvaluationFacts {
+  readonly judged: JudgeRows;
+  readonly field: Fielded;
+  readonly revision: PolicyRevision;
+  readonly kept: Kept | undefined;
+  /** Where quality lies, if all judged rows keep to it: estimates are cut there for people, and whole in JSON. */
+  readonly range: Range | undefined;
+}
+
+export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts): string {
+  const [learned] = evaluation.contenders;
+  const blocks = [
+    headOf(evaluation, facts),
+    panelOf(learned!, evaluation.measures),
+    contenderTable(evaluation, facts.range),
+    comparisonTable(evaluation),
+    frontierText(evaluation.frontier, facts.range),
+    ...cutNote(evaluation, facts.range),
+    ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
+  ];
+  return blocks.filter((block) => block !== "").join("\n");
+}
+
+/** Every figure, without the columns behind it. */
+export function evaluationJson(evaluation: Evaluation, { judged, field, revision, kept }: EvaluationFacts) {
+  const { contenders, comparisons, ...rest } = evaluation;
+  const { rule, leftOut, unlabelled, digest } = judged;
+  return {
+    revision: { id: revision.id, digest: revision.digest },
+    data: { digest, rows: judged.rows.length, unlabelled, leftOut, split: rule },
+    router: {
+      table: field.table.digest,
+      floor: field.floor,
+      floorFrom: field.floorFrom,
+      exploration: field.exploration,
+    },
+    ...rest,
+    contenders: contenders.map(({ values, panels, ...each }) => ({
+      ...each,
+      values: mapped(values, plain),
+      panels: mapped(panels, (verdict) =>
+        verdict.kind === "refused" ? verdict : { ...verdict, rows: verdict.rows.map(plainRow) },
+      ),
+    })),
+    comparisons: comparisons.map((each) => ({ ...each, difference: plain(each.difference) })),
+    ...(kept === undefined ? {} : { promise: kept }),
+  };
+}
+
+function headOf({ rows, units, liveness, certification }: Evaluation, facts: EvaluationFacts): string {
+  const { judged, field, revision } = facts;
+  const { train, calibration } = judged.leftOut;
+  const floor =
+    field.floor === null ? "none (the policy may not act)" : `${figure(field.floor)} (${field.floorFrom})`;
+  const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
+  return [
+    `${revision.id} (${short(revision.digest)}), judged by ${plural(rows, "row")} of ${plural(units, judged.rule.unit)}: ${thousands(train)} train and ${thousands(calibration)} calibration rows left out, ${thousands(judged.unlabelled)} unlabelled`,
+    `router: floor ${floor}, exploration ${figure(field.exploration)}, table ${short(field.table.digest)}`,
+    `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
+    ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),
+    ...(certification === "certified" ? [] : ["NOT CERTIFIED: propensities were estimated from the log"]),
+    "",
+  ].join("\n");
+}
+
+function panelOf({ panels, reasons }: ContenderReport, measures: readonly Measure[]): string {
+  const first = panels[measures[0]!];
+  if (first === undefined) return "every outcome is known: nothing had to be estimated\n";
+  if (first.kind === "refused")
+    return [
+      ...diagnosticLines(first.diagnostics),
+      "REFUSED: no estimate.",
+      ...reasons.map((each) => `  - ${each}`),
+      "",
+    ].join("\n");
+  const lines = measures.flatMap((measure) => {
+    const verdict = panels[measure];
+    return verdict?.kind === "estimated"
+      ? [`${measure}:`, ...estimatedLines(verdict).map((line) => `  ${line}`)]
+      : [];
+  });
+  return [...diagnosticLines(first.diagnostics), ...lines, ""].join("\n");
+}
+
+function contenderTable({ contenders, measures }: Evaluation, range: Range | undefined): string {
+  const limited = qualityOf(measures);
+  const refused = contenders.slice(1).filter(({ basis }) => basis === "refused");
+  const rows = table(contenders, [
+    { title: "POLICY", cell: (each) => each.name },
+    { title: "BASIS", cell: (each) => each.basis },
+    ...measures.map((measure) => ({
+      title: measure.toUpperCase(),
+      cell: (each: ContenderReport) =>
+        valueText(each.values[measure], measure === limited ? range : undefined),
+    })),
+    { title: "", cell: (each) => each.about },
+  ]);
+  return [rows, ...refused.map(({ name, reasons }) => `${name} refused: ${reasons.join(" ")}\n`)].join("");
+}
+
+function comparisonTable({ comparisons }: Evaluation): string {
+  if (comparisons.length === 0) return "";
+  return table(comparisons, [
+    { title: "LEARNED MINUS", cell: (each) => each.against },
+    { title: "MEASURE", cell: (each) => each.measure },
+    { title: "DIFFERENCE", cell: (each) => valueText(each.difference) },
+    { title: "", cell: (each) => each.says },
+  ]);
+}
+
+function frontierText(frontier: CostQuality | { readonly absent: string }, range: Range | undefined): string {
+  if ("absent" in frontier) return `frontier: none, since ${frontier.absent}\n`;
+  const { weak, strong, apgr, cpt50, cpt80, hull } = frontier;
+  const lines = [
+    `frontier from ${weak} to ${strong}: APGR ${banded(apgr)}, CPT(50 %) ${banded(cpt50)}, CPT(80 %) ${banded(cpt80)}`,
+    ...(hull === undefined
+      ? []
+      : [
+          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}`,
+          ...hull.points.map(
+            ({ name, cost, quality }) =>
+              `  ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
+          ),
+          ...hull.refused.map(({ name, reasons }) => `  ${name}: refused, ${reasons.join(" ")}`),
+        ]),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+function keptText({ alpha, realised, interval, floor, followed }: Kept): string {
+  const basis = followed ? "follows from its calibration rows" : "its calibration rows are not here";
+  const at = floor === null ? "no floor" : `floor ${figure(floor)}`;
+  const found =
+    realised === undefined || interval === undefined
+      ? "whether they do, these rows cannot say"
+      : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}]`;
+  return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
+}
+
+function valueText(value: Valued | undefined, range?: Range): string {
+  if (value === undefined) return "—";
+  const [band] = value.intervals as [Interval];
+  return banded({ value: value.estimate.value, band }, range);
+}
+
+function areaText(area: Banded | undefined, range: Range | undefined): string {
+  return area === undefined ? "refused" : banded(area, range);
+}
+
+function banded({ value, band }: Banded, range?: Range): string {
+  if (value === undefined) return "not reached";
+  const show = (each: number) => figure(cut(each, range));
+  return band === undefined ? show(value) : `${show(value)} [${show(band.low)}, ${show(band.high)}]`;
+}
+
+/** An unbiased estimate may leave the range of what it estimates; its interval loses nothing where it is cut. */
+function cut(value: number, range: Range | undefined): number {
+  return range === undefined ? value : Math.min(range.high, Math.max(range.low, value));
+}
+
+function cutNote({ measures, contenders, frontier }: Evaluation, range: Range | undefined): string[] {
+  const hull = "absent" in frontier ? undefined : frontier.hull;
+  const ends = [
+    ...contenders.flatMap(({ values }) => values[qualityOf(measures)]?.intervals[0] ?? []),
+    ...[hull?.area?.band, hull?.singlesArea?.band].filter((band) => band !== undefined),
+  ];
+  if (range === undefined || ends.every(({ low, high }) => low >= range.low && high <= range.high)) return [];
+  return [
+    `${qualityOf(measures)} lies in ${range.low} … ${range.high} (--quality-range): estimates are cut there\n`,
+  ];
+}
+
+const plain = ({ estimate, standardError, intervals }: Valued) => ({
+  estimator: estimate.name,
+  value: estimate.value,
+  standardError,
+  intervals,
+});
+
+function plainRow({ estimate, ...rest }: Valued & { readonly lambda?: number; readonly caveat?: string }) {
+  return { estimator: estimate.name, value: estimate.value, ...rest };
+}
+
+function mapped<Key extends string, From, To>(
+  of: Partial<Readonly<Record<Key, From>>>,
+  to: (value: From) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(of).map(([key, value]) => [key, to(value as From)]));
+}
+
+const figure = (value: number) => String(Number(value.toPrecision(4)));
+const percent = (share: number) => `${figure(100 * share)} %`;

@@ -1,0 +1,47 @@
+/** How a verification report looks on a terminal: whether the records agree with themselves is one question, whether
+ *  somebody trusted signed them another. */
+import type { Problem, VerifyReport } from "../keep/verify/index.ts";
+import type { CatalogDifference } from "../book/find/compare-catalog.ts";
+import { plural, printable, thousands } from "./format.ts";
+
+const MOST_PROBLEMS = 50;
+
+export function renderReport(
+  { what, report, catalog }: { what: string; report: VerifyReport; catalog?: readonly CatalogDifference[] },
+  names: ReadonlyMap<string, string>,
+): string {
+  const { problems, trust } = report;
+  const lines = [
+    `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
+    problems.length === 0
+      ? "self-consistent: yes, every digest, record, reference and batch fits"
+      : `self-consistent: NO, ${plural(problems.length, "problem")}`,
+    ...problems.slice(0, MOST_PROBLEMS).map(problemText),
+    ...(problems.length > MOST_PROBLEMS
+      ? [`  … and ${thousands(problems.length - MOST_PROBLEMS)} more (--json lists all)`]
+      : []),
+    `signed: ${thousands(trust.signed)} of ${plural(trust.artifacts, "artifact")}, ${thousands(trust.trusted)} by a trusted key`,
+    ...trust.signers.map(
+      ({ key, artifacts, trusted }) =>
+        `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
+    ),
+    ...(report.external === 0
+      ? []
+      : [`outside the book: ${plural(report.external, "reference")}, named and not checked`]),
+    ...(catalog === undefined ? [] : catalogLines(catalog)),
+    ...(report.unrecordedRevisions.length === 0
+      ? []
+      : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
+  ];
+  return lines.map((line) => `${printable(line)}\n`).join("");
+}
+
+function catalogLines(differences: readonly CatalogDifference[]): string[] {
+  if (differences.length === 0) return ["catalog: fits the bytes"];
+  const shown = differences.slice(0, 5).map(({ digest, message }) => `  ${digest}: ${message}`);
+  return [`catalog: DIFFERS from the bytes in ${plural(differences.length, "record")}`, ...shown];
+}
+
+export function problemText({ code, record, where, message }: Problem): string {
+  return `  ${record}: ${message} [${code}]${where === record ? "" : ` at ${where}`}`;
+}
