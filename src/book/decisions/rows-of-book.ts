@@ -12,7 +12,7 @@ import {
 } from "../../contract/index.ts";
 import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
 import { modelsOf, ROUTING_SCHEMA_VERSION, type RoutingRow } from "../../convert/routing-jsonl.ts";
-import { landingIndex, lateRewards } from "../../keep/batch/late-rewards.ts";
+import { landingIndex, lateRewards } from "../../keep/admit/labels.ts";
 import { isUsers, promptOfMessages } from "../../policy/request-prompt.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";

@@ -1,7 +1,7 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { lateRewards } from "../../keep/batch/late-rewards.ts";
+import { lateRewards } from "../../keep/admit/labels.ts";
 import {
   appendReplay,
   compactReplay,

@@ -14,7 +14,7 @@ import {
 } from "../../contract/index.ts";
 import { type AssembleRequest, assembleBatch, reassemble } from "./assemble.ts";
 import { diffBatches } from "./diff.ts";
-import { readRecord } from "./sources.ts";
+import { readRecord } from "../admit/read-sources.ts";
 
 function shelfWithTarget(): { shelf: Shelf; target: Digest } {
   const shelf = new Shelf();

@@ -16,8 +16,8 @@ import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";
 import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
-import { readRecord, readSealed } from "./sources.ts";
-import { type Survey, type SurveyRequest, type SurveyRow, surveyManifest } from "./survey.ts";
+import { readRecord, readSealed } from "../admit/read-sources.ts";
+import { type Survey, type SurveyRequest, type SurveyRow, surveyManifest } from "../admit/select.ts";
 
 export interface AssembleRequest {
   read: ReadBlob;

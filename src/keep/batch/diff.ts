@@ -5,7 +5,7 @@ import { PolicyRevisionLineage } from "../../contract/lineage.ts";
 import { Manifest } from "../../contract/manifest.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { TrainerBatch } from "../../contract/trainer-batch.ts";
-import { readRecord } from "./sources.ts";
+import { readRecord } from "../admit/read-sources.ts";
 
 export interface BatchDifference {
   what: string;

@@ -3,9 +3,9 @@
 import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
 import { checkTokenColumns, type StepStream, type TokenStream } from "../../contract/stream.ts";
 import type { AdvantageMethod } from "../../contract/trainer-batch.ts";
-import { landingIndex } from "./late-rewards.ts";
+import { landingIndex } from "../admit/labels.ts";
 import type { ShardWriter, StepRowColumns, TokenRowColumns } from "./shard-writer.ts";
-import type { SurveyRow } from "./survey.ts";
+import type { SurveyRow } from "../admit/select.ts";
 
 /** `advantage` is the computed one, spread over the samples; the artifact's claims count only where asked for. */
 export async function tokenRow(

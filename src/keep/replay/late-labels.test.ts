@@ -5,7 +5,7 @@ import { fastFolder } from "../../../test/support/fast-folder.ts";
 import { makeRollout, stepWire } from "../../../test/support/shelf.ts";
 import { manualClock } from "../../base/clock.ts";
 import type { Digest } from "../../base/digest.ts";
-import type { LateReward } from "../batch/late-rewards.ts";
+import type { LateReward } from "../admit/labels.ts";
 import { openReplay, validateReplay, writeReplay } from "./index.ts";
 
 const folder = fastFolder("replay-late");

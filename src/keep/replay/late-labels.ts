@@ -2,7 +2,7 @@
  *  In: a chain as sealed, late feedback of one name. Out: the same chain, labelled, or as it was. A chain that has all its
  *  rewards keeps them; one that lacks any takes what landed on its samples, and 0 elsewhere. The sealed record stays. */
 import type { Digest } from "../../base/digest.ts";
-import { type LateReward, landingIndex } from "../batch/late-rewards.ts";
+import { type LateReward, landingIndex } from "../admit/labels.ts";
 import type { SealedChain } from "./chain-rows.ts";
 
 export interface LateFeedback {

@@ -10,7 +10,7 @@ import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange
 import { Task } from "../../contract/task.ts";
 import { syncDirectory } from "../../store/files.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
-import { contentReader, readRecord } from "../batch/sources.ts";
+import { contentReader, readRecord } from "../admit/read-sources.ts";
 import { addChain } from "./chain-rows.ts";
 import { KeyMap, pairKey } from "./key-map.ts";
 import { type LateFeedback, labelLate } from "./late-labels.ts";

@@ -16,9 +16,9 @@ import { type LogprobKind, type Stream, sampleCount } from "../../contract/strea
 import type { BatchOptions, Selection } from "../../contract/trainer-batch.ts";
 import { Release, Verdict } from "../../contract/verdict.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
-import { type LateReward, landingIndex, lateRewards } from "./late-rewards.ts";
-import { contentReader, readRecord, readSealed } from "./sources.ts";
-import { LedgerTally } from "./tally.ts";
+import { type LateReward, landingIndex, lateRewards } from "./labels.ts";
+import { contentReader, readRecord, readSealed } from "./read-sources.ts";
+import { LedgerTally } from "./ledger-tally.ts";
 
 /** A stream that will become a row of the batch. */
 export interface SurveyRow {
