@@ -33,8 +33,15 @@ export const BanditIncrement = defineRecord({
     }),
     /** A snapshot names the increments whose decisions it covers. */
     merges: z.array(digest).max(100_000),
+    /** The trainer batches whose rows it sums. */
+    batches: z.optional(z.array(digest).min(1).max(100_000)),
   },
-  references: ({ columns, decisions, merges }) => [
+  references: ({ columns, decisions, merges, batches = [] }) => [
+    ...batches.map((each, i) => ({
+      digest: each,
+      kind: "rollbook.trainer-batch.v1",
+      field: `batches[${i}]`,
+    })),
     columnReference(decisions.ids, "decisions.ids"),
     columnReference(decisions.units, "decisions.units"),
     ...Object.entries(columns).flatMap(([name, column]) =>

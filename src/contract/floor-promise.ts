@@ -1,16 +1,10 @@
 /** A confidence floor with what it promises: the expected loss of a policy's departures from its table, at most alpha. */
 import { z } from "zod";
-import { count, digest, finite, id, probability, text, timeMs } from "./fields.ts";
+import { count, digest, finite, id, probability, timeMs } from "./fields.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
-
-/** How rows were parted, so that anyone can part them again. */
-export const splitRule = z.strictObject({
-  unit: z.enum(["task", "session", "decision"]),
-  salt: text(256),
-  shares: z.tuple([probability, probability, probability]),
-});
+import { splitRule } from "./split-rule.ts";
 
 export const FloorPromise = defineRecord({
   kind: "rollbook.floor-promise.v1",

@@ -1,10 +1,10 @@
 /** What a gate decided about candidate policies, with everything needed to decide it again. */
 import { z } from "zod";
 import { count, digest, finite, id, probability, text, timeMs, u64 } from "./fields.ts";
-import { splitRule } from "./floor-promise.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
+import { splitRule } from "./split-rule.ts";
 
 const outcome = z.enum(["pass", "refuse"]);
 
@@ -79,18 +79,28 @@ export const GateVerdict = defineRecord({
       units: count,
       unlabelled: count,
       leftOut: z.strictObject({ train: count, calibration: count }),
+      /** Of rows from a book: the manifest they were admitted from, and the ledger of what was not. */
+      manifest: z.optional(digest),
+      ledger: z.optional(digest),
     }),
     split: splitRule,
     seed: u64,
     atMs: timeMs,
   },
-  references: ({ candidates }) =>
-    candidates.map(({ revision }, i) => ({
+  references: ({ candidates, data: { manifest, ledger } }) => [
+    ...candidates.map(({ revision }, i) => ({
       digest: revision.digest,
       kind: "",
       field: `candidates[${i}].revision.digest`,
       external: true,
     })),
+    ...(manifest === undefined
+      ? []
+      : [{ digest: manifest, kind: "rollbook.manifest.v1", field: "data.manifest" }]),
+    ...(ledger === undefined
+      ? []
+      : [{ digest: ledger, kind: "rollbook.loss-ledger.v1", field: "data.ledger" }]),
+  ],
   check({ outcome: all, passed, candidates }) {
     const through = candidates.filter((each) => each.outcome === "pass");
     const bad = (message: string) => refuse("bad-record", { field: "outcome", outcome: all }, message);

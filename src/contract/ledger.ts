@@ -1,6 +1,6 @@
 /** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
 import { z } from "zod";
-import { count, digest, text } from "./fields.ts";
+import { count, digest, finite, text } from "./fields.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
 
@@ -26,8 +26,20 @@ export const exclusionReason = z.enum([
   "no-propensity",
   "no-group",
   "too-long",
+  "held-out",
 ]);
 export type ExclusionReason = z.output<typeof exclusionReason>;
+
+/** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
+const budget = z.strictObject({ accept: finite, quarantine: finite });
+/** How far the policy that sampled may lie behind the target. Both follow from the records alone, whatever the time. */
+export const driftBudgets = z.strictObject({
+  /** In revisions. */
+  drift: z.optional(budget),
+  /** Between the making of the source revision and of the target. */
+  policyAgeMs: z.optional(budget),
+});
+export type DriftBudgets = z.output<typeof driftBudgets>;
 
 const tally = z.strictObject({ artifacts: count, streams: count, samples: count, tokens: count });
 export type Tally = z.output<typeof tally>;
@@ -79,6 +91,8 @@ export const LossLedger = defineRecord({
     excluded: tally,
     reasons: z.array(z.strictObject({ reason: exclusionReason, ...tally.shape })).max(64),
     pages: z.array(digest).max(100_000),
+    /** The budget of freshness, where it excluded something. */
+    freshness: z.optional(driftBudgets),
   },
   references: (ledger) =>
     ledger.pages.map((page, i) => ({ digest: page, kind: LedgerPage.kind, field: `pages[${i}]` })),

@@ -41,6 +41,10 @@ export const PolicyRevision = defineRecord({
     training: z.optional(
       z.strictObject({
         batches: z.array(digest).max(10_000),
+        /** What was learned from outside a book: a file by the SHA-256 of its bytes, a replay store by its manifest. */
+        datasets: z.optional(
+          z.array(z.strictObject({ kind: z.enum(["file", "replay-store"]), digest })).max(10_000),
+        ),
         configDigest: z.optional(digest),
         seed: u64,
         steps: z.optional(count),

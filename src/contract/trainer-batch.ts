@@ -12,10 +12,12 @@ import {
   text,
   u64,
 } from "./fields.ts";
+import { driftBudgets } from "./ledger.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { proof } from "./proof.ts";
 import { defineRecord, type RecordOf } from "./record.ts";
 import { refuse } from "./refusal.ts";
+import { splitPart, splitRule } from "./split-rule.ts";
 import { type LogprobKind, logprobKind } from "./stream.ts";
 
 export const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);
@@ -85,7 +87,7 @@ const stepColumns = z.strictObject({
   probability: columnRef("f64"),
   rewards: columnRef("f64"),
   advantages: columnRef("f64"),
-  /** Ragged: `candidateCounts` per step, then one value per candidate. */
+  /** Ragged: `candidateCounts` per step, then one value per candidate; a probability that was not logged is NaN. */
   candidateCounts: columnRef("u32"),
   candidateIds: columnRef("u32"),
   candidateProbability: columnRef("f64"),
@@ -168,9 +170,13 @@ export const TrainerBatch = defineRecord({
     options: z.strictObject({
       advantage: advantageMethod,
       feedback: z.optional(id),
+      /** Present where it excluded something: a budget that leaves everything in changes no batch. */
+      freshness: z.optional(driftBudgets),
       maxLength: z.optional(count),
       requireVerdict: z.boolean(),
       shardTokens: count,
+      /** The part of the rollouts that the batch is cut from; the others are held out. */
+      split: z.optional(z.strictObject({ ...splitRule.shape, part: splitPart })),
     }),
     lineage: digest,
     totals: aggregate,

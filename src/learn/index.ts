@@ -1,4 +1,15 @@
 export {
+  checkSplit,
+  DEFAULT_SPLIT,
+  partOf,
+  SPLIT_PARTS,
+  SPLIT_UNITS,
+  type SplitPart,
+  type SplitRule,
+  type SplitUnit,
+  TRAIN_ON_ALL,
+} from "../keep/admit/split.ts";
+export {
   type BanditDefinition,
   disjointIncrements,
   type OpenIncrement,
@@ -20,21 +31,7 @@ export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
 export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
-export {
-  checkSplit,
-  DEFAULT_SPLIT,
-  hasSeen,
-  partOf,
-  type SeenUnits,
-  SPLIT_PARTS,
-  SPLIT_UNITS,
-  type SplitPart,
-  type SplitRule,
-  type SplitUnit,
-  splitOf,
-  TRAIN_ON_ALL,
-  withSplit,
-} from "./split.ts";
+export { hasSeen, type SeenUnits, splitOf, withSplit } from "./split.ts";
 export { type BcOptions, type BcReport, type Cloned, trainBc } from "./train/bc.ts";
 export { type LinearBanditOptions, type LinUcbOptions, linUcbModel, trainLinUcb } from "./train/linucb.ts";
 export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./train/logistic.ts";

@@ -1,47 +1,12 @@
-/** Train, calibration and judge: which rows a policy may learn from, which set its floor, which judge it.
- *  In: the id of a unit (a task, a session, a decision) and a rule. Out: its part. A function of the id alone: whatever rows
- *  come later, a unit never changes sides, and rows of one unit never stand on two. */
+/** The split a policy was trained with, as its checkpoint carries it: the rule, and every unit it has seen by hash.
+ *  In: a model, units. Out: the model with its split, and back. Whoever judges the policy leaves out what it has seen. */
 import { hash } from "node:crypto";
 import { type Digest, digestJson } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
+import { checkSplit, type SplitRule } from "../keep/admit/split.ts";
 import type { PolicyModel, Tensor } from "../policy/index.ts";
 
-export const SPLIT_PARTS = ["train", "calibration", "judge"] as const;
-export type SplitPart = (typeof SPLIT_PARTS)[number];
-/** What belongs together: rows that share one are never parted. */
-export const SPLIT_UNITS = ["task", "session", "decision"] as const;
-export type SplitUnit = (typeof SPLIT_UNITS)[number];
-
-export interface SplitRule {
-  readonly unit: SplitUnit;
-  /** Another salt is another split of the same ids. */
-  readonly salt: string;
-  /** Of train, calibration and judge, summing to 1. */
-  readonly shares: readonly [number, number, number];
-}
-
-export const DEFAULT_SPLIT: SplitRule = { unit: "task", salt: "rollbook", shares: [0.6, 0.2, 0.2] };
-/** Everything is for training, and nothing of it may judge. */
-export const TRAIN_ON_ALL: SplitRule["shares"] = [1, 0, 0];
-
 const KEY_BYTES = 8;
-const SUM_TOLERANCE = 1e-9;
-
-export function partOf(unit: string, { salt, shares }: SplitRule): SplitPart {
-  const point = hash("sha256", `rollbook.split.v1\0${salt}\0${unit}`, "buffer").readUInt32BE(0) / 2 ** 32;
-  return point < shares[0] ? "train" : point < shares[0] + shares[1] ? "calibration" : "judge";
-}
-
-export function checkSplit(rule: SplitRule): SplitRule {
-  const { shares } = rule;
-  const sum = shares[0] + shares[1] + shares[2];
-  if (shares.every((each) => each >= 0) && shares[0] > 0 && Math.abs(sum - 1) <= SUM_TOLERANCE) return rule;
-  throw new RollbookError(
-    "bad-split",
-    { shares },
-    `the shares ${shares.join(", ")} are not three numbers ≥ 0 that sum to 1, the first above 0. Correct the split.`,
-  );
-}
 
 /** The units a policy has learned from, and those that set its floor, as the checkpoint carries them. */
 export interface SeenUnits {

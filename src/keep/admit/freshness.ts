@@ -4,6 +4,7 @@
  *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
 import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
+import type { DriftBudgets } from "../../contract/ledger.ts";
 import type { PolicyRevision, RevisionKey } from "../../contract/policy-revision.ts";
 import type { Receipt } from "../../contract/receipt.ts";
 import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
@@ -59,17 +60,58 @@ export type FreshnessOutcome =
 type Signal = Receipt["signals"][number];
 
 export function judgeFreshness(request: FreshnessRequest): Freshness {
-  const { content, envelope, target, submittedAtMs, budgets } = request;
+  const { envelope, submittedAtMs, budgets } = request;
   checkBudgets(budgets);
-  const keys = sourcesOf(content, target.family);
-  if (keys.length === 0)
-    return { outcome: "unknown", signals: [], message: `holds no stream of ${target.family}` };
-  const exact = keys.every((key) => key.digest === target.digest);
-  const sources = keys.filter((key) => key.digest !== target.digest).map((key) => measure(request, key));
+  const found = measureSources(request);
+  if (found === undefined) return noStream(request.target);
+  const { sources, within } = found;
   const ageMs = submittedAtMs - envelope.endedAtMs;
-  const within = exact ? "accepted-exact" : "accepted-off-policy";
-  const signals = [
-    // An exact rollout has drifted by nothing; otherwise the source that is furthest off counts.
+  return conclude(within, [
+    ...driftSignals(found, budgets),
+    judge("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
+    judge("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
+    ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
+  ]);
+}
+
+/** The part that follows from the records alone, whatever the time. */
+export function judgeDrift(
+  request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
+): Freshness {
+  const { drift, policyAgeMs } = request.budgets;
+  const budgets = {
+    ...(drift === undefined ? {} : { drift }),
+    ...(policyAgeMs === undefined ? {} : { policyAgeMs }),
+  };
+  checkBudgets(budgets);
+  const found = measureSources({ ...request, budgets });
+  if (found === undefined) return noStream(request.target);
+  const unmeasured = found.sources.every(({ measured }) => measured) ? [] : [UNMEASURED];
+  return conclude(found.within, [...driftSignals(found, budgets), ...unmeasured]);
+}
+
+type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;
+
+/** The revisions that sampled and are not the target; undefined where the target's family sampled nothing. */
+function measureSources(request: Sampled): MeasuredSources | undefined {
+  const { content, target } = request;
+  const keys = sourcesOf(content, target.family);
+  if (keys.length === 0) return undefined;
+  const others = keys.filter((key) => key.digest !== target.digest);
+  return {
+    within: others.length === 0 ? "accepted-exact" : "accepted-off-policy",
+    sources: others.map((key) => measure(request, key)),
+  };
+}
+
+interface MeasuredSources {
+  readonly sources: readonly Measured[];
+  readonly within: "accepted-exact" | "accepted-off-policy";
+}
+
+/** An exact rollout has drifted by nothing; otherwise the source that is furthest off counts. */
+function driftSignals({ sources, within }: MeasuredSources, budgets: FreshnessBudgets): Signal[] {
+  return [
     worst(
       sources.map(({ drift }) => judge("drift", drift, budgets.drift, within)),
       judge("drift", 0, budgets.drift, within),
@@ -78,12 +120,16 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
       sources.map(({ ageMs }) => judge("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
       judge("policy-age-ms", 0, budgets.policyAgeMs, within),
     ),
-    judge("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
-    judge("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
-    ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
   ];
+}
+
+function conclude(within: FreshnessOutcome, signals: Signal[]): Freshness {
   const outcome = RANK.find((rank) => signals.some((signal) => signal.outcome === rank)) ?? within;
   return { outcome, signals, message: messageOf(outcome, signals) };
+}
+
+function noStream({ family }: PolicyRevision): Freshness {
+  return { outcome: "unknown", signals: [], message: `holds no stream of ${family}` };
 }
 
 const CLOCK_SKEW: Budget = { accept: CLOCK_SKEW_MS, quarantine: CLOCK_SKEW_MS };
@@ -97,18 +143,36 @@ interface Measured {
   measured: boolean;
 }
 
-function measure({ target, revision, budgets }: FreshnessRequest, key: RevisionKey): Measured {
+function measure({ target, revision, budgets }: Sampled, key: RevisionKey): Measured {
   const source = revision(key);
   // A record of the same name with other weights is not this revision's record.
   const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
   const numbered = known?.number !== undefined && target.number !== undefined;
-  const drift = numbered ? Number(target.number! - known.number!) : null;
+  const drift = numbered ? Number(target.number! - known.number!) : descent(target, key, revision);
   // 0: logged by its name alone; nobody said when it was produced.
   const dated = known !== undefined && known.producedAtMs > 0 && target.producedAtMs > 0;
   const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
     (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
   return { drift, ageMs, measured };
+}
+
+/** How many generations `source` is behind `target`, where revisions name their parents instead of numbers. */
+function descent(
+  target: PolicyRevision,
+  source: RevisionKey,
+  revision: FreshnessRequest["revision"],
+): number | null {
+  const seen = new Set<string>();
+  let at: PolicyRevision | undefined = target;
+  for (let steps = 1; at?.parent !== undefined && !seen.has(at.digest); steps++) {
+    seen.add(at.digest);
+    const { parent }: { parent: RevisionKey } = at as { parent: RevisionKey };
+    if (parent.digest === source.digest) return steps;
+    const next = revision(parent);
+    at = next?.digest === parent.digest ? next : undefined;
+  }
+  return null;
 }
 
 /** What lies in the future is discarded whatever the budget; without a budget or an observation nothing is judged. */

@@ -8,6 +8,7 @@ import type { Receipt } from "../../contract/receipt.ts";
 import type { Sealed } from "../../contract/record.ts";
 import { type RolloutContent, rolloutIdFor } from "../../contract/rollout.ts";
 import { type Disposition, FULL_WEIGHT_BPS, type Release, type Verdict } from "../../contract/verdict.ts";
+import { FRESHNESS_VALIDATOR } from "./admission.ts";
 
 export type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
 
@@ -26,6 +27,8 @@ export interface Gates {
   receiptGate(digest: Digest, content: RolloutContent): ExclusionReason | undefined;
   /** By content digest: what the verdicts say of a rollout. */
   verdictGate(content: Digest): Gate;
+  /** Whether somebody has judged its freshness: that judgement stands, and no default budget is applied beside it. */
+  hasFreshness(content: Digest): boolean;
   /** By ending and by the fate of the task. */
   endingGate(content: RolloutContent): ExclusionReason | undefined;
 }
@@ -69,6 +72,8 @@ export function makeGates(options: {
       const weightBps = Math.min(FULL_WEIGHT_BPS, ...standing.map(({ record }) => record.weightBps));
       return weightBps === 0 ? { open: false, reason: "zero-weight" } : { open: true, weightBps };
     },
+    hasFreshness: (content) =>
+      (bySubject.get(content) ?? []).some(({ record }) => record.validator === FRESHNESS_VALIDATOR),
     endingGate(content) {
       return (
         outsideBaseline(content.ending) ??

@@ -1,13 +1,22 @@
-/** Late feedback as rewards: which value counts, and on which sample it lands. Pure. */
+/** The one rule of labels: what a stream earned, place by place, and where that comes from. Pure.
+ *  A stream that was sealed with all its rewards keeps them. One that lacks any takes the late feedback that lands on its
+ *  samples, with 0 elsewhere. Without either it is unlabelled, which is never 0. */
 import type { Digest } from "../../base/digest.ts";
 import type { Feedback } from "../../contract/feedback.ts";
 import type { Sealed } from "../../contract/record.ts";
-import type { Stream } from "../../contract/stream.ts";
+import type { StepStream, Stream, TokenColumns, TokenStream } from "../../contract/stream.ts";
 
 /** `call` undefined: the outcome of the whole rollout. */
 export interface LateReward {
   call: number | undefined;
   value: number;
+}
+
+export interface Labels<Values extends ArrayLike<number> = ArrayLike<number>> {
+  readonly from: "recorded" | "late";
+  /** One per token or step. */
+  readonly rewards: Values;
+  readonly total: number;
 }
 
 /** Of one name, by rollout. A repeated idempotency key counts once (the first); among keys the latest counts. */
@@ -31,8 +40,44 @@ export function lateRewards(
   return new Map([...byRollout].map(([subject, rewards]) => [subject, [...rewards.values()]]));
 }
 
+export function labelSteps(stream: StepStream, late: readonly LateReward[]): Labels<number[]> | undefined {
+  const { steps } = stream;
+  if (steps.every((each) => each.reward !== null)) {
+    const rewards = steps.map((each) => each.reward!);
+    return { from: "recorded", rewards, total: sum(rewards) };
+  }
+  return labelLate(stream, { late, rewards: steps.map(() => 0) });
+}
+
+/** `mask` is needed only where the rewards are not recorded. */
+export function labelTokens(
+  stream: TokenStream,
+  { rewards, mask }: Partial<Pick<TokenColumns, "rewards" | "mask">>,
+  late: readonly LateReward[],
+): Labels<Float32Array> | undefined {
+  if (rewards !== undefined) return { from: "recorded", rewards, total: sum(rewards) };
+  if (late.length === 0) return undefined;
+  return labelLate(stream, { late, mask: mask!, rewards: new Float32Array(stream.length) });
+}
+
+function labelLate<Values extends number[] | Float32Array>(
+  stream: Stream,
+  { late, mask, rewards }: { late: readonly LateReward[]; mask?: Uint8Array; rewards: Values },
+): Labels<Values> | undefined {
+  let landed = false;
+  let total = 0;
+  for (const each of late) {
+    const at = landingIndex(stream, mask, each);
+    if (at < 0) continue;
+    landed = true;
+    total += each.value;
+    rewards[at] = rewards[at]! + each.value;
+  }
+  return landed ? { from: "late", rewards, total } : undefined;
+}
+
 /** Index of the sample a late reward lands on: the last one of its call, or of the stream. -1: the call is not in it. */
-export function landingIndex(item: Stream, mask: Uint8Array | undefined, reward: LateReward): number {
+function landingIndex(item: Stream, mask: Uint8Array | undefined, reward: LateReward): number {
   if (item.level === "step") {
     return reward.call === undefined
       ? item.steps.length - 1
@@ -46,4 +91,10 @@ export function landingIndex(item: Stream, mask: Uint8Array | undefined, reward:
   for (const { start, end } of parts.reverse())
     for (let i = end - 1; i >= start; i--) if (mask![i] === 1) return i;
   return -1;
+}
+
+function sum(values: Float32Array | readonly number[]): number {
+  let total = 0;
+  for (let i = 0; i < values.length; i++) total += values[i]!;
+  return total;
 }

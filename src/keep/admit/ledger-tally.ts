@@ -1,6 +1,7 @@
 /** The ledger while it is being kept: counts what was considered, pages what was excluded. */
 import type { Digest } from "../../base/digest.ts";
 import {
+  type DriftBudgets,
   type ExclusionReason,
   type LedgerEntry,
   LedgerPage,
@@ -19,18 +20,25 @@ export class LedgerTally {
   readonly #excluded = zero();
   readonly #reasons = new Map<ExclusionReason, Tally>();
   readonly #entries: LedgerEntry[] = [];
+  #freshness: DriftBudgets | undefined;
 
   consider(content: RolloutContent): void {
     add(this.#considered, { artifacts: 1, streams: content.streams.length, ...sizeOf(content.streams) });
   }
 
   /** The whole artifact. */
-  excludeArtifact(digest: Digest, content: RolloutContent, reason: ExclusionReason): void {
+  excludeArtifact(
+    digest: Digest,
+    content: RolloutContent,
+    why: { reason: ExclusionReason; detail?: string; budget?: DriftBudgets },
+  ): void {
+    const { reason, detail } = why;
+    this.#freshness ??= why.budget;
     const size = sizeOf(content.streams);
     this.#exclude(
       reason,
       { artifacts: 1, streams: content.streams.length, ...size },
-      { content: digest, stream: null, reason, ...size },
+      { content: digest, stream: null, reason, ...size, ...(detail === undefined ? {} : { detail }) },
     );
   }
 
@@ -44,11 +52,25 @@ export class LedgerTally {
     this.#exclude(item.reason, { artifacts: item.last ? 1 : 0, streams: 1, ...size }, entry);
   }
 
+  /** The budget of freshness, if it excluded anything. */
+  get freshness(): DriftBudgets | undefined {
+    return this.#freshness;
+  }
+
+  get considered(): Readonly<Tally> {
+    return this.#considered;
+  }
+
+  /** By reason, in the order of their names. */
+  reasons(): LossLedger["reasons"] {
+    return [...this.#reasons]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([reason, tally]) => ({ reason, ...tally }));
+  }
+
   /** Why nothing is left, in words. */
   summary(): string {
-    const words = [...this.#reasons]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([reason, { streams }]) => `${reason} ${streams}`);
+    const words = this.reasons().map(({ reason, streams }) => `${reason} ${streams}`);
     return words.length === 0 ? "The manifest is empty." : `Streams excluded: ${words.join(", ")}.`;
   }
 
@@ -62,16 +84,14 @@ export class LedgerTally {
     }
     const batched = zero();
     for (const name of TALLIED) batched[name] = this.#considered[name] - this.#excluded[name];
-    const reasons = [...this.#reasons]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([reason, tally]) => ({ reason, ...tally }));
     const ledger = seal(LossLedger, {
       manifest,
       considered: this.#considered,
       batched,
       excluded: this.#excluded,
-      reasons,
+      reasons: this.reasons(),
       pages,
+      ...(this.#freshness === undefined ? {} : { freshness: this.#freshness }),
     });
     write(ledger);
     return ledger;

@@ -1,9 +1,10 @@
-/** First pass of assembly: reads every artifact once, decides what is selected and why the rest is not.
- *  Out: light rows (about half a kilobyte each); the numbers stay in the store until the second pass. */
+/** The one way from stored rollouts to anything that learns or judges: decides what is admitted, and why the rest is not.
+ *  In: a sealed manifest, a family and a level, what the consumer needs. Out: light rows (about half a kilobyte each) and
+ *  the ledger; the numbers stay in the store. Pure: same input, same rows. */
 import type { Digest } from "../../base/digest.ts";
-import { compareUtf8 } from "../../base/ids.ts";
+import { compareUtf8, type Id } from "../../base/ids.ts";
 import { Feedback } from "../../contract/feedback.ts";
-import type { ExclusionReason } from "../../contract/ledger.ts";
+import type { DriftBudgets, ExclusionReason } from "../../contract/ledger.ts";
 import type { Manifest } from "../../contract/manifest.ts";
 import { PolicyRevision, type RevisionKey, standsBefore } from "../../contract/policy-revision.ts";
 import type { Proof } from "../../contract/proof.ts";
@@ -15,50 +16,67 @@ import { type ReadBlob, readColumn } from "../../contract/rollout-exchange.ts";
 import { type LogprobKind, type Stream, sampleCount } from "../../contract/stream.ts";
 import type { BatchOptions, Selection } from "../../contract/trainer-batch.ts";
 import { Release, Verdict } from "../../contract/verdict.ts";
+import { judgeDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
-import { type LateReward, landingIndex, lateRewards } from "./labels.ts";
-import { contentReader, readRecord, readSealed } from "./read-sources.ts";
+import { type LateReward, labelSteps, labelTokens, lateRewards } from "./labels.ts";
 import { LedgerTally } from "./ledger-tally.ts";
+import { contentReader, readRecord, readSealed } from "./read-sources.ts";
+import { partOf, unitOfStream } from "./split.ts";
 
-/** A stream that will become a row of the batch. */
-export interface SurveyRow {
+/** A stream that may teach or judge. */
+export interface AdmittedStream {
   content: Digest;
+  envelope: Digest;
   stream: number;
   rolloutId: RolloutContent["rolloutId"];
   group: RolloutContent["group"];
   weightBps: number;
   length: number;
   samples: number;
-  reward: number;
+  /** Null: unlabelled, where the consumer keeps those. */
+  reward: number | null;
   late: readonly LateReward[];
   revisions: readonly { start: number; end: number; revision: RevisionKey }[];
 }
 
-export interface Survey {
-  rows: SurveyRow[];
+export interface Admitted {
+  rows: AdmittedStream[];
   proofs: Map<Digest, Proof>;
   /** The source revisions behind the rows, unique, sorted by the UTF-8 bytes of their ids. */
   sources: Sealed<PolicyRevision>[];
   logprobKind: LogprobKind | undefined;
+  ledger: LedgerTally;
 }
 
-export interface SurveyRequest {
+/** Freshness is the consumer's choice; what it needs of a stream too. Every other gate is the same for all. */
+export interface AdmitOptions
+  extends Pick<BatchOptions, "feedback" | "maxLength" | "requireVerdict" | "split"> {
+  /** Absent: no limit. It judges what no freshness verdict has judged. */
+  freshness?: DriftBudgets | undefined;
+  /** Only rollouts of a group: advantages are measured against it. */
+  grouped?: boolean;
+  /** What carries missing rewards as missing may keep them; what learns or estimates leaves them out. */
+  unlabelled?: "exclude" | "keep";
+  /** Step streams whose choices were logged without a probability. */
+  propensity?: "require" | "any";
+}
+
+export interface AdmitRequest {
   read: ReadBlob;
   manifest: Manifest;
-  target: Sealed<PolicyRevision>;
+  /** Needed for a budget of freshness, or where the selection names no family. */
+  target?: Sealed<PolicyRevision> | undefined;
   /** Without a family everything at this level is selected, and a mix of families is refused. */
   selection: Pick<Selection, "level" | "logprobKind"> & { family?: Selection["family"] | undefined };
-  options: BatchOptions;
+  options: AdmitOptions;
 }
 
 /** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
  *  manifest that holds one is gone through again. */
-export async function surveyManifest(
-  request: SurveyRequest,
-): Promise<{ survey: Survey; ledger: LedgerTally }> {
+export async function selectAdmitted(request: AdmitRequest): Promise<Admitted> {
   const inputs = await readInputs(request);
-  const first = await surveyOnce(request, inputs, new Set());
-  return first.failedTasks.size === 0 ? first : surveyOnce(request, inputs, first.failedTasks);
+  const first = await selectOnce(request, inputs, new Set());
+  return first.failedTasks.size === 0 ? first : selectOnce(request, inputs, first.failedTasks);
 }
 
 interface Inputs {
@@ -66,29 +84,42 @@ interface Inputs {
   verdicts: Sealed<Verdict>[];
   releases: Release[];
   receipts: Sealed<Receipt>[];
-  family: string;
+  family: Id;
   late: Map<Digest, LateReward[]>;
 }
 
-async function readInputs({ read, manifest, target, options }: SurveyRequest): Promise<Inputs> {
+async function readInputs({ read, manifest, target, selection, options }: AdmitRequest): Promise<Inputs> {
+  const family = selection.family ?? target?.record.family;
+  if (family === undefined || (target === undefined && options.freshness !== undefined))
+    throw refuse(
+      "bad-record",
+      { field: "target" },
+      "a selection without a family, or with a budget of freshness, needs a target revision. Name one.",
+    );
   const feedback = await Promise.all(manifest.feedback.map((each) => readSealed(read, Feedback, each)));
   return {
-    revisions: await readRevisions(read, manifest, target),
+    revisions: await readRevisions(read, manifest, { family, target }),
     verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
     releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
     receipts: await Promise.all((manifest.receipts ?? []).map((each) => readSealed(read, Receipt, each))),
-    family: target.record.family,
+    family,
     late: lateRewards(feedback, options.feedback),
   };
 }
 
-async function surveyOnce(request: SurveyRequest, inputs: Inputs, suspects: ReadonlySet<string>) {
+async function selectOnce(request: AdmitRequest, inputs: Inputs, suspects: ReadonlySet<string>) {
   const { read, manifest, options, selection } = request;
   const gates = makeGates({ ...inputs, requireVerdict: options.requireVerdict, failedTasks: suspects });
   const readContent = contentReader(read);
   const ledger = new LedgerTally();
   const failedTasks = new Set<string>();
-  const survey: Survey = { rows: [], proofs: new Map(), sources: [], logprobKind: selection.logprobKind };
+  const admitted: Admitted = {
+    rows: [],
+    proofs: new Map(),
+    sources: [],
+    logprobKind: selection.logprobKind,
+    ledger,
+  };
   const used = new Map<string, Sealed<PolicyRevision>>();
 
   for (const { content: digest, envelope } of manifest.artifacts) {
@@ -96,62 +127,83 @@ async function surveyOnce(request: SurveyRequest, inputs: Inputs, suspects: Read
     ledger.consider(content);
     if (content.ending.kind === "failed" && content.ending.owner === "task")
       failedTasks.add(taskKey(content));
-    const closed = closedBy(gates, digest, content);
-    if (typeof closed === "string") {
-      ledger.excludeArtifact(digest, content, closed);
+    const gate = gateOf({ request, inputs, gates, digest, content });
+    if (!gate.open) {
+      ledger.excludeArtifact(digest, content, gate);
       continue;
     }
-    const { weightBps } = closed;
+    const { weightBps } = gate;
     const late = inputs.late.get(digest) ?? [];
-    const chosen = await chooseStreams({ request, digest, content, weightBps, late, survey, ledger });
+    const at = { request, inputs, digest, envelope, content, weightBps, late, admitted };
+    const chosen = await chooseStreams(at);
     if (chosen.length === 0) continue;
-    survey.rows.push(...chosen);
+    admitted.rows.push(...chosen);
     for (const row of chosen)
       for (const { revision } of row.revisions)
         used.set(revision.id, findRevision(inputs.revisions, revision, digest));
-    await keepProofs(read, digest, envelope, content, survey.proofs);
+    await keepProofs(read, { digest, envelope, content, proofs: admitted.proofs });
   }
-  survey.sources = [...used.values()].sort((a, b) => compareUtf8(a.record.id, b.record.id));
-  return { survey, ledger, failedTasks };
+  admitted.sources = [...used.values()].sort((a, b) => compareUtf8(a.record.id, b.record.id));
+  return { ...admitted, failedTasks };
 }
 
-function closedBy(
-  gates: Gates,
-  digest: Digest,
-  content: RolloutContent,
-): ExclusionReason | { weightBps: number } {
+type ArtifactGate =
+  | { open: true; weightBps: number }
+  | { open: false; reason: ExclusionReason; detail?: string; budget?: DriftBudgets };
+
+function gateOf(at: {
+  request: AdmitRequest;
+  inputs: Inputs;
+  gates: Gates;
+  digest: Digest;
+  content: RolloutContent;
+}): ArtifactGate {
+  const { request, inputs, gates, digest, content } = at;
   const reason = gates.receiptGate(digest, content) ?? gates.endingGate(content);
-  if (reason !== undefined) return reason;
+  if (reason !== undefined) return { open: false, reason };
   const gate = gates.verdictGate(digest);
-  return gate.open ? gate : gate.reason;
+  const { freshness: budgets } = request.options;
+  if (!gate.open || budgets === undefined || gates.hasFreshness(digest)) return gate;
+  const { outcome, message } = judgeDrift({
+    content,
+    target: request.target!.record,
+    revision: (key) => inputs.revisions.get(key.id)?.record,
+    budgets,
+  });
+  if (outcome !== "discarded" && outcome !== "quarantined") return gate;
+  const harsh = outcome === "discarded" ? "stale" : "quarantined";
+  return { open: false, reason: harsh, detail: message, budget: budgets };
 }
 
 async function chooseStreams(at: {
-  request: SurveyRequest;
+  request: AdmitRequest;
+  inputs: Inputs;
   digest: Digest;
+  envelope: Digest;
   content: RolloutContent;
   weightBps: number;
   late: readonly LateReward[];
-  survey: Survey;
-  ledger: LedgerTally;
-}): Promise<SurveyRow[]> {
-  const { request, digest, content, survey, ledger } = at;
-  const rows: SurveyRow[] = [];
+  admitted: Admitted;
+}): Promise<AdmittedStream[]> {
+  const { request, digest, content, admitted } = at;
+  const rows: AdmittedStream[] = [];
   const left: { stream: Stream; index: number; reason: ExclusionReason }[] = [];
+  const keeps = request.options.unlabelled === "keep";
   for (const [index, stream] of content.streams.entries()) {
-    const reason = excludedBy(request, survey, digest, content, stream);
-    const reward = reason === undefined ? await rewardOf(request.read, stream, at.late) : undefined;
-    if (reason !== undefined || reward === undefined) {
+    const reason = excludedBy(at, stream, index);
+    const reward = reason === undefined ? await rewardOf(request.read, stream, at.late) : null;
+    if (reason !== undefined || (reward === null && !keeps)) {
       left.push({ stream, index, reason: reason ?? "unlabelled" });
       continue;
     }
     rows.push({
       content: digest,
+      envelope: at.envelope,
       stream: index,
       rolloutId: content.rolloutId,
       group: content.group,
       weightBps: at.weightBps,
-      length: stream.level === "token" ? stream.length : stream.steps.length,
+      length: lengthOf(stream),
       samples: sampleCount(stream),
       reward,
       late: at.late,
@@ -159,72 +211,76 @@ async function chooseStreams(at: {
     });
   }
   left.forEach((each, i) => {
-    ledger.excludeStream(digest, { ...each, last: rows.length === 0 && i === left.length - 1 });
+    admitted.ledger.excludeStream(digest, { ...each, last: rows.length === 0 && i === left.length - 1 });
   });
   return rows;
 }
 
 function excludedBy(
-  request: SurveyRequest,
-  survey: Survey,
-  digest: Digest,
-  content: RolloutContent,
+  at: { request: AdmitRequest; inputs: Inputs; digest: Digest; content: RolloutContent; admitted: Admitted },
   stream: Stream,
+  index: number,
 ): ExclusionReason | undefined {
-  const { selection, options, target } = request;
+  const { digest, content, inputs } = at;
+  const { selection, options } = at.request;
   if (stream.level !== selection.level) return "other-level";
-  if (stream.family !== (selection.family ?? target.record.family)) {
+  if (stream.family !== inputs.family) {
     if (selection.family !== undefined) return "other-family";
     throw refuse(
       "policy-family-mismatch",
-      { artifact: digest, rollout: content.rolloutId, expected: target.record.family, actual: stream.family },
-      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${target.record.family}. Name the family to select; the rest then goes to the ledger.`,
+      { artifact: digest, rollout: content.rolloutId, expected: inputs.family, actual: stream.family },
+      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${inputs.family}. Name the family to select; the rest then goes to the ledger.`,
     );
   }
-  const grouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
-  if (grouped && content.group === undefined) return "no-group";
-  if (
-    options.maxLength !== undefined &&
-    (stream.level === "token" ? stream.length : stream.steps.length) > options.maxLength
-  )
-    return "too-long";
+  if (options.grouped === true && content.group === undefined) return "no-group";
+  if (options.maxLength !== undefined && lengthOf(stream) > options.maxLength) return "too-long";
+  const { split } = options;
+  if (split !== undefined && partOf(unitOfStream(content, index, split.unit), split) !== split.part)
+    return "held-out";
   if (stream.level === "step")
-    return stream.steps.some((each) => each.candidates[0]!.probability === null)
-      ? "no-propensity"
-      : undefined;
-  if (selection.logprobKind !== undefined)
-    return stream.logprobKind === selection.logprobKind ? undefined : "other-logprob-kind";
-  survey.logprobKind ??= stream.logprobKind;
-  if (survey.logprobKind !== stream.logprobKind) {
-    throw refuse(
-      "wrong-logprob-kind",
-      { artifact: digest, expected: survey.logprobKind, actual: stream.logprobKind },
-      `rollout ${content.rolloutId} has ${stream.logprobKind} logprobs, others have ${survey.logprobKind}. Select one kind; the rest then goes to the ledger.`,
-    );
-  }
-  return undefined;
+    return options.propensity === "any" || stream.steps.every(hasPropensity) ? undefined : "no-propensity";
+  return logprobsExclude(at, stream);
 }
 
-/** The reward of a stream, or undefined where it has none: unlabelled is not 0. */
-async function rewardOf(
-  read: ReadBlob,
-  stream: Stream,
-  late: readonly LateReward[],
-): Promise<number | undefined> {
-  if (stream.level === "token" && stream.columns.rewards !== undefined) {
-    const rewards = await readColumn(read, stream.columns.rewards, "rewards");
-    return rewards.reduce((sum, reward) => sum + reward, 0);
-  }
-  if (stream.level === "step" && stream.steps.every((each) => each.reward !== null)) {
-    return stream.steps.reduce((sum, each) => sum + each.reward!, 0);
-  }
-  if (late.length === 0) return undefined;
-  const mask = stream.level === "token" ? await readColumn(read, stream.columns.mask, "mask") : undefined;
-  const landing = late.filter((each) => landingIndex(stream, mask, each) >= 0);
-  return landing.length === 0 ? undefined : landing.reduce((sum, each) => sum + each.value, 0);
+/** Importance ratios divide by it: of the whole distribution, or of the choice alone. */
+function hasPropensity(step: Extract<Stream, { level: "step" }>["steps"][number]): boolean {
+  return step.candidates[step.chosen]!.probability !== null || step.propensity !== undefined;
 }
 
-function revisionParts(stream: Stream): SurveyRow["revisions"] {
+/** One kind of log-probabilities for all: the one asked for, else that of the first stream. */
+function logprobsExclude(
+  at: { request: AdmitRequest; digest: Digest; content: RolloutContent; admitted: Admitted },
+  stream: Extract<Stream, { level: "token" }>,
+): ExclusionReason | undefined {
+  const wanted = at.request.selection.logprobKind;
+  if (wanted !== undefined) return stream.logprobKind === wanted ? undefined : "other-logprob-kind";
+  at.admitted.logprobKind ??= stream.logprobKind;
+  if (at.admitted.logprobKind === stream.logprobKind) return undefined;
+  throw refuse(
+    "wrong-logprob-kind",
+    { artifact: at.digest, expected: at.admitted.logprobKind, actual: stream.logprobKind },
+    `rollout ${at.content.rolloutId} has ${stream.logprobKind} logprobs, others have ${at.admitted.logprobKind}. Select one kind; the rest then goes to the ledger.`,
+  );
+}
+
+/** Null where there is none: unlabelled is not 0. */
+async function rewardOf(read: ReadBlob, stream: Stream, late: readonly LateReward[]): Promise<number | null> {
+  if (stream.level === "step") return labelSteps(stream, late)?.total ?? null;
+  const { rewards, mask } = stream.columns;
+  const columns =
+    rewards !== undefined
+      ? { rewards: await readColumn(read, rewards, "rewards") }
+      : late.length === 0
+        ? {}
+        : { mask: await readColumn(read, mask, "mask") };
+  return labelTokens(stream, columns, late)?.total ?? null;
+}
+
+function lengthOf(stream: Stream): number {
+  return stream.level === "token" ? stream.length : stream.steps.length;
+}
+
+function revisionParts(stream: Stream): AdmittedStream["revisions"] {
   if (stream.level === "token") return stream.segments;
   return stream.steps.map((each, i) => ({ start: i, end: i + 1, revision: each.revision }));
 }
@@ -232,12 +288,12 @@ function revisionParts(stream: Stream): SurveyRow["revisions"] {
 async function readRevisions(
   read: ReadBlob,
   manifest: Manifest,
-  target: Sealed<PolicyRevision>,
+  { family, target }: { family: Id; target: Sealed<PolicyRevision> | undefined },
 ): Promise<Map<string, Sealed<PolicyRevision>>> {
   const revisions = new Map<string, Sealed<PolicyRevision>>();
   const all = await Promise.all(manifest.revisions.map((each) => readSealed(read, PolicyRevision, each)));
-  for (const revision of [target, ...all]) {
-    if (revision.record.family !== target.record.family) continue;
+  for (const revision of target === undefined ? all : [target, ...all]) {
+    if (revision.record.family !== family) continue;
     const known = revisions.get(revision.record.id);
     if (known !== undefined && known.record.digest !== revision.record.digest)
       throw conflict(revision.record.id, known.record.digest, revision.record.digest);
@@ -276,14 +332,12 @@ function conflict(revision: string, known: Digest, found: Digest): Error {
   );
 }
 
-/** Proofs of batched rollouts, checked and unique by digest. */
+/** Proofs of admitted rollouts, checked and unique by digest. */
 async function keepProofs(
   read: ReadBlob,
-  digest: Digest,
-  envelope: Digest,
-  content: RolloutContent,
-  proofs: Map<Digest, Proof>,
+  at: { digest: Digest; envelope: Digest; content: RolloutContent; proofs: Map<Digest, Proof> },
 ): Promise<void> {
+  const { digest, envelope, content, proofs } = at;
   const record = await readRecord(read, RolloutEnvelope, envelope);
   if (record.content !== digest) {
     throw refuse(

@@ -12,9 +12,9 @@ import {
   LossLedger,
   PolicyRevisionLineage,
 } from "../../contract/index.ts";
+import { readRecord } from "../admit/read-sources.ts";
 import { type AssembleRequest, assembleBatch, reassemble } from "./assemble.ts";
 import { diffBatches } from "./diff.ts";
-import { readRecord } from "../admit/read-sources.ts";
 
 function shelfWithTarget(): { shelf: Shelf; target: Digest } {
   const shelf = new Shelf();

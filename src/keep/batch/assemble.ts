@@ -12,12 +12,12 @@ import { refuse } from "../../contract/refusal.ts";
 import { RolloutContent } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { BatchGroups, type BatchOptions, BatchProofs, TrainerBatch } from "../../contract/trainer-batch.ts";
+import { readRecord, readSealed } from "../admit/read-sources.ts";
+import { type AdmitRequest, type Admitted, selectAdmitted } from "../admit/select.ts";
 import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";
 import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
-import { readRecord, readSealed } from "../admit/read-sources.ts";
-import { type Survey, type SurveyRequest, type SurveyRow, surveyManifest } from "../admit/select.ts";
 
 export interface AssembleRequest {
   read: ReadBlob;
@@ -25,7 +25,7 @@ export interface AssembleRequest {
   /** Digests of records that `read` can find. */
   manifest: Digest;
   target: Digest;
-  selection: SurveyRequest["selection"];
+  selection: AdmitRequest["selection"];
   options?: Partial<BatchOptions>;
   seed: bigint;
   /** Called after every row of the second pass. */
@@ -47,25 +47,27 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
       `the batch selects family ${request.selection.family}, its target ${target.record.id} is of ${family}. Choose a target of the selected family.`,
     );
   }
-  const { survey, ledger } = await surveyManifest({
+  const grouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
+  const { ledger, ...admitted } = await selectAdmitted({
     read,
     manifest,
     target,
     selection: request.selection,
-    options,
+    options: { ...options, grouped },
   });
-  if (survey.rows.length === 0) {
+  if (admitted.rows.length === 0) {
     throw refuse(
       "empty-batch",
       { manifest: request.manifest, considered: manifest.artifacts.length },
       `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}`,
     );
   }
-  const written = await writeRows(request, survey, options);
-  const lineage = sealLineage(target, survey.sources);
+  const rows = admitted.rows as BatchableRow[];
+  const written = await writeRows(request, { ...admitted, rows }, options);
+  const lineage = sealLineage(target, admitted.sources);
   const groups = seal(BatchGroups, { groups: groupTable(written.groups, written.baselines) });
   const proofs = seal(BatchProofs, {
-    proofs: [...survey.proofs.values()].sort((a, b) => (a.digest < b.digest ? -1 : 1)),
+    proofs: [...admitted.proofs.values()].sort((a, b) => (a.digest < b.digest ? -1 : 1)),
   });
   for (const record of [lineage, groups, proofs]) write(record);
   const batch = seal(TrainerBatch, {
@@ -74,13 +76,13 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     selection: {
       family,
       level: request.selection.level,
-      ...(survey.logprobKind === undefined ? {} : { logprobKind: survey.logprobKind }),
+      ...(admitted.logprobKind === undefined ? {} : { logprobKind: admitted.logprobKind }),
     },
     seed: request.seed,
-    options,
+    options: recordedOptions(options, ledger.freshness),
     lineage: lineage.digest,
     totals: written.totals.aggregate(),
-    bySource: survey.sources.map(({ record }, i) => ({
+    bySource: admitted.sources.map(({ record }, i) => ({
       revision: { id: record.id, digest: record.digest },
       ...written.bySource[i]!.aggregate(),
     })),
@@ -89,11 +91,17 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     proofs: proofs.digest,
     proofCount: proofs.record.proofs.length,
     ledger: ledger.seal(request.manifest, write).digest,
-    tokens: request.selection.level === "token" ? survey.rows.reduce((sum, row) => sum + row.length, 0) : 0,
+    tokens: request.selection.level === "token" ? admitted.rows.reduce((sum, row) => sum + row.length, 0) : 0,
     shards: written.shards,
   });
   write(batch);
   return batch;
+}
+
+/** A budget that excluded nothing leaves no trace: the same rows are the same batch, whether somebody set a limit or not. */
+function recordedOptions(options: BatchOptions, used: BatchOptions["freshness"]): BatchOptions {
+  const { freshness: _, ...rest } = options;
+  return used === undefined ? rest : { ...rest, freshness: used };
 }
 
 /** The same batch, computed again without writing: equal digests prove that it follows from its manifest. */
@@ -111,6 +119,10 @@ export async function reassemble(read: ReadBlob, batch: TrainerBatch): Promise<S
   });
 }
 
+/** Unlabelled streams are excluded here, so every row has its reward. */
+type BatchableRow = Admitted["rows"][number] & { reward: number };
+type Batchable = Pick<Admitted, "sources"> & { rows: readonly BatchableRow[] };
+
 interface Written {
   shards: ShardWriter["shards"];
   totals: Sums;
@@ -119,21 +131,25 @@ interface Written {
   baselines: Map<Id, Baseline>;
 }
 
-async function writeRows(request: AssembleRequest, survey: Survey, options: BatchOptions): Promise<Written> {
+async function writeRows(
+  request: AssembleRequest,
+  admitted: Batchable,
+  options: BatchOptions,
+): Promise<Written> {
   const { read, write, selection, seed } = request;
-  const { baselines, ownRewards } = measureGroups(survey.rows);
-  const sourceIndex = new Map(survey.sources.map(({ record }, i) => [record.id, i]));
+  const { baselines, ownRewards } = measureGroups(admitted.rows);
+  const sourceIndex = new Map(admitted.sources.map(({ record }, i) => [record.id, i]));
   const out: Written = {
     shards: [],
     totals: new Sums(),
-    bySource: survey.sources.map(() => new Sums()),
+    bySource: admitted.sources.map(() => new Sums()),
     groups: new Map(),
     baselines,
   };
   const writer = new ShardWriter({ level: selection.level, shardTokens: options.shardTokens, write });
   const order = rngFrom(seed)
     .split("rows")
-    .shuffle([...survey.rows]);
+    .shuffle([...admitted.rows]);
   for (const [done, row] of order.entries()) {
     const content = await readRecord(read, RolloutContent, row.content);
     const stream = content.streams[row.stream]!;
@@ -169,7 +185,7 @@ async function writeRows(request: AssembleRequest, survey: Survey, options: Batc
 }
 
 /** Baselines over rollouts: a rollout split into several rows counts once, with the mean of their rewards. */
-function measureGroups(rows: readonly SurveyRow[]): {
+function measureGroups(rows: readonly BatchableRow[]): {
   baselines: Map<Id, Baseline>;
   ownRewards: Map<Digest, number>;
 } {
@@ -193,7 +209,7 @@ function measureGroups(rows: readonly SurveyRow[]): {
 }
 
 function rowAdvantage(
-  row: SurveyRow,
+  row: BatchableRow,
   options: BatchOptions,
   ownRewards: Map<Digest, number>,
   baselines: Map<Id, Baseline>,
@@ -204,7 +220,7 @@ function rowAdvantage(
 
 function addSums(
   out: Written,
-  row: SurveyRow,
+  row: BatchableRow,
   segments: readonly [number, number, number][],
   columns: TokenRowColumns | StepRowColumns,
 ): void {

@@ -13,7 +13,7 @@ import { makeDirectory } from "../../store/make-directory.ts";
 import { contentReader, readRecord } from "../admit/read-sources.ts";
 import { addChain } from "./chain-rows.ts";
 import { KeyMap, pairKey } from "./key-map.ts";
-import { type LateFeedback, labelLate } from "./late-labels.ts";
+import { type LateFeedback, labelChain } from "./late-labels.ts";
 import { SEGMENTS } from "./manifest.ts";
 import { closeSegments, openSegments } from "./open-segment.ts";
 import { ReasonNames } from "./reason-names.ts";
@@ -28,6 +28,8 @@ export interface AppendOptions {
   readonly clock: Clock;
   /** Only streams of these families. */
   readonly families?: readonly string[];
+  /** Only streams that this lets in. */
+  readonly admits?: (content: Digest, stream: number) => boolean;
   /** Late outcomes that stand for rewards the records lack. */
   readonly feedback?: LateFeedback;
   readonly layout?: Layout;
@@ -105,11 +107,12 @@ export class WriteSession {
   }
 
   async #addRollout(digest: Digest, content: RolloutContent) {
-    const { read, families, feedback } = this.#options;
+    const { read, families, admits, feedback } = this.#options;
     const taskDigest = content.task.digest;
     let task: Task | undefined;
     for (const [streamIndex, stream] of content.streams.entries()) {
       if (families !== undefined && !families.includes(stream.family)) continue;
+      if (admits !== undefined && !admits(digest, streamIndex)) continue;
       const known = this.#known.getOrSet(pairKey(digestToBytes(digest), streamIndex), this.#known.size);
       if (known !== undefined) {
         this.skipped++;
@@ -117,7 +120,7 @@ export class WriteSession {
       }
       if (taskDigest !== undefined) task ??= await readRecord(read, Task, taskDigest);
       const columns = stream.level === "token" ? await readTokenColumns(read, stream) : undefined;
-      const chain = labelLate({ digest, content, task, streamIndex, columns }, feedback);
+      const chain = labelChain({ digest, content, task, streamIndex, columns }, feedback);
       await addChain(this.#segment(), chain);
       this.chains++;
       if (this.#isFull()) await this.#closeCurrent();

@@ -1,0 +1,68 @@
+/** Which rollouts a policy may learn from, which set its floor, which judge it.
+ *  In: the id of a unit (a task, a session, a decision) and a rule. Out: its part. A function of the id alone: whatever
+ *  arrives later, a unit keeps its part, and rows of one unit are never in two parts. */
+import { hash } from "node:crypto";
+import { RollbookError } from "../../base/errors.ts";
+import type { RolloutContent } from "../../contract/rollout.ts";
+import { type SplitPart, type SplitUnit, splitPart, splitUnit } from "../../contract/split-rule.ts";
+
+export type { SplitPart, SplitUnit } from "../../contract/split-rule.ts";
+
+export const SPLIT_PARTS = splitPart.options;
+export const SPLIT_UNITS = splitUnit.options;
+
+export interface SplitRule {
+  readonly unit: SplitUnit;
+  readonly salt: string;
+  readonly shares: readonly [number, number, number];
+}
+
+export const DEFAULT_SPLIT: SplitRule = { unit: "task", salt: "rollbook", shares: [0.6, 0.2, 0.2] };
+/** Everything is for training, and nothing of it may judge. */
+export const TRAIN_ON_ALL: SplitRule["shares"] = [1, 0, 0];
+
+const SUM_TOLERANCE = 1e-9;
+
+export function partOf(unit: string, { salt, shares }: Pick<SplitRule, "salt" | "shares">): SplitPart {
+  const point = hash("sha256", `rollbook.split.v1\0${salt}\0${unit}`, "buffer").readUInt32BE(0) / 2 ** 32;
+  return point < shares[0] ? "train" : point < shares[0] + shares[1] ? "calibration" : "judge";
+}
+
+/** The unit of a stream. Decisions of one chain are not independent, so the first stands for all of them. */
+export function unitOfStream(
+  content: Pick<RolloutContent, "rolloutId" | "task" | "group">,
+  stream: number,
+  unit: SplitUnit,
+): string {
+  switch (unit) {
+    case "task":
+      return content.task.id;
+    case "session":
+      return sessionOf(content);
+    case "decision":
+      return decisionId(content.rolloutId, stream, 0);
+    default:
+      return unit satisfies never;
+  }
+}
+
+/** What a rollout belongs to: its group, else itself. */
+export function sessionOf({ group, rolloutId }: Pick<RolloutContent, "rolloutId" | "group">): string {
+  return group ?? rolloutId;
+}
+
+/** A decision is known by its rollout, its stream and its step. */
+export function decisionId(rolloutId: string, stream: number, step: number): string {
+  return `${rolloutId}/${stream}/${step}`;
+}
+
+export function checkSplit(rule: SplitRule): SplitRule {
+  const { shares } = rule;
+  const sum = shares[0] + shares[1] + shares[2];
+  if (shares.every((each) => each >= 0) && shares[0] > 0 && Math.abs(sum - 1) <= SUM_TOLERANCE) return rule;
+  throw new RollbookError(
+    "bad-split",
+    { shares },
+    `the shares ${shares.join(", ")} are not three numbers ≥ 0 that sum to 1, the first above 0. Correct the split.`,
+  );
+}
