@@ -1,7 +1,7 @@
 /** A policy at one point of its life: who it is, what its weights hash to, where it came from. */
 import { z } from "zod";
-import type { Digest } from "../base/digest.ts";
-import type { Id } from "../base/ids.ts";
+import { type Digest, digestJson } from "../base/digest.ts";
+import { type Id, parseId } from "../base/ids.ts";
 import { count, digest, id, origin, text, timeMs, u64 } from "./fields.ts";
 import { defineRecord, type RecordOf, type Sealed, seal } from "./record.ts";
 import { refuse } from "./refusal.ts";
@@ -80,6 +80,17 @@ export const PolicyRevision = defineRecord({
   },
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
+
+/** The policy behind a log that came from elsewhere. Its weights are unknown: the digest names the log's family, and the
+ *  record claims no more. */
+export function loggedPolicy(family: Id): Sealed<PolicyRevision> {
+  return seal(PolicyRevision, {
+    family,
+    id: parseId("logged"),
+    digest: digestJson("rollbook.logged-policy.v1", family),
+    producedAtMs: 0,
+  });
+}
 
 /** Several records may describe one revision: produced twice, or logged by a collector that knows its name alone and so
  *  not when it was produced (0). What knows more stands for all, then the smaller digest, whatever came first. */

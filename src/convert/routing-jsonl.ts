@@ -3,7 +3,7 @@
  *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
 import { digestJson } from "../base/digest.ts";
 import { parseJson } from "../base/parse-json.ts";
-import type { DecisionRow } from "../learn/decision-row.ts";
+import type { LoggedRow, RewardTerms } from "../learn/decision-row.ts";
 import { badRow, type ForeignDecision, type Place, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
 import { readLines } from "./text-lines.ts";
@@ -25,19 +25,19 @@ export interface RoutingState {
     probability: number | null;
     features: Record<string, number>;
     /** What it would have brought: known in simulators and benchmarks, absent in production. */
-    outcome?: { reward: number; terms: RoutingTerms };
+    outcome?: { readonly reward: number; readonly terms: RewardTerms };
   }[];
   /** Parts of the reward: what was measured, and how it counted. */
-  terms: RoutingTerms;
+  terms: RewardTerms;
 }
-
-export type RoutingTerms = Record<string, { value: number; weight: number }>;
 
 export interface RoutingRow {
   schema_version: number;
   decision_id: string;
   session_id: string;
   task_id: string;
+  /** The first decision of its chain, where it is not that one itself. */
+  chain_id?: string;
   agent_role: string;
   timestamp: string;
   task_complexity_score: number | null;
@@ -80,7 +80,7 @@ export async function* readRoutingRows(file: string): AsyncGenerator<RoutingRow>
   }
 }
 
-export function metaOf(rows: readonly RoutingRow[], filters: Record<string, string>): RoutingMeta {
+export function metaOf(rows: readonly LoggedRow[], filters: Record<string, string>): RoutingMeta {
   const tally = new MetaTally();
   for (const row of rows) tally.add(row);
   return tally.meta(filters);
@@ -93,9 +93,9 @@ export class MetaTally {
   #withPropensity = 0;
   readonly #bySource: Record<string, number> = {};
 
-  add({ data_source, reward, propensity }: RoutingRow): void {
+  add({ source, reward, propensity }: LoggedRow): void {
     this.rows++;
-    this.#bySource[data_source] = (this.#bySource[data_source] ?? 0) + 1;
+    this.#bySource[source] = (this.#bySource[source] ?? 0) + 1;
     if (reward !== null) this.#labelled++;
     if (propensity !== null) this.#withPropensity++;
   }
@@ -114,30 +114,92 @@ export class MetaTally {
   }
 }
 
-/** The row as trainers see it. The features of a plain log become fields; with `state` the fields are those that the router
- *  was shown, and none is added that it would miss when it serves. */
-export function toDecisionRow(row: RoutingRow): DecisionRow {
+/** The facts of a plain log that have columns of their own in a row; elsewhere they are fields of the request. */
+const FIELD_COLUMNS = ["task_complexity_score", "primary_failure_count"] as const;
+
+/** The row as everything else of the package reads it. With `state` the fields are those that the router was shown, and
+ *  none is added that it would miss when it serves. */
+export function toLoggedRow(row: RoutingRow): LoggedRow {
   const { state } = row;
-  const extra = {
-    ...(row.task_complexity_score === null ? {} : { task_complexity_score: row.task_complexity_score }),
-    ...(row.primary_failure_count === null ? {} : { primary_failure_count: row.primary_failure_count }),
-  };
+  const extra = Object.fromEntries(
+    FIELD_COLUMNS.flatMap((name) => (row[name] === null ? [] : [[name, row[name]]])),
+  ) as Record<string, number>;
   return {
     id: row.decision_id,
+    task: row.task_id,
+    session: row.session_id,
+    chain: row.chain_id ?? row.decision_id,
+    family: row.agent_role,
+    atMs: Date.parse(row.timestamp),
+    source: row.data_source,
     context: { prompt: state.prompt, fields: { ...extra, ...state.fields } },
     candidates: state.candidates,
     chosen: state.candidates.findIndex((one) => one.id === row.model_chosen),
     propensity: row.propensity,
     reward: row.reward,
+    terminal: row.terminal,
+    terms: state.terms,
+    rewardFrom: row.reward_version,
   };
 }
 
-/** A decision of another format as a routing row. Its sparse features become fields, its episode the task: steps of one
+/** The row as a line of a dataset; `toLoggedRow` gives back what went in. */
+export function toRoutingRow(row: LoggedRow): RoutingRow {
+  const fields = { ...row.context.fields };
+  const columns = { task_complexity_score: null, primary_failure_count: null } as Record<
+    (typeof FIELD_COLUMNS)[number],
+    number | null
+  >;
+  for (const name of FIELD_COLUMNS) {
+    if (typeof fields[name] !== "number") continue;
+    columns[name] = fields[name];
+    delete fields[name];
+  }
+  return {
+    schema_version: ROUTING_SCHEMA_VERSION,
+    decision_id: row.id,
+    session_id: row.session,
+    task_id: row.task,
+    ...(row.chain === row.id ? {} : { chain_id: row.chain }),
+    agent_role: row.family,
+    timestamp: new Date(row.atMs).toISOString(),
+    ...columns,
+    ...modelsOf(
+      row.candidates.map((one) => one.id),
+      row.candidates[row.chosen]!.id,
+    ),
+    propensity: row.propensity,
+    reward: row.reward,
+    terminal: row.terminal,
+    reward_version: row.rewardFrom,
+    data_source: row.source,
+    state: {
+      prompt: row.context.prompt,
+      fields,
+      candidates: row.candidates.map(({ id, selectable, reasons, probability, features, outcome }) => ({
+        id,
+        selectable,
+        reasons: [...reasons],
+        probability,
+        features: { ...features },
+        ...(outcome === undefined ? {} : { outcome }),
+      })),
+      terms: row.terms,
+    },
+  };
+}
+
+/** The decisions of a dataset file. */
+export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
+  for await (const row of readRoutingRows(file)) yield toLoggedRow(row);
+}
+
+/** A decision of another format. Its sparse features become fields, its episode the task: steps of one
  *  episode are not independent, and units are tasks unless another is asked for. */
 export function fromForeign(
   decision: ForeignDecision,
   options: { name: string; source: RoutingSource; actions?: readonly string[] },
-): RoutingRow {
+): LoggedRow {
   const { name, source, actions } = options;
   const count = decision.actions ?? actions?.length;
   if (count === undefined || decision.action >= count)
@@ -148,7 +210,6 @@ export function fromForeign(
     );
   const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
   const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
-  const chosen = nameOf(decision.action);
   const candidates = Array.from({ length: count }, (_, i) => ({
     id: nameOf(i),
     selectable: true,
@@ -156,25 +217,23 @@ export function fromForeign(
     probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
     features: Object.fromEntries(decision.candidates?.[i] ?? []),
   }));
+  const task = decision.episode === undefined ? id : `${name}:${decision.episode}`;
   return {
-    schema_version: ROUTING_SCHEMA_VERSION,
-    decision_id: id,
-    session_id: decision.episode ?? name,
-    task_id: decision.episode === undefined ? id : `${name}:${decision.episode}`,
-    agent_role: "imported",
-    timestamp: new Date(0).toISOString(),
-    task_complexity_score: null,
-    primary_failure_count: null,
-    ...modelsOf(
-      candidates.map((one) => one.id),
-      chosen,
-    ),
+    id,
+    task,
+    session: decision.episode ?? name,
+    chain: id,
+    family: "imported",
+    atMs: 0,
+    source,
+    context: { prompt: "", fields: Object.fromEntries(decision.context) },
+    candidates,
+    chosen: decision.action,
     propensity: decision.propensity ?? null,
     reward: decision.reward ?? null,
     terminal: decision.ending === undefined || decision.ending === "terminal",
-    reward_version: "imported",
-    data_source: source,
-    state: { prompt: "", fields: Object.fromEntries(decision.context), candidates, terms: {} },
+    terms: {},
+    rewardFrom: "imported",
   };
 }
 
@@ -219,6 +278,7 @@ function parseRow(value: unknown, place: Place): RoutingRow {
       typeof raw.decision_id === "string" ? raw.decision_id : digestJson("rollbook.routing-row.v1", value),
     session_id: textOf(raw, "session_id", place),
     task_id: textOf(raw, "task_id", place),
+    ...(typeof raw.chain_id === "string" ? { chain_id: raw.chain_id } : {}),
     agent_role: role,
     timestamp: timeOf(raw.timestamp, place),
     task_complexity_score: optionalNumber(raw, "task_complexity_score", place),

@@ -1,7 +1,9 @@
 /** One decision as the trainers see it: the question, the candidates, the choice, its probability, its outcome. */
-import type { Digest } from "../base/digest.ts";
+import { canonicalize } from "../base/canonical-json.ts";
+import { type Digest, digestBytes } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { compareUtf8 } from "../base/ids.ts";
+import type { SplitUnit } from "../contract/split-rule.ts";
 import type { DecisionCandidate, DecisionContext } from "../policy/decision.ts";
 
 export interface DecisionRow {
@@ -16,12 +18,63 @@ export interface DecisionRow {
   readonly reward: number | null;
 }
 
+/** A part of a reward: what was measured, and how it counts. */
+export interface RewardTerm {
+  readonly value: number;
+  readonly weight: number;
+}
+export type RewardTerms = Readonly<Record<string, RewardTerm>>;
+
+export interface LoggedCandidate extends DecisionCandidate {
+  /** Of the final distribution; null where it was not logged. */
+  readonly probability: number | null;
+  /** What it would have brought: known in simulators and benchmarks, absent in production. */
+  readonly outcome?: { readonly reward: number; readonly terms: RewardTerms };
+}
+
+/** A decision with everything that was logged of it: what the book, files of other formats and the judge exchange. */
+export interface LoggedRow extends DecisionRow {
+  readonly candidates: readonly LoggedCandidate[];
+  readonly task: string;
+  /** The group of its rollout, else the rollout itself. */
+  readonly session: string;
+  /** The first decision of its chain: decisions of one chain are not independent. */
+  readonly chain: string;
+  /** The policy family that decided. */
+  readonly family: string;
+  readonly atMs: number;
+  readonly source: "real" | "synthetic" | "unknown";
+  /** Whether the episode ends with it. */
+  readonly terminal: boolean;
+  readonly terms: RewardTerms;
+  /** Where the reward comes from: `recorded`, `feedback:NAME`, or the version a file states. */
+  readonly rewardFrom: string;
+}
+
+/** The grouping key of a row: rows that share one stay in one part of a split. */
+export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit: SplitUnit): string {
+  switch (unit) {
+    case "task":
+      return row.task;
+    case "session":
+      return row.session;
+    case "decision":
+      return row.chain;
+    default:
+      return unit satisfies never;
+  }
+}
+
+/** The digest of rows, whatever file or book they came from and in whatever order. */
+export function digestRows(rows: readonly LoggedRow[]): Digest {
+  const lines = rows.map((row) => canonicalize(row)).sort();
+  return digestBytes("rollbook.decision-rows.v1", Buffer.from(lines.join("\n")));
+}
+
 /** Rows with the digest of where they come from: what a training is a function of. */
 export interface DecisionData {
   readonly rows: readonly DecisionRow[];
   readonly digest: Digest;
-  /** Trainer batches behind the rows, where there are any. */
-  readonly batches: readonly Digest[];
 }
 
 /** The candidates that occur, sorted. */

@@ -26,7 +26,18 @@ export {
   statisticsOf,
 } from "./bandit-statistics.ts";
 export { calibrationError, fitTemperature, logLoss, type ScoredRows } from "./calibrate.ts";
-export { armsOf, type DecisionData, type DecisionRow, labelledRows } from "./decision-row.ts";
+export {
+  armsOf,
+  type DecisionData,
+  type DecisionRow,
+  digestRows,
+  type LoggedCandidate,
+  type LoggedRow,
+  labelledRows,
+  type RewardTerm,
+  type RewardTerms,
+  unitOf,
+} from "./decision-row.ts";
 export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
 export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";

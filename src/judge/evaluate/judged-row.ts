@@ -1,7 +1,13 @@
 /** One decision as it is judged: what was logged, what belongs together, and what it brought, taken apart.
  *  Reward is everything together; quality is what is left of it without the cost and latency terms. */
 import { RollbookError } from "../../base/errors.ts";
-import type { DecisionRow } from "../../learn/index.ts";
+import {
+  type DecisionRow,
+  type LoggedRow,
+  type RewardTerms,
+  type SplitUnit,
+  unitOf,
+} from "../../learn/index.ts";
 
 export const MEASURES = ["reward", "quality", "cost", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
@@ -23,16 +29,52 @@ export interface JudgedRow extends DecisionRow {
   readonly known?: readonly Measures[];
 }
 
-export interface RewardTerm {
-  readonly value: number;
-  readonly weight: number;
+export interface JudgedRows {
+  readonly rows: readonly JudgedRow[];
+  readonly unlabelled: number;
+}
+
+/** Unlabelled rows are left out and counted, never taken as 0. */
+export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
+  const judged = rows.flatMap((row) => (row.reward === null ? [] : [toJudged(row, row.reward, unit)]));
+  return { rows: judged, unlabelled: rows.length - judged.length };
+}
+
+function toJudged(row: LoggedRow, reward: number, unit: SplitUnit): JudgedRow {
+  const { candidates, terms } = row;
+  const prices = candidates.map((one) => one.features.price);
+  const priced = terms.cost === undefined && prices.every((price) => price !== undefined);
+  const logged = candidates.every((one) => one.probability !== null || !one.selectable);
+  const known = candidates.flatMap((one, c): Measures[] =>
+    one.outcome === undefined
+      ? []
+      : [
+          measuresOf(one.outcome.reward, {
+            terms: one.outcome.terms,
+            price: priced ? prices[c] : undefined,
+          }),
+        ],
+  );
+  return {
+    id: row.id,
+    context: row.context,
+    candidates,
+    chosen: row.chosen,
+    propensity: row.propensity,
+    reward,
+    unit: unitOf(row, unit),
+    measures: measuresOf(reward, { terms, price: priced ? prices[row.chosen] : undefined }),
+    ...(logged ? { behaviour: candidates.map((one) => one.probability ?? 0) } : {}),
+    ...(priced ? { prices: prices as number[] } : {}),
+    ...(known.length === candidates.length ? { known } : {}),
+  };
 }
 
 /** The parts of one outcome. A term's sign says what its value means: "−1 at a dollar" with weight 1 and "a dollar" with
  *  weight −1 are the same cost. Where no cost was logged, the candidate's price stands for it. */
 export function measuresOf(
   reward: number,
-  { terms, price }: { terms: Readonly<Record<string, RewardTerm>>; price?: number | undefined },
+  { terms, price }: { terms: RewardTerms; price?: number | undefined },
 ): Measures {
   const burden = (name: "cost" | "latency") => {
     const term = terms[name];
@@ -52,7 +94,7 @@ export function measuresOf(
 const ROUNDING = 1e-9;
 
 /** The other terms, and whatever no term explains (a clip, a bonus). */
-function qualityIn(reward: number, terms: Readonly<Record<string, RewardTerm>>): number {
+function qualityIn(reward: number, terms: RewardTerms): number {
   let [burdens, others] = [0, 0];
   for (const [name, { value, weight }] of Object.entries(terms)) {
     if (name === "cost" || name === "latency") burdens += value * weight;
