@@ -15,7 +15,6 @@ import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
 import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
 import { makeDirectory } from "../store/make-directory.ts";
-import type { Io } from "../cli/io.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;
@@ -27,7 +26,10 @@ export interface Keyring {
   readonly trustPath: string;
 }
 
-export function keyringOf(io: Pick<Io, "env" | "home">): Keyring {
+export function keyringOf(io: {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}): Keyring {
   return keyringAt(io.env.ROLLBOOK_HOME || join(io.home, ".config", "rollbook"));
 }
 

@@ -1,19 +1,67 @@
-/** Finds and opens the book a command works on. */
+/** Opens a book for work: its bytes, its index, the clock and the key that sign for what is written.
+ *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked to. */
 import { accessSync, constants, existsSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
-import { RollbookError } from "../base/index.ts";
-import { type Book, openBook } from "../store/index.ts";
-import { type BookIndex, withIndex } from "./find/book-index.ts";
-import type { Io } from "../cli/io.ts";
-
-export interface BookFlags {
-  readonly book?: string;
-}
+import { type Clock, RollbookError, systemClock } from "../base/index.ts";
+import type { Signer } from "../contract/index.ts";
+import { type BlobStore, type Book, type Catalog, openCatalog, openBook as openStore } from "../store/index.ts";
+import { RECORD_GUIDE } from "../store/record-facts.ts";
+import { type BookIndex, catalogIndex, scanIndex } from "./find/book-index.ts";
+import { keyringAt, loadSigner } from "./keyring.ts";
 
 export const DEFAULT_BOOK = ".rollbook";
 
-export function bookRoot(io: Io, flags: BookFlags): string {
-  return flags.book ?? (io.env.ROLLBOOK_BOOK || DEFAULT_BOOK);
+export interface OpenBook {
+  /** Empty for a book that is not on disk. */
+  readonly root: string;
+  readonly store: BlobStore;
+  readonly clock: Clock;
+  /** Signs what is sealed; without one records are kept unsigned. */
+  readonly signer: Signer | undefined;
+  /** What the book holds now. */
+  index(): Promise<BookIndex>;
+  close(): Promise<void>;
+}
+
+export interface OpenBookOptions {
+  /** "read" never changes the book. */
+  readonly mode?: "write" | "read";
+  /** Makes the book if there is none. */
+  readonly create?: boolean;
+  readonly clock?: Clock;
+  /** Asked when something is first signed (default: the user's own key, if there is one). */
+  readonly signer?: () => Signer | undefined;
+}
+
+export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<OpenBook> {
+  const { mode = "write", create = false, clock = systemClock, signer = ownSigner } = options;
+  if (!create || mode === "read") requireBook(root);
+  if (mode === "write" && isBook(root)) requireWritable(root);
+  const store = await openStore(root, { clock, mode });
+  return new DiskBook(store, { clock, signer });
+}
+
+/** Any store as a book; its index is read from the records, which takes as long as reading all of them. */
+export function bookOver(
+  store: BlobStore,
+  { clock = systemClock, signer }: { clock?: Clock; signer?: Signer | undefined } = {},
+): OpenBook {
+  return { root: "", store, clock, signer, index: () => scanIndex(store), close: () => store.close() };
+}
+
+/** Opens, works and closes, whatever happens. */
+export async function useBook<T>(
+  root: string,
+  options: OpenBookOptions,
+  work: (book: OpenBook) => Promise<T>,
+): Promise<T> {
+  const book = await openBook(root, options);
+  try {
+    return await work(book);
+  } finally {
+    await book.close();
+  }
 }
 
 export function isBook(root: string): boolean {
@@ -29,7 +77,7 @@ export function requireBook(root: string): void {
   );
 }
 
-/** Where a command writes, files and locks alike: told before SQLite or a lock speaks of it in its own words. */
+/** Where work is written, files and locks alike: told before SQLite or a lock speaks of it in its own words. */
 export function requireWritable(root: string): void {
   for (const path of [root, ...["packs", "large", "tmp", "locks"].map((name) => join(root, name))]) {
     try {
@@ -49,28 +97,55 @@ export function requireWritable(root: string): void {
   }
 }
 
-/** Opens the book, runs `work` and closes it, whatever happens. Never creates one: that is `init`. */
-export async function withBook<T>(
-  io: Io,
-  flags: BookFlags & { mode?: "read" | "write" },
-  work: (book: Book) => Promise<T>,
-): Promise<T> {
-  const root = bookRoot(io, flags);
-  requireBook(root);
-  if (flags.mode === "write") requireWritable(root);
-  const book = await openBook(root, { clock: io.clock, mode: flags.mode ?? "read" });
-  try {
-    return await work(book);
-  } finally {
-    await book.close();
+/** The user's key: in $ROLLBOOK_HOME, else in ~/.config/rollbook. */
+function ownSigner(): Signer | undefined {
+  return loadSigner(keyringAt(process.env.ROLLBOOK_HOME || join(homedir(), ".config", "rollbook")));
+}
+
+/** The catalog is opened when first asked for; a book that may not be written to is read instead. */
+class DiskBook implements OpenBook {
+  readonly store: Book;
+  readonly clock: Clock;
+  readonly #findSigner: () => Signer | undefined;
+  #signer: { found: Signer | undefined } | undefined;
+  #catalog: Catalog | undefined;
+
+  constructor(store: Book, { clock, signer }: { clock: Clock; signer: () => Signer | undefined }) {
+    this.store = store;
+    this.clock = clock;
+    this.#findSigner = signer;
+  }
+
+  get signer(): Signer | undefined {
+    this.#signer ??= { found: this.#findSigner() };
+    return this.#signer.found;
+  }
+
+  get root(): string {
+    return this.store.root;
+  }
+
+  async index(): Promise<BookIndex> {
+    if (!mayWrite(this.root)) return scanIndex(this.store);
+    this.#catalog ??= openCatalog(this.root, RECORD_GUIDE);
+    await this.#catalog.sync();
+    return catalogIndex(this.#catalog);
+  }
+
+  async close(): Promise<void> {
+    try {
+      this.#catalog?.close();
+    } finally {
+      await this.store.close();
+    }
   }
 }
 
-/** The book and what is in it. */
-export async function withIndexedBook<T>(
-  io: Io,
-  flags: BookFlags & { mode?: "read" | "write" },
-  work: (book: Book, index: BookIndex) => Promise<T>,
-): Promise<T> {
-  return withBook(io, flags, (book) => withIndex(book, (index) => work(book, index)));
+function mayWrite(root: string): boolean {
+  try {
+    accessSync(root, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

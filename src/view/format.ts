@@ -1,5 +1,8 @@
 /** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
-import { type Digest, RollbookError } from "../base/index.ts";
+import { RollbookError } from "../base/index.ts";
+import { printable } from "../base/words.ts";
+
+export { figure, plural, printable, short, thousands } from "../base/words.ts";
 
 /** One line of JSON. Bigints leave as decimal strings, as in every record. */
 export function jsonLine(value: unknown): string {
@@ -24,30 +27,6 @@ export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]
       columns[c]!.align === "right" ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!),
     );
   return lines.map((line) => `${render(line).join("  ").trimEnd()}\n`).join("");
-}
-
-/** The first twelve hex digits: enough to be named again. */
-export function short(digest: Digest | string): string {
-  return digest.replace(/^sha256:/, "").slice(0, 12);
-}
-
-export function thousands(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
-}
-
-/** `1 artifact`, `2 artifacts`. */
-export function plural(count: number, noun: string): string {
-  return `${thousands(count)} ${count === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
-}
-
-/** At most six significant digits, for people; JSON output has them all. */
-export function figure(value: number): string {
-  return String(Number(value.toPrecision(6)));
-}
-
-/** Text from records reaches a terminal without its control characters. */
-export function printable(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 /** How an error leaves the command line: one line of prose, or one of JSON. The stack only on request. */

@@ -1,10 +1,9 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
-import { accessSync, constants } from "node:fs";
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Attestation, recordType } from "../../contract/index.ts";
-import { type BlobStore, type Book, type Catalog, type CatalogRecord, openCatalog } from "../../store/index.ts";
-import { describeRecord, RECORD_GUIDE, referencesOf } from "../../store/record-facts.ts";
+import type { BlobStore, Catalog, CatalogRecord } from "../../store/index.ts";
+import { describeRecord, referencesOf } from "../../store/record-facts.ts";
 
 export interface IndexedRecord {
   readonly digest: Digest;
@@ -27,28 +26,8 @@ export interface BookIndex {
 /** Shorter prefixes would be guesses. */
 const SHORTEST_PREFIX = 4;
 
-/** Through the catalog, brought up to date first; a book that may not be written to is read instead. */
-export async function withIndex<T>(book: Book, work: (index: BookIndex) => Promise<T>): Promise<T> {
-  if (!isWritable(book.root)) return work(await scanIndex(book));
-  const catalog = openCatalog(book.root, RECORD_GUIDE);
-  try {
-    await catalog.sync();
-    return await work(catalogIndex(catalog));
-  } finally {
-    catalog.close();
-  }
-}
-
-export function isWritable(root: string): boolean {
-  try {
-    accessSync(root, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function catalogIndex(catalog: Catalog): BookIndex {
+/** Through a catalog that is up to date. */
+export function catalogIndex(catalog: Catalog): BookIndex {
   return {
     ofKind: (kind) => [...catalog.records({ kind })].map(toIndexed).sort(byIdAndDigest),
     named(name) {

@@ -3,7 +3,7 @@ import { type Digest, RollbookError } from "../../base/index.ts";
 import { PolicyRevision, RolloutContent, RolloutEnvelope, TrainerBatch } from "../../contract/index.ts";
 import { standsBefore } from "../../contract/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
-import { short } from "../../view/format.ts";
+import { short } from "../../base/words.ts";
 
 export interface Artifact {
   readonly content: IndexedRecord;

@@ -6,7 +6,7 @@ import type { RecordOf } from "../../contract/record.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { type ReadBlob, readColumn } from "../../contract/rollout-exchange.ts";
 import { type BatchRow, BatchShard, type TrainerBatch } from "../../contract/trainer-batch.ts";
-import { readRecord } from "./sources.ts";
+import { readRecord } from "../admit/read-sources.ts";
 
 /** One value per token of the shard. */
 export interface TokenShardColumns {

@@ -8,7 +8,7 @@ import { parseId } from "../../base/ids.ts";
 import { BatchShard, type ReadBlob, seal, TrainerBatch } from "../../contract/index.ts";
 import { assembleBatch } from "./assemble.ts";
 import { type ReadableBatch, readBatch } from "./read-batch.ts";
-import { readRecord } from "./sources.ts";
+import { readRecord } from "../admit/read-sources.ts";
 
 async function rowsOf(batch: ReadableBatch): Promise<ExpectedRow[]> {
   const rows: ExpectedRow[] = [];

@@ -16,7 +16,7 @@ import {
   type TokenShardColumns,
   tokenShards,
 } from "./batch-shards.ts";
-import { readRecord } from "./sources.ts";
+import { readRecord } from "../admit/read-sources.ts";
 
 /** A source revision of the batch with its drift from the target. */
 export type BatchSource = PolicyRevisionLineage["sources"][number];

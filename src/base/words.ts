@@ -1,0 +1,26 @@
+/** Small pieces of text for messages: digests, counts, numbers. Pure. */
+import type { Digest } from "./digest.ts";
+
+/** The first twelve hex digits: enough to be named again. */
+export function short(digest: Digest | string): string {
+  return digest.replace(/^sha256:/, "").slice(0, 12);
+}
+
+export function thousands(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
+}
+
+/** `1 artifact`, `2 artifacts`. */
+export function plural(count: number, noun: string): string {
+  return `${thousands(count)} ${count === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+}
+
+/** At most six significant digits, for people; JSON output has them all. */
+export function figure(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
+
+/** Text from records reaches a terminal without its control characters. */
+export function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}

@@ -1,0 +1,113 @@
+/** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
+ *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
+import type { Digest } from "../base/index.ts";
+import { parseId } from "../base/index.ts";
+import {
+  type AdvantageMethod,
+  type BatchOptions,
+  type Level,
+  PolicyRevision,
+  type Sealed,
+  TrainerBatch,
+} from "../contract/index.ts";
+import type { FreshnessBudgets } from "../keep/admit/index.ts";
+import { assembleBatch } from "../keep/batch/index.ts";
+import { readRecord } from "../store/read-record.ts";
+import { judgeInBook } from "./admit.ts";
+import {
+  chooseArtifacts,
+  collectManifest,
+  defaultFreshness,
+  type FreshnessChoice,
+  type RolloutFilter,
+  requireFeedback,
+} from "./admitted-rollouts.ts";
+import type { BookIndex } from "./find/book-index.ts";
+import { type Artifact, resolveRevision } from "./find/resolve.ts";
+import type { OpenBook } from "./open-book.ts";
+
+export interface CutRequest extends RolloutFilter {
+  /** The revision the batch is meant to improve, by id or digest. */
+  readonly target: string;
+  readonly level: Level;
+  /** Default: the target's; a mix of families is refused. */
+  readonly family?: string | undefined;
+  readonly advantage?: AdvantageMethod | undefined;
+  readonly feedback?: string | undefined;
+  readonly requireVerdict?: boolean | undefined;
+  readonly maxLength?: number | undefined;
+  /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
+  readonly freshness?: FreshnessChoice | undefined;
+  /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
+  readonly judge?: FreshnessBudgets | undefined;
+  readonly seed?: bigint | undefined;
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sealed<TrainerBatch>> {
+  if (request.judge !== undefined) await judgeFirst(book, request, request.judge);
+  const index = await book.index();
+  const { target, family, level, feedback } = request;
+  if (feedback !== undefined) requireFeedback(index, feedback);
+  const freshness = request.freshness ?? (request.judge === undefined ? defaultFreshness(level) : "none");
+  return cutFrom(book, {
+    index,
+    artifacts: chooseArtifacts(index, request),
+    target: resolveRevision(index, target, family).digest,
+    selection: { level, ...(family === undefined ? {} : { family: parseId(family, "--family") }) },
+    options: {
+      ...(request.advantage === undefined ? {} : { advantage: request.advantage }),
+      ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
+      ...(request.maxLength === undefined ? {} : { maxLength: request.maxLength }),
+      ...(freshness === "none" ? {} : { freshness }),
+      requireVerdict: request.requireVerdict ?? false,
+    },
+    seed: request.seed ?? 0n,
+    onProgress: request.onProgress,
+  });
+}
+
+export interface CutFrom {
+  readonly index: BookIndex;
+  readonly artifacts: readonly Artifact[];
+  /** The record of the target. */
+  readonly target: Digest;
+  readonly selection: Parameters<typeof assembleBatch>[0]["selection"];
+  readonly options: Partial<BatchOptions>;
+  readonly seed: bigint;
+  /** Records of the manifest's revisions (default: all of the book). */
+  readonly revisions?: readonly Digest[] | undefined;
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<TrainerBatch>> {
+  const { store, signer } = book;
+  const { index, artifacts, revisions, onProgress, ...rest } = request;
+  const { manifest, read, logged } = collectManifest(book, index, artifacts, revisions);
+  const batch = await assembleBatch({
+    ...rest,
+    read,
+    write(blob) {
+      // The manifest stands by itself in the book, so it enters only with the batch that makes sense of it.
+      if (blob.kind === TrainerBatch.kind)
+        for (const { kind, bytes } of [...logged, manifest]) store.put(kind, bytes);
+      store.put(blob.kind, blob.bytes);
+    },
+    manifest: manifest.digest,
+    ...(onProgress === undefined ? {} : { onProgress }),
+  });
+  const attestation = signer?.attest([manifest.digest, batch.digest]);
+  if (attestation !== undefined) store.put(attestation.kind, attestation.bytes);
+  await store.flush();
+  return batch;
+}
+
+/** Adds verdicts on the freshness of what the batch would hold. */
+async function judgeFirst(book: OpenBook, request: CutRequest, budgets: FreshnessBudgets): Promise<void> {
+  const index = await book.index();
+  const { digest } = resolveRevision(index, request.target, request.family);
+  const { store, signer, clock } = book;
+  const target = await readRecord(store, PolicyRevision, digest);
+  const artifacts = chooseArtifacts(index, request);
+  await judgeInBook({ store, index, artifacts, target, budgets, nowMs: clock.nowMs(), signer });
+}

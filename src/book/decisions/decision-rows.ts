@@ -1,0 +1,69 @@
+/** Decision rows out of a book: a view of admitted rollouts, or the rows of a sealed batch.
+ *  In: an open book and a request, or a batch. Out: rows one at a time; admitted rows come by rollout id. */
+import { compareUtf8, type Digest } from "../../base/index.ts";
+import { Manifest, RolloutContent, RolloutEnvelope, type StepStream } from "../../contract/index.ts";
+import { labelSteps } from "../../keep/admit/labels.ts";
+import { readRecord } from "../../keep/admit/read-sources.ts";
+import { readBatch } from "../../keep/batch/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
+import { type AdmittedRequest, type AdmittedRollouts, admittedRollouts } from "../admitted-rollouts.ts";
+import type { OpenBook } from "../open-book.ts";
+import { decisionsOf } from "./decisions-of.ts";
+
+export type DecisionRequest = Omit<AdmittedRequest, "level">;
+
+export interface AdmittedDecisions {
+  readonly admitted: AdmittedRollouts;
+  rows(): AsyncGenerator<LoggedRow>;
+}
+
+/** Off-policy: no age limit, and probabilities are required, unless the request says otherwise. */
+export async function decisionRows(book: OpenBook, request: DecisionRequest): Promise<AdmittedDecisions> {
+  const admitted = await admittedRollouts(book, { ...request, level: "step" });
+  return { admitted, rows: () => rowsOf(admitted, request.feedback) };
+}
+
+async function* rowsOf(
+  { rows, read }: AdmittedRollouts,
+  feedback: string | undefined,
+): AsyncGenerator<LoggedRow> {
+  const ordered = [...rows].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId) || a.stream - b.stream);
+  for (const row of ordered) {
+    const content = await readRecord(read, RolloutContent, row.content);
+    const { startedAtMs } = await readRecord(read, RolloutEnvelope, row.envelope);
+    const stream = content.streams[row.stream] as StepStream;
+    const labels = labelSteps(stream, row.late);
+    yield* await decisionsOf(read, {
+      ...{ content, stream: row.stream, startedAtMs },
+      rewards: labels?.rewards ?? stream.steps.map(({ reward }) => reward),
+      rewardFrom: rewardFrom(labels?.from, feedback),
+    });
+  }
+}
+
+/** The decisions of a step batch, with the rewards that stand in its rows. */
+export async function* rowsOfBatch(
+  read: (digest: Digest) => ReturnType<OpenBook["store"]["get"]>,
+  digest: Digest,
+): AsyncGenerator<LoggedRow> {
+  const batch = await readBatch(read, digest);
+  if (batch.level !== "step") return;
+  const manifest = await readRecord(read, Manifest, batch.record.manifest);
+  const envelopes = new Map(manifest.artifacts.map(({ content, envelope }) => [content, envelope]));
+  const { feedback } = batch.record.options;
+  for await (const row of batch.rows()) {
+    const content = await readRecord(read, RolloutContent, row.content);
+    const { startedAtMs } = await readRecord(read, RolloutEnvelope, envelopes.get(row.content)!);
+    const { steps } = content.streams[row.stream] as StepStream;
+    const recorded = steps.every(({ reward }) => reward !== null);
+    yield* await decisionsOf(read, {
+      ...{ content, stream: row.stream, startedAtMs },
+      rewards: row.steps.map(({ reward }) => reward),
+      rewardFrom: rewardFrom(recorded ? "recorded" : "late", feedback),
+    });
+  }
+}
+
+function rewardFrom(from: "recorded" | "late" | undefined, feedback: string | undefined): string {
+  return from === "late" ? `feedback:${feedback}` : "recorded";
+}

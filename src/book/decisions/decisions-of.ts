@@ -1,0 +1,83 @@
+/** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
+ *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
+import type { Digest } from "../../base/digest.ts";
+import { openMessage } from "../../contract/call.ts";
+import { Call, type RolloutContent, type Step, type StepStream, Task } from "../../contract/index.ts";
+import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
+import { readRecord } from "../../keep/admit/read-sources.ts";
+import { decisionId, sessionOf } from "../../keep/admit/split.ts";
+import type { LoggedRow } from "../../learn/index.ts";
+import { isUsers, promptOfMessages } from "../../policy/request-prompt.ts";
+
+export interface LabelledStream {
+  readonly content: RolloutContent;
+  /** Index of a step stream. */
+  readonly stream: number;
+  readonly startedAtMs: number;
+  /** One per step; null: unlabelled. */
+  readonly rewards: readonly (number | null)[];
+  /** `recorded`, or `feedback:NAME`. */
+  readonly rewardFrom: string;
+}
+
+export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise<LoggedRow[]> {
+  const { content, rewards, rewardFrom } = from;
+  const stream = content.streams[from.stream] as StepStream;
+  const last = stream.steps.length - 1;
+  const scores = content.scores.map(({ name, value, weight }) => [name, { value, weight }]);
+  const rows: LoggedRow[] = [];
+  for (const [i, step] of stream.steps.entries()) {
+    const seen = await seenBy(read, content, step);
+    rows.push({
+      id: decisionId(content.rolloutId, from.stream, i),
+      chain: decisionId(content.rolloutId, from.stream, 0),
+      task: content.task.id,
+      session: sessionOf(content),
+      family: stream.family,
+      atMs: from.startedAtMs,
+      source: content.dataSource,
+      context: { prompt: seen.prompt, fields: seen.fields },
+      candidates: step.candidates.map(({ id, selectable, reasons, probability, seen: shown }) => ({
+        id,
+        selectable,
+        reasons,
+        probability,
+        features: shown ?? seen.features[id] ?? {},
+      })),
+      chosen: step.chosen,
+      propensity: step.candidates[step.chosen]!.probability ?? step.propensity ?? null,
+      reward: rewards[i]!,
+      terminal: i === last && content.ending.kind === "terminal",
+      // Scores are of the whole rollout: they belong to its last decision.
+      terms: i === last ? Object.fromEntries(scores) : {},
+      rewardFrom,
+    });
+  }
+  return rows;
+}
+
+/** What the policy had before it: the prompt of its call, or the task of a decision that was made elsewhere. */
+async function seenBy(read: ReadBlob, { environment, task, calls }: RolloutContent, step: Step) {
+  if (environment === DECISION_LOG && task.digest !== undefined)
+    return stateOfTask(await readRecord(read, Task, task.digest));
+  const prompt = await promptOf(read, calls[step.call ?? 0]);
+  return { prompt, fields: step.seen ?? {}, features: {} as Features };
+}
+
+type Features = Readonly<Record<string, Record<string, number>>>;
+
+/** As the router reads it. A rollout without calls has none. */
+async function promptOf(read: ReadBlob, digest: Digest | undefined): Promise<string> {
+  if (digest === undefined) return "";
+  const { request } = await readRecord(read, Call, digest);
+  // From the end: a long history is not read for its last question.
+  const passed: unknown[] = [];
+  for (const message of [...request.messages].reverse()) {
+    const blob = await read(message);
+    if (blob === undefined) continue;
+    passed.unshift(openMessage(blob.bytes, message));
+    if (isUsers(passed[0])) break;
+  }
+  return promptOfMessages(passed);
+}

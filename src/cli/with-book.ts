@@ -1,0 +1,34 @@
+/** The book a command works on: found by its flags, opened, closed whatever happens. */
+import { DEFAULT_BOOK, type OpenBook, useBook } from "../book/open-book.ts";
+import { keyringOf, loadSigner } from "../book/keyring.ts";
+import type { BookIndex } from "../book/find/book-index.ts";
+import type { BlobStore } from "../store/index.ts";
+import type { Io } from "./io.ts";
+
+export interface BookFlags {
+  readonly book?: string;
+}
+
+export function bookRoot(io: Io, flags: BookFlags): string {
+  return flags.book ?? (io.env.ROLLBOOK_BOOK || DEFAULT_BOOK);
+}
+
+/** Never creates a book: that is `init`. */
+export function withBook<T>(
+  io: Io,
+  flags: BookFlags & { mode?: "read" | "write"; sign?: boolean },
+  work: (book: OpenBook) => Promise<T>,
+): Promise<T> {
+  const { mode = "read", sign = true } = flags;
+  const signer = () => (sign ? loadSigner(keyringOf(io)) : undefined);
+  return useBook(bookRoot(io, flags), { mode, clock: io.clock, signer }, work);
+}
+
+/** The bytes and what is in them. */
+export function withIndexedBook<T>(
+  io: Io,
+  flags: BookFlags & { mode?: "read" | "write" },
+  work: (store: BlobStore, index: BookIndex) => Promise<T>,
+): Promise<T> {
+  return withBook(io, flags, async (book) => work(book.store, await book.index()));
+}
