@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { manualClock } from "../../src/base/clock.ts";
+import { type Clock, manualClock } from "../../src/base/clock.ts";
 import { run } from "../../src/cli/run.ts";
 
 export interface Outcome {
@@ -18,7 +18,11 @@ export class Cli {
   readonly book = join(this.folder, "book");
   readonly home = join(this.folder, "home");
 
-  constructor() {
+  /** What the commands take for the time. */
+  readonly clock: Clock;
+
+  constructor(clock: Clock = manualClock(1000)) {
+    this.clock = clock;
     onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
@@ -41,7 +45,7 @@ export class Cli {
       live: false,
       env: { ROLLBOOK_BOOK: this.book, ROLLBOOK_HOME: this.home, ...env },
       home: this.folder,
-      clock: manualClock(1000),
+      clock: this.clock,
     });
     return { code, ...outcome };
   }
