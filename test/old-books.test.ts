@@ -52,7 +52,7 @@ describe(`what ${VERSION} has written`, () => {
 
   /** A command line on a copy of these parts, at the time that it is: the rollouts are not from the future. */
   function copyOf(...parts: readonly string[]): Cli {
-    const cli = new Cli(systemClock);
+    const cli = new Cli({ clock: systemClock });
     for (const part of ["home", ...parts])
       cpSync(join(tree, part), join(cli.folder, part), { recursive: true });
     return cli;

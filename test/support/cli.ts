@@ -21,9 +21,13 @@ export class Cli {
   /** What the commands take for the time. */
   readonly clock: Clock;
 
-  constructor(clock: Clock = manualClock(1000)) {
+  /** `whenDone` takes what removes the folder: the end of the test, unless a whole file shares the instance. */
+  constructor({
+    clock = manualClock(1000),
+    whenDone = onTestFinished,
+  }: { clock?: Clock; whenDone?: (remove: () => void) => void } = {}) {
     this.clock = clock;
-    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }));
+    whenDone(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
   async run(
