@@ -2,7 +2,7 @@
  *  as often as alpha, floors that keep their risk, intervals that cover. One trial is one claim, held or not. */
 import { digestJson } from "../../src/base/digest.ts";
 import { rngFrom } from "../../src/base/rng.ts";
-import { toJudgedRows } from "../../src/convert/judged-rows.ts";
+import { toLoggedRow } from "../../src/convert/routing-jsonl.ts";
 import {
   calibrateFloor,
   type GatedCandidate,
@@ -12,6 +12,7 @@ import {
   Judging,
   routed,
   routerOf,
+  toJudgedRows,
 } from "../../src/judge/index.ts";
 import { studentInterval } from "../../src/judge/ope/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../../src/policy/index.ts";
@@ -91,7 +92,7 @@ function fieldOf(name: string, strong: (hard: boolean) => number) {
 }
 
 function world(count: number, seed: number): readonly JudgedRow[] {
-  return toJudgedRows(routingWorld(count, seed), "task").rows;
+  return toJudgedRows(routingWorld(count, seed).map(toLoggedRow), "task").rows;
 }
 
 function gate(rows: readonly JudgedRow[], change: Partial<GateRule> = {}): boolean {

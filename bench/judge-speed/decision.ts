@@ -36,7 +36,7 @@ export function decisionSpeed(): Record<string, string | number>[] {
     propensity: 1 / IDS.length,
     reward: rng.float(),
   }));
-  const data = { rows, digest: digestJson("bench.decisions", ROWS), batches: [] };
+  const data = { rows, digest: digestJson("bench.decisions", ROWS) };
   return Object.entries(trained(data)).flatMap(([name, model]) => {
     const times = timeDecisions(model, { rows, candidates, rng });
     return Object.entries(BARS).map(([quantile, bar]) => {

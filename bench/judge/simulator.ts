@@ -212,7 +212,7 @@ function trainingData({ world, task, chosen, propensity, reward }: DecisionLog):
     propensity: propensity[i]!,
     reward: reward[i]!,
   }));
-  return { rows, digest: digestJson("bench.sim-log", rows.length), batches: [] };
+  return { rows, digest: digestJson("bench.sim-log", rows.length) };
 }
 
 function policyOfModel(model: PolicyModel): PolicyOf {

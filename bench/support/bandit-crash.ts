@@ -65,7 +65,7 @@ function trainWords(name: string): string[] {
     `r-${name}`,
     "--split",
     "all",
-    "--no-rival",
+    "--no-baseline",
     "--json",
   ];
 }

@@ -12,7 +12,13 @@ export function thousands(value: number): string {
 
 /** `1 artifact`, `2 artifacts`. */
 export function plural(count: number, noun: string): string {
-  return `${thousands(count)} ${count === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+  if (count === 1) return `1 ${noun}`;
+  const ending = /[^aeiou]y$/.test(noun)
+    ? `${noun.slice(0, -1)}ies`
+    : /(?:ch|s|x)$/.test(noun)
+      ? `${noun}es`
+      : `${noun}s`;
+  return `${thousands(count)} ${ending}`;
 }
 
 /** At most six significant digits, for people; JSON output has them all. */

@@ -17,10 +17,12 @@ import {
   Verdict,
 } from "../contract/index.ts";
 import {
+  FRESHNESS_PROFILES,
   type FreshnessBudgets,
   freshnessReceipt,
   freshnessVerdict,
   judgeFreshness,
+  makeAdmission,
   releaseQuarantined,
   validateBundle,
 } from "../keep/admit/index.ts";
@@ -28,7 +30,8 @@ import type { BlobStore } from "../store/index.ts";
 import { readRecord } from "../store/read-record.ts";
 import { makeSealer } from "../store/sealer.ts";
 import type { BookIndex } from "./find/book-index.ts";
-import type { Artifact } from "./find/resolve.ts";
+import { type Artifact, resolveRevision } from "./find/resolve.ts";
+import type { OpenBook } from "./open-book.ts";
 
 export interface AdmitRequest {
   readonly store: Pick<BlobStore, "get" | "has" | "put" | "flush">;
@@ -64,6 +67,21 @@ export async function revisionsOf(
     if ((known.get(key)?.producedAtMs ?? 0) === 0) known.set(key, revision);
   }
   return (family, id) => known.get(JSON.stringify([family, id]));
+}
+
+/** The judge of what is submitted to a gateway or a launch: freshness against `target`, by drift 3/5 unless told otherwise. */
+export async function admissionFor(
+  book: OpenBook,
+  { target: name, budgets }: { target: string; budgets?: FreshnessBudgets | undefined },
+): Promise<ReturnType<typeof makeAdmission>> {
+  const index = await book.index();
+  const target = await readRecord(book.store, PolicyRevisionType, resolveRevision(index, name).digest);
+  const revisions = await revisionsOf(book.store, index);
+  return makeAdmission({
+    target: () => target,
+    revision: ({ id }) => revisions(target.family, id),
+    budgets: budgets ?? FRESHNESS_PROFILES.default,
+  });
 }
 
 /** Freshness against `target`. A rollout counts as submitted when its first receipt was given, else now. */

@@ -22,7 +22,7 @@ import type { ReadBlob } from "../contract/rollout-exchange.ts";
 import { DECISION_LOG } from "../convert/decision-rollouts.ts";
 import { FRESHNESS_PROFILES } from "../keep/admit/index.ts";
 import { readSealed } from "../keep/admit/read-sources.ts";
-import { type Admitted, type AdmitOptions, selectAdmitted } from "../keep/admit/select.ts";
+import { type AdmitOptions, type Admitted, selectAdmitted } from "../keep/admit/select.ts";
 import type { BookIndex, IndexedRecord } from "./find/book-index.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";
@@ -86,7 +86,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       ...(freshness === "none" ? {} : { freshness }),
       requireVerdict: request.requireVerdict ?? false,
       unlabelled: request.unlabelled ?? "exclude",
-      propensity: request.propensity ?? "require",
+      propensity: request.propensity ?? "choice",
     },
   });
   return { ...admitted, family, level, target, freshness, manifest, read };
@@ -173,7 +173,11 @@ async function targetOf(
 
 function familyOf(
   index: BookIndex,
-  { family, target, level }: { family?: string | undefined; target?: Sealed<PolicyRevision> | undefined; level: Level },
+  {
+    family,
+    target,
+    level,
+  }: { family?: string | undefined; target?: Sealed<PolicyRevision> | undefined; level: Level },
 ): Id {
   if (family !== undefined) return parseId(family, "--family");
   if (target !== undefined) return target.record.family;

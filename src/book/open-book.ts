@@ -5,7 +5,13 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Clock, RollbookError, systemClock } from "../base/index.ts";
 import type { Signer } from "../contract/index.ts";
-import { type BlobStore, type Book, type Catalog, openCatalog, openBook as openStore } from "../store/index.ts";
+import {
+  type BlobStore,
+  type Book,
+  type Catalog,
+  openCatalog,
+  openBook as openStore,
+} from "../store/index.ts";
 import { RECORD_GUIDE } from "../store/record-facts.ts";
 import { type BookIndex, catalogIndex, scanIndex } from "./find/book-index.ts";
 import { keyringAt, loadSigner } from "./keyring.ts";
@@ -24,6 +30,10 @@ export interface OpenBook {
   close(): Promise<void>;
 }
 
+export interface BookOnDisk extends OpenBook {
+  readonly store: Book;
+}
+
 export interface OpenBookOptions {
   /** "read" never changes the book. */
   readonly mode?: "write" | "read";
@@ -34,7 +44,7 @@ export interface OpenBookOptions {
   readonly signer?: () => Signer | undefined;
 }
 
-export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<OpenBook> {
+export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<BookOnDisk> {
   const { mode = "write", create = false, clock = systemClock, signer = ownSigner } = options;
   if (!create || mode === "read") requireBook(root);
   if (mode === "write" && isBook(root)) requireWritable(root);
@@ -54,7 +64,7 @@ export function bookOver(
 export async function useBook<T>(
   root: string,
   options: OpenBookOptions,
-  work: (book: OpenBook) => Promise<T>,
+  work: (book: BookOnDisk) => Promise<T>,
 ): Promise<T> {
   const book = await openBook(root, options);
   try {
@@ -103,7 +113,7 @@ function ownSigner(): Signer | undefined {
 }
 
 /** The catalog is opened when first asked for; a book that may not be written to is read instead. */
-class DiskBook implements OpenBook {
+class DiskBook implements BookOnDisk {
   readonly store: Book;
   readonly clock: Clock;
   readonly #findSigner: () => Signer | undefined;

@@ -1,8 +1,8 @@
 /** Runs one command line to its exit code: 0 done, 1 failed or refused, 2 wrong usage. */
 import { CommanderError } from "commander";
 import { RollbookError } from "../base/index.ts";
-import type { Io } from "./io.ts";
 import { renderError } from "../view/format.ts";
+import type { Io } from "./io.ts";
 import { buildProgram } from "./program.ts";
 
 export async function run(words: readonly string[], io: Io): Promise<number> {

@@ -1,7 +1,8 @@
 /** The book a command works on: found by its flags, opened, closed whatever happens. */
-import { DEFAULT_BOOK, type OpenBook, useBook } from "../book/open-book.ts";
-import { keyringOf, loadSigner } from "../book/keyring.ts";
+
 import type { BookIndex } from "../book/find/book-index.ts";
+import { keyringOf, loadSigner } from "../book/keyring.ts";
+import { type BookOnDisk, DEFAULT_BOOK, useBook } from "../book/open-book.ts";
 import type { BlobStore } from "../store/index.ts";
 import type { Io } from "./io.ts";
 
@@ -17,7 +18,7 @@ export function bookRoot(io: Io, flags: BookFlags): string {
 export function withBook<T>(
   io: Io,
   flags: BookFlags & { mode?: "read" | "write"; sign?: boolean },
-  work: (book: OpenBook) => Promise<T>,
+  work: (book: BookOnDisk) => Promise<T>,
 ): Promise<T> {
   const { mode = "read", sign = true } = flags;
   const signer = () => (sign ? loadSigner(keyringOf(io)) : undefined);

@@ -173,6 +173,8 @@ export const TrainerBatch = defineRecord({
       /** Present where it excluded something: a budget that leaves everything in changes no batch. */
       freshness: z.optional(driftBudgets),
       maxLength: z.optional(count),
+      /** Steps that log the probability of the choice alone are rows too; present where there is such a row. */
+      propensity: z.optional(z.literal("choice")),
       requireVerdict: z.boolean(),
       shardTokens: count,
       /** The part of the rollouts that the batch is cut from; the others are held out. */

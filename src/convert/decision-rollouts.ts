@@ -11,8 +11,8 @@ import { seal } from "../contract/record.ts";
 import { type RecordedRollout, type SealedRollout, sealRecorded } from "../contract/rollout-draft.ts";
 import type { Step } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
-import type { DecisionContext } from "../policy/decision.ts";
 import type { LoggedRow } from "../learn/decision-row.ts";
+import type { DecisionContext } from "../policy/decision.ts";
 
 /** The environment of decisions that were made elsewhere. */
 export const DECISION_LOG = "decision-log@1" as EnvironmentKey;

@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { fromForeign, metaOf, type RoutingRow, readRoutingRows, toDecisionRow } from "./routing-jsonl.ts";
+import {
+  fromForeign,
+  metaOf,
+  type RoutingRow,
+  readRoutingRows,
+  toLoggedRow,
+  toRoutingRow,
+} from "./routing-jsonl.ts";
 
 async function read(...lines: unknown[]): Promise<RoutingRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-routing-"));
@@ -44,7 +51,7 @@ describe("routing rows", () => {
       data_source: "synthetic",
     });
     expect(row!.decision_id).toMatch(/^sha256:/);
-    const decision = toDecisionRow(row!);
+    const decision = toLoggedRow(row!);
     expect(decision.candidates.map((one) => one.id)).toEqual(["small", "large"]);
     expect(decision.chosen).toBe(1);
     expect(decision.context.fields).toEqual({
@@ -60,7 +67,7 @@ describe("routing rows", () => {
       { line: 3, action: 1, reward: undefined, propensity: 0.25, context: [["x", 2]], actions: 3 },
       { name: "log", source: "real" },
     );
-    expect(await read(row)).toEqual([row]);
+    expect((await read(toRoutingRow(row))).map(toLoggedRow)).toEqual([row]);
     expect(metaOf([row], { session: "s" })).toEqual({
       schema: "rollbook.routing-meta.v1",
       rows: 1,
@@ -71,6 +78,14 @@ describe("routing rows", () => {
       below_recommended: true,
       recommended: 1000,
     });
+  });
+
+  test("give back what went in, columns of their own and chains of several decisions included", async () => {
+    const [row] = await read(plain);
+    const logged = { ...toLoggedRow(row!), id: "r/0/3", chain: "r/0/0" };
+    expect(logged.context.fields).toMatchObject({ task_complexity_score: 0.4 });
+    expect(toRoutingRow(logged)).toMatchObject({ task_complexity_score: 0.4, chain_id: "r/0/0" });
+    expect((await read(toRoutingRow(logged))).map(toLoggedRow)).toEqual([logged]);
   });
 
   test.each([

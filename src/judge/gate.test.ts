@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { routingWorld, truth } from "../../test/support/routing-world.ts";
 import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
-import { toJudgedRows } from "../convert/judged-rows.ts";
+import { toLoggedRow } from "../convert/routing-jsonl.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
+import { toJudgedRows } from "./evaluate/judged-row.ts";
 import { bestPassing, type GateRule, gatePolicies } from "./gate.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
@@ -23,7 +24,8 @@ const mix = (name: string, strong: (hard: boolean) => number) => {
 const wise = mix("wise", (hard) => (hard ? 1 : 0));
 const cheap = mix("cheap", () => 0);
 const rule: GateRule = { method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0.05, epsilonCost: 0 };
-const rowsOf = (count: number, seed: number) => toJudgedRows(routingWorld(count, seed), "task").rows;
+const rowsOf = (count: number, seed: number) =>
+  toJudgedRows(routingWorld(count, seed).map(toLoggedRow), "task").rows;
 const gate = (rows: ReturnType<typeof rowsOf>, candidates: (typeof wise)[], change: Partial<GateRule> = {}) =>
   gatePolicies(rows, {
     rng: rngFrom(1),
@@ -50,7 +52,7 @@ const promises = {
 
 describe("the gate", () => {
   it("refuses a thousand rows of a few tasks", () => {
-    const rows = toJudgedRows(routingWorld(1000, 3, { perTask: 40 }), "task").rows;
+    const rows = toJudgedRows(routingWorld(1000, 3, { perTask: 40 }).map(toLoggedRow), "task").rows;
     const [judged] = gate(rows, [wise]);
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged!.reasons.join()).toMatch(/of 25 units, 50 needed: there are too few units/);

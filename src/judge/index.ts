@@ -7,7 +7,15 @@ export {
   evaluatePolicy,
   type Valued,
 } from "./evaluate/evaluate.ts";
-export { type JudgedRow, MEASURES, type Measure, type Measures, measuresOf } from "./evaluate/judged-row.ts";
+export {
+  type JudgedRow,
+  type JudgedRows,
+  MEASURES,
+  type Measure,
+  type Measures,
+  measuresOf,
+  toJudgedRows,
+} from "./evaluate/judged-row.ts";
 export { type Distribution, Judging, type JudgingOptions, type Support } from "./evaluate/judging.ts";
 export { type Liveness, livenessOf } from "./evaluate/liveness.ts";
 export { calibrateFloor, type FloorChoice, type RiskTerms, realisedRisk } from "./floor.ts";

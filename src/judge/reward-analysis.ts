@@ -3,6 +3,7 @@
  *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity where it was logged for
  *  every row, else plain means, and the report says which. Pure. */
 import { RollbookError } from "../base/errors.ts";
+import type { LoggedRow } from "../learn/index.ts";
 
 export interface RewardedDecision {
   readonly id: string;
@@ -12,6 +13,13 @@ export interface RewardedDecision {
   readonly reward: number;
   /** Empty: the reward is its own only term. */
   readonly terms: Readonly<Record<string, { readonly value: number; readonly weight: number }>>;
+}
+
+/** Unlabelled decisions are left out. */
+export function rewardedOf(rows: readonly LoggedRow[]): RewardedDecision[] {
+  return rows.flatMap(({ id, source, candidates, chosen, propensity, reward, terms }) =>
+    reward === null ? [] : [{ id, source, arm: candidates[chosen]!.id, propensity, reward, terms }],
+  );
 }
 
 export interface Distribution {

@@ -43,8 +43,10 @@ export function sealIncrement(options: {
   /** The units the decisions belong to; one may come more than once. */
   units: readonly string[];
   merges?: readonly Digest[];
+  /** The batches whose rows the decisions are. */
+  batches?: readonly Digest[];
 }): { increment: Sealed<BanditIncrement>; blobs: SealedBlob[] } {
-  const { definition, statistics, ids, units, merges = [] } = options;
+  const { definition, statistics, ids, units, merges = [], batches = [] } = options;
   const blobs: SealedBlob[] = [];
   const column = <T extends Column>(values: T): ColumnRef<never> => {
     const dtype = dtypeOf(values);
@@ -75,6 +77,7 @@ export function sealIncrement(options: {
         : {}),
     },
     merges: [...merges].sort(),
+    ...(batches.length === 0 ? {} : { batches: [...batches].sort() }),
   });
   return { increment, blobs: [...blobs, increment] };
 }

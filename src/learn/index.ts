@@ -70,5 +70,11 @@ export {
   trainThompsonLinear,
 } from "./train/thompson.ts";
 export { trainUcb1, type UcbOptions, ucb1Model } from "./train/ucb1.ts";
-export { type BanditState, type BanditUpdate, type UnitRow, updateBandit } from "./update-bandit.ts";
+export {
+  type BanditState,
+  type BanditUpdate,
+  type FreshDecisions,
+  type UnitRow,
+  updateBandit,
+} from "./update-bandit.ts";
 export { rescaleWords, wordScaleOf } from "./word-scale.ts";

@@ -22,6 +22,10 @@ async function incrementsIn(store: BlobStore): Promise<Digest[]> {
   return found;
 }
 
+async function* withUnits(rows: readonly DecisionRow[]) {
+  for (const row of rows) yield { ...row, unit: unitOf(row.id) };
+}
+
 /** One process's update: it sees the increments `known` and the given decisions. */
 function update(
   store: BlobStore,
@@ -33,9 +37,7 @@ function update(
     updateBandit(store, {
       definition: { filters: {}, features: linear },
       known: seen,
-      async *rows() {
-        for (const row of rows) yield { ...row, unit: unitOf(row.id) };
-      },
+      fresh: async () => ({ batches: [], rows: withUnits(rows) }),
       ...over,
     });
   return known === undefined ? incrementsIn(store).then(run) : run(known);

@@ -24,6 +24,8 @@ export interface BanditState {
   /** The increments it is the sum of. */
   readonly increments: readonly Digest[];
   readonly digest: Digest;
+  /** The trainer batches whose rows it sums, sorted. */
+  readonly batches: readonly Digest[];
   /** The units of all decisions that count. */
   readonly units: ReadonlySet<string>;
   /** Decisions that this update was the first to count. */
@@ -35,12 +37,17 @@ export interface UnitRow extends DecisionRow {
   readonly unit: string;
 }
 
+export interface FreshDecisions {
+  readonly batches: readonly Digest[];
+  readonly rows: AsyncIterable<UnitRow>;
+}
+
 export interface BanditUpdate {
   readonly definition: BanditDefinition;
   /** Every increment of the store, whatever its definition. */
   readonly known: readonly Digest[];
-  /** The decisions there are; those in `counted` may be left out. */
-  rows(counted: ReadonlySet<string>): AsyncIterable<UnitRow>;
+  /** The decisions that are not in `counted`, and the batches they are rows of. One that is counted is passed over. */
+  fresh(counted: ReadonlySet<string>): Promise<FreshDecisions>;
   /** More increments than this are merged into a snapshot. */
   readonly mostIncrements?: number;
 }
@@ -49,7 +56,7 @@ const MOST_INCREMENTS = 32;
 
 export async function updateBandit(
   store: Pick<BlobStore, "get" | "put" | "flush">,
-  { definition, known, rows, mostIncrements = MOST_INCREMENTS }: BanditUpdate,
+  { definition, known, fresh: find, mostIncrements = MOST_INCREMENTS }: BanditUpdate,
 ): Promise<BanditState> {
   const opened = await openIncrements(store, known, definition);
   const { kept, ids } = await disjointIncrements(store, opened);
@@ -59,8 +66,14 @@ export async function updateBandit(
     parts.set(each.digest, await statisticsIn(store, each));
     for (const unit of await unitsIn(store, each)) units.add(unit);
   }
-  const fresh = await countFresh(definition, rows(ids), ids);
-  if (fresh !== undefined) parts.set(write(store, { definition, ...fresh }), fresh.statistics);
+  const batches = new Set(kept.flatMap(({ record }) => record.batches ?? []));
+  const found = await find(ids);
+  const fresh = await countFresh(definition, found.rows, ids);
+  if (fresh !== undefined) {
+    for (const batch of found.batches) batches.add(batch);
+    const written = write(store, { definition, ...fresh, batches: found.batches });
+    parts.set(written, fresh.statistics);
+  }
   for (const unit of fresh?.units ?? []) units.add(unit);
   if (parts.size === 0)
     throw new RollbookError(
@@ -72,10 +85,23 @@ export async function updateBandit(
   const statistics = mergeStatistics(increments.map((digest) => parts.get(digest)!));
   const merged = increments.length > mostIncrements;
   const final = merged
-    ? [write(store, { definition, statistics, ids: [...ids], units: [...units], merges: increments })]
+    ? [
+        write(store, {
+          definition,
+          statistics,
+          ids: [...ids],
+          units: [...units],
+          merges: increments,
+          batches: [...batches],
+        }),
+      ]
     : increments;
   if (fresh !== undefined || merged) await store.flush();
-  return { statistics, increments: final, digest: digestState(final), units, added: fresh?.ids.length ?? 0 };
+  return {
+    ...{ statistics, units, increments: final, digest: digestState(final) },
+    batches: [...batches].sort(),
+    added: fresh?.ids.length ?? 0,
+  };
 }
 
 interface Fresh {

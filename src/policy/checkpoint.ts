@@ -32,12 +32,16 @@ export interface PolicyModel {
   readonly tensors: Tensors;
 }
 
+export type TrainingDataset = NonNullable<NonNullable<PolicyRevision["training"]>["datasets"]>[number];
+
 export interface RevisionFacts {
   readonly family: string;
   readonly id: string;
   readonly parent?: PolicyRevision;
   /** Digests of trainer batches. */
   readonly batches: readonly Digest[];
+  /** What was learned from outside a book. */
+  readonly datasets?: readonly TrainingDataset[];
   readonly seed: bigint;
   readonly steps?: number;
   readonly producedAtMs: number;
@@ -97,6 +101,9 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
     },
     training: {
       batches: [...facts.batches],
+      ...(facts.datasets === undefined || facts.datasets.length === 0
+        ? {}
+        : { datasets: [...facts.datasets] }),
       configDigest: digestConfig(model.config),
       seed,
       ...(steps === undefined ? {} : { steps }),

@@ -11,6 +11,7 @@ export {
   readCheckpoint,
   requireSpec,
   sealCheckpoint,
+  type TrainingDataset,
   writeCheckpoint,
 } from "./checkpoint.ts";
 export { decide, digestRouter, distribution, type Router } from "./decide.ts";

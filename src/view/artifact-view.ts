@@ -1,8 +1,9 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
-import type { Ending, RolloutContent, RolloutEnvelope, Stream } from "../contract/index.ts";
+
 import type { IndexedRecord } from "../book/find/book-index.ts";
-import { figure, plural, printable, short, table } from "./format.ts";
 import type { Artifact } from "../book/find/resolve.ts";
+import type { Ending, RolloutContent, RolloutEnvelope, Stream } from "../contract/index.ts";
+import { figure, plural, printable, short, table } from "./format.ts";
 
 /** One row of `artifact ls`, as JSON. */
 export function artifactRow({ content, envelopes }: Artifact): Record<string, unknown> {

@@ -1,42 +1,34 @@
 /** What a training has made, on a terminal and as JSON. */
-import type { Digest } from "../base/index.ts";
+import type { TrainedPolicy } from "../book/train/train.ts";
 import type { FloorPromise } from "../contract/index.ts";
-import type { PolicyModel } from "../policy/index.ts";
 import { figure, plural, short } from "./format.ts";
 
-export interface TrainedFacts {
-  readonly model: PolicyModel;
-  readonly data: Digest;
-  readonly rows: number;
-  readonly heldBack: number;
-  readonly added?: number;
-  readonly report?: object;
+export interface TrainedFacts extends TrainedPolicy {
   readonly out: string;
   readonly id: string;
-  readonly revision: Digest;
-  readonly weights: Digest;
-  readonly sealed: boolean;
-  readonly promise: FloorPromise | undefined;
-  /** Of the calibration rows. */
-  readonly leastPropensity: number;
 }
 
 export function trainedJson(facts: TrainedFacts): object {
-  const { out, id, revision, weights, rows, heldBack, added, data, model, sealed, report, promise } = facts;
+  const { out, id, rows, heldBack, added, data, batches, datasets, model, sealed, report, checkpoint } =
+    facts;
+  const { revision, promise } = checkpoint;
   return {
-    ...{ out, id, revision, weights, rows, heldBack },
+    ...{ out, id, revision: revision.digest, weights: revision.record.digest, rows, heldBack },
     ...(added === undefined ? {} : { added }),
-    ...{ data, arms: model.arms, sealed },
+    ...{ data, batches, datasets, arms: model.arms, sealed },
     ...(report === undefined ? {} : { report }),
-    ...(promise === undefined ? {} : { promise }),
+    ...(promise === undefined ? {} : { promise: promise.record }),
   };
 }
 
 export function renderTrained(facts: TrainedFacts): string {
-  const { id, model, rows, heldBack, added, weights, out, promise, leastPropensity } = facts;
+  const { id, model, rows, heldBack, added, batches, out, leastPropensity } = facts;
+  const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
-  const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(weights)}: ${out}\n`;
-  return promise === undefined ? line : line + promiseText(promise, leastPropensity);
+  const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(revision.record.digest)}: ${out}\n`;
+  const from =
+    batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
+  return line + from + (promise === undefined ? "" : promiseText(promise.record, leastPropensity));
 }
 
 function promiseText(promise: FloorPromise, leastPropensity: number): string {

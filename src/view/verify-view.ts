@@ -1,7 +1,8 @@
 /** How a verification report looks on a terminal: whether the records agree with themselves is one question, whether
  *  somebody trusted signed them another. */
-import type { Problem, VerifyReport } from "../keep/verify/index.ts";
+
 import type { CatalogDifference } from "../book/find/compare-catalog.ts";
+import type { Problem, VerifyReport } from "../keep/verify/index.ts";
 import { plural, printable, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;

@@ -41,5 +41,5 @@ export function decisionWorld(count: number, seed: number): DecisionData {
       reward: rng.float() < meanReward(hard, id) ? 1 : 0,
     };
   });
-  return { rows, digest: digestJson("test.world", [count, seed]), batches: [] };
+  return { rows, digest: digestJson("test.world", [count, seed]) };
 }

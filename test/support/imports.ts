@@ -5,8 +5,8 @@ import { posix } from "node:path";
 
 /** The folders of src/, each allowed to import those before it and itself. */
 export const LAYERS = [
-  ...["base", "contract", "store", "policy", "collect", "keep", "learn", "judge", "serve", "convert", "view"],
-  ...["loop", "cli"],
+  ...["base", "contract", "store", "policy", "collect", "keep", "learn", "judge", "serve", "convert", "book"],
+  ...["view", "loop", "cli"],
 ];
 
 /** The packages each folder may import; every folder but the pure ones may also import Node's own modules. */

@@ -35,7 +35,8 @@ async function* rowsOf(
     const labels = labelSteps(stream, row.late);
     yield* await decisionsOf(read, {
       ...{ content, stream: row.stream, startedAtMs },
-      rewards: labels?.rewards ?? stream.steps.map(({ reward }) => reward),
+      // A chain that lacks any reward is unlabelled as a whole, as in a batch.
+      rewards: labels?.rewards ?? stream.steps.map(() => null),
       rewardFrom: rewardFrom(labels?.from, feedback),
     });
   }

@@ -1,16 +1,16 @@
-/** Decision logs of every format `data import` knows, as routing rows, streamed.
+/** Decision logs of every format `data import` knows, as rows, streamed.
  *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
 import { basename } from "node:path";
-import { InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type ActionSet, findActions, findNamedActions, withActions } from "../../convert/action-set.ts";
 import type { ForeignDecision } from "../../convert/foreign-decision.ts";
 import { type ColumnMap, readMappedCsv } from "../../convert/mapped-csv.ts";
 import { readOpenBandit } from "../../convert/open-bandit.ts";
 import { readRllibJson } from "../../convert/rllib-json.ts";
-import { fromForeign, type RoutingRow, readRoutingRows } from "../../convert/routing-jsonl.ts";
+import { fromForeign, readDecisions } from "../../convert/routing-jsonl.ts";
 import { readDsjson } from "../../convert/vowpal-dsjson.ts";
 import { readVowpalAdf, readVowpalCb } from "../../convert/vowpal-text.ts";
+import type { LoggedRow } from "../../learn/index.ts";
 
 export const LOG_FORMATS = [
   "routing",
@@ -22,15 +22,15 @@ export const LOG_FORMATS = [
   "csv",
 ] as const;
 
-export interface LogFlags {
+export interface LogOptions {
   format: (typeof LOG_FORMATS)[number];
   dataSource: "real" | "synthetic" | "unknown";
-  actions?: ActionSet;
-  columns?: ColumnMap;
+  actions?: ActionSet | undefined;
+  columns?: ColumnMap | undefined;
 }
 
 /** A log without a decision is refused: it is another file, or another format. */
-export async function* readLog(file: string, flags: LogFlags): AsyncGenerator<RoutingRow> {
+export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
   let empty = true;
   for await (const row of rowsOf(file, flags)) {
     empty = false;
@@ -44,12 +44,12 @@ export async function* readLog(file: string, flags: LogFlags): AsyncGenerator<Ro
     );
 }
 
-async function* rowsOf(file: string, flags: LogFlags): AsyncGenerator<RoutingRow> {
+async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
   if (flags.columns !== undefined && flags.format !== "csv") throw idle("--columns", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
-    for await (const row of readRoutingRows(file))
-      yield row.data_source === "unknown" ? { ...row, data_source: flags.dataSource } : row;
+    for await (const row of readDecisions(file))
+      yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
     return;
   }
   const { rows, names } = await decisionsOf(file, flags, flags.format);
@@ -68,8 +68,8 @@ interface Decisions {
 
 async function decisionsOf(
   file: string,
-  { actions, columns }: LogFlags,
-  format: Exclude<LogFlags["format"], "routing">,
+  { actions, columns }: LogOptions,
+  format: Exclude<LogOptions["format"], "routing">,
 ): Promise<Decisions> {
   switch (format) {
     case "vw-cb": {
@@ -107,31 +107,6 @@ async function mappedCsv(file: string, columns: ColumnMap, stated?: ActionSet): 
   return { rows: withActions(rows, { count, file }), names };
 }
 
-/** `3`, or `small,large`. */
-export function toActions(text: string): ActionSet {
-  if (/^\d+$/.test(text)) {
-    const count = Number(text);
-    if (count < 1 || !Number.isSafeInteger(count)) throw new InvalidArgumentError("It must be at least 1.");
-    return { count };
-  }
-  const names = text.split(",");
-  if (names.includes("") || new Set(names).size < names.length)
-    throw new InvalidArgumentError("It must be a number, or names such as small,large, each once.");
-  return { count: names.length, names };
-}
-
-/** `action=arm,reward=score,features=a+b`. */
-export function toColumns(text: string): ColumnMap {
-  const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
-  const { action, reward, features, ...rest } = map;
-  const other = Object.keys(rest).find((name) => !["propensity", "episode", "step"].includes(name));
-  if (action === undefined || reward === undefined || other !== undefined)
-    throw wrongUsage(
-      `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
-    );
-  return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
-}
-
 function required<T>(value: T | undefined, flag: string): T {
   if (value !== undefined) return value;
   throw wrongUsage(`this format needs ${flag}`);
@@ -142,6 +117,6 @@ function idle(flag: string, format: string): RollbookError {
   return wrongUsage(`${flag} changes nothing for ${format}: ${why}. Leave it out`);
 }
 
-function wrongUsage(what: string): RollbookError {
+export function wrongUsage(what: string): RollbookError {
   return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
 }

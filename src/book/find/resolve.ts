@@ -1,9 +1,9 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
 import { type Digest, RollbookError } from "../../base/index.ts";
+import { short } from "../../base/words.ts";
 import { PolicyRevision, RolloutContent, RolloutEnvelope, TrainerBatch } from "../../contract/index.ts";
 import { standsBefore } from "../../contract/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
-import { short } from "../../base/words.ts";
 
 export interface Artifact {
   readonly content: IndexedRecord;

@@ -2,7 +2,7 @@
  *  In: sources. Out: a summary. Without `strict` a bad line costs itself only; with it, one bad line costs everything. */
 import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, type Signer } from "../../contract/index.ts";
-import type { Book } from "../../store/index.ts";
+import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
 import type { BookIndex } from "../find/book-index.ts";
 import { Admission } from "./admission.ts";
@@ -12,7 +12,7 @@ import { type Item, readItems, type Source } from "./read-items.ts";
 import { signedBy } from "./signed-by.ts";
 
 export interface ImportOptions {
-  readonly book: Book;
+  readonly book: BlobStore;
   readonly index: BookIndex;
   readonly signer?: Signer | undefined;
   readonly answers: PsionicAnswers;
@@ -102,7 +102,7 @@ async function readAll(
 }
 
 /** Reads every part back: an envelope that stands does not prove that its content does. */
-async function isWhole(book: Pick<Book, "get">, { blobs }: Prepared): Promise<boolean> {
+async function isWhole(book: Pick<BlobStore, "get">, { blobs }: Prepared): Promise<boolean> {
   for (const { digest } of blobs) {
     try {
       if ((await book.get(digest)) === undefined) return false;

@@ -2,29 +2,33 @@
  *  Who has the calibration rows can follow the promise from them again. */
 import { parseId, RollbookError } from "../../base/index.ts";
 import { FloorPromise, type Sealed, seal } from "../../contract/index.ts";
-import { toJudgedRows, unitOf } from "../../convert/judged-rows.ts";
-import type { RoutingRow } from "../../convert/routing-jsonl.ts";
-import { calibrateFloor } from "../../judge/index.ts";
-import { baselineOf, hasSeen, type SplitRule } from "../../learn/index.ts";
+import { calibrateFloor, toJudgedRows } from "../../judge/index.ts";
+import {
+  baselineOf,
+  digestRows,
+  hasSeen,
+  type LoggedRow,
+  type SplitRule,
+  unitOf,
+} from "../../learn/index.ts";
 import { type Checkpoint, policyOf } from "../../policy/index.ts";
-import { digestRows } from "../decisions/load-rows.ts";
-import type { PromiseFlags } from "../../cli/options/judge-options.ts";
 import { type Fielded, type LoadedPolicy, tableOf } from "./load-policy.ts";
+import type { PromiseTerms } from "./promise-terms.ts";
 
 export function promiseFloor(
   checkpoint: Checkpoint,
   options: {
-    readonly rows: readonly RoutingRow[];
+    readonly rows: readonly LoggedRow[];
     readonly rule: SplitRule;
     readonly alpha: number;
-    readonly flags: PromiseFlags;
+    readonly terms: PromiseTerms;
     readonly atMs: number;
   },
 ): Sealed<FloorPromise> {
-  const { rows, rule, alpha, flags, atMs } = options;
+  const { rows, rule, alpha, atMs } = options;
   const { id, digest } = checkpoint.revision.record;
-  const table = tableOf(flags, baselineOf(checkpoint.model), id);
-  const { propensityFloor, qualityRange: range } = flags;
+  const table = tableOf(options.terms, baselineOf(checkpoint.model), id);
+  const { propensityFloor, qualityRange: range } = options.terms;
   const terms = { policy: policyOf(checkpoint), table, propensityFloor, range };
   const choice = calibrateFloor(toJudgedRows(rows, rule.unit).rows, { ...terms, alpha });
   return seal(FloorPromise, {
@@ -42,7 +46,7 @@ export function promiseFloor(
 
 /** Whether the promise follows from its calibration rows; undefined where they are not among these. Throws if it does not. */
 export function followPromise(
-  rows: readonly RoutingRow[],
+  rows: readonly LoggedRow[],
   { seen, rule, folder, policy }: LoadedPolicy,
   { promise, table }: Pick<Fielded, "promise" | "table">,
 ): true | undefined {

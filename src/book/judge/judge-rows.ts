@@ -1,11 +1,16 @@
 /** The rows that may judge: those of the judge split that none of the policies has learned or set its floor from.
  *  In: rows of a dataset or book, policies. Out: labelled rows in logging order, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
-import { toJudgedRows, unitOf } from "../../convert/judged-rows.ts";
-import type { RoutingRow } from "../../convert/routing-jsonl.ts";
-import type { JudgedRow } from "../../judge/index.ts";
-import { hasSeen, partOf, type SplitPart, type SplitRule } from "../../learn/index.ts";
-import { digestRows } from "../decisions/load-rows.ts";
+import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
+import {
+  digestRows,
+  hasSeen,
+  type LoggedRow,
+  partOf,
+  type SplitPart,
+  type SplitRule,
+  unitOf,
+} from "../../learn/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
 export interface JudgeRows {
@@ -16,19 +21,17 @@ export interface JudgeRows {
   readonly rule: SplitRule;
 }
 
-export function judgeRowsOf(rows: readonly RoutingRow[], policies: readonly LoadedPolicy[]): JudgeRows {
+export function judgeRowsOf(rows: readonly LoggedRow[], policies: readonly LoadedPolicy[]): JudgeRows {
   const rule = commonRule(policies);
   const leftOut = { train: 0, calibration: 0 };
-  const fresh: RoutingRow[] = [];
+  const fresh: LoggedRow[] = [];
   for (const row of rows) {
     const parts = policies.map((policy) => partFor(unitOf(row, rule.unit), policy));
     if (parts.includes("train")) leftOut.train++;
     else if (parts.includes("calibration")) leftOut.calibration++;
     else fresh.push(row);
   }
-  const ordered = fresh.sort(
-    (a, b) => compareUtf8(a.timestamp, b.timestamp) || compareUtf8(a.decision_id, b.decision_id),
-  );
+  const ordered = fresh.sort((a, b) => a.atMs - b.atMs || compareUtf8(a.id, b.id));
   const judged = toJudgedRows(ordered, rule.unit);
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
   requireKnown(judged.rows, policies);

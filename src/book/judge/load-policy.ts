@@ -7,12 +7,12 @@ import { baselineOf, type FittedTable, type SeenUnits, type SplitRule, splitOf }
 import {
   type Checkpoint,
   type DecisionPolicy,
+  type FeatureSpec,
   parseStaticTable,
   policyOf,
   readCheckpoint,
   type StaticTable,
 } from "../../policy/index.ts";
-import { readSpec } from "../train/read-spec.ts";
 
 export interface LoadedPolicy {
   readonly folder: string;
@@ -22,8 +22,8 @@ export interface LoadedPolicy {
   readonly seen: SeenUnits;
 }
 
-export function loadPolicy(folder: string, flags: { features?: string }): LoadedPolicy {
-  const spec = readSpec(flags);
+/** `spec`: a checkpoint that was trained on other features is refused. */
+export function loadPolicy(folder: string, spec?: FeatureSpec): LoadedPolicy {
   const checkpoint = readCheckpoint(folder, spec === undefined ? {} : { spec });
   const split = splitOf(checkpoint.model, folder);
   if (split === undefined)
@@ -44,7 +44,7 @@ export interface Fielded extends Field {
 
 export function fieldOf(
   { folder, checkpoint, policy }: LoadedPolicy,
-  flags: { table?: string; floor?: number; exploration: number },
+  flags: { table?: string | undefined; floor?: number | undefined; exploration: number },
 ): Fielded {
   const fitted = baselineOf(checkpoint.model);
   const table = tableOf(flags, fitted, folder);
@@ -65,7 +65,7 @@ export function fieldOf(
 }
 
 export function tableOf(
-  flags: { table?: string },
+  flags: { table?: string | undefined },
   fitted: FittedTable | undefined,
   where: string,
 ): StaticTable {
@@ -74,7 +74,7 @@ export function tableOf(
   throw new RollbookError(
     "no-table",
     { where },
-    `${where} holds no fitted table: its training rows had no outcomes, or it was trained with --no-rival. Name one with --table.`,
+    `${where} holds no fitted table: its training rows had no outcomes, or it was trained with --no-baseline. Name one with --table.`,
   );
 }
 

@@ -22,6 +22,8 @@ export function sealVerdict(options: {
   baseline: Baseline;
   seed: bigint;
   atMs: number;
+  /** Of rows from a book. */
+  origin?: Pick<GateVerdict["data"], "manifest" | "ledger"> | undefined;
 }): Sealed<GateVerdict> {
   const { candidates, fields, gated, rule, judged, baseline, seed, atMs } = options;
   const revisionOf = ({ checkpoint: { revision } }: LoadedPolicy) => ({
@@ -55,6 +57,7 @@ export function sealVerdict(options: {
       units: new Set(rows.map((row) => row.unit)).size,
       unlabelled,
       leftOut,
+      ...options.origin,
     },
     split: { unit: split.unit, salt: split.salt, shares: [...split.shares] },
     seed,

@@ -1,101 +1,183 @@
 /** The state of a bandit in the book, brought up to date with the decisions that came since.
- *  In: flags that say which decisions. Out: the state; new increments are sealed in the book. Rollouts whose every
- *  decision is counted are not read again. */
+ *  In: which decisions, a split, a learner. Out: the state; what is new is sealed as one batch and one increment of its sums.
+ *  An increment counts as long as every row of its batches is still admitted with the same rewards: after a later verdict or
+ *  a later label its decisions are counted anew. */
+import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/index.ts";
-import { BanditIncrement, openRecord } from "../../contract/index.ts";
-import { unitOf } from "../../convert/judged-rows.ts";
-import { type RoutingRow, toDecisionRow } from "../../convert/routing-jsonl.ts";
+import { BanditIncrement } from "../../contract/index.ts";
+import type { AdmittedStream } from "../../keep/admit/select.ts";
+import { readBatch } from "../../keep/batch/index.ts";
 import {
   type BanditState,
-  type DecisionRow,
-  partOf,
+  type FreshDecisions,
+  type LoggedRow,
   type SplitRule,
+  type UnitRow,
+  unitOf,
   updateBandit,
 } from "../../learn/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import type { Book } from "../../store/index.ts";
-import type { BookIndex } from "../find/book-index.ts";
-import type { Io } from "../../cli/io.ts";
-import { withIndexedBook } from "../open-book.ts";
-import { filtersOf, type RowFlags, toDataFlags } from "../../cli/options/row-options.ts";
-import { eachRowOfBook, rolloutOf } from "../decisions/rows-of-book.ts";
+import { readRecord } from "../../store/read-record.ts";
+import type { AdmittedRollouts } from "../admitted-rollouts.ts";
+import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
+import type { OpenBook } from "../open-book.ts";
+import { type BanditLearner, deriveSpec, isLinear, specOf } from "./learners.ts";
+import { cutTrainingBatch, requireTraining, splitAdmitted } from "./training-batch.ts";
 
 export interface BanditOfBook extends BanditState {
   readonly spec: FeatureSpec | undefined;
-  /** The decisions of the train split, where all were asked for; else none. */
-  readonly rows: readonly DecisionRow[];
-  /** Decisions of the other splits, of those that were read. */
+  /** Decisions of the other splits. */
   readonly heldBack: number;
 }
 
-export interface BanditOptions {
+export interface BanditRequest {
+  readonly request: DecisionRequest;
+  readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;
-  /** Reads every decision, not only those of rollouts that are not counted yet. */
-  readonly readAll: boolean;
-  /** For a linear bandit: its features, or how to derive them where no state in the book has any. */
-  readonly specOf?: { fixed?: FeatureSpec; derive(rows: AsyncIterable<DecisionRow>): Promise<FeatureSpec> };
+  readonly learner: BanditLearner;
+  readonly parent?: string | undefined;
 }
 
-export async function banditOfBook(io: Io, flags: RowFlags, options: BanditOptions): Promise<BanditOfBook> {
-  const { rule, readAll, specOf } = options;
-  return withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
-    const filters = {
-      ...filtersOf(flags),
-      split: `train of ${rule.shares.join("/")} by ${rule.unit}, ${rule.salt}`,
-    };
-    const known = index.ofKind(BanditIncrement.kind).map(({ digest }) => digest);
-    const read = { rows: [] as DecisionRow[], heldBack: 0 };
-    async function* rows(counted: ReadonlySet<string>) {
-      Object.assign(read, { rows: [], heldBack: 0 });
-      for await (const row of rowsToRead(book, index, { flags, counted: readAll ? new Set() : counted })) {
-        const unit = unitOf(row, rule.unit);
-        const decision = { ...toDecisionRow(row), unit };
-        if (partOf(unit, rule) !== "train") read.heldBack++;
-        else {
-          if (readAll) read.rows.push(decision);
-          yield decision;
-        }
-      }
-    }
-    const spec =
-      specOf === undefined
-        ? undefined
-        : (specOf.fixed ?? (await lastSpec(book, known, filters)) ?? (await specOf.derive(rows(new Set()))));
-    const definition = { filters, ...(spec === undefined ? {} : { features: spec }) };
-    return { ...(await updateBandit(book, { definition, known, rows })), spec, ...read };
+export async function banditOfBook(book: OpenBook, options: BanditRequest): Promise<BanditOfBook> {
+  const { request, admitted, rule, learner } = options;
+  const split = splitAdmitted(admitted, rule);
+  requireTraining(admitted, split, rule);
+  const filters = filtersOf(request, admitted.family, rule);
+  const standing = await standingIncrements(book, { filters, rewards: rewardsOf(split.train) });
+  const cut = memo(async () => {
+    const { counted } = standing;
+    if (split.train.every(({ content }) => counted.has(content))) return undefined;
+    return (await cutTrainingBatch(book, { ...options, counted })).digest;
   });
+  const spec = isLinear(learner)
+    ? (specOf(learner) ??
+      standing.spec ??
+      (await deriveSpec(rowsIn(book, [...standing.batches, await cut()]))))
+    : undefined;
+  const state = await updateBandit(book.store, {
+    definition: { filters, ...(spec === undefined ? {} : { features: spec }) },
+    known: standing.increments,
+    // Increments over other features do not count here, so their decisions are fresh for this definition.
+    fresh: async (ids) => freshFrom(book, { ids, batches: [...standing.batches, await cut()], rule }),
+  });
+  return { ...state, spec, heldBack: split.heldBack };
 }
 
-/** All rows but those of rollouts whose every decision is in `counted`: these are not read. */
-function rowsToRead(
-  book: Book,
-  index: BookIndex,
-  { flags, counted }: { flags: RowFlags; counted: ReadonlySet<string> },
-): AsyncGenerator<RoutingRow> {
-  const done = new Map<string, number>();
-  for (const id of counted) done.set(rolloutOf(id), (done.get(rolloutOf(id)) ?? 0) + 1);
-  const skip = (rolloutId: string, samples: number) => done.get(rolloutId) === samples;
-  return eachRowOfBook(book, index, { filters: toDataFlags(flags), skip });
+type Rewards = ReadonlyMap<string, readonly number[] | undefined>;
+
+interface Standing {
+  /** Increments whose every row is still what it was. */
+  readonly increments: readonly Digest[];
+  /** Their batches, and the contents in them. */
+  readonly batches: ReadonlySet<Digest>;
+  readonly counted: ReadonlySet<Digest>;
+  /** The features of the largest: a state keeps its features until told otherwise. */
+  readonly spec: FeatureSpec | undefined;
 }
 
-/** The features of the largest increment under these filters: a state keeps its features until told otherwise. */
-async function lastSpec(
-  book: Book,
-  known: readonly Digest[],
-  filters: Readonly<Record<string, string>>,
-): Promise<FeatureSpec | undefined> {
+async function standingIncrements(
+  book: OpenBook,
+  { filters, rewards }: { filters: Readonly<Record<string, string>>; rewards: Rewards },
+): Promise<Standing> {
+  const increments: Digest[] = [];
+  const batches = new Set<Digest>();
+  const counted = new Set<Digest>();
   let [most, spec]: [number, FeatureSpec | undefined] = [0, undefined];
-  for (const digest of known) {
-    const { features, decisions, ...record } = openRecord(
-      BanditIncrement,
-      (await book.get(digest))!.bytes,
-      digest,
-    );
-    const same =
-      JSON.stringify(Object.entries(record.filters).sort()) ===
-      JSON.stringify(Object.entries(filters).sort());
-    if (!same || features === undefined || decisions.count <= most) continue;
-    [most, spec] = [decisions.count, features as unknown as FeatureSpec];
+  const checked = new Map<Digest, Promise<readonly Digest[] | undefined>>();
+  for (const { digest } of (await book.index()).ofKind(BanditIncrement.kind)) {
+    const record = await readRecord(book.store, BanditIncrement, digest);
+    if (record.batches === undefined || canonicalize(record.filters) !== canonicalize(filters)) continue;
+    const contents: Digest[] = [];
+    let stands = true;
+    for (const batch of record.batches) {
+      if (!checked.has(batch)) checked.set(batch, standingContents(book, batch, rewards));
+      const own = await checked.get(batch);
+      if (own === undefined) stands = false;
+      else contents.push(...own);
+    }
+    if (!stands) continue;
+    increments.push(digest);
+    for (const batch of record.batches) batches.add(batch);
+    for (const content of contents) counted.add(content);
+    if (record.features === undefined || record.decisions.count <= most) continue;
+    [most, spec] = [record.decisions.count, record.features as unknown as FeatureSpec];
   }
-  return spec;
+  return { increments, batches, counted, spec };
+}
+
+/** The contents of a batch, if all its rows are admitted now with the rewards they had; else undefined. */
+async function standingContents(
+  book: OpenBook,
+  digest: Digest,
+  rewards: Rewards,
+): Promise<readonly Digest[] | undefined> {
+  const batch = await readBatch((each) => book.store.get(each), digest);
+  const contents: Digest[] = [];
+  if (batch.level !== "step") return undefined;
+  for await (const { content, stream, steps } of batch.rows()) {
+    const now = rewards.get(`${content} ${stream}`);
+    if (now === undefined || steps.some(({ reward }, i) => reward !== now[i])) return undefined;
+    contents.push(content);
+  }
+  return contents;
+}
+
+async function freshFrom(
+  book: OpenBook,
+  {
+    ids,
+    batches,
+    rule,
+  }: { ids: ReadonlySet<string>; batches: readonly (Digest | undefined)[]; rule: SplitRule },
+): Promise<FreshDecisions> {
+  const rows: UnitRow[] = [];
+  const used = new Set<Digest>();
+  for (const batch of batches) {
+    if (batch === undefined) continue;
+    for await (const row of rowsIn(book, [batch])) {
+      if (ids.has(row.id)) continue;
+      rows.push({ ...row, unit: unitOf(row, rule.unit) });
+      used.add(batch);
+    }
+  }
+  return { batches: [...used], rows: each(rows) };
+}
+
+async function* rowsIn(book: OpenBook, batches: readonly (Digest | undefined)[]): AsyncGenerator<LoggedRow> {
+  for (const batch of batches)
+    if (batch !== undefined) yield* rowsOfBatch((digest) => book.store.get(digest), batch);
+}
+
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items;
+}
+
+function rewardsOf(rows: readonly AdmittedStream[]): Rewards {
+  return new Map(rows.map(({ content, stream, rewards }) => [`${content} ${stream}`, rewards]));
+}
+
+/** What a state is the sum of, as its increments record it. */
+function filtersOf(request: DecisionRequest, family: string, rule: SplitRule): Record<string, string> {
+  const { session, dataSource, sinceMs, untilMs, feedback } = request;
+  const stated = { session, dataSource, feedback, since: timeOf(sinceMs), until: timeOf(untilMs) };
+  return {
+    family,
+    ...(Object.fromEntries(Object.entries(stated).filter(([, value]) => value !== undefined)) as Record<
+      string,
+      string
+    >),
+    split: `train of ${rule.shares.join("/")} by ${rule.unit}, ${rule.salt}`,
+  };
+}
+
+function timeOf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}
+
+function memo<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }

@@ -1,9 +1,6 @@
 /** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
 import type { Command } from "commander";
 import { parseId, RollbookError } from "../../base/index.ts";
-import { PolicyRevision, Verdict } from "../../contract/index.ts";
-import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
-import { readRecord } from "../../store/read-record.ts";
 import {
   type AdmitRequest,
   type Judged,
@@ -12,13 +9,16 @@ import {
   validateInBook,
 } from "../../book/admit.ts";
 import type { BookIndex } from "../../book/find/book-index.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../../book/find/resolve.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { PolicyRevision, Verdict } from "../../contract/index.ts";
+import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/read-record.ts";
+import { jsonLine, plural, short, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
-import { jsonLine, plural, short, table } from "../../view/format.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../../book/find/resolve.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
+import { type BookFlags, withIndexedBook } from "../with-book.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
   target?: string;

@@ -1,15 +1,15 @@
 /** `rollbook artifact import`: seals and signs what files and pipes hold. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import type { LogprobKind } from "../../contract/index.ts";
-import { addCommand } from "../command.ts";
 import { type ImportSummary, importFiles } from "../../book/import/import-files.ts";
 import type { ImportWarning } from "../../book/import/import-watch.ts";
 import { openSource, type Source, spool } from "../../book/import/read-items.ts";
-import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
+import type { LogprobKind } from "../../contract/index.ts";
 import { jsonLine, plural, printable, renderError } from "../../view/format.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withIndexedBook } from "../with-book.ts";
 
 interface ImportFlags extends BookFlags {
   strict?: true;

@@ -1,6 +1,8 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
 import { type Digest, RollbookError } from "../../base/index.ts";
+import type { BookIndex } from "../../book/find/book-index.ts";
+import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../../book/find/resolve.ts";
 import { failureOwner } from "../../contract/ending.ts";
 import {
   Attestation,
@@ -14,12 +16,6 @@ import {
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import type { BookIndex } from "../../book/find/book-index.ts";
-import { addCommand, wholeNumber } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
-import { figure, jsonLine, short } from "../../view/format.ts";
-import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../../book/find/resolve.ts";
 import {
   type ArtifactDetails,
   artifactRow,
@@ -28,6 +24,10 @@ import {
   renderRevisions,
   revisionRow,
 } from "../../view/artifact-view.ts";
+import { figure, jsonLine, short } from "../../view/format.ts";
+import { addCommand, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withIndexedBook } from "../with-book.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
 const ENDINGS = [

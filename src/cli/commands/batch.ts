@@ -1,32 +1,24 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
 import { type Command, Option } from "commander";
-import { type Id, parseId } from "../../base/ids.ts";
-import { type Digest, RollbookError } from "../../base/index.ts";
+import type { Digest } from "../../base/index.ts";
+import { cutBatch } from "../../book/cut-batch.ts";
+import { resolveBatch } from "../../book/find/resolve.ts";
 import {
   type AdvantageMethod,
-  type BatchOptions,
   encodeWire,
-  Feedback,
   LossLedger,
-  PolicyRevision,
   PolicyRevisionLineage,
   TrainerBatch,
 } from "../../contract/index.ts";
-import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { diffBatches } from "../../keep/batch/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import { judgeInBook } from "../../book/admit.ts";
-import { assembleInBook } from "../../book/assemble.ts";
-import type { BookIndex } from "../../book/find/book-index.ts";
+import { type BatchDetails, renderBatch, renderDifferences } from "../../view/batch-view.ts";
+import { figure, jsonLine, short, table } from "../../view/format.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
-import { figure, jsonLine, short, table } from "../../view/format.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveBatch, resolveRevision } from "../../book/find/resolve.ts";
-import { type BatchDetails, renderBatch, renderDifferences } from "../../view/batch-view.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
+import { type BookFlags, withBook, withIndexedBook } from "../with-book.ts";
 import { addBatchVerify } from "./verify.ts";
 
 export function addBatch(program: Command, io: Io): void {
@@ -60,7 +52,8 @@ function addAssemble(batch: Command, io: Io): void {
     description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
 has been said about them (receipts, verdicts, releases, feedback), the target, the options and the seed; the order in which
 they arrived leaves no trace. What is left out stands in the ledger, with the reason. Budgets of freshness judge the
-artifacts against the target first.`,
+artifacts against the target first, and the verdicts are sealed. Without any, a token batch leaves out what is more than
+3 revisions behind its target.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -85,76 +78,25 @@ artifacts against the target first.`,
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
     .option("--exclude <id...>", "not these artifacts");
-  addFreshnessOptions(command).action((flags: AssembleFlags) => runAssemble(io, flags));
+  addFreshnessOptions(command, { none: true }).action((flags: AssembleFlags) => runAssemble(io, flags));
 }
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
-  const budgets = budgetsOf(flags);
-  if (budgets !== undefined) await judge(io, flags, budgets);
-  await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) => {
-    const target = resolveRevision(index, flags.target, flags.family);
-    const artifacts = chosenArtifacts(index, flags);
-    if (flags.feedback !== undefined) requireFeedback(index, flags.feedback);
-    const batch = await assembleInBook({
-      store: book,
-      index,
-      artifacts,
-      target: target.digest,
-      selection: {
-        level: flags.level,
-        ...(flags.family === undefined ? {} : { family: idFlag("--family", flags.family) }),
-      },
-      options: optionsOf(flags),
-      seed: flags.seed,
-      signer: loadSigner(keyringOf(io)),
+  const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, artifact, exclude } =
+    flags;
+  await withBook(io, { ...flags, mode: "write" }, async (book) => {
+    const batch = await cutBatch(book, {
+      ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
+      artifacts: artifact,
+      judge: budgetsOf(flags),
+      ...(flags.freshness === "none" ? { freshness: "none" } : {}),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);
       },
     });
     if (io.live) io.err("\n");
-    printBatch(io, flags, await readDetails(book, batch.digest));
+    printBatch(io, flags, await readDetails(book.store, batch.digest));
   });
-}
-
-/** Adds verdicts on the freshness of what the batch would hold. */
-function judge(io: Io, flags: AssembleFlags, budgets: FreshnessBudgets): Promise<unknown> {
-  return withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
-    const { digest } = resolveRevision(index, flags.target, flags.family);
-    const target = await readRecord(store, PolicyRevision, digest);
-    const said = { nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
-    return judgeInBook({ store, index, artifacts: chosenArtifacts(index, flags), target, budgets, ...said });
-  });
-}
-
-function chosenArtifacts(index: BookIndex, { artifact, exclude = [] }: AssembleFlags): Artifact[] {
-  const chosen = artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
-  const left = new Set(exclude.map((name) => resolveArtifact(index, name).content.digest));
-  return chosen.filter(({ content }) => !left.has(content.digest));
-}
-
-/** A misspelt name would give a batch without the feedback, and say nothing. */
-function requireFeedback(index: BookIndex, name: string): void {
-  const names = [...new Set(index.ofKind(Feedback.kind).map(({ fields }) => String(fields.name)))].sort();
-  if (names.includes(name)) return;
-  const known = names.length === 0 ? "no feedback at all" : names.slice(0, 20).join(", ");
-  throw new RollbookError(
-    "not-found",
-    { what: "feedback", name, known: names },
-    `there is no feedback ${JSON.stringify(name)} in the book. It has ${known}.`,
-  );
-}
-
-function optionsOf(flags: AssembleFlags): Partial<BatchOptions> {
-  return {
-    ...(flags.advantage === undefined ? {} : { advantage: flags.advantage }),
-    ...(flags.feedback === undefined ? {} : { feedback: idFlag("--feedback", flags.feedback) }),
-    ...(flags.maxLength === undefined ? {} : { maxLength: flags.maxLength }),
-    requireVerdict: flags.requireVerdict === true,
-  };
-}
-
-function idFlag(flag: string, text: string): Id {
-  return parseId(text, flag);
 }
 
 function addShow(batch: Command, io: Io): void {

@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { openCatalog } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../../book/open-book.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 export function addCatalog(program: Command, io: Io): void {
   const group = addGroup(program, "catalog", {

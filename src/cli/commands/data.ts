@@ -1,16 +1,19 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { addCommand, addGroup } from "../command.ts";
-import { LOG_FORMATS, type LogFlags, readLog, toActions, toColumns } from "../../book/decisions/read-log.ts";
-import { addRowOptions, filtersOf, type RowFlags, toDataFlags } from "../options/row-options.ts";
-import { eachRowOfBook } from "../../book/decisions/rows-of-book.ts";
-import { sealRows } from "../../book/decisions/seal-rows.ts";
+import { decisionRows } from "../../book/decisions/decision-rows.ts";
+import { LOG_FORMATS, type LogOptions, readLog } from "../../book/decisions/read-log.ts";
+import { sealDecisions } from "../../book/decisions/seal-rows.ts";
 import { writeDataset } from "../../book/decisions/write-dataset.ts";
-import type { Io } from "../io.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { bookRoot, withIndexedBook } from "../../book/open-book.ts";
+import type { RoutingMeta } from "../../convert/routing-jsonl.ts";
 import { jsonLine, plural } from "../../view/format.ts";
+import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { toActions, toColumns } from "../options/log-options.ts";
+import { addRowOptions, filtersOf, type RowFlags, requestOf } from "../options/row-options.ts";
+import { bookRoot, withBook } from "../with-book.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
@@ -26,23 +29,45 @@ export function addData(program: Command, io: Io): void {
 
 function addExport(data: Command, io: Io): void {
   const command = addCommand(data, "export", {
-    summary: "write the decisions of the book as a routing dataset",
-    description: `Write the decisions of the book as a routing dataset (JSON Lines), with a sidecar <out>.meta.json that counts
-rows by source and records the filters. Decisions and outcomes are joined by id; an outcome that is missing stays missing.`,
+    summary: "write the admitted decisions of the book as a routing dataset",
+    description: `Write the admitted decisions of the book as a routing dataset (JSON Lines), with a sidecar <out>.meta.json that
+counts rows by source and records the filters. Decisions and outcomes are joined by id. A missing outcome or probability
+stays missing. Rollouts that failed, were rejected or are quarantined are excluded, as from a batch.`,
     examples: [
       "rollbook data export --out routing.jsonl",
       "rollbook data export --out real.jsonl --data-source real --since 2026-01-01",
     ],
   }).requiredOption("--out <file>", "where to write; never overwritten");
-  addRowOptions(command, { data: false }).action(async (flags: RowFlags & { out: string; json?: true }) => {
-    const filters = filtersOf(flags);
-    await withIndexedBook(io, flags, (book, index) =>
-      writeDataset(io, eachRowOfBook(book, index, { filters: toDataFlags(flags) }), { ...flags, filters }),
-    );
-  });
+  addRowOptions(command, { data: false }).action((flags: RowFlags & { out: string; json?: true }) =>
+    withBook(io, flags, async (book) => {
+      const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
+      const { admitted, rows } = await decisionRows(book, request);
+      const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
+      printDataset(io, flags, meta, { admitted: admittedJson(admitted) });
+      if (!flags.json) io.err(renderAdmitted(admitted));
+    }),
+  );
 }
 
-interface ImportFlags extends LogFlags {
+function printDataset(
+  io: Io,
+  { out, json }: { out: string; json?: true },
+  meta: RoutingMeta,
+  more: object = {},
+): void {
+  if (meta.below_recommended)
+    io.err(
+      `warning: ${plural(meta.rows, "row")}, fewer than the about ${meta.recommended} it takes to train a router and judge it\n`,
+    );
+  const sources = Object.entries(meta.by_source).map(([source, count]) => `${count} ${source}`);
+  io.out(
+    json
+      ? jsonLine({ out, ...meta, ...more })
+      : `${plural(meta.rows, "row")} (${sources.join(", ") || "none"}), ${meta.labelled} labelled, ${meta.with_propensity} with propensity: ${out}\n`,
+  );
+}
+
+interface ImportFlags extends LogOptions {
   out?: string;
   book?: string;
   sign: boolean;
@@ -83,19 +108,20 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     .action(async (file: string, flags: ImportFlags) => {
       const { out } = flags;
       const filters = { from: basename(file), format: flags.format };
-      if (out !== undefined) await writeDataset(io, readLog(file, flags), { ...flags, out, filters });
-      else await sealLog(io, file, flags);
+      if (out === undefined) await sealLog(io, file, flags);
+      else printDataset(io, { ...flags, out }, await writeDataset(readLog(file, flags), { out, filters }));
     });
 }
 
 async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
-  const sealed = await sealRows(io, readLog(file, flags), { ...flags, signer });
+  const root = bookRoot(io, flags);
+  const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
   if (flags.sign && signer === undefined)
     io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
   io.out(
     flags.json
-      ? jsonLine({ book: bookRoot(io, flags), ...sealed, signedBy: signer?.publicKey ?? null })
-      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${bookRoot(io, flags)}\n`,
+      ? jsonLine({ book: root, ...sealed, signedBy: signer?.publicKey ?? null })
+      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${root}\n`,
   );
 }

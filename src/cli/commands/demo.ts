@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { addCommand, seedOption } from "../command.ts";
-import { runDemo } from "../../loop/demo/run-demo.ts";
-import type { Io } from "../io.ts";
 import { isBook } from "../../book/open-book.ts";
+import { runDemo } from "../../loop/demo/run-demo.ts";
 import { jsonLine } from "../../view/format.ts";
+import { addCommand, seedOption } from "../command.ts";
+import type { Io } from "../io.ts";
 
 interface DemoFlags {
   book?: string;

@@ -3,13 +3,14 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { delimiter, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { keyringOf, listTrusted, loadSigner } from "../../book/keyring.ts";
+import { isBook } from "../../book/open-book.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { jsonLine, plural, printable, thousands } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, listTrusted, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, bookRoot, isBook, withBook } from "../../book/open-book.ts";
-import { jsonLine, plural, printable, thousands } from "../../view/format.ts";
+import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
 
 interface Finding {
   readonly check: string;

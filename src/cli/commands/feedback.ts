@@ -2,16 +2,16 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { reasonOf } from "../../base/errors.ts";
 import { type Id, parseId, RollbookError } from "../../base/index.ts";
+import { resolveArtifact } from "../../book/find/resolve.ts";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
 import { readRecord } from "../../store/read-record.ts";
 import { makeSealer } from "../../store/sealer.ts";
+import { jsonLine } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
-import { jsonLine } from "../../view/format.ts";
-import { resolveArtifact } from "../../book/find/resolve.ts";
 import { gatewayToken } from "../options/run-options.ts";
+import { type BookFlags, withIndexedBook } from "../with-book.ts";
 
 interface FeedbackFlags extends BookFlags {
   name: string;

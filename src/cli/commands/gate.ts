@@ -1,23 +1,22 @@
-/** `rollbook gate`: lets a policy through, or does not, and seals why. */
+/** `rollbook gate`: lets a policy pass, or does not, and seals why. */
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { RollbookError, rngFrom } from "../../base/index.ts";
-import type { GateVerdict, Sealed } from "../../contract/index.ts";
-import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
+import { RollbookError } from "../../base/index.ts";
+import { gateCheckpoints } from "../../book/judge/gate.ts";
+import { isBook, type OpenBook } from "../../book/open-book.ts";
+import { readSpec } from "../../book/train/read-spec.ts";
+import type { GateVerdict } from "../../contract/index.ts";
+import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { writeAtomically } from "../../store/files.ts";
-import { addCommand, wholeNumber } from "../command.ts";
-import { loadRows } from "../../book/decisions/load-rows.ts";
-import { addRowOptions, toDataFlags } from "../options/row-options.ts";
-import type { Io } from "../io.ts";
-import { followPromise } from "../../book/judge/calibrate.ts";
-import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../options/judge-options.ts";
-import { judgeRowsOf } from "../../book/judge/judge-rows.ts";
-import { fieldOf, type LoadedPolicy, loadPolicy } from "../../book/judge/load-policy.ts";
-import { type Baseline, sealVerdict } from "../../book/judge/seal-verdict.ts";
-import { bookRoot, isBook, withBook } from "../../book/open-book.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderVerdict } from "../../view/gate-view.ts";
+import { renderAdmitted } from "../../view/ledger-view.ts";
+import { addCommand, wholeNumber } from "../command.ts";
+import type { Io } from "../io.ts";
+import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../options/judge-options.ts";
+import { addRowOptions, requestOf } from "../options/row-options.ts";
+import { bookRoot, withBook } from "../with-book.ts";
 
 interface GateFlags extends JudgeFlags {
   candidate: string[];
@@ -76,82 +75,48 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
       { path: flags.out },
       `${flags.out} is there already. Name another --out.`,
     );
-  const candidates = flags.candidate.map((folder) => loadPolicy(folder, flags));
-  const baseline = baselineOf(flags, candidates[0]!);
-  const rows = await loadRows(io, toDataFlags(flags));
-  const { loaded, field } = baseline;
-  const judged = judgeRowsOf(rows, [...candidates, ...(loaded === undefined ? [] : [loaded])]);
-  const fields = candidates.map((each) => fieldOf(each, flags));
-  // A floor that does not follow from its calibration rows lets nobody through, here as in `evaluate`.
-  for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
-  if (loaded !== undefined && field !== undefined) followPromise(rows, loaded, field);
-  const rule = ruleOf(flags);
-  const gated = gatePolicies(judged.rows, {
-    rule,
-    candidates: fields,
-    baseline: field ?? "behaviour",
-    rng: rngFrom(flags.seed),
-  });
-  const verdict = sealVerdict({
-    candidates,
-    fields,
-    gated,
-    rule,
-    judged,
-    baseline,
-    seed: flags.seed,
-    atMs: io.clock.nowMs(),
-  });
-  const sealed = await keep(io, flags, verdict);
+  const { verdict, sealed, judged, admitted } = await withKeeper(io, flags, (keepIn) =>
+    gateCheckpoints(
+      flags.data === undefined ? keepIn! : { data: flags.data },
+      requestFrom(io, flags, keepIn),
+    ),
+  );
+  if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
+  if (!sealed && flags.out === undefined)
+    io.err(
+      "note: there is no book, so the verdict is printed and kept nowhere; name one with --book, or --out FILE\n",
+    );
   io.out(
     flags.json
       ? jsonLine({ verdict: verdict.digest, sealed, ...verdict.record })
       : renderVerdict(verdict, { sealed, unit: judged.rule.unit }),
   );
+  if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 
-function baselineOf(flags: GateFlags, first: LoadedPolicy): Baseline {
-  if (flags.baseline === "behaviour") return { kind: "behaviour" };
-  if (flags.baseline === "static")
-    return { kind: "static", field: { ...fieldOf(first, flags), policy: undefined } };
-  const loaded = loadPolicy(flags.baseline, flags);
-  return { kind: "policy", loaded, field: fieldOf(loaded, flags) };
+/** The verdict is sealed in the book where there is one, also for rows of a file. */
+function withKeeper<T>(
+  io: Io,
+  flags: GateFlags,
+  work: (book: OpenBook | undefined) => Promise<T>,
+): Promise<T> {
+  if (flags.data !== undefined && !isBook(bookRoot(io, flags))) return work(undefined);
+  return withBook(io, { ...flags, mode: "write" }, work);
 }
 
-function ruleOf(flags: GateFlags): GateRule {
-  const { method, alpha, epsilonQuality, epsilonCost, propensityFloor, qualityRange, costRange } = flags;
-  const bounded = method !== "student-t";
+function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
+  const { baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange } = flags;
+  const { floor, exploration, table, seed } = flags;
   return {
-    method,
-    alpha,
-    tried: flags.candidatesTried ?? flags.candidate.length,
-    epsilonQuality,
-    epsilonCost: flags.qualityOnly === true ? null : epsilonCost,
-    ...(bounded
-      ? {
-          propensityFloor,
-          ranges: { quality: qualityRange, ...(costRange === undefined ? {} : { cost: costRange }) },
-        }
-      : {}),
+    ...requestOf(flags),
+    ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange },
+    ...{ floor, exploration, table, seed, keepIn, clock: io.clock },
+    candidates: flags.candidate,
+    epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
+    tried: flags.candidatesTried,
+    spec: readSpec(flags),
   };
-}
-
-/** Into the book, where there is one, and to --out. Says where it went. */
-async function keep(io: Io, flags: GateFlags, { kind, bytes }: Sealed<GateVerdict>): Promise<boolean> {
-  if (flags.out !== undefined) writeAtomically(flags.out, bytes, `${flags.out}.part`);
-  if (!isBook(bookRoot(io, flags))) {
-    if (flags.out === undefined)
-      io.err(
-        "note: there is no book, so the verdict is printed and kept nowhere; name one with --book, or --out FILE\n",
-      );
-    return false;
-  }
-  await withBook(io, { ...flags, mode: "write" }, async (book) => {
-    book.put(kind, bytes);
-    await book.flush();
-  });
-  return true;
 }
 
 function refusal({ candidates }: GateVerdict): RollbookError {

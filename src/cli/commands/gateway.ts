@@ -3,15 +3,15 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { RollbookError, rngFrom } from "../../base/index.ts";
+import { openBook } from "../../book/open-book.ts";
 import { type GatewayConfig, openGateway, parseGatewayConfig } from "../../collect/gateway/index.ts";
-import { openBook } from "../../store/index.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../../book/open-book.ts";
-import { jsonLine, plural } from "../../view/format.ts";
 import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "../options/freshness-options.ts";
 import { identityFrom } from "../options/run-options.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
 
 interface GatewayFlags extends BookFlags, FreshnessFlags {
   target?: string;
@@ -50,12 +50,13 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
   const config = withFlags(parseGatewayConfig(readConfig(flags.config), flags.config), flags);
   const { signer } = identityFrom(io);
   const root = bookRoot(io, flags);
-  const book = await openBook(root, { clock: io.clock });
+  const opened = await openBook(root, { create: true, clock: io.clock, signer: () => signer });
+  const book = opened.store;
   try {
     const seed = BigInt(`0x${randomUUID().replaceAll("-", "").slice(0, 16)}`);
     const gateway = await openGateway({
       ...{ config, book, clock: io.clock, signer, env: io.env },
-      ...(await admissionFrom(flags, book)),
+      ...(await admissionFrom(flags, opened)),
       rng: rngFrom(seed),
       newId: () => `r-${randomUUID()}`,
       log: (line) => io.err(`${line}\n`),
@@ -68,7 +69,7 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
     io.err("stopping: calls in progress may end\n");
     await gateway.close();
   } finally {
-    await book.close();
+    await opened.close();
   }
 }
 

@@ -2,13 +2,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { requireBook, requireWritable } from "../../book/open-book.ts";
 import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
 import { collectGarbage } from "../../store/index.ts";
 import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot, requireBook, requireWritable } from "../../book/open-book.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
 
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {

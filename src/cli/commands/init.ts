@@ -1,12 +1,13 @@
 /** `rollbook init`: creates a book. */
 import type { Command } from "commander";
+import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { isBook, requireWritable } from "../../book/open-book.ts";
 import { openBook } from "../../store/index.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
+import { jsonLine } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { type BookFlags, bookRoot, isBook, requireWritable } from "../../book/open-book.ts";
-import { jsonLine } from "../../view/format.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
 
 export function addInit(program: Command, io: Io): void {
   addCommand(program, "init", {

@@ -1,8 +1,6 @@
 /** `rollbook keys`: the key that signs, and the keys whose signatures count. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { addCommand, addGroup } from "../command.ts";
-import type { Io } from "../io.ts";
 import {
   createKey,
   keyringOf,
@@ -13,6 +11,8 @@ import {
   untrustKey,
 } from "../../book/keyring.ts";
 import { jsonLine } from "../../view/format.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
 
 const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 

@@ -4,6 +4,8 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { decodeUtf8, type Json, parseId, parseJson, RollbookError, rngFrom } from "../../base/index.ts";
+import { splitLines } from "../../book/import/lines.ts";
+import { openBook } from "../../book/open-book.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
 import {
   type Launch,
@@ -14,16 +16,20 @@ import {
   type RolloutResult,
 } from "../../collect/rollout/index.ts";
 import type { RowForm } from "../../collect/rollout/rows.ts";
-import { openBook } from "../../store/index.ts";
 import { makeDirectory } from "../../store/make-directory.ts";
-import { addCommand, positiveWhole, seedOption } from "../command.ts";
-import { splitLines } from "../../book/import/lines.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../../book/open-book.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderProgress, renderSummary } from "../../view/launch-view.ts";
+import { addCommand, positiveWhole, seedOption } from "../command.ts";
+import type { Io } from "../io.ts";
 import { admissionFrom } from "../options/freshness-options.ts";
-import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "../options/run-options.ts";
+import {
+  addRunOptions,
+  heartbeatMsOf,
+  identityFrom,
+  type RunFlags,
+  recorderFrom,
+} from "../options/run-options.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
   tasks: string;
@@ -84,7 +90,8 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
   const agent = await loadAgent(flags.agent);
   const root = bookRoot(io, flags);
   const identity = identityFrom(io);
-  const book = await openBook(root, { clock: io.clock });
+  const opened = await openBook(root, { create: true, clock: io.clock, signer: () => identity.signer });
+  const book = opened.store;
   const path = flags.queue ?? join(root, "queue.db");
   makeDirectory(dirname(path));
   const queue = openSqliteQueue(path, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
@@ -98,7 +105,7 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
       rng: rngFrom(BigInt(process.pid)),
       worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
       ...identity,
-      ...(await admissionFrom(flags, book)),
+      ...(await admissionFrom(flags, opened)),
       ...recorderFrom(io, flags),
       log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
     });
@@ -107,7 +114,7 @@ async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
     await queue.close();
-    await book.close();
+    await opened.close();
   }
 }
 

@@ -1,9 +1,8 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { lateRewards } from "../../keep/admit/labels.ts";
+import { extendReplay, writeReplay } from "../../book/write-replay.ts";
 import {
-  appendReplay,
   compactReplay,
   type Layout,
   listOrphans,
@@ -11,30 +10,21 @@ import {
   type ReplayWriter,
   type ReturnSemantics,
   validateReplay,
-  type WriteOptions,
-  type WriteResult,
-  writeReplay,
 } from "../../keep/replay/index.ts";
-import type { Book } from "../../store/index.ts";
-import type { BookIndex } from "../../book/find/book-index.ts";
+import { jsonLine } from "../../view/format.ts";
+import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
+import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
 import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
-import { feedbackOf } from "../../book/feedback.ts";
 import { gitCommitOf } from "../git-commit.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../../book/open-book.ts";
-import { jsonLine } from "../../view/format.ts";
-import { everyArtifact, resolveArtifact } from "../../book/find/resolve.ts";
-import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 const STORE = ".rollbook/replay/router";
 
 export function addReplay(program: Command, io: Io): void {
   const replay = addGroup(program, "replay", {
     summary: "write rollouts into Zarr stores, append, validate and compact them",
-    examples: [
-      `rollbook replay write ${STORE} --family router --returns reward-to-go`,
-      `rollbook replay validate ${STORE}`,
-    ],
+    examples: [`rollbook replay write ${STORE} --family router`, `rollbook replay validate ${STORE}`],
   });
   addWrite(replay, io);
   addAppend(replay, io);
@@ -57,27 +47,28 @@ interface AppendFlags extends BookFlags, LayoutFlags {
 }
 
 interface WriteFlags extends AppendFlags {
-  returns: ReturnSemantics;
+  returns?: ReturnSemantics;
   gamma: number;
 }
 
 function addWrite(replay: Command, io: Io): void {
   const command = addCommand(replay, "write", {
-    summary: "make a store of the rollouts of the book",
-    description: `Make a store of the rollouts of the book: chains, steps, all candidates, tokens, lineage, and the dense view q_h.
+    summary: "make a store of the admitted rollouts of the book",
+    description: `Make a store of the admitted rollouts of the book: chains, steps, all candidates, tokens, lineage, and the dense view q_h.
 The reward of q_h is the root-normalised gain of the errors before and after, which telescopes, or the reward as
 recorded. A rollout without the one has NaN there; nothing is filled in from the other.`,
-    examples: [`rollbook replay write ${STORE} --family router --returns reward-to-go`],
+    examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory");
   sourceOptions(layoutOptions(command))
     .addOption(
-      new Option("--returns <semantics>", "what the reward of q_h is")
-        .choices(["root-gain", "reward-to-go"])
-        .default("root-gain"),
+      new Option(
+        "--returns <semantics>",
+        "what the reward of q_h is (default: what the rollouts carry; gains where all measure errors, else rewards)",
+      ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount per step", fraction, 1)
     .action((root: string, flags: WriteFlags, self: Command) =>
-      write(io, { root, flags, self, returns: { semantics: flags.returns, gamma: flags.gamma } }),
+      write(io, { root, flags, self, fresh: true }),
     );
 }
 
@@ -89,7 +80,7 @@ see the store before or after, and an append that dies leaves the store as it wa
     examples: [`rollbook replay append ${STORE} --family router`],
   }).argument("<store>", "the directory of the store");
   sourceOptions(layoutOptions(command)).action((root: string, flags: AppendFlags, self: Command) =>
-    write(io, { root, flags, self }),
+    write(io, { root, flags, self, fresh: false }),
   );
 }
 
@@ -111,36 +102,39 @@ function layoutOptions(command: Command): Command {
     .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", positiveWhole);
 }
 
-interface WriteTask {
-  root: string;
-  flags: AppendFlags;
-  self: Command;
-  /** Makes a new store. */
-  returns?: WriteOptions["returns"];
-}
-
-async function write(io: Io, { root, flags, self, returns }: WriteTask): Promise<void> {
-  const result = await withIndexedBook<WriteResult>(io, flags, async (book, index) => {
-    const chosen = flags.artifact?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
-    const rollouts = chosen.map(({ content }) => content.digest);
-    const options = {
-      root,
-      read: (digest: (typeof rollouts)[number]) => book.get(digest),
-      rollouts,
-      clock: io.clock,
-      layout: layoutOf(flags),
-      writer: writerOf(io, self),
-      ...(flags.family === undefined ? {} : { families: flags.family }),
-      ...(flags.feedback === undefined ? {} : { feedback: await lateFeedback(book, index, flags.feedback) }),
-      onProgress: (done: { rollouts: number }) => progress(io, "rollout", done.rollouts, rollouts.length),
-    };
-    return returns === undefined ? appendReplay(options) : writeReplay({ ...options, returns });
-  });
-  io.out(flags.json ? jsonLine({ store: root, ...result }) : renderWritten(root, result));
-}
-
-async function lateFeedback(book: Book, index: BookIndex, name: string) {
-  return { name, rewards: lateRewards(await feedbackOf(book, index), name) };
+/** `returns` makes a new store. */
+async function write(
+  io: Io,
+  {
+    root,
+    flags,
+    self,
+    fresh,
+  }: { root: string; flags: AppendFlags | WriteFlags; self: Command; fresh: boolean },
+): Promise<void> {
+  const { family, artifact, feedback } = flags;
+  const request = {
+    ...{ root, families: family, artifacts: artifact, feedback },
+    layout: layoutOf(flags),
+    writer: writerOf(io, self),
+    onProgress: (done: number, total: number) => progress(io, "rollout", done, total),
+  };
+  const { admitted, ...result } = await withBook(io, flags, (book) =>
+    fresh
+      ? writeReplay(book, {
+          ...request,
+          returns: (flags as WriteFlags).returns,
+          gamma: (flags as WriteFlags).gamma,
+        })
+      : extendReplay(book, request),
+  );
+  io.out(
+    flags.json
+      ? jsonLine({ store: root, ...result, admitted: admitted.map(admittedJson) })
+      : renderWritten(root, result),
+  );
+  if (!flags.json)
+    for (const each of admitted) io.err(`${each.family}, ${each.level}s: ${renderAdmitted(each)}`);
 }
 
 function addInfo(replay: Command, io: Io): void {

@@ -1,11 +1,16 @@
 /** `rollbook reward analyze`: what the reward is made of, and whom it favours. */
 import type { Command } from "commander";
-import { analyzeRewards, type Distribution, type RewardReport } from "../../judge/reward-analysis.ts";
-import { addCommand, addGroup } from "../command.ts";
-import { loadRows } from "../../book/decisions/load-rows.ts";
-import { addRowOptions, type RowFlags, toDataFlags } from "../options/row-options.ts";
-import type { Io } from "../io.ts";
+import { loadDecisions } from "../../book/decisions/source.ts";
+import {
+  analyzeRewards,
+  type Distribution,
+  type RewardReport,
+  rewardedOf,
+} from "../../judge/reward-analysis.ts";
 import { figure, jsonLine, table } from "../../view/format.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
 
 export function addReward(program: Command, io: Io): void {
   const reward = addGroup(program, "reward", {
@@ -19,23 +24,9 @@ changes when a term counts not at all, half, or twice. Unlabelled decisions are 
     examples: ["rollbook reward analyze", "rollbook reward analyze --data routing.jsonl --json"],
   });
   addRowOptions(command, { data: true }).action(async (flags: RowFlags & { json?: true }) => {
-    const rows = await loadRows(io, toDataFlags(flags));
-    const report = analyzeRewards(
-      rows.flatMap((row) =>
-        row.reward === null
-          ? []
-          : [
-              {
-                id: row.decision_id,
-                source: row.data_source,
-                arm: row.model_chosen,
-                propensity: row.propensity,
-                reward: row.reward,
-                terms: row.state.terms,
-              },
-            ],
-      ),
-    );
+    const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
+    const { rows } = await withDecisions(io, flags, (source) => loadDecisions(source, request));
+    const report = analyzeRewards(rewardedOf(rows));
     io.out(
       flags.json ? jsonLine({ unlabelled: rows.length - report.rows, ...report }) : renderReport(report),
     );

@@ -2,9 +2,9 @@
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { EXCHANGE_TYPES, jsonSchemaOf } from "../../contract/json-schema.ts";
+import { jsonLine, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, table } from "../../view/format.ts";
 
 export function addSchema(program: Command, io: Io): void {
   addCommand(program, "schema", {

@@ -14,9 +14,6 @@ import {
   valuesByFamily,
 } from "../../collect/sim/world.ts";
 import type { Router } from "../../policy/index.ts";
-import { addCommand } from "../command.ts";
-import type { Io } from "../io.ts";
-import { jsonLine, plural, table } from "../../view/format.ts";
 import {
   meanReward,
   type ObservedReward,
@@ -24,9 +21,12 @@ import {
   sayObserved,
   standardErrors,
 } from "../../view/family-summary.ts";
+import { jsonLine, plural, table } from "../../view/format.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../options/sim-options.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
-import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../options/sim-options.ts";
 
 interface CollectFlags extends SimFlags {
   tasks?: string;

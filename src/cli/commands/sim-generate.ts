@@ -7,9 +7,9 @@ import { FAMILIES, familyNamed } from "../../collect/sim/families/index.ts";
 import { type GeneratedTask, generateTasks, type TaskRejection } from "../../collect/sim/generate.ts";
 import { gatherProofs } from "../../collect/sim/prove.ts";
 import { refuseExisting, type TasksMeta, writeTasks } from "../../collect/sim/task-files.ts";
+import { jsonLine, plural, table } from "../../view/format.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, plural, table } from "../../view/format.ts";
 import { ENGINES, type EngineChoice } from "../options/sim-options.ts";
 
 interface Flags {

@@ -5,10 +5,10 @@ import { RollbookError } from "../../base/index.ts";
 import { serveOnLoopback } from "../../collect/sim/loopback.ts";
 import { recordedModels, recordedRows } from "../../collect/sim/recorded.ts";
 import { writeAtomically } from "../../store/files.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { jsonLine, plural } from "../../view/format.ts";
 import { readRecorded } from "../sim/read-recorded.ts";
 
 interface ReplayFlags {

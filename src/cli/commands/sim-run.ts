@@ -1,6 +1,7 @@
 /** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { fieldOf, loadPolicy } from "../../book/judge/load-policy.ts";
 import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
 import { policyOfRouter } from "../../collect/sim/behaviour.ts";
 import { mostCalls } from "../../collect/sim/models.ts";
@@ -9,14 +10,13 @@ import { openSimRun, type SimRunOptions } from "../../collect/sim/run.ts";
 import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
 import { routerOf } from "../../judge/evaluate/contenders.ts";
 import type { Router } from "../../policy/index.ts";
+import { type FamilySummary, summarise } from "../../view/family-summary.ts";
+import { figure, jsonLine, plural, table } from "../../view/format.ts";
 import { addCommand, positiveWhole } from "../command.ts";
 import type { Io } from "../io.ts";
 import { share } from "../options/judge-options.ts";
-import { fieldOf, loadPolicy } from "../../book/judge/load-policy.ts";
-import { figure, jsonLine, plural, table } from "../../view/format.ts";
-import { type FamilySummary, summarise } from "../../view/family-summary.ts";
-import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 import { addSimOptions, type SimFlags, tableFrom, worldFrom } from "../options/sim-options.ts";
+import { type BookRun, requireComplete, runOnBook, withGrader } from "../sim/run-on-book.ts";
 
 interface RunFlags extends SimFlags {
   tasks: string;
@@ -126,7 +126,7 @@ function routeFrom(flags: RunFlags, world: SimWorld): ModelRoute {
 function routerFrom({ router, checkpoint, floor }: RunFlags, world: SimWorld): Router {
   if (checkpoint === undefined) return { table: tableFrom(router!, world), floor: 0, exploration: 0 };
   return routerOf(
-    fieldOf(loadPolicy(checkpoint, {}), {
+    fieldOf(loadPolicy(checkpoint), {
       ...(router === undefined ? {} : { table: router }),
       ...(floor === undefined ? {} : { floor }),
       exploration: 0,

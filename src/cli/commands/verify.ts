@@ -1,19 +1,21 @@
 /** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
 import type { Command } from "commander";
-import { type Digest, RollbookError } from "../../base/index.ts";
-import { PolicyRevision, RolloutContent } from "../../contract/index.ts";
-import { type VerifyReport, verifyBook, verifyRecord } from "../../keep/verify/index.ts";
-import { type Book, openCatalog } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
-import { type BookIndex, isWritable } from "../../book/find/book-index.ts";
-import { addCommand } from "../command.ts";
-import { CatalogComparison, type CatalogDifference } from "../../book/find/compare-catalog.ts";
-import type { Io } from "../io.ts";
+import { RollbookError } from "../../base/index.ts";
 import { keyringOf, trustedKeys } from "../../book/keyring.ts";
-import { type BookFlags, bookRoot, withBook, withIndexedBook } from "../../book/open-book.ts";
+import {
+  type Verified,
+  type VerifyRequest,
+  verifyArtifacts,
+  verifyBatches,
+  verifyBook,
+  verifyNamed,
+} from "../../book/verify.ts";
+import type { VerifyReport } from "../../keep/verify/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../../book/find/resolve.ts";
 import { renderReport } from "../../view/verify-view.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface VerifyFlags extends BookFlags {
   requireTrusted?: true;
@@ -32,10 +34,10 @@ followed, every batch assembled again. The report separates self-consistent from
     .argument("[name]", "an id, a digest, or the first digits of one (default: the whole book)")
     .option(...TRUST_FLAG)
     .action(async (name: string | undefined, flags: VerifyFlags) => {
-      if (name === undefined)
-        judge(io, flags, [await withBook(io, flags, (book) => wholeBook(io, flags, book))]);
-      else
-        judge(io, flags, await withIndexedBook(io, flags, (book, index) => oneRecord(io, book, index, name)));
+      const verified = await withBook(io, flags, async (book) =>
+        name === undefined ? [await verifyBook(book, options(io))] : verifyNamed(book, name, options(io)),
+      );
+      judge(io, flags, verified);
     });
 }
 
@@ -47,14 +49,7 @@ export function addArtifactVerify(artifact: Command, io: Io): void {
     .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
     .option(...TRUST_FLAG)
     .action(async (names: string[], flags: VerifyFlags) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        const chosen =
-          names.length === 0 ? artifactsOf(index) : names.map((name) => resolveArtifact(index, name));
-        const roots = chosen.flatMap(({ content, envelopes }) =>
-          envelopes.map((digest) => ({ what: nameOf(content), digest })),
-        );
-        judge(io, flags, await verifyRoots(io, book, index, roots));
-      });
+      judge(io, flags, await withBook(io, flags, (book) => verifyArtifacts(book, names, options(io))));
     });
 }
 
@@ -66,74 +61,20 @@ export function addBatchVerify(batch: Command, io: Io): void {
     .argument("<batch...>", "digests of batches, or the first digits of them")
     .option(...TRUST_FLAG)
     .action(async (names: string[], flags: VerifyFlags) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        const roots = names
-          .map((name) => resolveBatch(index, name))
-          .map((record) => ({ what: nameOf(record), digest: record.digest }));
-        judge(io, flags, await verifyRoots(io, book, index, roots));
-      });
+      judge(io, flags, await withBook(io, flags, (book) => verifyBatches(book, names, options(io))));
     });
 }
 
-interface Verified {
-  readonly what: string;
-  readonly digest?: Digest;
-  readonly report: VerifyReport;
-  /** Where the catalog differs from the bytes; undefined if it was not looked at. */
-  readonly catalog?: readonly CatalogDifference[];
-}
-
-async function wholeBook(io: Io, flags: VerifyFlags, book: Book): Promise<Verified> {
+function options(io: Io): VerifyRequest {
   let next = 0;
-  const onProgress = (bytes: number) => {
-    if (!io.live || bytes < next) return;
-    next = bytes + 64 * 1024 ** 2;
-    io.err(`\r${plural(Math.round(bytes / 1024 ** 2), "MiB")} read`);
+  return {
+    trustedKeys: [...trustedKeys(keyringOf(io), () => {}).keys()],
+    onProgress(bytes) {
+      if (!io.live || bytes < next) return;
+      next = bytes + 64 * 1024 ** 2;
+      io.err(`\r${plural(Math.round(bytes / 1024 ** 2), "MiB")} read`);
+    },
   };
-  const options = { trustedKeys: trustedKeys(keyringOf(io), () => {}).keys(), onProgress };
-  const what = `book ${bookRoot(io, flags)}`;
-  // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
-  if (!isWritable(book.root)) return { what, report: await verifyBook(book, options) };
-  const catalog = openCatalog(book.root, RECORD_GUIDE);
-  try {
-    await catalog.sync();
-    const comparison = new CatalogComparison(catalog);
-    const report = await verifyBook(comparison.watch(book), options);
-    return { what, report, catalog: await comparison.finish(book) };
-  } finally {
-    catalog.close();
-  }
-}
-
-async function oneRecord(io: Io, book: Book, index: BookIndex, name: string): Promise<Verified[]> {
-  const record = resolveRecord(index, name);
-  const isContent = record.kind === RolloutContent.kind;
-  const roots = isContent ? resolveArtifact(index, record.digest).envelopes : [record.digest];
-  return verifyRoots(
-    io,
-    book,
-    index,
-    roots.map((digest) => ({ what: nameOf(record), digest })),
-  );
-}
-
-async function verifyRoots(
-  io: Io,
-  book: Book,
-  index: BookIndex,
-  roots: readonly { what: string; digest: Digest }[],
-): Promise<Verified[]> {
-  const keys = [...trustedKeys(keyringOf(io), () => {}).keys()];
-  const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));
-  const verified: Verified[] = [];
-  for (const { what, digest } of roots) {
-    const options = { trustedKeys: keys, attestationsOf: (subject: Digest) => index.attestationsOf(subject) };
-    const report = await verifyRecord(book, digest, options);
-    // A rollout does not lead to the record of its revision, so only the book knows whether there is one.
-    const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
-    verified.push({ what, digest, report: { ...report, unrecordedRevisions } });
-  }
-  return verified;
 }
 
 /** Prints the reports and fails if one of them is bad. */

@@ -5,12 +5,18 @@ import type { Command } from "commander";
 import { parseId, RollbookError, rngFrom } from "../../base/index.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
 import { loadAgent, makeDesk, openSealedIndex, startWorker } from "../../collect/rollout/index.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../../book/open-book.ts";
-import { jsonLine, plural } from "../../view/format.ts";
 import { admissionFrom } from "../options/freshness-options.ts";
-import { addRunOptions, heartbeatMsOf, identityFrom, type RunFlags, recorderFrom } from "../options/run-options.ts";
+import {
+  addRunOptions,
+  heartbeatMsOf,
+  identityFrom,
+  type RunFlags,
+  recorderFrom,
+} from "../options/run-options.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
   queue: string;
@@ -45,12 +51,13 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
   const interrupt = () => stop.abort();
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
-    await withBook(io, { ...flags, mode: "write" }, async (book) => {
+    await withBook(io, { ...flags, mode: "write" }, async (opened) => {
+      const book = opened.store;
       const queue = openSqliteQueue(flags.queue, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
-      const sealed = await openSealedIndex(book.root);
+      const sealed = await openSealedIndex(opened.root);
       const { recorder } = recorderFrom(io, flags);
       const name = parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-"));
-      const { admit } = await admissionFrom(flags, book);
+      const { admit } = await admissionFrom(flags, opened);
       const newSession = () => name;
       const desk = makeDesk({ queue, book, clock: io.clock, signer, trusts, newSession, admit });
       const receipts: Record<string, number> = {};

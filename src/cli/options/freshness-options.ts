@@ -1,33 +1,31 @@
 /** The flags that say how old is too old, for every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { PolicyRevision } from "../../contract/index.ts";
+import { admissionFor } from "../../book/admit.ts";
+import type { OpenBook } from "../../book/open-book.ts";
 import {
   type Budget,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
-  makeAdmission,
+  type makeAdmission,
 } from "../../keep/admit/index.ts";
-import type { Book } from "../../store/index.ts";
-import { readRecord } from "../../store/read-record.ts";
-import { revisionsOf } from "../../book/admit.ts";
-import { withIndex } from "../../book/find/book-index.ts";
-import { resolveRevision } from "../../book/find/resolve.ts";
 
 export interface FreshnessFlags {
-  freshness?: keyof typeof FRESHNESS_PROFILES;
+  freshness?: keyof typeof FRESHNESS_PROFILES | "none";
   drift?: Budget;
   policyAge?: Budget;
   rolloutAge?: Budget;
   clockSkew?: number;
 }
 
-export function addFreshnessOptions(command: Command): Command {
+/** `none` is offered where there is a default to turn off. */
+export function addFreshnessOptions(command: Command, { none = false } = {}): Command {
+  const profiles = Object.keys(FRESHNESS_PROFILES);
   return command
     .addOption(
       new Option(
         "--freshness <profile>",
-        "budgets: default (drift 3/5) or psionic (and age 30/60 s)",
-      ).choices(Object.keys(FRESHNESS_PROFILES)),
+        `budgets: default (drift 3/5) or psionic (and age 30/60 s)${none ? "; none applies no limit" : ""}`,
+      ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option("--drift <accept/quarantine>", "revisions behind the target", budget)
     .option("--policy-age <accept/quarantine>", "seconds between source revision and target", seconds)
@@ -35,9 +33,10 @@ export function addFreshnessOptions(command: Command): Command {
     .option("--clock-skew <s>", "seconds that clocks may disagree by (default: 60)", amount);
 }
 
-/** Undefined if no flag asks for freshness. */
+/** Undefined if no flag asks for budgets. */
 export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
   const { freshness, drift, policyAge, rolloutAge, clockSkew } = flags;
+  if (freshness === "none") return undefined;
   if ([freshness, drift, policyAge, rolloutAge, clockSkew].every((each) => each === undefined))
     return undefined;
   const skewMs = clockSkew === undefined ? undefined : clockSkew * 1000;
@@ -53,21 +52,12 @@ export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
 /** The judge of what is submitted: none unless a target is named. */
 export async function admissionFrom(
   flags: FreshnessFlags & { target?: string },
-  book: Book,
+  book: OpenBook,
 ): Promise<{ admit?: ReturnType<typeof makeAdmission> }> {
-  const { target: name } = flags;
-  if (name === undefined) return {};
-  return withIndex(book, async (index) => {
-    const target = await readRecord(book, PolicyRevision, resolveRevision(index, name).digest);
-    const revisions = await revisionsOf(book, index);
-    return {
-      admit: makeAdmission({
-        target: () => target,
-        revision: ({ id }) => revisions(target.family, id),
-        budgets: budgetsOf(flags) ?? FRESHNESS_PROFILES.default,
-      }),
-    };
-  });
+  const { target } = flags;
+  return target === undefined
+    ? {}
+    : { admit: await admissionFor(book, { target, budgets: budgetsOf(flags) }) };
 }
 
 function budget(text: string): Budget {

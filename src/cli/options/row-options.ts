@@ -1,9 +1,11 @@
-/** The flags that say which rows: shared by `data`, `reward` and `train`. */
+/** The flags that say which decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { DataFlags } from "../../book/decisions/load-rows.ts";
+import type { DecisionRequest } from "../../book/decisions/decision-rows.ts";
+import type { DecisionSource } from "../../book/decisions/source.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
-export interface RowFlags {
-  book?: string;
+export interface RowFlags extends BookFlags {
   data?: string;
   family?: string;
   session?: string;
@@ -14,9 +16,10 @@ export interface RowFlags {
 }
 
 export function addRowOptions(command: Command, { data }: { data: boolean }): Command {
-  if (data) command.option("--data <file>", "a routing dataset (default: the decisions of the book)");
+  if (data)
+    command.option("--data <file>", "a routing dataset (default: the admitted decisions of the book)");
   return command
-    .option("--family <family>", "decisions of this policy family only")
+    .option("--family <family>", "decisions of this policy family only (default: the only one of the book)")
     .option("--session <id>", "decisions of this session only (a rollout's group, else its id)")
     .addOption(
       new Option("--data-source <source>", "decisions of this source only").choices(["real", "synthetic"]),
@@ -26,13 +29,18 @@ export function addRowOptions(command: Command, { data }: { data: boolean }): Co
     .option("--feedback <name>", "late feedback of this name stands for a missing reward");
 }
 
-export function toDataFlags(flags: RowFlags): DataFlags {
-  const { since, until, ...rest } = flags;
-  return {
-    ...rest,
-    ...(since === undefined ? {} : { sinceMs: since }),
-    ...(until === undefined ? {} : { untilMs: until }),
-  };
+export function requestOf(flags: RowFlags): DecisionRequest {
+  const { family, session, dataSource, since, until, feedback } = flags;
+  return { family, session, dataSource, feedback, sinceMs: since, untilMs: until };
+}
+
+/** Runs `work` on the dataset file, or on the open book. */
+export function withDecisions<T>(
+  io: Io,
+  flags: RowFlags & { mode?: "read" | "write" },
+  work: (source: DecisionSource) => Promise<T>,
+): Promise<T> {
+  return flags.data === undefined ? withBook(io, flags, work) : work({ data: flags.data });
 }
 
 /** What was asked for, as the sidecar records it. */

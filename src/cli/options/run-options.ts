@@ -1,12 +1,12 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { ensureKey, keyringOf, trustedKeys } from "../../book/keyring.ts";
 import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
 import { bookRecorder, gatewayRecorder, type Recorder } from "../../collect/rollout/index.ts";
 import type { PublicKey, Signer } from "../../contract/index.ts";
 import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { ensureKey, keyringOf, trustedKeys } from "../../book/keyring.ts";
 import { addFreshnessOptions, type FreshnessFlags } from "./freshness-options.ts";
 
 export interface RunFlags extends FreshnessFlags {

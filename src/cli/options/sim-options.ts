@@ -8,7 +8,7 @@ import { readTasks } from "../../collect/sim/task-files.ts";
 import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 import { positiveWhole, seedOption } from "../command.ts";
-import type { BookFlags } from "../../book/open-book.ts";
+import type { BookFlags } from "../with-book.ts";
 
 export const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
 

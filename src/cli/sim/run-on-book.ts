@@ -11,12 +11,12 @@ import { type Grader, proofGrader, sandboxGrader } from "../../collect/sim/grade
 import type { RoutedRun, RunPlace } from "../../collect/sim/routed-run.ts";
 import type { SimWorld } from "../../collect/sim/world.ts";
 import { openBook } from "../../store/index.ts";
-import { identityFrom } from "../options/run-options.ts";
-import type { Io } from "../io.ts";
-import { bookRoot } from "../../book/open-book.ts";
 import { plural } from "../../view/format.ts";
 import { renderProgress } from "../../view/launch-view.ts";
+import type { Io } from "../io.ts";
+import { identityFrom } from "../options/run-options.ts";
 import type { EngineChoice, PlaceFlags } from "../options/sim-options.ts";
+import { bookRoot } from "../with-book.ts";
 
 const DRAW_EVERY_MS = 200;
 const CLAIM_TTL_MS = 20_000;

@@ -2,10 +2,11 @@ import { describe, expect, it } from "vitest";
 import { routingWorld, truth } from "../../../test/support/routing-world.ts";
 import { digestJson } from "../../base/digest.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { toJudgedRows } from "../../convert/judged-rows.ts";
+import { type RoutingRow, toLoggedRow } from "../../convert/routing-jsonl.ts";
 import { type DecisionPolicy, parseStaticTable } from "../../policy/index.ts";
 import { hullArea } from "./cost-quality.ts";
 import { type Evaluation, evaluatePolicy } from "./evaluate.ts";
+import { toJudgedRows } from "./judged-row.ts";
 
 /** Sends proofs to strong and sums to cheap: the optimum, said with a confidence of 0.8. */
 const wise: DecisionPolicy = {
@@ -19,8 +20,8 @@ const wise: DecisionPolicy = {
 const wiseTruth = truth((hard) => (hard ? 0.9 : 0.1));
 const always = (id: string) => parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${id}`, "t");
 const field = { policy: wise, table: always("strong"), floor: 0.5, exploration: 0, single: always("strong") };
-const judge = (rows: Parameters<typeof toJudgedRows>[0], change: Partial<typeof field> = {}, more = {}) =>
-  evaluatePolicy(toJudgedRows(rows, "task").rows, {
+const judge = (rows: readonly RoutingRow[], change: Partial<typeof field> = {}, more = {}) =>
+  evaluatePolicy(toJudgedRows(rows.map(toLoggedRow), "task").rows, {
     field: { ...field, ...change },
     rng: rngFrom(1),
     replicates: 300,

@@ -13,12 +13,18 @@ import type { Sealed } from "../../contract/record.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { checkProofs, type RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import { type ReadBlob, readColumn } from "../../contract/rollout-exchange.ts";
-import { type LogprobKind, type Stream, sampleCount } from "../../contract/stream.ts";
+import {
+  type LogprobKind,
+  type StepStream,
+  type Stream,
+  sampleCount,
+  type TokenStream,
+} from "../../contract/stream.ts";
 import type { BatchOptions, Selection } from "../../contract/trainer-batch.ts";
 import { Release, Verdict } from "../../contract/verdict.ts";
 import { judgeDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
-import { type LateReward, labelSteps, labelTokens, lateRewards } from "./labels.ts";
+import { type Labels, type LateReward, labelSteps, labelTokens, lateRewards } from "./labels.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { contentReader, readRecord, readSealed } from "./read-sources.ts";
 import { partOf, unitOfStream } from "./split.ts";
@@ -30,11 +36,14 @@ export interface AdmittedStream {
   stream: number;
   rolloutId: RolloutContent["rolloutId"];
   group: RolloutContent["group"];
+  task: RolloutContent["task"];
   weightBps: number;
   length: number;
   samples: number;
   /** Null: unlabelled, where the consumer keeps those. */
   reward: number | null;
+  /** Of a labelled step stream: one per step. */
+  rewards?: readonly number[] | undefined;
   late: readonly LateReward[];
   revisions: readonly { start: number; end: number; revision: RevisionKey }[];
 }
@@ -45,6 +54,8 @@ export interface Admitted {
   /** The source revisions behind the rows, unique, sorted by the UTF-8 bytes of their ids. */
   sources: Sealed<PolicyRevision>[];
   logprobKind: LogprobKind | undefined;
+  /** Whether a row has a step that logs the probability of its choice alone. */
+  choiceOnly: boolean;
   ledger: LedgerTally;
 }
 
@@ -57,8 +68,8 @@ export interface AdmitOptions
   grouped?: boolean;
   /** What carries missing rewards as missing may keep them; what learns or estimates leaves them out. */
   unlabelled?: "exclude" | "keep";
-  /** Step streams whose choices were logged without a probability. */
-  propensity?: "require" | "any";
+  /** What step streams must have logged: the whole distribution, the probability of the choice, or nothing. */
+  propensity?: "distribution" | "choice" | "any" | undefined;
 }
 
 export interface AdmitRequest {
@@ -118,6 +129,7 @@ async function selectOnce(request: AdmitRequest, inputs: Inputs, suspects: Reado
     proofs: new Map(),
     sources: [],
     logprobKind: selection.logprobKind,
+    choiceOnly: false,
     ledger,
   };
   const used = new Map<string, Sealed<PolicyRevision>>();
@@ -191,8 +203,8 @@ async function chooseStreams(at: {
   const keeps = request.options.unlabelled === "keep";
   for (const [index, stream] of content.streams.entries()) {
     const reason = excludedBy(at, stream, index);
-    const reward = reason === undefined ? await rewardOf(request.read, stream, at.late) : null;
-    if (reason !== undefined || (reward === null && !keeps)) {
+    const labels = reason === undefined ? await labelsOf(request.read, stream, at.late) : undefined;
+    if (reason !== undefined || (labels === undefined && !keeps)) {
       left.push({ stream, index, reason: reason ?? "unlabelled" });
       continue;
     }
@@ -202,10 +214,12 @@ async function chooseStreams(at: {
       stream: index,
       rolloutId: content.rolloutId,
       group: content.group,
+      task: content.task,
       weightBps: at.weightBps,
       length: lengthOf(stream),
       samples: sampleCount(stream),
-      reward,
+      reward: labels?.total ?? null,
+      ...(stream.level === "step" ? { rewards: labels?.rewards as readonly number[] | undefined } : {}),
       late: at.late,
       revisions: revisionParts(stream),
     });
@@ -237,20 +251,29 @@ function excludedBy(
   const { split } = options;
   if (split !== undefined && partOf(unitOfStream(content, index, split.unit), split) !== split.part)
     return "held-out";
-  if (stream.level === "step")
-    return options.propensity === "any" || stream.steps.every(hasPropensity) ? undefined : "no-propensity";
-  return logprobsExclude(at, stream);
+  return stream.level === "step" ? propensityExcludes(at, stream) : logprobsExclude(at, stream);
 }
 
 /** Importance ratios divide by it: of the whole distribution, or of the choice alone. */
-function hasPropensity(step: Extract<Stream, { level: "step" }>["steps"][number]): boolean {
-  return step.candidates[step.chosen]!.probability !== null || step.propensity !== undefined;
+function propensityExcludes(
+  { request, admitted }: { request: AdmitRequest; admitted: Admitted },
+  { steps }: StepStream,
+): ExclusionReason | undefined {
+  const { propensity = "distribution" } = request.options;
+  if (propensity === "any" || steps.every((step) => step.candidates[step.chosen]!.probability !== null))
+    return undefined;
+  const logged = steps.every(
+    (step) => step.candidates[step.chosen]!.probability !== null || step.propensity !== undefined,
+  );
+  if (propensity === "distribution" || !logged) return "no-propensity";
+  admitted.choiceOnly = true;
+  return undefined;
 }
 
 /** One kind of log-probabilities for all: the one asked for, else that of the first stream. */
 function logprobsExclude(
   at: { request: AdmitRequest; digest: Digest; content: RolloutContent; admitted: Admitted },
-  stream: Extract<Stream, { level: "token" }>,
+  stream: TokenStream,
 ): ExclusionReason | undefined {
   const wanted = at.request.selection.logprobKind;
   if (wanted !== undefined) return stream.logprobKind === wanted ? undefined : "other-logprob-kind";
@@ -263,9 +286,13 @@ function logprobsExclude(
   );
 }
 
-/** Null where there is none: unlabelled is not 0. */
-async function rewardOf(read: ReadBlob, stream: Stream, late: readonly LateReward[]): Promise<number | null> {
-  if (stream.level === "step") return labelSteps(stream, late)?.total ?? null;
+/** Undefined where there are none: unlabelled is not 0. */
+async function labelsOf(
+  read: ReadBlob,
+  stream: Stream,
+  late: readonly LateReward[],
+): Promise<Labels | undefined> {
+  if (stream.level === "step") return labelSteps(stream, late);
   const { rewards, mask } = stream.columns;
   const columns =
     rewards !== undefined
@@ -273,7 +300,7 @@ async function rewardOf(read: ReadBlob, stream: Stream, late: readonly LateRewar
       : late.length === 0
         ? {}
         : { mask: await readColumn(read, mask, "mask") };
-  return labelTokens(stream, columns, late)?.total ?? null;
+  return labelTokens(stream, columns, late);
 }
 
 function lengthOf(stream: Stream): number {

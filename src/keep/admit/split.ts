@@ -30,7 +30,7 @@ export function partOf(unit: string, { salt, shares }: Pick<SplitRule, "salt" | 
 
 /** The unit of a stream. Decisions of one chain are not independent, so the first stands for all of them. */
 export function unitOfStream(
-  content: Pick<RolloutContent, "rolloutId" | "task" | "group">,
+  content: Pick<RolloutContent, "rolloutId" | "group"> & { task: { id: string } },
   stream: number,
   unit: SplitUnit,
 ): string {

@@ -79,7 +79,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
       ...(admitted.logprobKind === undefined ? {} : { logprobKind: admitted.logprobKind }),
     },
     seed: request.seed,
-    options: recordedOptions(options, ledger.freshness),
+    options: recordedOptions(options, { freshness: ledger.freshness, choiceOnly: admitted.choiceOnly }),
     lineage: lineage.digest,
     totals: written.totals.aggregate(),
     bySource: admitted.sources.map(({ record }, i) => ({
@@ -98,10 +98,18 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   return batch;
 }
 
-/** A budget that excluded nothing leaves no trace: the same rows are the same batch, whether somebody set a limit or not. */
-function recordedOptions(options: BatchOptions, used: BatchOptions["freshness"]): BatchOptions {
-  const { freshness: _, ...rest } = options;
-  return used === undefined ? rest : { ...rest, freshness: used };
+/** What an option changed is recorded, an option that changed nothing is not: the same rows are the same batch, whether
+ *  somebody set a limit or not. */
+function recordedOptions(
+  options: BatchOptions,
+  used: { freshness: BatchOptions["freshness"]; choiceOnly: boolean },
+): BatchOptions {
+  const { freshness: _, propensity: __, ...rest } = options;
+  return {
+    ...rest,
+    ...(used.freshness === undefined ? {} : { freshness: used.freshness }),
+    ...(used.choiceOnly ? { propensity: "choice" as const } : {}),
+  };
 }
 
 /** The same batch, computed again without writing: equal digests prove that it follows from its manifest. */

@@ -8,6 +8,7 @@ import type { RevisionKey } from "../../contract/policy-revision.ts";
 import { refuse } from "../../contract/refusal.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { type BatchRow, TrainerBatch } from "../../contract/trainer-batch.ts";
+import { readRecord } from "../admit/read-sources.ts";
 import {
   type StepShard,
   type StepShardColumns,
@@ -16,7 +17,6 @@ import {
   type TokenShardColumns,
   tokenShards,
 } from "./batch-shards.ts";
-import { readRecord } from "../admit/read-sources.ts";
 
 /** A source revision of the batch with its drift from the target. */
 export type BatchSource = PolicyRevisionLineage["sources"][number];

@@ -1,29 +1,24 @@
 /** Scenes 4 and 5: trainer batches with lineage and ledger, and the same bytes from another order of arrival. */
-import { parseId, rngFrom } from "../../base/index.ts";
+import { rngFrom } from "../../base/index.ts";
+import { cutBatch } from "../../book/cut-batch.ts";
+import { bookOver } from "../../book/open-book.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
 import { type BlobStore, memoryStore } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import { assembleInBook } from "../../book/assemble.ts";
-import { scanIndex } from "../../book/find/book-index.ts";
 import { figure, plural, short } from "../../view/format.ts";
-import { artifactsOf, resolveRevision } from "../../book/find/resolve.ts";
-import type { Scene, Stage } from "./stage.ts";
+import type { Scene } from "./stage.ts";
 
 const BATCHES = [
-  { target: "writer-r3", level: "token", options: { feedback: parseId("accepted") } },
-  {
-    target: "router-r2",
-    level: "step",
-    options: { advantage: "leave-one-out", feedback: parseId("accepted") },
-  },
+  { target: "writer-r3", level: "token", feedback: "accepted" },
+  { target: "router-r2", level: "step", advantage: "leave-one-out", feedback: "accepted" },
 ] as const;
 
 export const batchScene: Scene = {
   title: "batches",
-  async play({ book, signer, seed, batches }) {
+  async play({ book, opened, seed, batches }) {
     const lines: string[] = [];
     for (const each of BATCHES) {
-      const batch = await assemble(book, each, { seed, signer });
+      const batch = await cutBatch(opened, { ...each, seed });
       batches.push(batch);
       lines.push(...(await describe(book, batch)));
     }
@@ -44,7 +39,7 @@ export const orderScene: Scene = {
         blobs.push({ kind: item.kind, bytes: item.bytes.slice() });
     const other = memoryStore();
     for (const { kind, bytes } of rngFrom(seed).split("order").shuffle(blobs)) other.put(kind, bytes);
-    const again = await assemble(other, BATCHES[0], { seed });
+    const again = await cutBatch(bookOver(other), { ...BATCHES[0], seed });
     const same = again.digest === batches[0]!.digest;
     return {
       lines: [
@@ -57,24 +52,6 @@ export const orderScene: Scene = {
     };
   },
 };
-
-async function assemble(
-  store: BlobStore,
-  { target, level, options }: (typeof BATCHES)[number],
-  { seed, signer }: Pick<Stage, "seed"> & { signer?: Stage["signer"] },
-): Promise<Sealed<TrainerBatch>> {
-  const index = await scanIndex(store);
-  return assembleInBook({
-    store,
-    index,
-    artifacts: artifactsOf(index),
-    target: resolveRevision(index, target).digest,
-    selection: { level },
-    options,
-    seed,
-    signer,
-  });
-}
 
 async function describe(store: BlobStore, { digest, record }: Sealed<TrainerBatch>): Promise<string[]> {
   const lineage = await readRecord(store, PolicyRevisionLineage, record.lineage);

@@ -1,35 +1,21 @@
-/** Scenes that learn and judge: rewards analysed, a clone and a bandit trained on the train split, the clone's floor
- *  promised on the calibration split, both evaluated and gated on the judge split. All of it is what the commands run. */
+/** Scenes that learn and judge: a routing log is sealed into the book, rewards are analysed, a clone and a bandit learn from
+ *  sealed batches of it, the clone's floor is promised on the calibration split, both are evaluated and gated on the judge
+ *  split. All of it is what the commands run. */
 import { join } from "node:path";
-import { rngFrom } from "../../base/index.ts";
-import type { RoutingRow } from "../../convert/routing-jsonl.ts";
-import { type Evaluation, evaluatePolicy, gatePolicies } from "../../judge/index.ts";
-import { analyzeRewards } from "../../judge/reward-analysis.ts";
-import {
-  DEFAULT_SPLIT,
-  denseSpec,
-  fitStaticTable,
-  trainBc,
-  trainLinUcb,
-  withBaseline,
-  withSplit,
-} from "../../learn/index.ts";
-import {
-  CHECKPOINT_KIND,
-  type Checkpoint,
-  DEFAULT_FEATURES,
-  type PolicyModel,
-  sealCheckpoint,
-  writeCheckpoint,
-} from "../../policy/index.ts";
-import { toTrainingData } from "../../book/decisions/load-rows.ts";
-import { requirePart } from "../../book/decisions/split-rows.ts";
-import { promiseFloor } from "../../book/judge/calibrate.ts";
-import { judgeRowsOf } from "../../book/judge/judge-rows.ts";
-import { fieldOf, loadPolicy } from "../../book/judge/load-policy.ts";
-import { sealVerdict } from "../../book/judge/seal-verdict.ts";
+import { decisionRows } from "../../book/decisions/decision-rows.ts";
+import { evaluateCheckpoint } from "../../book/judge/evaluate.ts";
+import { gateCheckpoints } from "../../book/judge/gate.ts";
+import { type TrainedPolicy, trainPolicy } from "../../book/train/train.ts";
+import { verifyNamed } from "../../book/verify.ts";
+import { RolloutContent, TrainerBatch } from "../../contract/index.ts";
+import { sealDecision } from "../../convert/decision-rollouts.ts";
+import type { Evaluation } from "../../judge/index.ts";
+import { analyzeRewards, rewardedOf } from "../../judge/reward-analysis.ts";
+import { denseSpec, type LoggedRow } from "../../learn/index.ts";
+import { DEFAULT_FEATURES } from "../../policy/index.ts";
+import { makeSealer } from "../../store/sealer.ts";
 import { figure, plural, short } from "../../view/format.ts";
-import { makeRoutingLog } from "./routing-log.ts";
+import { LOG_FAMILY, makeRoutingLog } from "./routing-log.ts";
 import type { Scene, Stage } from "./stage.ts";
 
 const RISK = 0.1;
@@ -40,24 +26,32 @@ const MARGIN = 0.08;
 export const learnScene: Scene = {
   title: "learn",
   async play(stage) {
-    const rows = makeRoutingLog(stage.seed);
-    const { ranking } = rewardsOf(rows);
-    const [clone, bandit] = train(rows, stage);
-    for (const checkpoint of [clone, bandit]) await keep(stage, checkpoint);
-    const { floor, coverage, units } = clone.promise!.record;
+    await sealLog(stage);
+    const rows = await readLog(stage);
+    const { ranking } = analyzeRewards(rewardedOf(rows));
+    const [clone, bandit] = await train(stage);
+    const { floor, coverage, units } = clone.checkpoint.promise!.record;
+    const [walked] = await verifyNamed(stage.opened, bandit.checkpoint.revision.digest);
+    const { report } = walked!;
+    const rollouts = report.counts[RolloutContent.kind] ?? 0;
     return {
       lines: [
         `${plural(rows.length, "routing decision")} with their probabilities; always one model: ${ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(", ")}`,
-        `trained on the train split: ${clone.revision.record.id} (${short(clone.revision.record.digest)}) clones the log, ${bandit.revision.record.id} (${short(bandit.revision.record.digest)}) is LinUCB`,
+        `trained on the train split: ${nameOf(clone)} clones the log, ${nameOf(bandit)} is LinUCB, both from batch ${short(bandit.batches[0]!)}`,
         floor === null
           ? `the clone may not act: by ${plural(units, "calibration row")} no confidence floor keeps the loss of its departures at ${RISK}`
           : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} its departures lose at most ${RISK} in expectation`,
       ],
-      proved: "a checkpoint names every row it has seen, and a floor is a promise, not a habit",
+      proved:
+        // The manifest names every rollout that was considered, those of other policies too.
+        report.ok && report.counts[TrainerBatch.kind] === 1 && rollouts >= rows.length
+          ? `a revision leads to its batch and the batch to ${plural(rollouts, "rollout")}; every digest on the way was recomputed`
+          : "NOTHING: the revision does not lead back to what taught it",
       data: {
         ranking,
-        policies: [clone, bandit].map(({ revision }) => revision.digest),
-        promise: clone.promise!.digest,
+        batches: bandit.batches,
+        policies: [clone, bandit].map(({ checkpoint }) => checkpoint.revision.digest),
+        promise: clone.checkpoint.promise!.digest,
       },
     };
   },
@@ -66,53 +60,55 @@ export const learnScene: Scene = {
 export const judgeScene: Scene = {
   title: "judge and gate",
   async play(stage) {
-    const rows = makeRoutingLog(stage.seed);
-    const [clone, bandit] = [
-      loadPolicy(folderOf(stage, "clone"), {}),
-      loadPolicy(folderOf(stage, "bandit"), {}),
-    ];
-    const judged = judgeRowsOf(rows, [clone, bandit]);
-    const fields = [clone, bandit].map((each) => fieldOf(each, { exploration: 0 }));
-    const evaluation = evaluatePolicy(judged.rows, {
-      field: fields[1]!,
-      rng: rngFrom(stage.seed),
-      replicates: 300,
+    const { opened, seed } = stage;
+    const [clone, bandit] = [folderOf(stage, "clone"), folderOf(stage, "bandit")];
+    const { evaluation } = await evaluateCheckpoint(opened, { family: LOG_FAMILY, checkpoint: bandit, seed });
+    const { verdict, judged } = await gateCheckpoints(opened, {
+      ...{ family: LOG_FAMILY, seed, candidates: [clone, bandit], epsilonQuality: MARGIN },
     });
-    const rule = {
-      method: "student-t",
-      alpha: 0.05,
-      tried: 2,
-      epsilonQuality: MARGIN,
-      epsilonCost: 0,
-    } as const;
-    const table = { ...fields[1]!, policy: undefined };
-    const gated = gatePolicies(judged.rows, {
-      rule,
-      candidates: fields,
-      baseline: table,
-      rng: rngFrom(stage.seed),
-    });
-    const verdict = sealVerdict({
-      ...{ candidates: [clone, bandit], fields, gated, rule, judged, seed: stage.seed },
-      baseline: { kind: "static", field: table },
-      atMs: stage.clock.nowMs(),
-    });
-    stage.book.put(verdict.kind, verdict.bytes);
-    await stage.book.flush();
-    const { outcome, passed } = verdict.record;
+    const { outcome, passed, candidates } = verdict.record;
     return {
       lines: [
         ...evaluationLines(evaluation),
-        `the gate, against the table, on ${plural(judged.rows.length, "row")} that neither has seen: clone ${gated[0]!.outcome}, bandit ${gated[1]!.outcome}; verdict ${short(verdict.digest)}`,
+        `the gate, against the table, on ${plural(judged.rows.length, "row")} that neither has seen: clone ${candidates[0]!.outcome}, bandit ${candidates[1]!.outcome}; verdict ${short(verdict.digest)}`,
       ],
       proved:
-        outcome === "pass" && passed!.id === bandit.policy.revision.id
+        outcome === "pass" && passed!.id === "router-bandit"
           ? "a policy goes on only if fresh rows show that it is no worse and costs no more"
-          : `NOTHING: the gate said ${outcome}: ${gated.flatMap(({ reasons }) => reasons).join("; ")}`,
+          : `NOTHING: the gate said ${outcome}: ${candidates.flatMap(({ reasons }) => reasons).join("; ")}`,
       data: { verdict: verdict.digest, outcome, passed: passed?.id ?? null },
     };
   },
 };
+
+async function sealLog({ book, signer, seed }: Stage): Promise<void> {
+  const sealer = makeSealer(book, signer);
+  await Promise.all(makeRoutingLog(seed).map((row) => sealer.add(sealDecision(row))));
+}
+
+async function readLog({ opened }: Stage): Promise<LoggedRow[]> {
+  const rows: LoggedRow[] = [];
+  for await (const row of (await decisionRows(opened, { family: LOG_FAMILY })).rows()) rows.push(row);
+  return rows;
+}
+
+async function train(stage: Stage): Promise<[TrainedPolicy, TrainedPolicy]> {
+  const { opened, seed } = stage;
+  const bandit = await trainPolicy(opened, {
+    ...{ family: LOG_FAMILY, seed, id: "router-bandit", out: folderOf(stage, "bandit") },
+    learner: { kind: "linucb", alpha: 0.1, spec: denseSpec([]) },
+  });
+  const clone = await trainPolicy(opened, {
+    ...{ family: LOG_FAMILY, seed, id: "router-clone", out: folderOf(stage, "clone") },
+    ...{ floorRisk: RISK, promise: PROMISES },
+    learner: { kind: "bc", spec: DEFAULT_FEATURES },
+  });
+  return [clone, bandit];
+}
+
+function nameOf({ checkpoint: { revision } }: TrainedPolicy): string {
+  return `${revision.record.id} (${short(revision.record.digest)})`;
+}
 
 function evaluationLines({ contenders, comparisons, liveness }: Evaluation): string[] {
   const of = (name: string) => contenders.find((each) => each.name === name)!.values;
@@ -125,53 +121,6 @@ function evaluationLines({ contenders, comparisons, liveness }: Evaluation): str
     `the bandit decides ${figure(100 * liveness.live)} % of rows; reward by DR: ${each.join(", ")}`,
     `learned − static, paired: ${gain.difference.estimate.value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]: ${gain.says}`,
   ];
-}
-
-function rewardsOf(rows: readonly RoutingRow[]) {
-  return analyzeRewards(
-    rows.map((row) => ({
-      id: row.decision_id,
-      source: row.data_source,
-      arm: row.model_chosen,
-      propensity: row.propensity,
-      reward: row.reward!,
-      terms: row.state.terms,
-    })),
-  );
-}
-
-function train(rows: readonly RoutingRow[], { seed, clock }: Stage): [Checkpoint, Checkpoint] {
-  const rule = DEFAULT_SPLIT;
-  const train = requirePart(rows, "train", rule);
-  const calibration = requirePart(rows, "calibration", rule);
-  const data = toTrainingData(train);
-  const rival = fitStaticTable(data);
-  const sealed = (model: PolicyModel, id: string, held: readonly RoutingRow[]) =>
-    sealCheckpoint(
-      withBaseline(
-        withSplit(model, {
-          rule,
-          units: { train: train.map((row) => row.task_id), calibration: held.map((row) => row.task_id) },
-        }),
-        rival,
-      ),
-      { family: "router", id, batches: [], seed, producedAtMs: clock.nowMs() },
-    );
-  const clone = sealed(trainBc(data, { spec: DEFAULT_FEATURES, seed }).model, "router-clone", calibration);
-  const bandit = sealed(trainLinUcb(data, { spec: denseSpec([]), alpha: 0.1 }), "router-bandit", []);
-  const promise = promiseFloor(clone, {
-    ...{ rows: calibration, rule, alpha: RISK, flags: PROMISES, atMs: clock.nowMs() },
-  });
-  return [{ ...clone, promise }, bandit];
-}
-
-async function keep(stage: Stage, checkpoint: Checkpoint): Promise<void> {
-  const { revision, bytes, promise } = checkpoint;
-  writeCheckpoint(folderOf(stage, revision.record.id === "router-clone" ? "clone" : "bandit"), checkpoint);
-  stage.book.put(CHECKPOINT_KIND, bytes);
-  stage.book.put(revision.kind, revision.bytes);
-  if (promise !== undefined) stage.book.put(promise.kind, promise.bytes);
-  await stage.book.flush();
 }
 
 function folderOf({ scratch }: Stage, name: "clone" | "bandit"): string {

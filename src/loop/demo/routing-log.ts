@@ -1,10 +1,12 @@
 /** A log of routing decisions for the demo: easy and hard questions that only their words tell apart, a model that is cheap
  *  and one that is right. In: a seed. Out: decisions with their probabilities and rewards in parts. Pure. */
 import { type Rng, rngFrom } from "../../base/index.ts";
-import { modelsOf, type RoutingRow } from "../../convert/routing-jsonl.ts";
+import type { LoggedRow } from "../../learn/index.ts";
 import { decide, parseStaticTable } from "../../policy/index.ts";
 
 export const ROWS = 3000;
+/** The family of the router that made the log. */
+export const LOG_FAMILY = "model-router";
 const HARD = ["proof", "lemma", "axiom"] as const;
 const EASY = ["total", "count", "month"] as const;
 const MODELS = ["quick", "deep"] as const;
@@ -19,12 +21,12 @@ const LOGGING = {
   exploration: 0.6,
 };
 
-export function makeRoutingLog(seed: bigint): RoutingRow[] {
+export function makeRoutingLog(seed: bigint): LoggedRow[] {
   const rng = rngFrom(seed).split("routing");
   return Array.from({ length: ROWS }, (_, i) => makeRow(i, rng.split(i)));
 }
 
-function makeRow(i: number, rng: Rng): RoutingRow {
+function makeRow(i: number, rng: Rng): LoggedRow {
   const hard = rng.below(2) === 1;
   const words = hard ? HARD : EASY;
   const prompt = `Please work out the ${words[rng.below(words.length)]} of item ${10 + rng.below(90)}`;
@@ -33,25 +35,20 @@ function makeRow(i: number, rng: Rng): RoutingRow {
   const model = MODELS[chosen]!;
   const right = rng.float() < (model === "deep" || !hard ? 0.95 : 0.2) ? 1 : 0;
   return {
-    schema_version: 1,
-    decision_id: `question-${i}`,
-    session_id: `session-${i}`,
-    task_id: `question-${i}`,
-    agent_role: "router",
-    timestamp: new Date(STARTED_AT_MS + i * 1000).toISOString(),
-    task_complexity_score: null,
-    primary_failure_count: null,
-    ...modelsOf(MODELS, model),
+    id: `question-${i}`,
+    task: `question-${i}`,
+    session: `session-${i}`,
+    chain: `question-${i}`,
+    family: LOG_FAMILY,
+    atMs: STARTED_AT_MS + i * 1000,
+    source: "synthetic",
+    context: { prompt, fields: {} },
+    candidates: candidates.map((one, c) => ({ ...one, probability: probabilities[c]! })),
+    chosen,
     propensity: probabilities[chosen]!,
     reward: right + COST_WEIGHT * COST[model],
     terminal: true,
-    reward_version: "demo",
-    data_source: "synthetic",
-    state: {
-      prompt,
-      fields: {},
-      candidates: candidates.map((one, c) => ({ ...one, reasons: [], probability: probabilities[c]! })),
-      terms: { right: { value: right, weight: 1 }, cost: { value: COST[model], weight: COST_WEIGHT } },
-    },
+    terms: { right: { value: right, weight: 1 }, cost: { value: COST[model], weight: COST_WEIGHT } },
+    rewardFrom: "demo",
   };
 }

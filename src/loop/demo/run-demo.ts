@@ -1,8 +1,8 @@
 /** The demo: a small real loop, scene by scene. In: a directory and a seed. Out: what each scene showed.
  *  Digests of content are the same on every run with one seed; only the key, and so the signatures, are new. */
 import { manualClock } from "../../base/index.ts";
+import { openBook } from "../../book/open-book.ts";
 import { newKeyPem, signerFromPem } from "../../contract/index.ts";
-import { openBook } from "../../store/index.ts";
 import { batchScene, orderScene } from "./batch-scene.ts";
 import { revisionsScene, rolloutsScene } from "./collect-scene.ts";
 import { gatewayScene } from "./gateway-scene.ts";
@@ -41,10 +41,11 @@ export interface DemoOptions {
 export async function runDemo({ root, scratch, seed, onScene }: DemoOptions): Promise<string> {
   const clock = manualClock(1_700_000_000_000);
   const signer = signerFromPem(newKeyPem());
-  const book = await openBook(root, { clock });
+  const opened = await openBook(root, { create: true, clock, signer: () => signer });
   try {
     const stage: Stage = {
-      book,
+      opened,
+      book: opened.store,
       clock,
       scratch,
       signer,
@@ -57,6 +58,6 @@ export async function runDemo({ root, scratch, seed, onScene }: DemoOptions): Pr
       onScene({ title: scene.title, number: i + 1, ...(await scene.play(stage)) });
     return signer.publicKey;
   } finally {
-    await book.close();
+    await opened.close();
   }
 }

@@ -19,8 +19,8 @@ import { knownValues, makeWorld, policyValue, type SimWorld } from "../../collec
 import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook } from "../../store/index.ts";
 import { readRecord } from "../../store/read-record.ts";
-import { plural } from "../../view/format.ts";
 import { meanReward, sayObserved } from "../../view/family-summary.ts";
+import { plural } from "../../view/format.ts";
 import type { Scene, Stage } from "./stage.ts";
 
 const TASKS = 12;

@@ -1,10 +1,13 @@
 /** What the scenes of the demo share: a book, a key, the world, and what earlier scenes have made. */
 import type { Clock } from "../../base/index.ts";
+import type { BookOnDisk } from "../../book/open-book.ts";
 import type { Sealed, SealedRollout, Signer, TrainerBatch } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import type { World } from "./world.ts";
 
 export interface Stage {
+  readonly opened: BookOnDisk;
+  /** The bytes of the book. */
   readonly book: Book;
   readonly clock: Clock;
   /** An empty directory for copies. */

@@ -1,0 +1,129 @@
+/** Compares a learned policy with its baselines on rows it has not seen.
+ *  In: a source of decisions, a checkpoint. Out: the evaluation, what of the log could not be used, and the refusal where the
+ *  log cannot carry an estimate. Writes nothing. */
+
+import type { Digest } from "../../base/index.ts";
+import { RollbookError, rngFrom } from "../../base/index.ts";
+import type { PolicyRevision } from "../../contract/index.ts";
+import { qualityOf } from "../../judge/evaluate/judged-row.ts";
+import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
+import type { Interval, Range } from "../../judge/ope/index.ts";
+import type { FeatureSpec } from "../../policy/index.ts";
+import type { AdmittedRollouts } from "../admitted-rollouts.ts";
+import type { DecisionRequest } from "../decisions/decision-rows.ts";
+import { type DecisionSource, loadDecisions } from "../decisions/source.ts";
+import { followPromise } from "./calibrate.ts";
+import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
+import { type Fielded, fieldOf, loadPolicy } from "./load-policy.ts";
+import { PROMISE_TERMS } from "./promise-terms.ts";
+
+export interface JudgeRequest extends DecisionRequest {
+  /** The confidence below which the table decides (default: the checkpoint's, else 0). */
+  readonly floor?: number | undefined;
+  /** The share of choices spread evenly, as the router will. */
+  readonly exploration?: number | undefined;
+  /** A static table to fall back to (default: the one fitted in training). */
+  readonly table?: string | undefined;
+  /** Refuses a checkpoint that was trained on other features. */
+  readonly spec?: FeatureSpec | undefined;
+  readonly qualityRange?: Range | undefined;
+  readonly seed?: bigint | undefined;
+}
+
+export interface EvaluateRequest extends JudgeRequest {
+  readonly checkpoint: string;
+  /** For logs without propensities: estimates them, and certifies nothing. */
+  readonly estimatePropensities?: boolean | undefined;
+}
+
+/** What became of the promised risk on rows that neither trained nor calibrated. */
+export interface KeptPromise {
+  readonly promise: Digest;
+  readonly alpha: number;
+  readonly floor: number | null;
+  readonly realised?: number;
+  readonly interval?: Interval;
+  /** Whether the floor was computed again from its calibration rows. */
+  readonly followed: boolean;
+}
+
+export interface PolicyEvaluation {
+  readonly evaluation: Evaluation;
+  readonly judged: JudgeRows;
+  readonly field: Fielded;
+  readonly revision: PolicyRevision;
+  readonly kept: KeptPromise | undefined;
+  /** The stated range of quality, unless a row lies outside. */
+  readonly range: Range | undefined;
+  /** Of a book: what was admitted, and the ledger of the rest. */
+  readonly admitted?: AdmittedRollouts | undefined;
+  /** Where the log cannot say how good the policy is. */
+  readonly refusal?: RollbookError | undefined;
+}
+
+export async function evaluateCheckpoint(
+  source: DecisionSource,
+  request: EvaluateRequest,
+): Promise<PolicyEvaluation> {
+  const { estimatePropensities = false } = request;
+  const loaded = loadPolicy(request.checkpoint, request.spec);
+  const { rows, admitted } = await loadDecisions(source, {
+    ...request,
+    unlabelled: "keep",
+    ...(estimatePropensities ? { propensity: "any" } : {}),
+  });
+  const judged = judgeRowsOf(rows, [loaded]);
+  const field = fieldOf(loaded, { ...request, exploration: request.exploration ?? 0 });
+  const followed = followPromise(rows, loaded, field) === true;
+  const evaluation = evaluatePolicy(judged.rows, {
+    field,
+    rng: rngFrom(request.seed ?? 0n),
+    estimatePropensities,
+  });
+  const kept = keptBy(judged, { field, refused: evaluation.contenders[0]!.basis === "refused" });
+  return {
+    ...{ evaluation, judged, field, admitted },
+    revision: loaded.checkpoint.revision.record,
+    kept: kept === undefined ? undefined : { ...kept, followed },
+    range: keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange),
+    refusal: refusalOf(evaluation, judged),
+  };
+}
+
+function keptBy(
+  judged: JudgeRows,
+  { field: { promise, policy, table }, refused }: { field: Fielded; refused: boolean },
+): Omit<KeptPromise, "followed"> | undefined {
+  if (promise === undefined || policy === undefined) return undefined;
+  const { floor, alpha, range, propensityFloor } = promise.record;
+  if (refused) return { promise: promise.digest, alpha, floor };
+  const { estimate, interval } = realisedRisk(judged.rows, { policy, table, range, propensityFloor, floor });
+  return { promise: promise.digest, alpha, floor, realised: estimate.value, interval };
+}
+
+function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range): Range | undefined {
+  const quality = qualityOf(measures);
+  const inside = rows.every(({ measures: { [quality]: value } }) => {
+    return value !== null && value >= range.low && value <= range.high;
+  });
+  return inside ? range : undefined;
+}
+
+function refusalOf({ contenders, measures }: Evaluation, judged: JudgeRows): RollbookError | undefined {
+  const [learned] = contenders;
+  if (learned!.basis !== "refused") return undefined;
+  const verdict = learned!.panels[measures[0]!];
+  const thin =
+    verdict?.kind === "refused" ? verdict.faults.find(({ kind }) => kind === "thin-support") : undefined;
+  return new RollbookError(
+    "refused",
+    { reasons: learned!.reasons },
+    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}${thin?.kind === "thin-support" ? wholeLog(thin.enough, judged) : ""}`,
+  );
+}
+
+/** What that means for the whole log, of which the judge split is a part. */
+function wholeLog(enough: number | null, { rule: { shares, unit } }: JudgeRows): string {
+  if (enough === null || shares[2] === 0 || shares[2] === 1) return "";
+  return ` The judge split is ${100 * shares[2]} % of the log: about ${Math.ceil(enough / shares[2])} ${unit}s in all.`;
+}

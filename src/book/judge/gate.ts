@@ -1,0 +1,110 @@
+/** Lets a policy pass only if rows it has not seen show that it is not worse, and seals why.
+ *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict; from a book it is sealed there, with the
+ *  manifest its rows were admitted from and the ledger of what was not. */
+import { type Clock, rngFrom, systemClock } from "../../base/index.ts";
+import type { GateVerdict, Sealed } from "../../contract/index.ts";
+import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
+import type { Range } from "../../judge/ope/index.ts";
+import type { AdmittedRollouts } from "../admitted-rollouts.ts";
+import { type DecisionSource, loadDecisions } from "../decisions/source.ts";
+import type { OpenBook } from "../open-book.ts";
+import { followPromise } from "./calibrate.ts";
+import type { JudgeRequest } from "./evaluate.ts";
+import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
+import { fieldOf, type LoadedPolicy, loadPolicy } from "./load-policy.ts";
+import { PROMISE_TERMS } from "./promise-terms.ts";
+import { type Baseline, sealVerdict } from "./seal-verdict.ts";
+
+export interface GateRequest extends JudgeRequest {
+  /** Folders of checkpoints. */
+  readonly candidates: readonly string[];
+  /** `static` (the table), `behaviour` (the policy behind the log), or a checkpoint's folder. */
+  readonly baseline?: string | undefined;
+  /** Non-inferiority margins. */
+  readonly epsilonQuality?: number | undefined;
+  /** Null: nothing is asked of cost. */
+  readonly epsilonCost?: number | null | undefined;
+  readonly alpha?: number | undefined;
+  /** All that were tried, also elsewhere (default: those given). */
+  readonly tried?: number | undefined;
+  readonly method?: GateMethod | undefined;
+  readonly propensityFloor?: number | undefined;
+  readonly costRange?: Range | undefined;
+  /** Where the verdict is sealed (default: the book the rows come from). */
+  readonly keepIn?: OpenBook | undefined;
+  readonly clock?: Clock;
+}
+
+export interface GateResult {
+  readonly verdict: Sealed<GateVerdict>;
+  readonly sealed: boolean;
+  readonly judged: JudgeRows;
+  readonly admitted?: AdmittedRollouts | undefined;
+}
+
+export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
+  const setup = { ...request, exploration: request.exploration ?? 0 };
+  const candidates = request.candidates.map((folder) => loadPolicy(folder, request.spec));
+  const baseline = baselineFrom(setup, candidates[0]!);
+  const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
+  const { loaded, field } = baseline;
+  const judged = judgeRowsOf(rows, [...candidates, ...(loaded === undefined ? [] : [loaded])]);
+  const fields = candidates.map((each) => fieldOf(each, setup));
+  // A floor that does not follow from its calibration rows lets nobody pass, here as in an evaluation.
+  for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
+  if (loaded !== undefined && field !== undefined) followPromise(rows, loaded, field);
+  const rule = ruleOf(request);
+  const seed = request.seed ?? 0n;
+  const gated = gatePolicies(judged.rows, {
+    ...{ rule, candidates: fields, baseline: field ?? "behaviour", rng: rngFrom(seed) },
+  });
+  const book = request.keepIn ?? ("store" in source ? source : undefined);
+  const verdict = sealVerdict({
+    ...{ candidates, fields, gated, rule, judged, baseline, seed },
+    atMs: (request.clock ?? book?.clock ?? systemClock).nowMs(),
+    origin: book === undefined || admitted === undefined ? undefined : keepOrigin(book, admitted),
+  });
+  if (book !== undefined) {
+    book.store.put(verdict.kind, verdict.bytes);
+    await book.store.flush();
+  }
+  return { verdict, sealed: book !== undefined, judged, admitted };
+}
+
+/** What the rows follow from, so that the verdict can be walked back to the rollouts. */
+function keepOrigin({ store }: OpenBook, { manifest, ledger, read: _ }: AdmittedRollouts) {
+  store.put(manifest.kind, manifest.bytes);
+  const sealed = ledger.seal(manifest.digest, ({ kind, bytes }) => store.put(kind, bytes));
+  return { manifest: manifest.digest, ledger: sealed.digest };
+}
+
+function baselineFrom(
+  request: GateRequest & { readonly exploration: number },
+  first: LoadedPolicy,
+): Baseline {
+  const { baseline = "static" } = request;
+  if (baseline === "behaviour") return { kind: "behaviour" };
+  if (baseline === "static")
+    return { kind: "static", field: { ...fieldOf(first, request), policy: undefined } };
+  const loaded = loadPolicy(baseline, request.spec);
+  return { kind: "policy", loaded, field: fieldOf(loaded, request) };
+}
+
+function ruleOf(request: GateRequest): GateRule {
+  const { method = "student-t", alpha = 0.05, epsilonQuality = 0, epsilonCost = 0, costRange } = request;
+  const { propensityFloor, qualityRange: quality } = { ...PROMISE_TERMS, ...definedOnly(request) };
+  const bounded = method !== "student-t";
+  return {
+    ...{ method, alpha, epsilonQuality, epsilonCost, tried: request.tried ?? request.candidates.length },
+    ...(bounded
+      ? { propensityFloor, ranges: { quality, ...(costRange === undefined ? {} : { cost: costRange }) } }
+      : {}),
+  };
+}
+
+function definedOnly({ propensityFloor, qualityRange }: GateRequest) {
+  return {
+    ...(propensityFloor === undefined ? {} : { propensityFloor }),
+    ...(qualityRange === undefined ? {} : { qualityRange }),
+  };
+}

@@ -1,0 +1,12 @@
+/** What is promised before the data is seen, for the bounds that need it. */
+import type { Range } from "../../judge/ope/index.ts";
+
+export interface PromiseTerms {
+  /** A static table to fall back to (default: the one fitted in training). */
+  readonly table?: string | undefined;
+  /** The least probability a logged choice could have. */
+  readonly propensityFloor: number;
+  readonly qualityRange: Range;
+}
+
+export const PROMISE_TERMS: PromiseTerms = { propensityFloor: 0.05, qualityRange: { low: 0, high: 1 } };

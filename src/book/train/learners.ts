@@ -1,0 +1,85 @@
+/** The trainers a book offers, one call shape for all: rows and options in, a model out. */
+import type { Digest } from "../../base/index.ts";
+import {
+  type BanditStatistics,
+  collectFields,
+  type DecisionData,
+  type DecisionRow,
+  denseSpec,
+  fieldsOf,
+  linUcbModel,
+  statisticsOf,
+  thompsonBetaModel,
+  thompsonLinearModel,
+  trainBc,
+  ucb1Model,
+} from "../../learn/index.ts";
+import { DEFAULT_FEATURES, type FeatureSpec, type PolicyModel } from "../../policy/index.ts";
+
+export type Learner =
+  | { readonly kind: "ucb"; readonly exploration?: number }
+  | { readonly kind: "linucb"; readonly alpha?: number; readonly spec?: FeatureSpec | undefined }
+  | {
+      readonly kind: "thompson";
+      readonly form?: "beta" | "linear";
+      readonly draws?: number;
+      readonly floor?: number;
+      readonly spec?: FeatureSpec | undefined;
+    }
+  | { readonly kind: "bc"; readonly l2?: number; readonly spec?: FeatureSpec | undefined };
+
+/** A learner whose model is a function of sums: its state grows by what is new. */
+export type BanditLearner = Exclude<Learner, { kind: "bc" }>;
+
+export interface Learned {
+  readonly model: PolicyModel;
+  readonly report?: object;
+}
+
+export function isBandit(learner: Learner): learner is BanditLearner {
+  return learner.kind !== "bc";
+}
+
+export function isLinear(learner: BanditLearner): boolean {
+  return learner.kind === "linucb" || (learner.kind === "thompson" && learner.form === "linear");
+}
+
+export function specOf(learner: BanditLearner): FeatureSpec | undefined {
+  return learner.kind === "ucb" ? undefined : learner.spec;
+}
+
+/** The features of a linear bandit, where none are stated. */
+export async function deriveSpec(rows: AsyncIterable<DecisionRow>): Promise<FeatureSpec> {
+  return denseSpec(await collectFields(rows));
+}
+
+export function learn(data: DecisionData, learner: Learner, seed: bigint): Learned {
+  if (!isBandit(learner)) {
+    const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: fieldsOf(data.rows) } } = learner;
+    return trainBc(data, { spec, seed, l2 });
+  }
+  const spec = isLinear(learner) ? (specOf(learner) ?? denseSpec(fieldsOf(data.rows))) : undefined;
+  return { model: banditModel(learner, statisticsOf(data.rows, spec), { data: data.digest, spec, seed }) };
+}
+
+/** `spec` is there if the learner is linear; `data` names the rows, or the state in the book. */
+export function banditModel(
+  learner: BanditLearner,
+  statistics: BanditStatistics,
+  { data, spec, seed }: { data: Digest; spec: FeatureSpec | undefined; seed: bigint },
+): PolicyModel {
+  switch (learner.kind) {
+    case "ucb":
+      return ucb1Model(statistics, { exploration: learner.exploration ?? 1, data });
+    case "linucb":
+      return linUcbModel(statistics, { spec: spec!, alpha: learner.alpha ?? 1, data });
+    case "thompson": {
+      const { draws = 256, floor = 0.01 } = learner;
+      const options = { draws, floor, seed: Number(seed & 0x1fffffffffffffn), data };
+      if (spec === undefined) return thompsonBetaModel(statistics, options);
+      return thompsonLinearModel(statistics, { ...options, spec });
+    }
+    default:
+      return learner satisfies never;
+  }
+}

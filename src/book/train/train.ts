@@ -1,0 +1,224 @@
+/** Trains a policy and keeps it: from decisions to a checkpoint and its revision, with a lineage that can be walked.
+ *  In: a source, a learner, a split. Out: the checkpoint, written where asked; from a book it is sealed there too.
+ *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest. */
+import { existsSync } from "node:fs";
+import { type Clock, type Digest, parseId, systemClock } from "../../base/index.ts";
+import { PolicyRevision } from "../../contract/index.ts";
+import {
+  DEFAULT_SPLIT,
+  type DecisionRow,
+  digestRows,
+  fitStaticTable,
+  type LoggedRow,
+  type SplitRule,
+  unitOf,
+  withBaseline,
+  withSplit,
+} from "../../learn/index.ts";
+import {
+  CHECKPOINT_KIND,
+  type Checkpoint,
+  type PolicyModel,
+  readCheckpoint,
+  sealCheckpoint,
+  type TrainingDataset,
+  writeCheckpoint,
+} from "../../policy/index.ts";
+import { readRecord } from "../../store/read-record.ts";
+import { admittedRollouts } from "../admitted-rollouts.ts";
+import type { DecisionRequest } from "../decisions/decision-rows.ts";
+import {
+  type DecisionSource,
+  datasetOf,
+  isFile,
+  loadDecisions,
+  requireDecisions,
+} from "../decisions/source.ts";
+import { requirePart } from "../decisions/split-rows.ts";
+import { resolveRevision } from "../find/resolve.ts";
+import { promiseFloor } from "../judge/calibrate.ts";
+import { PROMISE_TERMS, type PromiseTerms } from "../judge/promise-terms.ts";
+import type { OpenBook } from "../open-book.ts";
+import { banditOfBook } from "./bandit-of-book.ts";
+import { banditModel, isBandit, type Learned, type Learner, learn } from "./learners.ts";
+import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
+
+export interface TrainRequest extends DecisionRequest {
+  readonly learner: Learner;
+  /** The id of the new revision. */
+  readonly id: string;
+  /** The family of the new revision (default: router). */
+  readonly policy?: string;
+  /** What it succeeds: a checkpoint's folder, or a revision of the book. */
+  readonly parent?: string | undefined;
+  readonly split?: SplitRule;
+  readonly seed?: bigint;
+  /** The checkpoint's folder (default: none is written). Never overwritten. */
+  readonly out?: string | undefined;
+  /** Also fits the static table that the same rows would give (default: yes). */
+  readonly baseline?: boolean;
+  /** Sets the confidence floor on the calibration split: departures from the table lose at most this in expectation. */
+  readonly floorRisk?: number | undefined;
+  readonly promise?: Partial<PromiseTerms>;
+  readonly clock?: Clock;
+}
+
+export interface TrainedPolicy {
+  readonly checkpoint: Checkpoint;
+  readonly model: PolicyModel;
+  /** The digest of the rows, the batch, or the state in the book. */
+  readonly data: Digest;
+  readonly batches: readonly Digest[];
+  readonly datasets: readonly TrainingDataset[];
+  readonly rows: number;
+  /** Decisions of the other splits. */
+  readonly heldBack: number;
+  /** Decisions that a bandit counted for the first time. */
+  readonly added?: number;
+  readonly report?: object;
+  /** Whether it was sealed in the book; not where it stood there already. */
+  readonly sealed: boolean;
+  /** Of the calibration rows. */
+  readonly leastPropensity: number;
+}
+
+export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
+  const { id, policy = "router", seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
+  const clock = request.clock ?? (isFile(source) ? systemClock : source.clock);
+  const taught = isFile(source)
+    ? await learnFromFile(source, request, rule)
+    : await learnFromBook(source, request, rule);
+  const calibration =
+    floorRisk === undefined
+      ? []
+      : requirePart((await loadDecisions(source, request)).rows, "calibration", rule);
+  const model = withSplit(taught.model, {
+    rule,
+    units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
+  });
+  const { batches, datasets } = taught;
+  const parent = await parentFrom(source, request, policy);
+  const bare = sealCheckpoint(model, {
+    ...{ family: policy, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
+    ...(parent === undefined ? {} : { parent }),
+  });
+  const promise =
+    floorRisk === undefined
+      ? undefined
+      : promiseFloor(bare, {
+          ...{ rows: calibration, rule, alpha: floorRisk, atMs: clock.nowMs() },
+          terms: { ...PROMISE_TERMS, ...request.promise },
+        });
+  const made = { ...bare, ...(promise === undefined ? {} : { promise }) };
+  const { checkpoint, sealed } = await keepCheckpoint(source, request, {
+    checkpoint: made,
+    mayStand: taught.added !== undefined,
+  });
+  const { units: _, model: __, ...facts } = taught;
+  const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
+  return { ...facts, checkpoint, model, sealed, leastPropensity };
+}
+
+interface Taught extends Learned {
+  readonly data: Digest;
+  readonly batches: readonly Digest[];
+  readonly datasets: readonly TrainingDataset[];
+  /** Units learned from. */
+  readonly units: readonly string[];
+  readonly rows: number;
+  readonly heldBack: number;
+  readonly added?: number;
+}
+
+async function learnFromFile(
+  source: { readonly data: string },
+  request: TrainRequest,
+  rule: SplitRule,
+): Promise<Taught> {
+  const rows = requireDecisions((await loadDecisions(source, request)).rows);
+  const train = requirePart(rows, "train", rule);
+  return learnFrom(train, request, {
+    data: digestRows(train),
+    batches: [],
+    datasets: [await datasetOf(source.data)],
+    units: train.map((row) => unitOf(row, rule.unit)),
+    heldBack: rows.length - train.length,
+  });
+}
+
+async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitRule): Promise<Taught> {
+  const { learner, parent, seed = 0n } = request;
+  const admitted = await admittedRollouts(book, { ...request, target: undefined, level: "step" });
+  if (isBandit(learner)) {
+    const state = await banditOfBook(book, { request, admitted, rule, learner, parent });
+    const { statistics, digest: data, batches, units, added, heldBack, spec } = state;
+    const model = banditModel(learner, statistics, { data, spec, seed });
+    const rows = request.baseline === false ? [] : await readTraining(book, batches);
+    return {
+      ...{ data, batches, datasets: [], added, heldBack },
+      ...{ model: withTable(model, rows), units: [...units], rows: statistics.decisions },
+    };
+  }
+  const split = splitAdmitted(admitted, rule);
+  requireTraining(admitted, split, rule);
+  const batch = await cutTrainingBatch(book, { request, admitted, rule, parent });
+  const train = await readTraining(book, [batch.digest]);
+  return learnFrom(train, request, {
+    ...{ data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
+    units: train.map((row) => unitOf(row, rule.unit)),
+  });
+}
+
+function learnFrom(
+  rows: readonly LoggedRow[],
+  { learner, seed = 0n, baseline }: TrainRequest,
+  facts: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack">,
+): Taught {
+  const { model, ...rest } = learn({ rows, digest: facts.data }, learner, seed);
+  return { ...rest, ...facts, model: baseline === false ? model : withTable(model, rows), rows: rows.length };
+}
+
+/** The model with what a person could have written from `rows`: without outcomes there is no such table. */
+function withTable(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
+  return rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable({ rows })) : model;
+}
+
+/** A folder with a checkpoint or, of what learns from the book, a revision there: one that decided what was logged has no
+ *  checkpoint. */
+async function parentFrom(
+  source: DecisionSource,
+  { parent }: TrainRequest,
+  policy: string,
+): Promise<PolicyRevision | undefined> {
+  if (parent === undefined) return undefined;
+  if (isFile(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
+  const { digest } = resolveRevision(await source.index(), parent, parseId(policy));
+  return readRecord(source.store, PolicyRevision, digest);
+}
+
+/** Into its folder and into the book. A bandit whose state has not grown leaves what stands there alone. */
+async function keepCheckpoint(
+  source: DecisionSource,
+  { out }: TrainRequest,
+  { checkpoint, mayStand }: { checkpoint: Checkpoint; mayStand: boolean },
+): Promise<{ checkpoint: Checkpoint; sealed: boolean }> {
+  const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
+  if (standing !== undefined) return { checkpoint: standing, sealed: false };
+  if (out !== undefined) writeCheckpoint(out, checkpoint);
+  if (isFile(source)) return { checkpoint, sealed: false };
+  const { revision, promise, bytes } = checkpoint;
+  source.store.put(CHECKPOINT_KIND, bytes);
+  source.store.put(revision.kind, revision.bytes);
+  if (promise !== undefined) source.store.put(promise.kind, promise.bytes);
+  await source.store.flush();
+  return { checkpoint, sealed: true };
+}
+
+/** What the folder holds, if it is this very revision: then there is nothing to do. */
+function standingAt(out: string, { revision: { record } }: Checkpoint): Checkpoint | undefined {
+  if (!existsSync(out)) return undefined;
+  const known = readCheckpoint(out);
+  const { id, digest, parent } = known.revision.record;
+  const same = id === record.id && digest === record.digest && parent?.digest === record.parent?.digest;
+  return same ? known : undefined;
+}

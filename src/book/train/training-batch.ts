@@ -1,0 +1,103 @@
+/** The batch a policy learns from: cut from the admitted decisions of the train split, sealed, and read back.
+ *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
+import { type Digest, RollbookError } from "../../base/index.ts";
+import type { PolicyRevision, Sealed, TrainerBatch } from "../../contract/index.ts";
+import type { AdmittedStream } from "../../keep/admit/select.ts";
+import { unitOfStream } from "../../keep/admit/split.ts";
+import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
+import { type AdmittedRollouts, chooseArtifacts } from "../admitted-rollouts.ts";
+import { cutFrom } from "../cut-batch.ts";
+import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
+import { emptyPart } from "../decisions/split-rows.ts";
+import { resolveRevision } from "../find/resolve.ts";
+import type { OpenBook } from "../open-book.ts";
+
+export interface TrainingSplit {
+  readonly train: readonly AdmittedStream[];
+  /** Decisions of the other parts. */
+  readonly heldBack: number;
+}
+
+export function splitAdmitted({ rows }: AdmittedRollouts, rule: SplitRule): TrainingSplit {
+  const train = rows.filter((row) => partOf(unitOfStream(row, row.stream, rule.unit), rule) === "train");
+  const decisions = (of: readonly AdmittedStream[]) => of.reduce((sum, { samples }) => sum + samples, 0);
+  return { train, heldBack: decisions(rows) - decisions(train) };
+}
+
+/** A training set must not be empty, and its error says what was left out. */
+export function requireTraining(admitted: AdmittedRollouts, { train }: TrainingSplit, rule: SplitRule): void {
+  const { rows, ledger, family } = admitted;
+  if (rows.length === 0)
+    throw new RollbookError(
+      "empty-split",
+      { considered: ledger.considered.artifacts, reasons: ledger.reasons() },
+      `none of ${ledger.considered.artifacts} rollouts has decisions of ${family} to learn from. ${ledger.summary()}`,
+    );
+  if (train.length > 0) return;
+  const units = new Set(rows.map((row) => unitOfStream(row, row.stream, rule.unit))).size;
+  throw emptyPart("train", { rows: rows.length, units, unit: rule.unit });
+}
+
+export interface TrainingBatchRequest {
+  readonly request: DecisionRequest;
+  readonly admitted: AdmittedRollouts;
+  readonly rule: SplitRule;
+  /** Contents that need not be learned from again. */
+  readonly counted?: ReadonlySet<Digest>;
+  /** What the new revision succeeds, by id or digest, if it is in the book. */
+  readonly parent?: string | undefined;
+}
+
+/** The revisions of the manifest are those behind the rows: what the book learns later does not change the batch. */
+export async function cutTrainingBatch(
+  book: OpenBook,
+  { request, admitted, rule, counted = new Set(), parent }: TrainingBatchRequest,
+): Promise<Sealed<TrainerBatch>> {
+  const index = await book.index();
+  const { family, level, sources } = admitted;
+  const target = targetOf(sources, parentIn(index, parent, family));
+  const artifacts = chooseArtifacts(index, request).filter(({ content }) => !counted.has(content.digest));
+  const { unit, salt, shares } = rule;
+  return cutFrom(book, {
+    ...{ index, artifacts, seed: 0n, target },
+    selection: { level, family },
+    options: {
+      advantage: "none",
+      propensity: "choice",
+      requireVerdict: request.requireVerdict ?? false,
+      ...(request.feedback === undefined ? {} : { feedback: request.feedback as never }),
+      split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
+    },
+    revisions: [...new Set([target, ...sources.map(({ digest }) => digest)])],
+  });
+}
+
+export async function readTraining(book: OpenBook, batches: readonly Digest[]): Promise<LoggedRow[]> {
+  const rows: LoggedRow[] = [];
+  for (const batch of batches)
+    for await (const row of rowsOfBatch((digest) => book.store.get(digest), batch)) rows.push(row);
+  return rows;
+}
+
+/** A parent of another family is succeeded, but it is not what decided. */
+function parentIn(
+  index: Awaited<ReturnType<OpenBook["index"]>>,
+  parent: string | undefined,
+  family: string,
+): Digest | undefined {
+  if (parent === undefined || index.named(parent).every((record) => record.family !== family))
+    return undefined;
+  return resolveRevision(index, parent, family).digest;
+}
+
+/** The parent, else the newest revision that decided. */
+function targetOf(sources: readonly Sealed<PolicyRevision>[], parent: Digest | undefined): Digest {
+  if (parent !== undefined) return parent;
+  const number = ({ record }: Sealed<PolicyRevision>) => Number(record.number ?? -1n);
+  return [...sources].sort(
+    (a, b) =>
+      number(b) - number(a) ||
+      b.record.producedAtMs - a.record.producedAtMs ||
+      (a.record.id < b.record.id ? -1 : 1),
+  )[0]!.digest;
+}

@@ -1,0 +1,111 @@
+/** Recomputes everything that a book claims: the whole of it, or records with all they rest on.
+ *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
+import { accessSync, constants } from "node:fs";
+import type { Digest } from "../base/index.ts";
+import { PolicyRevision, RolloutContent } from "../contract/index.ts";
+import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
+import { openCatalog } from "../store/index.ts";
+import { RECORD_GUIDE } from "../store/record-facts.ts";
+import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
+import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
+import type { OpenBook } from "./open-book.ts";
+
+export interface VerifyRequest {
+  readonly trustedKeys?: Iterable<string>;
+  readonly onProgress?: (bytes: number) => void;
+}
+
+export interface Verified {
+  readonly what: string;
+  readonly digest?: Digest;
+  readonly report: VerifyReport;
+  /** Where the catalog differs from the bytes; undefined if it was not looked at. */
+  readonly catalog?: readonly CatalogDifference[];
+}
+
+export async function verifyBook(book: OpenBook, request: VerifyRequest = {}): Promise<Verified> {
+  const { store, root } = book;
+  const what = `book ${root}`;
+  // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
+  if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
+  const catalog = openCatalog(root, RECORD_GUIDE);
+  try {
+    await catalog.sync();
+    const comparison = new CatalogComparison(catalog);
+    const report = await verifyStore(comparison.watch(store), request);
+    return { what, report, catalog: await comparison.finish(store) };
+  } finally {
+    catalog.close();
+  }
+}
+
+/** Any record by id, digest or the first digits of one, with everything it rests on. */
+export async function verifyNamed(
+  book: OpenBook,
+  name: string,
+  request: VerifyRequest = {},
+): Promise<Verified[]> {
+  const index = await book.index();
+  const record = resolveRecord(index, name);
+  const isContent = record.kind === RolloutContent.kind;
+  const roots = isContent ? resolveArtifact(index, record.digest).envelopes : [record.digest];
+  return verifyRoots(
+    book,
+    roots.map((digest) => ({ what: nameOf(record), digest })),
+    request,
+  );
+}
+
+/** Rollouts (default: all of the book). */
+export async function verifyArtifacts(
+  book: OpenBook,
+  names: readonly string[] = [],
+  request: VerifyRequest = {},
+): Promise<Verified[]> {
+  const index = await book.index();
+  const chosen = names.length === 0 ? artifactsOf(index) : names.map((name) => resolveArtifact(index, name));
+  const roots = chosen.flatMap(({ content, envelopes }) =>
+    envelopes.map((digest) => ({ what: nameOf(content), digest })),
+  );
+  return verifyRoots(book, roots, request);
+}
+
+export async function verifyBatches(
+  book: OpenBook,
+  names: readonly string[],
+  request: VerifyRequest = {},
+): Promise<Verified[]> {
+  const index = await book.index();
+  const roots = names
+    .map((name) => resolveBatch(index, name))
+    .map((record) => ({ what: nameOf(record), digest: record.digest }));
+  return verifyRoots(book, roots, request);
+}
+
+async function verifyRoots(
+  book: OpenBook,
+  roots: readonly { what: string; digest: Digest }[],
+  { trustedKeys = [] }: VerifyRequest,
+): Promise<Verified[]> {
+  const index = await book.index();
+  const keys = [...trustedKeys];
+  const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));
+  const verified: Verified[] = [];
+  for (const { what, digest } of roots) {
+    const options = { trustedKeys: keys, attestationsOf: (subject: Digest) => index.attestationsOf(subject) };
+    const report = await verifyRecord(book.store, digest, options);
+    // A rollout does not lead to the record of its revision, so only the book knows whether there is one.
+    const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
+    verified.push({ what, digest, report: { ...report, unrecordedRevisions } });
+  }
+  return verified;
+}
+
+function mayWrite(root: string): boolean {
+  try {
+    accessSync(root, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,116 @@
+/** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
+ *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
+import type { Digest } from "../base/index.ts";
+import { type Level, RolloutContent, type StepStream } from "../contract/index.ts";
+import { readRecord } from "../keep/admit/read-sources.ts";
+import {
+  type AppendOptions,
+  appendReplay,
+  type ReturnSemantics,
+  type Returns,
+  type WriteResult,
+  writeReplay as writeStore,
+} from "../keep/replay/index.ts";
+import {
+  type AdmittedRequest,
+  type AdmittedRollouts,
+  admittedRollouts,
+  familiesAt,
+  requireFeedback,
+} from "./admitted-rollouts.ts";
+import type { OpenBook } from "./open-book.ts";
+
+export interface ReplayRequest
+  extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,
+    Pick<AppendOptions, "layout" | "writer" | "durable"> {
+  readonly root: string;
+  /** Default: every family of the book. */
+  readonly families?: readonly string[] | undefined;
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export interface NewReplayRequest extends ReplayRequest {
+  /** Default: what the rollouts carry. */
+  readonly returns?: ReturnSemantics | undefined;
+  readonly gamma?: number | undefined;
+}
+
+export interface ReplayWritten extends WriteResult {
+  readonly admitted: readonly AdmittedRollouts[];
+}
+
+export async function writeReplay(book: OpenBook, request: NewReplayRequest): Promise<ReplayWritten> {
+  const admitted = await admitAll(book, request);
+  const semantics = request.returns ?? (await carriedReturns(admitted));
+  const returns: Partial<Returns> = {
+    semantics,
+    ...(request.gamma === undefined ? {} : { gamma: request.gamma }),
+  };
+  return { ...(await writeStore({ ...storeOptions(book, request, admitted), returns })), admitted };
+}
+
+export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
+  const admitted = await admitAll(book, request);
+  return { ...(await appendReplay(storeOptions(book, request, admitted))), admitted };
+}
+
+/** A store keeps what it is given: unlabelled rollouts have no reward there, and unlogged choices no probability. */
+async function admitAll(book: OpenBook, request: ReplayRequest): Promise<AdmittedRollouts[]> {
+  const index = await book.index();
+  if (request.feedback !== undefined) requireFeedback(index, request.feedback);
+  const found: AdmittedRollouts[] = [];
+  for (const level of ["step", "token"] as const satisfies readonly Level[])
+    for (const family of request.families ?? familiesAt(index, level))
+      found.push(
+        await admittedRollouts(book, {
+          ...{ freshness: "none", ...request, family, level },
+          ...{ unlabelled: "keep", propensity: "any" },
+        }),
+      );
+  return found.filter(({ rows }) => rows.length > 0);
+}
+
+function storeOptions(
+  book: OpenBook,
+  { root, layout, writer, durable, feedback, onProgress }: ReplayRequest,
+  admitted: readonly AdmittedRollouts[],
+): AppendOptions {
+  const streams = new Set<string>();
+  const rollouts = new Map<Digest, string>();
+  const rewards: [Digest, AdmittedRollouts["rows"][number]["late"]][] = [];
+  for (const { rows } of admitted)
+    for (const { content, stream, rolloutId, late } of rows) {
+      streams.add(`${content} ${stream}`);
+      rollouts.set(content, rolloutId);
+      rewards.push([content, late]);
+    }
+  // By rollout id, so that a store does not depend on which family came first.
+  const ordered = [...rollouts].sort(([, a], [, b]) => (a < b ? -1 : 1)).map(([content]) => content);
+  return {
+    ...{ root, clock: book.clock, rollouts: ordered },
+    read: (digest) => book.store.get(digest),
+    admits: (content, stream) => streams.has(`${content} ${stream}`),
+    ...(feedback === undefined ? {} : { feedback: { name: feedback, rewards: new Map(rewards) } }),
+    ...(layout === undefined ? {} : { layout }),
+    ...(writer === undefined ? {} : { writer }),
+    ...(durable === undefined ? {} : { durable }),
+    ...(onProgress === undefined
+      ? {}
+      : { onProgress: (done: { rollouts: number }) => onProgress(done.rollouts, ordered.length) }),
+  };
+}
+
+/** Gains where every chain of decisions measured its errors, else the rewards. */
+async function carriedReturns(admitted: readonly AdmittedRollouts[]): Promise<ReturnSemantics> {
+  let chains = 0;
+  for (const { rows, level, read } of admitted) {
+    if (level !== "step") continue;
+    for (const { content, stream } of rows) {
+      const { steps } = (await readRecord(read, RolloutContent, content)).streams[stream] as StepStream;
+      if (steps.some(({ before, after }) => before === undefined || after === undefined))
+        return "reward-to-go";
+      chains++;
+    }
+  }
+  return chains === 0 ? "reward-to-go" : "root-gain";
+}

@@ -1,0 +1,30 @@
+/** How the flags of `data import` are read. */
+import { InvalidArgumentError } from "commander";
+import { wrongUsage } from "../../book/decisions/read-log.ts";
+import type { ActionSet } from "../../convert/action-set.ts";
+import type { ColumnMap } from "../../convert/mapped-csv.ts";
+
+/** `3`, or `small,large`. */
+export function toActions(text: string): ActionSet {
+  if (/^\d+$/.test(text)) {
+    const count = Number(text);
+    if (count < 1 || !Number.isSafeInteger(count)) throw new InvalidArgumentError("It must be at least 1.");
+    return { count };
+  }
+  const names = text.split(",");
+  if (names.includes("") || new Set(names).size < names.length)
+    throw new InvalidArgumentError("It must be a number, or names such as small,large, each once.");
+  return { count: names.length, names };
+}
+
+/** `action=arm,reward=score,features=a+b`. */
+export function toColumns(text: string): ColumnMap {
+  const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
+  const { action, reward, features, ...rest } = map;
+  const other = Object.keys(rest).find((name) => !["propensity", "episode", "step"].includes(name));
+  if (action === undefined || reward === undefined || other !== undefined)
+    throw wrongUsage(
+      `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
+    );
+  return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
+}

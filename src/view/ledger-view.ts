@@ -1,0 +1,23 @@
+/** What was admitted from a book and what was not, in one line. */
+import type { AdmittedRollouts } from "../book/admitted-rollouts.ts";
+
+/** Reasons that only say that a stream is somebody else's are left out. */
+export function renderAdmitted({ ledger, rows, freshness }: AdmittedRollouts): string {
+  const reasons = ledger
+    .reasons()
+    .filter(({ reason }) => reason !== "other-family" && reason !== "other-level")
+    .map(({ reason, streams }) => `${reason} ${streams}`);
+  const limit =
+    freshness === "none"
+      ? ""
+      : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
+  const left = reasons.length === 0 ? "" : `; excluded: ${reasons.join(", ")}`;
+  return `${rows.length} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+}
+
+export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {
+  return {
+    ...{ family, level, freshness, manifest: manifest.digest },
+    ...{ considered: ledger.considered.artifacts, admitted: rows.length, excluded: ledger.reasons() },
+  };
+}
