@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -68,5 +69,48 @@ describe("a book directory", () => {
       expect.objectContaining({ code: "read-only" }),
     );
     await reader.close();
+  });
+});
+
+describe("the id of a book", () => {
+  it("is one for all who open it, also at once and to read; another book has another", async () => {
+    const root = fresh();
+    const opened = await Promise.all(Array.from({ length: 8 }, () => openBook(root, { clock })));
+    opened.push(await openBook(root, { clock, mode: "read" }), await openBook(fresh(), { clock }));
+    const ids = opened.map(({ id }) => id);
+    expect(ids.slice(0, 9)).toEqual(Array(9).fill(ids[0]));
+    expect(ids[9]).not.toBe(ids[0]);
+    for (const book of opened) await book.close();
+  });
+
+  it("follows from book.json where that names none, and opening such a book changes no byte of it", async () => {
+    const root = fresh();
+    const file = join(root, "book.json");
+    // Written out as books were before they had ids.
+    const core = '{"createdAt":"2025-01-02T03:04:05.006Z",';
+    const hex = createHash("sha256")
+      .update(`rollbook.book.v1\0${core}"schema":"rollbook.book.v1"}`)
+      .digest("hex");
+    const text = `${core}"digest":"sha256:${hex}","schema":"rollbook.book.v1"}`;
+    for (const directory of ["packs", "large", "locks", "tmp"])
+      mkdirSync(join(root, directory), { recursive: true });
+    writeFileSync(file, text);
+    for (const mode of ["read", "write", "read"] as const) {
+      const book = await openBook(root, { clock, mode });
+      expect(book.id).toBe(`book-${hex.slice(0, 32)}`);
+      await book.close();
+    }
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  it("that is no id is damage", async () => {
+    const root = fresh();
+    await (await openBook(root, { clock })).close();
+    const { digest: _, ...book } = JSON.parse(readFileSync(join(root, "book.json"), "utf8"));
+    const core = `{"createdAt":"${book.createdAt}",`;
+    const rest = '"id":"a/b","schema":"rollbook.book.v1"}';
+    const hex = createHash("sha256").update(`rollbook.book.v1\0${core}${rest}`).digest("hex");
+    writeFileSync(join(root, "book.json"), `${core}"digest":"sha256:${hex}",${rest}`);
+    await expect(openBook(root, { clock })).rejects.toMatchObject({ code: "bad-book" });
   });
 });

@@ -1,6 +1,7 @@
 /** The book: a directory that keeps blobs in append-only packs (docs/store.md describes every byte).
  *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at once; each
  *  writer fills packs of its own. Does not know what the blobs mean. */
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
 import { BlobIndex, type Place } from "./blob-index.ts";
@@ -21,7 +22,7 @@ import { PackFiles } from "./pack-files.ts";
 import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import type { HeaderVisit } from "./pack-headers.ts";
 import { type BookPaths, bookPaths, type PackName } from "./pack-names.ts";
-import { bookFault, encodeBook, parseLargeEntry } from "./pack-records.ts";
+import { bookFault, bookIdOf, encodeBook, parseLargeEntry } from "./pack-records.ts";
 import { type Recovery, recoverBook } from "./recover.ts";
 import { listPacks, scanBook } from "./scan-book.ts";
 import { Session } from "./session.ts";
@@ -38,6 +39,8 @@ export interface BookOptions {
 
 export interface Book extends BlobStore {
   readonly root: string;
+  /** Which book it is, wherever its directory is mounted. Given when the book is made; a copy of the directory keeps it. */
+  readonly id: string;
   /** What opening this book found of writers that died. */
   readonly recovered: readonly Recovery[];
 }
@@ -48,11 +51,11 @@ export async function openBook(root: string, options: BookOptions): Promise<Book
   const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES } = options;
   const paths = bookPaths(root);
   if (mode === "write") await createBook(paths, clock);
-  checkBook(paths);
-  if (mode === "read") return new FsBook(paths, { recovered: [] });
+  const id = checkedId(paths);
+  if (mode === "read") return new FsBook(paths, { id, recovered: [] });
   const recovered = await recoverBook(paths);
   const limits = { packBytes, largeBytes: Math.min(largeBytes, LARGE_BYTES) };
-  return new FsBook(paths, { recovered, session: await Session.begin(paths, { clock, ...limits }) });
+  return new FsBook(paths, { id, recovered, session: await Session.begin(paths, { clock, ...limits }) });
 }
 
 async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
@@ -60,14 +63,16 @@ async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
   if (existsSync(paths.bookJson)) return;
   await withLock(paths.bookLock, () => {
     if (existsSync(paths.bookJson)) return;
-    writeAtomically(paths.bookJson, encodeBook(clock.nowMs()), `${paths.tmp}/book.json`);
+    const book = encodeBook({ createdAtMs: clock.nowMs(), id: `book-${randomUUID()}` });
+    writeAtomically(paths.bookJson, book, `${paths.tmp}/book.json`);
   });
 }
 
-function checkBook(paths: BookPaths): void {
-  let fault: string | undefined;
+/** The id of the book, after its book.json is checked. */
+function checkedId(paths: BookPaths): string {
+  let bytes: Uint8Array;
   try {
-    fault = bookFault(readFileSync(paths.bookJson));
+    bytes = readFileSync(paths.bookJson);
   } catch (cause) {
     if (!isMissing(cause)) throw cause;
     const { root } = paths;
@@ -80,7 +85,8 @@ function checkBook(paths: BookPaths): void {
       },
     );
   }
-  if (fault === undefined) return;
+  const fault = bookFault(bytes);
+  if (fault === undefined) return bookIdOf(bytes);
   const at = { file: "book.json", offset: 0, length: 0 };
   throw damageError({ code: "bad-book", ...at, message: `${paths.bookJson}: ${fault}` });
 }
@@ -95,6 +101,7 @@ interface KnownPack {
 
 class FsBook implements Book {
   readonly root: string;
+  readonly id: string;
   readonly recovered: readonly Recovery[];
   readonly #paths: BookPaths;
   readonly #session: Session | undefined;
@@ -105,9 +112,10 @@ class FsBook implements Book {
 
   constructor(
     paths: BookPaths,
-    { recovered, session }: { recovered: readonly Recovery[]; session?: Session },
+    { id, recovered, session }: { id: string; recovered: readonly Recovery[]; session?: Session },
   ) {
     this.root = paths.root;
+    this.id = id;
     this.recovered = recovered;
     this.#paths = paths;
     this.#session = session;

@@ -2,6 +2,7 @@
  *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
 import { createHash, type Hash } from "node:crypto";
 import { writeHex } from "../base/digest.ts";
+import { idFault } from "../base/ids.ts";
 import {
   canonicalize,
   type Digest,
@@ -85,9 +86,16 @@ export class PackChain {
   }
 }
 
-export function encodeBook(createdAtMs: number): Buffer {
-  const book = { schema: "rollbook.book.v1", createdAt: new Date(createdAtMs).toISOString() };
+export function encodeBook({ createdAtMs, id }: { createdAtMs: number; id: string }): Buffer {
+  const book = { schema: "rollbook.book.v1", createdAt: new Date(createdAtMs).toISOString(), id };
   return jsonBytes({ ...book, digest: digestJson("rollbook.book.v1", book) });
+}
+
+/** The identity of a book, from a book.json without fault. Books made before ids were written get one that follows from
+ *  their digest: every process derives the same, and nothing is written. */
+export function bookIdOf(bytes: Uint8Array): string {
+  const { id, digest } = parseObject(bytes) as { id?: string; digest: Digest };
+  return id ?? `book-${digest.slice(7, 39)}`;
 }
 
 /** What is wrong with the bytes of book.json, or undefined. */
@@ -96,6 +104,8 @@ export function bookFault(bytes: Uint8Array): string | undefined {
   if (value === undefined) return "it is not JSON";
   const { digest, ...book } = value;
   if (book.schema !== "rollbook.book.v1") return `its schema is ${JSON.stringify(book.schema)}`;
+  if (book.id !== undefined && (typeof book.id !== "string" || idFault(book.id) !== undefined))
+    return `its id is ${JSON.stringify(book.id)}`;
   if (digest !== digestJson("rollbook.book.v1", book)) return "its digest does not fit its content";
   return jsonBytes(value).equals(bytes) ? undefined : "it is not in canonical form";
 }
