@@ -30,11 +30,13 @@ export function sampleSeed(assignment: Digest, sample: number): bigint {
   return BigInt(`0x${digestJson("rollbook.sample-seed.v1", [assignment, sample]).slice(7, 23)}`);
 }
 
-export function checkBinding(
-  content: RolloutContent,
-  assignment: Assignment,
-  assignmentDigest: Digest,
-): void {
+/** The fields of a rollout that its assignment decides. */
+export type Bound = Pick<
+  RolloutContent,
+  "rolloutId" | "assignment" | "environment" | "task" | "group" | "seed"
+>;
+
+export function checkBinding(content: Bound, assignment: Assignment, assignmentDigest: Digest): void {
   const bound = content.assignment;
   const differs = (field: string, expected: unknown, actual: unknown) =>
     refuse(

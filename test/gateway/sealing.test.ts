@@ -1,9 +1,10 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Worker } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock, systemClock } from "../../src/base/clock.ts";
+import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Admission } from "../../src/collect/admission.ts";
 import { ClosedRollouts } from "../../src/collect/gateway/closed-rollouts.ts";
@@ -227,6 +228,37 @@ describe("the sealing", () => {
       .then(() => order.push("urgent"));
     await Promise.all([urgent, ...others]);
     expect(order.indexOf("urgent")).toBeLessThan(256);
+  });
+});
+
+describe("a look into the book", () => {
+  const NOWHERE = digestJson("test.nowhere.v1", "nobody has it");
+
+  it("that a dying thread takes along is refused, and the next one is answered by the next thread", async () => {
+    const threads: Worker[] = [];
+    const { sealing, root } = await opened({
+      start: (data) => {
+        const mute = () => new Worker("setInterval(() => {}, 1000)", { eval: true });
+        const thread = threads.length === 0 ? mute() : startSealing(data);
+        threads.push(thread);
+        return thread;
+      },
+    });
+    const lost = sealing.look([NOWHERE]);
+    void threads[0]!.terminate();
+    await expect(lost).rejects.toMatchObject({ code: "sealing-died" });
+    const book = await openBook(root, { clock: systemClock });
+    const digest = book.put("test.kind", Uint8Array.of(1));
+    await book.close();
+    expect(await sealing.look([digest, NOWHERE])).toEqual([{ kind: "test.kind" }, null]);
+    expect(threads).toHaveLength(2);
+  });
+
+  it("that waits when sealing is closed is refused", async () => {
+    const { sealing } = await opened();
+    await sealing.look([NOWHERE]);
+    await sealing.close();
+    await expect(sealing.look([NOWHERE])).rejects.toMatchObject({ code: "sealing-closed" });
   });
 });
 

@@ -1,6 +1,8 @@
 /** What the gateway answers itself, beside model calls: rollouts, feedback, models, metrics; and counting, which it passes
  *  on. In: a request and who asks. Out: the response, or a refusal that is thrown. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { resolve } from "node:path";
+import type { Book } from "../../store/index.ts";
 import { textAt } from "./dialects/json.ts";
 import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, decodePart } from "./identity.ts";
@@ -19,6 +21,8 @@ export interface OwnApiOptions {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly redact: RedactOptions;
+  /** Where rollouts are sealed. */
+  readonly book: Pick<Book, "id" | "root">;
   /** The key of a rollout. */
   readonly keyFor: (rollout: string) => string;
   /** As Prometheus reads them. */
@@ -43,6 +47,12 @@ export class OwnApi {
     if (rollout !== undefined) {
       requireOwner(caller);
       sendJson(response, 200, this.#with.rollouts.status(decodePart(rollout)));
+      return;
+    }
+    if (path === "/v1/book") {
+      requireOwner(caller);
+      const { id, root } = this.#with.book;
+      sendJson(response, 200, { id, root: resolve(root) });
       return;
     }
     const { names } = this.#with.routes;

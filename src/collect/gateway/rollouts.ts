@@ -28,6 +28,8 @@ export interface RolloutStatus {
 
 export interface RolloutsOptions extends Omit<ClosingsOptions, "onClosed"> {
   readonly config: GatewayConfig;
+  /** Refuses an opening whose artifact would name what the book does not hold; undefined where none is named. */
+  readonly checkNamed: (id: Id, opening: Opening) => Promise<void> | undefined;
   readonly newId: () => string;
 }
 
@@ -105,6 +107,11 @@ export class Rollouts {
   }: WantedOpening & { id?: string }): Promise<{ id: Id; created: boolean }> {
     const id = parseId(given ?? this.#with.newId(), "id");
     const opening = makeOpening(id, wanted, this.#defaults());
+    if (!this.#open.has(id)) {
+      const checked = this.#with.checkNamed(id, opening);
+      if (checked !== undefined) await checked;
+    }
+    // From here to the journal nothing is waited for: another opening of that name may have come meanwhile.
     const known = this.#open.get(id);
     if (known !== undefined) {
       if (known.closing !== undefined)

@@ -19,6 +19,7 @@ import { JournalReader } from "./journal-reader.ts";
 import type { LocalUpstream } from "./local-upstream.ts";
 import { Metrics } from "./metrics.ts";
 import { type CallContext, ModelCall } from "./model-call.ts";
+import { NamedRecords } from "./named-records.ts";
 import { OwnApi, sendJson } from "./own-api.ts";
 import { reservationUsd } from "./prices.ts";
 import { parseBody, readBody } from "./read-body.ts";
@@ -27,7 +28,7 @@ import { plainlyClear, type Redact, redactText } from "./redact.ts";
 import { type RedactOptions, redactCall } from "./redact-call.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure } from "./refusal.ts";
-import { Rollouts } from "./rollouts.ts";
+import { Rollouts, type RolloutsOptions } from "./rollouts.ts";
 import { type Choose, firstInList, Routes } from "./routes.ts";
 import { Sealing } from "./sealing/sealing.ts";
 import { TurnEnd } from "./turn-end.ts";
@@ -170,7 +171,9 @@ class GatewayServer {
     const at = { root: book.root, worker: config.worker, journal, directory, names: closed.path };
     const sealing = new Sealing({ ...at, signer, admit, clock, log, onDeath });
     this.#sealing = sealing;
-    const records = { store: book, journal, closed, sealing };
+    const named = new NamedRecords((digests) => sealing.look(digests));
+    const checkNamed: RolloutsOptions["checkNamed"] = (id, opening) => named.check(id, opening);
+    const records = { store: book, journal, closed, sealing, checkNamed };
     const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, log });
     this.#rollouts = rollouts;
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
@@ -185,7 +188,7 @@ class GatewayServer {
     };
     const { routes, upstreams } = this.#calls;
     this.#own = new OwnApi({
-      ...{ rollouts, routes, upstreams, redact },
+      ...{ rollouts, routes, upstreams, redact, book },
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
         metrics.set("rollbook_gateway_active_calls", this.#active);

@@ -83,13 +83,27 @@ export interface Judged {
   readonly atMs: number;
 }
 
+/** A blob of the book, for whoever names it. */
+export interface HeldBlob {
+  readonly kind: string;
+  /** Of an assignment: the rollout that names it must fit it. */
+  readonly bytes?: Uint8Array;
+}
+
+/** One for each digest, in order; null for what the book does not hold. */
+export type LookAnswer =
+  | { readonly kind: "looked"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
+  | { readonly kind: "looked"; readonly number: number; readonly failure: Failure };
+
 export type ToSealing =
+  | { readonly kind: "look"; readonly number: number; readonly digests: readonly Digest[] }
   | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
   | { readonly kind: "reply"; readonly number: number; readonly value: readonly SealedBlob[] | Judged }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "close" };
 
 export type FromSealing =
+  | LookAnswer
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
   | { readonly kind: "ask"; readonly number: number; readonly question: Question };
 

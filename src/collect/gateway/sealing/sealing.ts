@@ -1,9 +1,11 @@
 /** Has rollouts sealed by a thread of its own, so that the one that serves does not. In: rollouts in which nothing happens
  *  any more. Out: reports, once the artifacts are durable. The thread is started when there is something to do, and
  *  again when it has died; what it had not answered is given to the next one. Signs, judges and journals closings when
- *  the thread asks for it; the book is written by the thread. */
+ *  the thread asks for it; the book is written by the thread, and read there for those who name a record of it: the
+ *  first look into a large book takes a while. */
 import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../../base/clock.ts";
+import type { Digest } from "../../../base/digest.ts";
 import { RollbookError, reasonOf } from "../../../base/errors.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
 import { attest } from "../../../store/sealer.ts";
@@ -15,7 +17,9 @@ import {
   errorOf,
   type FromSealing,
   failureOf,
+  type HeldBlob,
   type Judged,
+  type LookAnswer,
   type Question,
   type SealAnswer,
   type SealingData,
@@ -54,6 +58,14 @@ interface Waiting extends ToSeal {
   deaths: number;
 }
 
+/** Digests that somebody wants to know the blobs of. */
+interface Look {
+  readonly digests: readonly Digest[];
+  readonly done: (held: readonly (HeldBlob | null)[]) => void;
+  readonly failed: (error: Error) => void;
+  isGiven: boolean;
+}
+
 /** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
  *  that somebody waits for can go first. */
 const WITH_THREAD = 256;
@@ -72,6 +84,7 @@ export class Sealing {
   readonly #urgent: Waiting[] = [];
   readonly #others: Waiting[] = [];
   readonly #given = new Map<number, Waiting>();
+  readonly #looks = new Map<number, Look>();
   #thread: Worker | undefined;
   #numbers = 0;
   #givingNow: NodeJS.Immediate | undefined;
@@ -107,6 +120,28 @@ export class Sealing {
     });
   }
 
+  /** What the book holds under these digests, in their order. */
+  look(digests: readonly Digest[]): Promise<readonly (HeldBlob | null)[]> {
+    return new Promise((done, failed) => {
+      if (this.#isClosed) return failed(closed());
+      if (!this.isWorking && this.#pause !== undefined) return failed(broken());
+      this.#looks.set(this.#numbers++, { digests, done, failed, isGiven: false });
+      this.#pause?.ref();
+      this.#giveLooks();
+    });
+  }
+
+  #giveLooks(): void {
+    if (this.#pause !== undefined) return;
+    for (const [number, look] of this.#looks) {
+      if (look.isGiven) continue;
+      look.isGiven = true;
+      this.#thread ??= this.#startThread();
+      this.#thread.ref();
+      this.#send(this.#thread, { kind: "look", number, digests: look.digests });
+    }
+  }
+
   /** Ends the thread, and takes nothing more. Whoever wants everything sealed waits for the answers first: what has none
    *  is refused. */
   async close(): Promise<void> {
@@ -122,8 +157,9 @@ export class Sealing {
       this.#send(thread, { kind: "close" });
       await ended;
     }
-    for (const each of this.#given.values()) each.failed(closed());
+    for (const each of [...this.#given.values(), ...this.#looks.values()]) each.failed(closed());
     this.#given.clear();
+    this.#looks.clear();
   }
 
   /** What comes in one turn of the event loop goes in one message; and what nobody waits for, in a few milliseconds. */
@@ -174,8 +210,9 @@ export class Sealing {
       void this.#reply(thread, message);
       return;
     }
-    for (const answer of message.answers) this.#settle(answer);
-    if (this.#given.size === 0) thread.unref();
+    if (message.kind === "looked") this.#settleLook(message);
+    else for (const answer of message.answers) this.#settle(answer);
+    if (this.#given.size === 0 && this.#looks.size === 0) thread.unref();
     if (this.#given.size <= WITH_THREAD / 2) this.#give();
   }
 
@@ -187,6 +224,13 @@ export class Sealing {
       this.#deathsInARow = 0;
       done(answer.report);
     }
+  }
+
+  #settleLook(answer: LookAnswer): void {
+    const { done, failed } = this.#looks.get(answer.number)!;
+    this.#looks.delete(answer.number);
+    if ("failure" in answer) failed(errorOf(answer.failure));
+    else done(answer.held);
   }
 
   async #reply(thread: Worker, { number, question }: Extract<FromSealing, { kind: "ask" }>): Promise<void> {
@@ -249,12 +293,16 @@ export class Sealing {
       if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
       else this.#urgent.unshift(each);
     }
+    // Whoever asked for a look may ask again.
+    for (const { failed } of this.#looks.values()) failed(error);
+    this.#looks.clear();
     if (!this.isWorking)
       for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(error);
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#deathsInARow - 1));
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
       this.#give();
+      this.#giveLooks();
     }, pauseMs);
     if (this.waiting === 0) this.#pause.unref();
   }

@@ -1,10 +1,10 @@
 /** The thread in which rollouts are sealed. In: rollouts by their places in the journal. Out: artifacts in the book, by a
- *  writer session of its own, and what became of each. Asks the serving thread for signatures and verdicts. An error
+ *  writer session of its own, and what became of each; and what the book holds under a digest. Asks the serving thread for signatures and verdicts. An error
  *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { manualClock } from "../../../base/clock.ts";
 import { isRollbookError } from "../../../base/errors.ts";
-import type { SealedBlob } from "../../../contract/index.ts";
+import { Assignment, type SealedBlob } from "../../../contract/index.ts";
 import { type Book, openBook } from "../../../store/index.ts";
 import { ClosedWriter } from "../closed-rollouts.ts";
 import { type Closed, Closer } from "../closer.ts";
@@ -13,6 +13,7 @@ import {
   errorOf,
   type FromSealing,
   failureOf,
+  type HeldBlob,
   type Judged,
   type Question,
   type SealAnswer,
@@ -57,6 +58,9 @@ class SealingThread {
         this.#waiting.push(...message.tasks);
         if (!this.#isWorking) void this.#work();
         return;
+      case "look":
+        void this.#look(message);
+        return;
       case "reply":
         this.#hearReply(message);
         return;
@@ -65,6 +69,20 @@ class SealingThread {
         return;
       default:
         message satisfies never;
+    }
+  }
+
+  async #look({ number, digests }: Extract<ToSealing, { kind: "look" }>): Promise<void> {
+    try {
+      const held: (HeldBlob | null)[] = [];
+      for (const digest of digests) {
+        const blob = await this.#book.get(digest);
+        if (blob?.kind === Assignment.kind) held.push({ kind: blob.kind, bytes: new Uint8Array(blob.bytes) });
+        else held.push(blob === undefined ? null : { kind: blob.kind });
+      }
+      this.#send({ kind: "looked", number, held });
+    } catch (error) {
+      this.#send({ kind: "looked", number, failure: failureOf(error) });
     }
   }
 
