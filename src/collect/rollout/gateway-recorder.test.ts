@@ -1,9 +1,12 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import OpenAI from "openai";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { TestGateway, TOKEN } from "../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { chatReply, json } from "../../../test/support/scripted-upstream.ts";
 import { defineRollout, type RolloutFunction } from "./agent.ts";
+import type { GatewayPlace } from "./gateway-book.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
 import { bookRecorder } from "./recorder.ts";
 import { compositeReward, costTerm, verificationTerm } from "./reward.ts";
@@ -103,14 +106,85 @@ describe("rollouts recorded by a gateway", () => {
     expect(await run(() => 0.5)).toMatchObject([{ state: "sealed", reward: 0.5, usage: { calls: 0 } }]);
   });
 
-  it("are ours to answer for when the gateway is away", async () => {
+  it("are ours to answer for when the gateway goes away after the launch began", async () => {
     const { run } = await world();
-    const gone = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder());
+    const { checkBook: _, ...gone } = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder());
     const [result] = await run(ask, { recorder: gone });
     expect(result).toMatchObject({
       state: "dead",
       attempt: 3,
       reason: expect.stringContaining("cannot be reached"),
     });
+  });
+});
+
+async function listening(answer: RequestListener) {
+  const server = createServer(answer);
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** Where nobody listens any more. */
+async function closedUrl(): Promise<string> {
+  const { server, url } = await listening(() => {});
+  await new Promise((done) => server.close(done));
+  return url;
+}
+
+describe("a launch through a gateway", () => {
+  /** A launch on a book of its own, with an agent that counts its runs. */
+  async function launchOver(place: GatewayPlace) {
+    const world = await launchWorld();
+    let runs = 0;
+    const agent: RolloutFunction = () => ++runs;
+    const recorder = gatewayRecorder(place, bookRecorder());
+    const error = await collect(world.start([{ q: 1 }], agent, { recorder })).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    const { waiting, claimed } = await world.queue.counts();
+    return { ...world, error, runs, queued: waiting + claimed };
+  }
+
+  it("on another book is refused before anything is queued or run", async () => {
+    const { test } = await world();
+    const { error, runs, queued, book } = await launchOver({ url: test.gateway.url, token: TOKEN });
+    expect(error).toMatchObject({ code: "other-book" });
+    for (const part of [test.gateway.url, test.root, test.book.id, book.root, book.id])
+      expect((error as Error).message).toContain(part);
+    expect([runs, queued, test.upstream.asked.length]).toEqual([0, 0, 0]);
+  });
+
+  it("that is away, or does not take the token, is refused before anything is queued or run", async () => {
+    const { test } = await world();
+    const { url } = test.gateway;
+    const away = await launchOver({ url: await closedUrl() });
+    const message = expect.stringContaining("ECONNREFUSED");
+    expect(away).toMatchObject({ error: { code: "no-gateway", message }, runs: 0, queued: 0 });
+    const refused = await launchOver({ url, token: "another" });
+    expect(refused).toMatchObject({ error: { code: "gateway-refused" }, runs: 0, queued: 0 });
+  });
+
+  it.each([
+    ["answers 404, as an older gateway does", 404, '{"error":{"code":"not-found"}}'],
+    ["answers something else", 200, "<html></html>"],
+    ["names no book", 200, "{}"],
+  ])("that %s is refused", async (_what, status, body) => {
+    const { server, url } = await listening((_, response) => response.writeHead(status).end(body));
+    onTestFinished(() => void server.close());
+    const { error, runs, queued } = await launchOver({ url });
+    expect(error).toMatchObject({ code: "gateway-without-book" });
+    expect([runs, queued]).toEqual([0, 0]);
+  });
+});
+
+describe("a gateway", () => {
+  it("tells its book to whoever has the token, and to no rollout's key", async () => {
+    const { test } = await world();
+    const askAs = async (key: string) =>
+      (await fetch(`${test.gateway.url}/v1/book`, { headers: { authorization: `Bearer ${key}` } })).json();
+    expect(await askAs(TOKEN)).toEqual({ id: test.book.id, root: test.root });
+    const { apiKey } = await test.openRollout();
+    expect(await askAs(apiKey)).toMatchObject({ error: { code: "forbidden" } });
   });
 });

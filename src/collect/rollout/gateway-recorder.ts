@@ -5,6 +5,7 @@
 import { reasonOf } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
 import { failedBy } from "./failure.ts";
+import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
 import type { Score } from "./output.ts";
 import type { Opening, Recorded, Recorder } from "./recorder.ts";
 import type { Usage } from "./reward.ts";
@@ -13,16 +14,10 @@ import { claimedName } from "./work-item.ts";
 /** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
 export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
 
-export interface GatewayPlace {
-  /** `http://127.0.0.1:8790` */
-  readonly url: string;
-  /** Needed where the gateway asks for one. */
-  readonly token?: string;
-}
-
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
   const url = place.url.replace(/\/+(v1\/?)?$/, "");
   return {
+    checkBook: (book) => checkGatewayBook({ ...place, url }, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
     isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
     async open(opening) {

@@ -130,7 +130,9 @@ class RunningLaunch implements Launch {
     signal?.addEventListener("abort", stop, { once: true });
     if (signal?.aborted) stop();
     try {
-      const sealed = await openSealedIndex(this.#options.book.root);
+      const { book, recorder } = this.#options;
+      await recorder?.checkBook?.(book);
+      const sealed = await openSealedIndex(book.root);
       try {
         await this.#collect(rows, sealed, planned);
       } finally {

@@ -15,6 +15,7 @@ import {
   type Step,
   sealRollout,
 } from "../../contract/index.ts";
+import type { Book } from "../../store/index.ts";
 import { loggedRevision } from "../revision-records.ts";
 import type { Score } from "./output.ts";
 import { totalOf } from "./output.ts";
@@ -66,6 +67,8 @@ export interface Recording {
 }
 
 export interface Recorder {
+  /** Refuses where rollouts would be sealed in another book than this one. Asked before the first rollout begins. */
+  checkBook?(book: Pick<Book, "id" | "root">): Promise<void>;
   open(opening: Opening): Promise<Recording>;
   /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
   namesOf?(item: string, token: number): readonly string[];

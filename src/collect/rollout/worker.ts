@@ -2,6 +2,7 @@
  *  another goes on. In: a desk, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
  *  one claim is in run-claim.ts. Speaks to the queue through the desk alone, but for its bell. */
 import { isRollbookError } from "../../base/errors.ts";
+import type { Book } from "../../store/index.ts";
 import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../queue/queue.ts";
 import { laneOf } from "./plan.ts";
 import { makeRateLimit } from "./rate-limit.ts";
@@ -12,6 +13,7 @@ import { makeRegistration } from "./worker-registration.ts";
 export interface WorkerOptions extends ClaimRunner {
   /** Only to hear of new work, and of its end. */
   readonly queue: Pick<WorkQueue, "watch" | "counts">;
+  readonly book: Pick<Book, "id" | "root" | "get" | "put" | "flush">;
   readonly concurrency: number;
   readonly heartbeatMs?: number;
   /** Rollouts begun per second, at most. */
@@ -49,7 +51,8 @@ type Running = Map<string, { key: ClaimKey; stop: AbortController; done: Promise
 type Joined = WorkerOptions & RegisteredRunner;
 
 async function join(options: WorkerOptions): Promise<Joined> {
-  const { desk, signer, name, clock } = options;
+  const { desk, signer, name, clock, recorder, book } = options;
+  await recorder.checkBook?.(book);
   return { ...options, ...desk.register(makeRegistration(signer, name, clock.nowMs())) };
 }
 
