@@ -2,7 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { collect, launchWorld } from "../../../test/support/launch-world.ts";
 import { digestJson, manualClock, parseId, rngFrom, systemClock } from "../../base/index.ts";
-import { newKeyPem, openRecord, Receipt, RolloutContent, seal, signerFromPem } from "../../contract/index.ts";
+import {
+  newKeyPem,
+  openRecord,
+  Receipt,
+  RolloutContent,
+  seal,
+  sealMessage,
+  signerFromPem,
+} from "../../contract/index.ts";
+import { verifyBook } from "../../keep/verify/index.ts";
 import { openSqliteQueue } from "../queue/sqlite-queue.ts";
 import { functionAgent, type RolloutFunction } from "./agent.ts";
 import { failedBy } from "./failure.ts";
@@ -53,6 +62,28 @@ describe("launch", () => {
     const again = await collect(start(rows(6), count));
     expect(runs).toBe(6);
     expect(again.filter((each) => each.state === "sealed" && each.earlier).length).toBe(4);
+  });
+
+  it.each([
+    ["small", 10],
+    ["too large for one message", 100_000],
+  ])("stores nothing of a report, %s, that names a record of the book as what it is not", async (_, size) => {
+    const { start, book } = await launchWorld();
+    const message = sealMessage({ role: "user", content: "a message, and no picture" });
+    book.put(message.kind, message.bytes);
+    const report = {
+      reward: 1,
+      calls: [
+        {
+          ...{ dialect: "other", model: "m", media: [message.digest] },
+          request: { messages: [{ role: "user", content: "x".repeat(size) }], parameters: {} },
+          response: { messages: [] },
+        },
+      ],
+    };
+    const [result] = await collect(start(rows(1), () => report as never));
+    expect(result).toMatchObject({ state: "dead", reason: expect.stringContaining("media[0] names") });
+    expect((await verifyBook(book, { trustedKeys: [] })).problems).toEqual([]);
   });
 
   it("retries by owner: providers get three attempts, agents one", async () => {

@@ -26,7 +26,7 @@ import { type Execution, executeRollout, type RolloutJob } from "./executor.ts";
 import type { WorkOrder } from "./plan.ts";
 import type { Recorded, Recorder } from "./recorder.ts";
 import type { SealedIndex } from "./sealed-index.ts";
-import { INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
+import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
 import { claimId } from "./work-item.ts";
 import type { WorkerDesk } from "./worker-protocol.ts";
 
@@ -145,6 +145,7 @@ async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunne
   const whole = { claim: keyOf(claim), ...recorded, attestation };
   if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return desk.upload(session, whole);
   // Too large for one message: into the book with its signature, then by name.
+  await checkNamed(recorded.blobs, (digest) => book.get(digest));
   for (const { kind, bytes } of recorded.blobs) book.put(kind, bytes);
   book.put(Attestation.kind, attestation);
   await book.flush();

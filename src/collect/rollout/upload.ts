@@ -8,6 +8,7 @@ import { Attestation, checkAttestationAside, type PublicKey } from "../../contra
 import { Call, MESSAGE_KIND, openMessage } from "../../contract/call.ts";
 import type { Reference } from "../../contract/fields.ts";
 import { openRecord, type RecordOf, type RecordType } from "../../contract/record.ts";
+import { recordType } from "../../contract/records.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { checkProofs, RolloutContent, RolloutEnvelope, rolloutIdFor } from "../../contract/rollout.ts";
 import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
@@ -62,23 +63,31 @@ export async function openUpload(
   checkProofs(envelope, content);
   await checkReferences(parts, content, envelope);
   parts.refuseUnused();
+  await parts.needNamed(new Set([upload.content, upload.envelope, ...content.calls]));
   return { content, envelope };
+}
+
+/** Refuses blobs that name what is neither among them nor in the book. For whoever puts them into the book himself: what
+ *  is there stays there, also if the upload that names it is refused. */
+export async function checkNamed(blobs: readonly Blob[], read: ReadBlob): Promise<void> {
+  await new UploadParts({ blobs }, read).needNamed(new Set());
 }
 
 /** Blobs by digest, the inline ones first; remembers which were asked for and found. */
 class UploadParts {
   readonly #inline: Map<Digest, Blob>;
-  readonly #found = new Set<Digest>();
+  /** By their kinds. */
+  readonly #found = new Map<Digest, string>();
   readonly #book: ReadBlob;
 
-  constructor(upload: Upload, book: ReadBlob) {
-    this.#inline = new Map(upload.blobs.map((blob) => [digestBytes(blob.kind, blob.bytes), blob]));
+  constructor({ blobs }: Pick<Upload, "blobs">, book: ReadBlob) {
+    this.#inline = new Map(blobs.map((blob) => [digestBytes(blob.kind, blob.bytes), blob]));
     this.#book = book;
   }
 
   readonly read: ReadBlob = async (digest) => {
     const blob = this.#inline.get(digest) ?? (await this.#book(digest));
-    if (blob !== undefined) this.#found.add(digest);
+    if (blob !== undefined) this.#found.set(digest, blob.kind);
     return blob;
   };
 
@@ -94,10 +103,25 @@ class UploadParts {
     return openRecord(type, blob.bytes, what);
   }
 
-  /** Present, whatever it is; what is `external` may also be elsewhere. */
-  async need({ digest, field, external }: Reference): Promise<void> {
-    if (this.#found.has(digest) || (await this.read(digest)) !== undefined || external === true) return;
-    throw this.#missing(digest, field);
+  /** Present, and what it is named as; what is `external` may also be elsewhere. */
+  async need({ digest, kind, field, external }: Reference): Promise<void> {
+    const actual = this.#found.get(digest) ?? (await this.read(digest))?.kind;
+    if (actual === undefined && external !== true) throw this.#missing(digest, field);
+    if (actual === undefined || kind === "" || kind === actual) return;
+    throw refuse(
+      "missing-blob",
+      { digest, what: field, expected: kind, actual },
+      `${field} names the ${kind} ${digest}, which is a ${actual}. Name a ${kind}, or leave ${field} out.`,
+    );
+  }
+
+  /** Whatever the inline records name in their turn, but for those that are checked. */
+  async needNamed(checked: ReadonlySet<Digest>): Promise<void> {
+    for (const [digest, { kind, bytes }] of this.#inline) {
+      const type = recordType(kind);
+      if (type === undefined || checked.has(digest)) continue;
+      for (const reference of type.references(openRecord(type, bytes, digest))) await this.need(reference);
+    }
   }
 
   /** A blob that nobody names would be kept for nothing, or for something else. */

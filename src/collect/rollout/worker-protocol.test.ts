@@ -3,7 +3,16 @@ import { assignment, openDesk, rolloutFor, uploadOf } from "../../../test/suppor
 import { refusalOf, rejectionOf } from "../../../test/support/refusal-of.ts";
 import { columnTag } from "../../base/arrays.ts";
 import { digestBytes, digestJson } from "../../base/digest.ts";
-import { Attestation, newKeyPem, openRecord, Receipt, signerFromPem } from "../../contract/index.ts";
+import { parseId } from "../../base/ids.ts";
+import {
+  Attestation,
+  Feedback,
+  newKeyPem,
+  openRecord,
+  Receipt,
+  seal,
+  signerFromPem,
+} from "../../contract/index.ts";
 import type { Claim } from "../queue/queue.ts";
 import { openSqliteQueue } from "../queue/sqlite-queue.ts";
 import { INLINE_LIMIT_BYTES, type Upload } from "./upload.ts";
@@ -383,6 +392,31 @@ describe("structural faults are errors with codes, and nothing is stored", () =>
     const [claim] = (await at.desk.claim(worker.session, { limit: 1 })) as [Claim];
     const upload = uploadOf(claim, rolloutFor(claim), worker.signer);
     expect(await codeOf(at.desk.upload(worker.session, upload))).toBe("missing-blob");
+  });
+
+  it("an environment package that is neither uploaded nor in the book, or is something else", async () => {
+    const { desk, worker, claim, book } = await withClaim();
+    for (const environmentDigest of [digestJson("nowhere", 1), assignment.digest]) {
+      const rollout = rolloutFor(claim, { environmentDigest });
+      const upload = uploadOf(claim, rollout, worker.signer);
+      expect(await codeOf(desk.upload(worker.session, upload))).toBe("missing-blob");
+      expect(await book.has(rollout.envelope.digest)).toBe(false);
+    }
+  });
+
+  it("an inline record, named as a proof, that names what nobody has", async () => {
+    const { desk, worker, claim, book } = await withClaim();
+    const feedback = seal(Feedback, {
+      ...{ subject: digestJson("nowhere", 1), name: parseId("n"), value: 1 },
+      ...{ source: "s", idempotencyKey: "k", atMs: 1 },
+    });
+    const proofs = [{ kind: "execution", digest: feedback.digest, reference: "log" }];
+    const rollout = rolloutFor(claim, { envelope: { proofs } });
+    const upload = uploadOf(claim, rollout, worker.signer);
+    const whole = { ...upload, blobs: [feedback, ...upload.blobs] };
+    expect(await codeOf(desk.upload(worker.session, whole))).toBe("missing-blob");
+    expect(await book.has(feedback.digest)).toBe(false);
+    expect((await desk.upload(worker.session, upload)).record.outcome).toBe("stored");
   });
 
   it("a column with NaN in it", async () => {

@@ -1,0 +1,117 @@
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { startUpstream } from "../../examples/sums/upstream.mjs";
+import { lines } from "../support/cli.ts";
+
+const main = resolve("dist/cli/main.js");
+const NOWHERE = `sha256:${"0".repeat(64)}`;
+
+/** The built command line, each command in a process of its own, around one folder. */
+async function world() {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-launch-gateway-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
+  const env = { ...process.env, ROLLBOOK_HOME: join(folder, "home") };
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const run = (words: string) =>
+    new Promise<{ code: number; out: string; err: string }>((done) => {
+      const child = execFile(process.execPath, [main, ...words.split(" ")], { env }, (_, out, err) =>
+        done({ code: child.exitCode ?? -1, out, err }),
+      );
+    });
+  const config = file(
+    "gateway.yaml",
+    `listen: { port: 0 }\nupstreams: { local: { baseUrl: "${upstream.url}" } }\nmodels: { tiny: { upstream: local } }\n`,
+  );
+  const gateway = async (book: string): Promise<string> => {
+    const words = ["gateway", "--config", config, "--book", join(folder, book), "--json"];
+    const child = spawn(process.execPath, [main, ...words], { env, stdio: ["ignore", "pipe", "ignore"] });
+    onTestFinished(async () => {
+      const ended = new Promise((done) => child.once("exit", done));
+      child.kill("SIGTERM");
+      await ended;
+    });
+    const told = await new Promise<string>((done) =>
+      child.stdout.once("data", (bytes) => done(String(bytes))),
+    );
+    return JSON.parse(told).url;
+  };
+  return { folder, run, gateway, file };
+}
+
+const AGENT = `
+import { writeFileSync } from "node:fs";
+export default async (_, { baseUrl, apiKey }) => {
+  writeFileSync(process.env.ROLLBOOK_HOME + "/ran", "");
+  const reply = await fetch(baseUrl + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
+    body: JSON.stringify({ model: "tiny", messages: [{ role: "user", content: "What is 1 + 1?" }] }),
+  });
+  return reply.ok ? 1 : 0;
+};
+`;
+
+describe("launch and worker through a gateway in another process", () => {
+  beforeAll(() => {
+    if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
+  });
+
+  it("run on the gateway's book, whose records it sees at once, and on no other", async () => {
+    const { folder, run, gateway, file } = await world();
+    const [agent, tasks] = [file("a.mjs", AGENT), file("t.jsonl", lines({ a: 1 }, { a: 2 }))];
+    const url = await gateway("one");
+    const launch = (book: string) =>
+      run(`launch --book ${join(folder, book)} --tasks ${tasks} --agent ${agent} --gateway ${url}`);
+
+    const other = await launch("two");
+    expect([other.code, other.out]).toEqual([1, ""]);
+    expect(other.err).toContain("other-book");
+    expect(other.err).toContain(`Start the gateway with --book ${join(folder, "two")}`);
+    const queue = join(folder, "two", "queue.db");
+    const worker = await run(
+      `worker --book ${join(folder, "two")} --queue ${queue} --agent ${agent} --gateway ${url} --idle 1`,
+    );
+    expect([worker.code, worker.err]).toEqual([1, expect.stringContaining("other-book")]);
+    expect(existsSync(join(folder, "home", "ran"))).toBe(false);
+
+    const same = await launch("one");
+    expect([same.code, same.out]).toEqual([0, expect.stringContaining("2 of 2 rollouts sealed")]);
+    expect((await run(`verify --book ${join(folder, "one")}`)).code).toBe(0);
+  });
+
+  it("end before any task is run when the gateway cannot be reached", async () => {
+    const { folder, run, file } = await world();
+    const [agent, tasks] = [file("a.mjs", AGENT), file("t.jsonl", lines({ a: 1 }))];
+    const book = join(folder, "one");
+    const { code, err } = await run(
+      `launch --book ${book} --tasks ${tasks} --agent ${agent} --gateway http://127.0.0.1:2 --attempts 1`,
+    );
+    expect([code, err]).toEqual([1, expect.stringMatching(/cannot be reached: .*Start it.*\[no-gateway\]/)]);
+    expect(existsSync(join(folder, "home", "ran"))).toBe(false);
+  });
+
+  it("leave a book that verifies after a request that named a record of no book", async () => {
+    const { folder, run, gateway } = await world();
+    const url = await gateway("one");
+    const post = (path: string, body: object) =>
+      fetch(url + path, { method: "POST", body: JSON.stringify(body) });
+    const opening = { id: "r", task: { id: "t", digest: NOWHERE } };
+    expect((await post("/v1/rollouts", opening)).status).toBe(422);
+    const ask = { model: "tiny", messages: [{ role: "user", content: "What is 1 + 1?" }] };
+    await post("/r/r/v1/chat/completions", ask);
+    await post("/v1/rollouts/r/close", {});
+    await post("/v1/chat/completions", ask);
+    await expect
+      .poll(async () => (await run(`verify --book ${join(folder, "one")}`)).out, { timeout: 10_000 })
+      .toContain("1 artifact");
+    expect((await run(`verify --book ${join(folder, "one")}`)).code).toBe(0);
+  });
+});
