@@ -2,6 +2,7 @@
  *  its artifacts will be looked for. Out: nothing, or an error that says what to do. Through a gateway on another book
  *  every call is paid for, and no rollout is ever found. */
 import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
 import type { Book } from "../../store/index.ts";
 
@@ -13,6 +14,9 @@ export interface GatewayPlace {
 }
 
 const TIMEOUT_MS = 10_000;
+/** About three seconds in all, where nobody listens. */
+const ATTEMPTS = 13;
+const PAUSE_MS = 250;
 
 export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id" | "root">): Promise<void> {
   const { url } = place;
@@ -26,11 +30,9 @@ export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id
   );
 }
 
-async function bookOf({ url, token }: GatewayPlace): Promise<{ id: string; root: string }> {
-  const response = await fetch(`${url}/v1/book`, {
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).catch((cause: unknown) => {
+async function bookOf(place: GatewayPlace): Promise<{ id: string; root: string }> {
+  const { url } = place;
+  const response = await ask(place).catch((cause: unknown) => {
     // fetch says only that it failed; its cause says why.
     const why = reasonOf((cause as Error).cause ?? cause);
     throw new RollbookError(
@@ -54,6 +56,21 @@ async function bookOf({ url, token }: GatewayPlace): Promise<{ id: string; root:
     { url, status: response.status },
     `${url} does not say which book it writes to (GET /v1/book: ${response.status}): it is an older gateway, or none. Update it to this version of rollbook, or correct the URL.`,
   );
+}
+
+/** A gateway that was started together with the launch gets a moment to listen. */
+async function ask({ url, token }: GatewayPlace): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await fetch(`${url}/v1/book`, {
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    } catch (error) {
+      if (attempt === ATTEMPTS || (error as Error).name === "TimeoutError") throw error;
+      await sleep(PAUSE_MS);
+    }
+  }
 }
 
 function read(text: string): { id: string; root: string } | undefined {

@@ -165,6 +165,20 @@ describe("a launch through a gateway", () => {
     expect(refused).toMatchObject({ error: { code: "gateway-refused" }, runs: 0, queued: 0 });
   });
 
+  it("that begins to listen a moment later waits for it", async () => {
+    const { test } = await world();
+    const { server, url } = await listening(async (_, response) => {
+      const { book, root } = test;
+      response.end(JSON.stringify({ id: book.id, root }));
+    });
+    const { port } = server.address() as AddressInfo;
+    await new Promise((done) => server.close(done));
+    setTimeout(() => server.listen(port, "127.0.0.1"), 600);
+    onTestFinished(() => void server.close());
+    const { error } = await launchOver({ url });
+    expect(error).toMatchObject({ code: "other-book" });
+  });
+
   it.each([
     ["answers 404, as an older gateway does", 404, '{"error":{"code":"not-found"}}'],
     ["answers something else", 200, "<html></html>"],
