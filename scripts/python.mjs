@@ -1,31 +1,44 @@
-/** Which Python with zarr 3 this checkout has: the one of ROLLBOOK_PYTHON, else .cache/python. Installs nothing. */
+/** Which Python this checkout compares against: the one of ROLLBOOK_PYTHON, else .cache/python. Installs nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-export const PINNED = ["zarr==3.1.6", "numpy==2.4.6", "xarray==2026.9.0", "safetensors==0.8.0"];
+export const PINNED = [
+  "zarr==3.1.6",
+  "numpy==2.4.6",
+  "xarray==2026.9.0",
+  "safetensors==0.8.0",
+  "pyarrow==26.0.1",
+];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
 
 /** Whether this Python has zarr ≥ 3, numpy, xarray and safetensors; asks for their versions without importing them. */
 export function hasZarr() {
-  const versions = versionsOf(python);
+  const versions = versionsOf(python, ["zarr", "numpy", "xarray", "safetensors"]);
   return versions !== undefined && Number.parseInt(versions.zarr, 10) >= 3;
+}
+
+/** Whether this Python has pyarrow, numpy and safetensors. */
+export function hasArrow() {
+  return versionsOf(python, ["pyarrow", "numpy", "safetensors"]) !== undefined;
 }
 
 /** @param {string} program */
 export function hasPinned(program) {
-  const versions = versionsOf(program);
-  return (
-    versions !== undefined &&
-    PINNED.every((pin) => pin === `${pin.split("==")[0]}==${versions[pin.split("==")[0]]}`)
+  const pins = PINNED.map((pin) => pin.split("=="));
+  const versions = versionsOf(
+    program,
+    pins.map(([name]) => name),
   );
+  return versions !== undefined && pins.every(([name, version]) => versions[name] === version);
 }
 
-function versionsOf(program) {
+/** Undefined where one of the packages is absent. */
+function versionsOf(program, packages) {
   if (!existsSync(program)) return undefined;
   const code =
-    "import json,importlib.metadata as m;print(json.dumps({n:m.version(n) for n in('zarr','numpy','xarray','safetensors')}))";
-  const { status, stdout } = spawnSync(program, ["-c", code], { encoding: "utf8" });
+    "import json,sys,importlib.metadata as m;print(json.dumps({n:m.version(n) for n in sys.argv[1:]}))";
+  const { status, stdout } = spawnSync(program, ["-c", code, ...packages], { encoding: "utf8" });
   return status === 0 ? JSON.parse(stdout) : undefined;
 }

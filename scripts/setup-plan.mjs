@@ -14,7 +14,12 @@ export function planSetUp(missing, machine) {
   const nothing = { packages: [], commands: [], lines: [], exitCode: 0 };
   if (missing.length === 0) return nothing;
   const packages = [...new Set(missing.flatMap((requirement) => requirement.packages))].sort();
-  const commands = missing.flatMap(({ command }) => (command === undefined ? [] : [command]));
+  // Requirements may share a command.
+  const commands = [
+    ...new Map(
+      missing.flatMap(({ command }) => (command === undefined ? [] : [[command.join(" "), command]])),
+    ).values(),
+  ];
   const canInstall = machine.isDebian && machine.isRoot && machine.mayInstall;
   if (canInstall && packages.length + commands.length > 0) {
     const lines = [

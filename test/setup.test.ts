@@ -19,7 +19,9 @@ describe("planSetUp", () => {
     expect(planSetUp([], debianRoot)).toEqual({ packages: [], commands: [], lines: [], exitCode: 0 });
   });
 
-  it("as root on Debian installs each missing package once, then runs the commands, and says so first", () => {
+  it("as root on Debian installs each missing package and runs each command once, and says so first", () => {
+    const twin = { ...missing[1]!, name: "twin", command: ["node", "make-peer.mjs"] };
+    expect(planSetUp([...missing, twin], debianRoot).commands).toEqual([["node", "make-peer.mjs"]]);
     const plan = planSetUp(missing, debianRoot);
     expect(plan.packages).toEqual(["bubblewrap", "nats-server"]);
     expect(plan.commands).toEqual([["node", "make-peer.mjs"]]);

@@ -1,5 +1,6 @@
 /** The safetensors file format: a length, a JSON header, raw little-endian tensors. Own, small and strict.
  *  In: named arrays and text metadata. Out: bytes, and back. The same content gives the same bytes.
+ *  `planSafetensors` gives header and places alone, for files that are written piece by piece.
  *  Reads the types that policies use; a file with a hole, an overlap, a wrong length or another type is refused. */
 import { bytesOf, type ColumnOf, columnFrom, type DType, dtypeOf, ITEM_BYTES } from "../base/arrays.ts";
 import { RollbookError, reasonOf } from "../base/errors.ts";
@@ -16,6 +17,22 @@ export interface SafetensorsFile {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** What a file may be written with; what may be read is `TYPES`. */
+export type TensorType = DType | "i64";
+
+export interface TensorShape {
+  readonly name: string;
+  readonly type: TensorType;
+  readonly shape: readonly number[];
+}
+
+export interface SafetensorsPlan {
+  /** Everything before the tensors. */
+  readonly header: Uint8Array;
+  /** In the order of the file, with positions from its start. */
+  readonly places: readonly { readonly name: string; readonly at: number; readonly bytes: number }[];
+}
+
 const NAMES: Readonly<Record<DType, string>> = { u8: "U8", u32: "U32", i32: "I32", f32: "F32", f64: "F64" };
 const TYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as DType]));
 /** As the reference implementation has it. */
@@ -23,32 +40,41 @@ const MOST_HEADER_BYTES = 100_000_000;
 const METADATA = "__metadata__";
 
 export function encodeSafetensors({ tensors, metadata }: SafetensorsFile): Uint8Array {
-  // Wide types first, then by name: every tensor is aligned, and the order is that of the reference writer.
-  const names = Object.keys(tensors).sort((a, b) => {
-    const width = ITEM_BYTES[dtypeOf(tensors[b]!.data)] - ITEM_BYTES[dtypeOf(tensors[a]!.data)];
-    return width !== 0 ? width : a < b ? -1 : 1;
-  });
-  const header: Record<string, unknown> = Object.keys(metadata).length === 0 ? {} : { [METADATA]: metadata };
-  let end = 0;
-  for (const name of names) {
-    const { shape, data } = tensors[name]!;
-    if (product(shape) !== data.length || name === METADATA)
+  const shapes = Object.entries(tensors).map(([name, { shape, data }]): TensorShape => {
+    if (product(shape) !== data.length)
       throw bad(name, `tensor ${name}: shape [${shape}] does not hold its ${data.length} values`);
-    header[name] = { dtype: NAMES[dtypeOf(data)], shape, data_offsets: [end, end + data.byteLength] };
-    end += data.byteLength;
+    return { name, type: dtypeOf(data), shape };
+  });
+  const { header, places } = planSafetensors(shapes, metadata);
+  return Buffer.concat([header, ...places.map(({ name }) => bytesOf(tensors[name]!.data))]);
+}
+
+export function planSafetensors(
+  tensors: readonly TensorShape[],
+  metadata: Readonly<Record<string, string>>,
+): SafetensorsPlan {
+  // Wide types first, then by name: every tensor is aligned, and the order is that of the reference writer.
+  const ordered = [...tensors].sort(
+    (a, b) => itemBytesOf(b.type) - itemBytesOf(a.type) || (a.name < b.name ? -1 : 1),
+  );
+  const entries: Record<string, unknown> = Object.keys(metadata).length === 0 ? {} : { [METADATA]: metadata };
+  const sizes: { name: string; from: number; bytes: number }[] = [];
+  let end = 0;
+  for (const { name, type, shape } of ordered) {
+    if (name === METADATA) throw bad(name, `a tensor may not be named ${METADATA}`);
+    const bytes = product(shape) * itemBytesOf(type);
+    entries[name] = { dtype: type === "i64" ? "I64" : NAMES[type], shape, data_offsets: [end, end + bytes] };
+    sizes.push({ name, from: end, bytes });
+    end += bytes;
   }
-  const json = Buffer.from(JSON.stringify(header));
-  const padded = Math.ceil(json.length / 8) * 8;
-  const bytes = Buffer.alloc(8 + padded + end, " ");
-  bytes.writeBigUInt64LE(BigInt(padded), 0);
-  json.copy(bytes, 8);
-  let at = 8 + padded;
-  for (const name of names) {
-    const data = bytesOf(tensors[name]!.data);
-    bytes.set(data, at);
-    at += data.length;
-  }
-  return bytes;
+  const json = Buffer.from(JSON.stringify(entries));
+  const header = Buffer.alloc(8 + Math.ceil(json.length / 8) * 8, " ");
+  header.writeBigUInt64LE(BigInt(header.length - 8), 0);
+  json.copy(header, 8);
+  return {
+    header,
+    places: sizes.map(({ name, from, bytes }) => ({ name, at: header.length + from, bytes })),
+  };
 }
 
 export function decodeSafetensors(bytes: Uint8Array, where: string): SafetensorsFile {
@@ -136,6 +162,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function isCounts(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((each) => Number.isSafeInteger(each) && each >= 0);
+}
+
+function itemBytesOf(type: TensorType): number {
+  return type === "i64" ? 8 : ITEM_BYTES[type];
 }
 
 function product(shape: readonly number[]): number {

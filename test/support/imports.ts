@@ -16,6 +16,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   policy: ["yaml", "zod"],
   collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "yaml", "zod"],
   keep: ["numcodecs"],
+  convert: ["hyparquet-writer"],
   cli: ["commander"],
 };
 

@@ -19,17 +19,19 @@ import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
 import { type BookFlags, withBook, withIndexedBook } from "../with-book.ts";
+import { addBatchExport } from "./batch-export.ts";
 import { addBatchVerify } from "./verify.ts";
 
 export function addBatch(program: Command, io: Io): void {
   const batch = addGroup(program, "batch", {
-    summary: "cut trainer batches, show, compare and verify them",
+    summary: "cut trainer batches, show, compare, verify and export them",
     examples: ["rollbook batch assemble --target writer-r3 --level token", "rollbook batch show"],
   });
   addAssemble(batch, io);
   addShow(batch, io);
   addDiff(batch, io);
   addBatchVerify(batch, io);
+  addBatchExport(batch, io);
 }
 
 interface AssembleFlags extends BookFlags, FreshnessFlags {

@@ -1,0 +1,7 @@
+import { hasArrow } from "../python.mjs";
+
+export const name = "Python with pyarrow";
+export const packages = ["python3-venv"];
+export const command = ["node", "scripts/setup-python.mjs"];
+export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";
+export const check = hasArrow;

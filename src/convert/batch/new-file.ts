@@ -1,0 +1,89 @@
+/** Writes a file that appears whole or not at all and never replaces another: temporary name, fsync, link, fsync of the
+ *  folder. In: a path and the work that fills the file. Out: its size in bytes. */
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
+import { dirname } from "node:path";
+import { RollbookError } from "../../base/errors.ts";
+import { syncDirectory, unlinkIfThere, writeFully } from "../../store/files.ts";
+
+const BUFFER_BYTES = 1 << 20;
+
+/** An open file: bytes at the end, through a buffer, or anywhere. */
+export class NewFile {
+  readonly #fd: number;
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  #flushed = 0;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  /** Keeps `bytes` until they are written: they must not change afterwards. */
+  append(bytes: Uint8Array): void {
+    this.#pending.push(bytes);
+    this.#pendingBytes += bytes.length;
+    if (this.#pendingBytes >= BUFFER_BYTES) this.flush();
+  }
+
+  writeAt(bytes: Uint8Array, position: number): void {
+    writeFully(this.#fd, bytes, position);
+  }
+
+  flush(): void {
+    if (this.#pendingBytes === 0) return;
+    writeFully(this.#fd, Buffer.concat(this.#pending), this.#flushed);
+    this.#flushed += this.#pendingBytes;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+  }
+}
+
+export async function writeNewFile(
+  path: string,
+  fill: (file: NewFile) => Promise<void> | void,
+): Promise<void> {
+  requireFree(path);
+  const folder = dirname(path);
+  if (!existsSync(folder))
+    throw new RollbookError(
+      "no-file",
+      { path: folder },
+      `the folder ${folder} does not exist. Create it, or name another file.`,
+    );
+  const temporary = `${path}.${process.pid}.partial`;
+  const fd = openSync(temporary, "wx");
+  try {
+    try {
+      const file = new NewFile(fd);
+      await fill(file);
+      file.flush();
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    publish(temporary, path);
+  } finally {
+    unlinkIfThere(temporary);
+  }
+  syncDirectory(folder);
+}
+
+export function requireFree(path: string): void {
+  if (existsSync(path))
+    throw new RollbookError("exists", { path }, `${path} is there already. Name another file.`);
+}
+
+/** A link fails where the name is taken, which a rename does not. */
+function publish(temporary: string, path: string): void {
+  try {
+    linkSync(temporary, path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "EEXIST")
+      throw new RollbookError("exists", { path }, `${path} is there already. Name another file.`, { cause });
+    // File systems without hard links.
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS") throw cause;
+    requireFree(path);
+    renameSync(temporary, path);
+  }
+}

@@ -1,0 +1,34 @@
+/** What every exported file says about the batch it holds. Pure. */
+import { encodeWire, TrainerBatch } from "../../contract/index.ts";
+import type { ReadableBatch } from "../../keep/batch/index.ts";
+
+export const EXPORT_SCHEMA = "rollbook.batch-export.v1";
+
+/** The key under which formats with key-value metadata (Parquet, safetensors) keep it. */
+export const PROVENANCE_KEY = "rollbook";
+
+/** One line of JSON, in the names of the batch record. `segment_source` counts `sources`. */
+export function provenanceOf({ digest, record, sources }: ReadableBatch): string {
+  const { manifest, target, selection, seed, options, lineage, ledger, totals, tokens } = encodeWire(
+    TrainerBatch,
+    record,
+  ) as Record<string, unknown>;
+  return JSON.stringify({
+    schema: EXPORT_SCHEMA,
+    batch: digest,
+    manifest,
+    target,
+    selection,
+    seed,
+    options,
+    lineage,
+    ledger,
+    totals,
+    tokens,
+    sources: sources.map(({ number, drift, ...rest }) => ({
+      ...rest,
+      ...(number === undefined ? {} : { number: String(number) }),
+      drift: drift === null ? null : String(drift),
+    })),
+  });
+}

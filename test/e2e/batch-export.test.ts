@@ -1,0 +1,125 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { python } from "../../scripts/python.mjs";
+import * as requirement from "../../scripts/setup/python-arrow.mjs";
+import { Cli } from "../support/cli.ts";
+import { describeNeeding } from "../support/needs.ts";
+import { type ReadBack, readJsonl, readNpz, readParquet, readSafetensors } from "../support/read-exports.ts";
+
+const READERS: Record<string, (path: string) => ReadBack | Promise<ReadBack>> = {
+  jsonl: readJsonl,
+  npz: readNpz,
+  safetensors: readSafetensors,
+  parquet: readParquet,
+};
+
+/** The book of the demo has a token and a step batch. */
+async function demoBook(): Promise<{ cli: Cli; batches: { level: string; digest: string }[] }> {
+  const cli = new Cli();
+  await cli.ok(`demo --book ${cli.book}`);
+  const all = await cli.json("batch show");
+  return { cli, batches: all.map(({ digest, selection }) => ({ digest, level: selection.level })) };
+}
+
+describe("rollbook batch export", () => {
+  it("writes what batch show counts, in every format and at both levels", async () => {
+    const { cli, batches } = await demoBook();
+    expect(new Set(batches.map(({ level }) => level))).toEqual(new Set(["token", "step"]));
+    for (const { digest } of batches) {
+      const [{ batch }] = await cli.json(`batch show ${digest}`);
+      const seen: unknown[] = [];
+      for (const [format, read] of Object.entries(READERS)) {
+        const out = join(cli.folder, `${digest.slice(7, 19)}.${format}`);
+        const [said] = await cli.json(`batch export ${digest} --format ${format} --out ${out}`);
+        const { rows, samples } = batch.totals;
+        expect(said).toEqual({ batch: digest, format, out, rows, samples, bytes: readFileSync(out).length });
+        const found = await read(out);
+        expect(found.provenance).toMatchObject({ batch: digest, manifest: batch.manifest, seed: batch.seed });
+        expect(found.rows).toHaveLength(rows);
+        seen.push(found.rows);
+      }
+      for (const rows of seen) expect(rows).toEqual(seen[0]);
+    }
+  });
+
+  it("refuses an unknown batch or format, an existing file and a missing folder, else says what it wrote", async () => {
+    const { cli, batches } = await demoBook();
+    const { digest } = batches[0]!;
+    const taken = cli.file("taken.npz", "mine");
+    const out = join(cli.folder, "out");
+    const refused = async (words: string, code: number, error: string) =>
+      expect(await cli.run(words)).toMatchObject({ code, out: "", err: expect.stringContaining(error) });
+    await refused(`batch export 123456 --format npz --out ${out}`, 1, "not-found");
+    await refused(`batch export ${digest} --format arrow --out ${out}`, 2, "Allowed choices are jsonl, npz");
+    await refused(`batch export ${digest} --format npz`, 2, "--out");
+    await refused(`batch export ${digest} --format npz --out ${taken}`, 1, "[exists]");
+    await refused(`batch export ${digest} --format npz --out ${out}/x.npz`, 1, "Create it");
+    expect(readFileSync(taken, "utf8")).toBe("mine");
+    expect(await cli.ok(`batch export ${digest} --format npz --out ${out}.npz`)).toMatch(
+      /out\.npz: \d+ rows with \d+ samples of batch [0-9a-f]{12} \(/,
+    );
+  });
+
+  it("names the damage of a damaged shard and leaves no file behind", async () => {
+    const { cli, batches } = await demoBook();
+    const { digest } = batches.find(({ level }) => level === "token")!;
+    const out = join(cli.folder, "whole.jsonl");
+    await cli.ok(`batch export ${digest} --format jsonl --out ${out}`);
+    const ids = readJsonl(out).rows.flatMap((row) => row.ids as number[]);
+    flip(join(cli.book, "packs"), Buffer.from(Uint32Array.from(ids).buffer));
+    for (const format of Object.keys(READERS)) {
+      const before = readdirSync(cli.folder);
+      const { code, err } = await cli.run([
+        ...["batch", "export", digest, "--format", format],
+        ...["--out", join(cli.folder, `damaged.${format}`)],
+      ]);
+      expect([code, err]).toEqual([1, expect.stringMatching(/damage|digest|corrupt/)]);
+      expect(readdirSync(cli.folder)).toEqual(before);
+    }
+  });
+});
+
+/** Changes a byte of `wanted` wherever it lies in the files of a folder. */
+function flip(folder: string, wanted: Buffer): void {
+  let found = 0;
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const bytes = readFileSync(path);
+    const at = bytes.indexOf(wanted);
+    if (at < 0) continue;
+    bytes[at] = bytes[at]! ^ 1;
+    writeFileSync(path, bytes);
+    found++;
+  }
+  expect(found).toBeGreaterThan(0);
+}
+
+await describeNeeding(requirement, "examples/read_batch.py", () => {
+  it("prints the totals of batch show, from every format it reads", async () => {
+    const { cli, batches } = await demoBook();
+    for (const { digest } of batches) {
+      const [{ batch }] = await cli.json(`batch show ${digest}`);
+      for (const format of ["npz", "parquet", "jsonl"]) {
+        const out = join(cli.folder, `${digest.slice(7, 19)}.${format}`);
+        await cli.ok(`batch export ${digest} --format ${format} --out ${out}`);
+        const { status, stdout, stderr } = spawnSync(python, ["examples/read_batch.py", out], {
+          encoding: "utf8",
+        });
+        expect([status, stderr]).toEqual([0, ""]);
+        const { rows, samples, rewardSum, advantageSum } = batch.totals;
+        const found = JSON.parse(stdout);
+        expect(found).toMatchObject({ batch: digest, rows, samples });
+        expect(found.rewardSum).toBeCloseTo(rewardSum, 9);
+        expect(found.advantageSum).toBeCloseTo(advantageSum, 4);
+      }
+    }
+  });
+
+  it("has at most 40 lines", () => {
+    expect(readFileSync("examples/read_batch.py", "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(
+      40,
+    );
+  });
+});
