@@ -112,7 +112,7 @@ await describeNeeding(requirement, "examples/read_batch.py", () => {
         const found = JSON.parse(stdout);
         expect(found).toMatchObject({ batch: digest, rows, samples });
         expect(found.rewardSum).toBeCloseTo(rewardSum, 9);
-        expect(found.advantageSum).toBeCloseTo(advantageSum, 4);
+        expect(found.advantageSum).toBeCloseTo(advantageSum, 9);
       }
     }
   });

@@ -2,7 +2,7 @@
  *  with two contents. In: records as they enter. Out: warnings, once all are seen. Refuses nothing. */
 import type { Digest } from "../../base/index.ts";
 import { PolicyRevision, RolloutContent, type Sealed } from "../../contract/index.ts";
-import { plural } from "../../view/format.ts";
+import { plural } from "../../base/words.ts";
 import type { BookIndex } from "../find/book-index.ts";
 import type { Prepared } from "./prepare.ts";
 

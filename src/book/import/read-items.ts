@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { decodeUtf8, isRollbookError, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { parseWideJson, type WideJson } from "../../base/parse-json.ts";
-import type { Io } from "../../cli/io.ts";
 import { type Line, splitLines } from "./lines.ts";
 
 export interface Source {
@@ -31,7 +30,10 @@ export type Item =
 export const MAX_LINE_BYTES = 256 * 1024 ** 2;
 
 /** Checks before anything is written that there is something to read. `-` is standard input. */
-export async function openSource(io: Io, path: string): Promise<Source> {
+export async function openSource(
+  io: { readonly stdin: AsyncIterable<Uint8Array> },
+  path: string,
+): Promise<Source> {
   if (path === "-") return { name: "<stdin>", read: () => io.stdin };
   let isFile: boolean;
   try {

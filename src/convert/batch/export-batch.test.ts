@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { fastFolder } from "../../../test/support/fast-folder.ts";
@@ -57,6 +58,29 @@ describe.each(EXPORT_FORMATS)("a batch exported as %s", (format) => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test("keeps rows that are long or many, and the sign of every zero among equal values", async () => {
+    const [first] = sampleBatch("token", 1).rows;
+    if (first?.level !== "token") throw new Error("not a token row");
+    const rowOf = (length: number) => ({
+      ...first,
+      samples: length,
+      segments: [{ ...first.segments[0]!, start: 0, end: length }],
+      ids: Uint32Array.from({ length }, (_, i) => i),
+      mask: new Uint8Array(length).fill(1),
+      turns: new Uint32Array(length),
+      logprobs: Float32Array.from({ length }, (_, i) => -(i % 100)),
+      rewards: Float32Array.from({ length }, (_, i) => (i % 3 === 0 ? -0 : 0)),
+      advantages: new Float32Array(length).fill(0.5),
+    });
+    const rows = [rowOf(140_000), ...Array.from({ length: 9000 }, (_, i) => rowOf(1 + (i % 3)))];
+    const { out, rows: read } = await exported({ level: "token", shardTokens: 150_000, rows }, format);
+    const found = await READERS[format](out);
+    expect(found.rows).toHaveLength(rows.length);
+    // A loop, because a failing toEqual of so much would take minutes to print.
+    const differs = found.rows.findIndex((row, i) => !isDeepStrictEqual(row, plainRow(read[i]!)));
+    expect(differs).toBe(-1);
   });
 
   test("says which batch it is, and from what it was cut", async () => {

@@ -7,7 +7,7 @@ import { type NewFile, writeNewFile } from "./new-file.ts";
 export const EXPORT_FORMATS = ["jsonl", "npz", "safetensors", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** The size of the file in bytes. */
+/** Gives the size of the file in bytes. */
 export async function exportBatch(
   batch: ReadableBatch,
   options: { format: ExportFormat; out: string },

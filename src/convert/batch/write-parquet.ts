@@ -7,7 +7,7 @@ import type { NewFile } from "./new-file.ts";
 import { PROVENANCE_KEY, provenanceOf } from "./provenance.ts";
 
 /** A row group ends with the row that reaches one of these. */
-const GROUP_VALUES = 1 << 18;
+const GROUP_VALUES = 1 << 17;
 const GROUP_ROWS = 1 << 15;
 const FLUSH_BYTES = 1 << 20;
 
