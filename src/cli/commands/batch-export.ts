@@ -1,12 +1,12 @@
 /** `rollbook batch export`: the rows of a batch as one file for a trainer. */
 import { type Command, Option } from "commander";
+import { resolveBatch } from "../../book/find/resolve.ts";
 import { EXPORT_FORMATS, type ExportFormat, exportBatch } from "../../convert/batch/index.ts";
 import { readBatch } from "../../keep/batch/index.ts";
+import { jsonLine, plural, short, thousands } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withIndexedBook } from "../with-book.ts";
-import { jsonLine, plural, short, thousands } from "../../view/format.ts";
-import { resolveBatch } from "../../book/find/resolve.ts";
 
 interface ExportFlags extends BookFlags {
   format: ExportFormat;
