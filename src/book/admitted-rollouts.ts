@@ -64,17 +64,20 @@ export interface AdmittedRollouts extends Admitted {
   readonly target: Sealed<PolicyRevision> | undefined;
   readonly freshness: FreshnessChoice;
   readonly manifest: Sealed<Manifest>;
-  /** The book, with the records that the manifest names and an older book lacks. */
+  /** Records that the manifest names and an older book lacks. */
+  readonly logged: readonly Sealed<PolicyRevision>[];
+  /** The book with these records. */
   readonly read: ReadBlob;
 }
 
 export async function admittedRollouts(book: OpenBook, request: AdmittedRequest): Promise<AdmittedRollouts> {
   const index = await book.index();
-  const { manifest, read } = collectManifest(book, index, chooseArtifacts(index, request));
   const { level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
   const target = await targetOf(book, index, request);
   const family = familyOf(index, { ...request, target });
+  const artifacts = chooseArtifacts(index, request);
+  const { manifest, read, logged } = collectManifest(book, index, { artifacts, family });
   const freshness = request.freshness ?? defaultFreshness(level);
   const admitted = await selectAdmitted({
     read,
@@ -89,7 +92,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       propensity: request.propensity ?? "choice",
     },
   });
-  return { ...admitted, family, level, target, freshness, manifest, read };
+  return { ...admitted, family, level, target, freshness, manifest, logged, read };
 }
 
 /** On-policy consumers live on fresh tokens; off-policy ones divide by the logged probability and take any age. */
@@ -97,13 +100,20 @@ export function defaultFreshness(level: Level): FreshnessChoice {
   return level === "token" ? FRESHNESS_PROFILES.default : "none";
 }
 
+export interface ManifestOf {
+  readonly artifacts: readonly Artifact[];
+  /** Whose streams are wanted. */
+  readonly family: Id;
+  /** Records of revisions (default: all of the book). */
+  readonly revisions?: readonly Digest[] | undefined;
+}
+
 /** Everything that has been said about these artifacts, by validators, by those who release, by users, and when they were
  *  submitted; and the revisions of the book, or those named. */
 export function collectManifest(
   book: OpenBook,
   index: BookIndex,
-  artifacts: readonly Artifact[],
-  revisions: readonly Digest[] = index.ofKind(PolicyRevision.kind).map(({ digest }) => digest),
+  { artifacts, family, revisions }: ManifestOf,
 ): { manifest: Sealed<Manifest>; read: ReadBlob; logged: readonly Sealed<PolicyRevision>[] } {
   const chosen = new Set<unknown>(artifacts.map(({ content }) => content.digest));
   const about = (kind: string) =>
@@ -111,14 +121,18 @@ export function collectManifest(
       .ofKind(kind)
       .filter(({ fields }) => chosen.has(fields.subject))
       .map(({ digest }) => digest);
-  const logged = unrecordedLogs(index, artifacts);
+  const recorded = index.ofKind(PolicyRevision.kind);
+  const logged = unrecordedLog(recorded, artifacts, family);
   const manifest = sealManifest({
     // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
     artifacts: artifacts.map(({ content, envelopes }) => ({
       content: content.digest,
       envelope: envelopes[0]!,
     })),
-    revisions: [...revisions, ...logged.map(({ digest }) => digest)],
+    revisions: [
+      ...(revisions ?? recorded.map(({ digest }) => digest)),
+      ...logged.map(({ digest }) => digest),
+    ],
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
     feedback: about(Feedback.kind),
@@ -128,15 +142,19 @@ export function collectManifest(
   return { manifest, logged, read: async (digest) => beside.get(digest) ?? book.store.get(digest) };
 }
 
-/** The policies behind imported logs. Books written before they were recorded at import lack them. */
-function unrecordedLogs(index: BookIndex, artifacts: readonly Artifact[]): Sealed<PolicyRevision>[] {
-  const families = new Set<string>();
-  for (const { content } of artifacts)
-    if (content.fields.environment === DECISION_LOG)
-      for (const family of content.fields.families as string[]) families.add(family);
-  return [...families]
-    .map((family) => loggedPolicy(parseId(family)))
-    .filter(({ digest }) => index.named(digest).length === 0);
+/** The policy behind an imported log. A book into which it was imported by 0.1.0 holds no record of it. */
+function unrecordedLog(
+  recorded: readonly IndexedRecord[],
+  artifacts: readonly Artifact[],
+  family: Id,
+): Sealed<PolicyRevision>[] {
+  const policy = loggedPolicy(family);
+  const isLogged = ({ content: { fields } }: Artifact) =>
+    fields.environment === DECISION_LOG && (fields.families as string[]).includes(family);
+  const isKnown = recorded.some(
+    (each) => each.family === family && each.fields.digest === policy.record.digest,
+  );
+  return !isKnown && artifacts.some(isLogged) ? [policy] : [];
 }
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Artifact[] {

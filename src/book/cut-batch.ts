@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import type { Digest } from "../base/index.ts";
+import type { Digest, Id } from "../base/index.ts";
 import { parseId } from "../base/index.ts";
 import {
   type AdvantageMethod,
@@ -50,10 +50,12 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
   const { target, family, level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
   const freshness = request.freshness ?? (request.judge === undefined ? defaultFreshness(level) : "none");
+  const resolved = resolveRevision(index, target, family);
   return cutFrom(book, {
     index,
     artifacts: chooseArtifacts(index, request),
-    target: resolveRevision(index, target, family).digest,
+    family: resolved.family as Id,
+    target: resolved.digest,
     selection: { level, ...(family === undefined ? {} : { family: parseId(family, "--family") }) },
     options: {
       ...(request.advantage === undefined ? {} : { advantage: request.advantage }),
@@ -70,6 +72,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
 export interface CutFrom {
   readonly index: BookIndex;
   readonly artifacts: readonly Artifact[];
+  readonly family: Id;
   /** The record of the target. */
   readonly target: Digest;
   readonly selection: Parameters<typeof assembleBatch>[0]["selection"];
@@ -82,8 +85,8 @@ export interface CutFrom {
 
 export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<TrainerBatch>> {
   const { store, signer } = book;
-  const { index, artifacts, revisions, onProgress, ...rest } = request;
-  const { manifest, read, logged } = collectManifest(book, index, artifacts, revisions);
+  const { index, artifacts, revisions, onProgress, family, ...rest } = request;
+  const { manifest, read, logged } = collectManifest(book, index, { artifacts, family, revisions });
   const batch = await assembleBatch({
     ...rest,
     read,

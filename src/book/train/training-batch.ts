@@ -59,7 +59,7 @@ export async function cutTrainingBatch(
   const artifacts = chooseArtifacts(index, request).filter(({ content }) => !counted.has(content.digest));
   const { unit, salt, shares } = rule;
   return cutFrom(book, {
-    ...{ index, artifacts, seed: 0n, target },
+    ...{ index, artifacts, seed: 0n, target, family },
     selection: { level, family },
     options: {
       advantage: "none",
