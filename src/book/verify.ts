@@ -2,7 +2,7 @@
  *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
 import { accessSync, constants } from "node:fs";
 import type { Digest } from "../base/index.ts";
-import { PolicyRevision, RolloutContent } from "../contract/index.ts";
+import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../contract/index.ts";
 import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
 import { openCatalog } from "../store/index.ts";
 import { RECORD_GUIDE } from "../store/record-facts.ts";
@@ -19,8 +19,16 @@ export interface Verified {
   readonly what: string;
   readonly digest?: Digest;
   readonly report: VerifyReport;
+  /** Of one record: what it was followed to. */
+  readonly reached?: Reached;
   /** Where the catalog differs from the bytes; undefined if it was not looked at. */
   readonly catalog?: readonly CatalogDifference[];
+}
+
+export interface Reached {
+  readonly batches: readonly Digest[];
+  readonly rollouts: number;
+  readonly calls: number;
 }
 
 export async function verifyBook(book: OpenBook, request: VerifyRequest = {}): Promise<Verified> {
@@ -92,11 +100,19 @@ async function verifyRoots(
   const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));
   const verified: Verified[] = [];
   for (const { what, digest } of roots) {
-    const options = { trustedKeys: keys, attestationsOf: (subject: Digest) => index.attestationsOf(subject) };
-    const report = await verifyRecord(book.store, digest, options);
+    const batches: Digest[] = [];
+    const report = await verifyRecord(book.store, digest, {
+      trustedKeys: keys,
+      attestationsOf: (subject) => index.attestationsOf(subject),
+      onBlob: (blob) => {
+        if (blob.kind === TrainerBatch.kind) batches.push(blob.digest);
+      },
+    });
+    const { [RolloutContent.kind]: rollouts = 0, [Call.kind]: calls = 0 } = report.counts;
     // A rollout does not lead to the record of its revision, so only the book knows whether there is one.
     const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
-    verified.push({ what, digest, report: { ...report, unrecordedRevisions } });
+    const reached = { batches, rollouts, calls };
+    verified.push({ what, digest, reached, report: { ...report, unrecordedRevisions } });
   }
   return verified;
 }

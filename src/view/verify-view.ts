@@ -2,18 +2,20 @@
  *  somebody trusted signed them another. */
 
 import type { CatalogDifference } from "../book/find/compare-catalog.ts";
-import type { Problem, VerifyReport } from "../keep/verify/index.ts";
-import { plural, printable, thousands } from "./format.ts";
+import type { Verified } from "../book/verify.ts";
+import type { Problem } from "../keep/verify/index.ts";
+import { plural, printable, short, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;
 
 export function renderReport(
-  { what, report, catalog }: { what: string; report: VerifyReport; catalog?: readonly CatalogDifference[] },
+  { what, report, catalog, reached }: Pick<Verified, "what" | "report" | "catalog" | "reached">,
   names: ReadonlyMap<string, string>,
 ): string {
   const { problems, trust } = report;
   const lines = [
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
+    ...reachedLines(reached),
     problems.length === 0
       ? "self-consistent: yes, every digest, record, reference and batch fits"
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
@@ -35,6 +37,15 @@ export function renderReport(
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return lines.map((line) => `${printable(line)}\n`).join("");
+}
+
+function reachedLines(reached: Verified["reached"]): string[] {
+  if (reached === undefined || reached.batches.length === 0) return [];
+  const { batches, rollouts, calls } = reached;
+  const named = batches.map(short).join(", ");
+  return [
+    `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")}, ${plural(calls, "call")}`,
+  ];
 }
 
 function catalogLines(differences: readonly CatalogDifference[]): string[] {

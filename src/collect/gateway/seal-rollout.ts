@@ -98,12 +98,20 @@ function streamsOf(
   return streams;
 }
 
-/** What the scores add up to is the reward of the last choice of each chain of choices; token streams get theirs in the
- *  batch. Without a score that counts a rollout is unlabelled. */
+/** What the scores add up to is the reward of the last choice of each stream, and 0 that of the others: the rule of late
+ *  feedback. Without a score that counts a rollout is unlabelled. */
 function rewarded(stream: RecordedStream, reward: number | null): RecordedStream {
-  if (stream.level !== "step" || reward === null) return stream;
-  const last = stream.steps.length - 1;
-  return { ...stream, steps: stream.steps.map((step, i) => (i === last ? { ...step, reward } : step)) };
+  if (reward === null) return stream;
+  if (stream.level === "step") {
+    const last = stream.steps.length - 1;
+    return {
+      ...stream,
+      steps: stream.steps.map((step, i) => ({ ...step, reward: i === last ? reward : 0 })),
+    };
+  }
+  const mask = Array.from(stream.mask!);
+  const last = mask.lastIndexOf(1);
+  return { ...stream, rewards: mask.map((_, i) => (i === last ? reward : 0)) };
 }
 
 function namedStep({ index, model }: RecordedCall): Step {

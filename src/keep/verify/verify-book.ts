@@ -78,7 +78,11 @@ function describeDamage({ code, file, offset, expected, message }: Finding): Pro
 export async function verifyRecord(
   store: Pick<BlobStore, "get">,
   root: Digest,
-  options: VerifyOptions & { attestationsOf?: (subject: Digest) => Iterable<Digest> } = {},
+  options: VerifyOptions & {
+    attestationsOf?: (subject: Digest) => Iterable<Digest>;
+    /** Called for every blob on the way. */
+    onBlob?: (blob: { digest: Digest; kind: string }) => void;
+  } = {},
 ): Promise<VerifyReport> {
   const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: false });
   const seen = new Set<Digest>([root]);
@@ -86,7 +90,8 @@ export async function verifyRecord(
   for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
     const found = await readChecked(store, digest, verifier);
     if (found === undefined) continue;
-    for (const next of [...found, ...(options.attestationsOf?.(digest) ?? [])]) {
+    options.onBlob?.({ digest, kind: found.kind });
+    for (const next of [...found.next, ...(options.attestationsOf?.(digest) ?? [])]) {
       if (!seen.has(next)) ahead.push(next);
       seen.add(next);
     }
@@ -99,7 +104,7 @@ async function readChecked(
   store: Pick<BlobStore, "get">,
   digest: Digest,
   verifier: Verifier,
-): Promise<Digest[] | undefined> {
+): Promise<{ kind: string; next: Digest[] } | undefined> {
   let blob: Awaited<ReturnType<BlobStore["get"]>>;
   try {
     blob = await store.get(digest);
@@ -125,11 +130,12 @@ async function readChecked(
   if (blob.kind === TrainerBatch.kind) await checkBatch(store, digest, verifier);
   const type = recordType(blob.kind);
   // An attestation names its whole group; only the subject that led here matters.
-  if (type === undefined || blob.kind === Attestation.kind) return [];
+  const { kind } = blob;
+  if (type === undefined || kind === Attestation.kind) return { kind, next: [] };
   try {
-    return type.references(openRecord(type, blob.bytes, digest)).map((reference) => reference.digest);
+    return { kind, next: type.references(openRecord(type, blob.bytes, digest)).map((each) => each.digest) };
   } catch {
-    return []; // the verifier has reported it
+    return { kind, next: [] }; // the verifier has reported it
   }
 }
 
