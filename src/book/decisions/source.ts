@@ -9,7 +9,7 @@ import type { LoggedRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { AdmittedRollouts } from "../admitted-rollouts.ts";
 import type { OpenBook } from "../open-book.ts";
-import { type DecisionRequest, decisionRows } from "./decision-rows.ts";
+import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 
 export type DecisionSource = OpenBook | { readonly data: string };
 
@@ -35,6 +35,15 @@ export async function loadDecisions(
   const { admitted, rows: each } = await decisionRows(source, request);
   for await (const row of each()) rows.push(row);
   return { rows, admitted };
+}
+
+/** To look at: of a book every family, where none is named. */
+export async function viewDecisions(source: DecisionSource, request: DecisionRequest): Promise<LoggedRow[]> {
+  const wide = { ...request, unlabelled: "keep", propensity: "any" } as const;
+  if (isFile(source)) return [...(await loadDecisions(source, wide)).rows];
+  const rows: LoggedRow[] = [];
+  for await (const row of (await everyDecision(source, wide)).rows()) rows.push(row);
+  return rows;
 }
 
 /** A file in a lineage: the SHA-256 of its bytes, as `sha256sum` prints it. */

@@ -72,8 +72,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */
-function keepOrigin({ store }: OpenBook, { manifest, logged, ledger }: AdmittedRollouts) {
-  for (const { kind, bytes } of [...logged, manifest]) store.put(kind, bytes);
+function keepOrigin({ store }: OpenBook, { manifest, ledger }: AdmittedRollouts) {
+  store.put(manifest.kind, manifest.bytes);
   const sealed = ledger.seal(manifest.digest, ({ kind, bytes }) => store.put(kind, bytes));
   return { manifest: manifest.digest, ledger: sealed.digest };
 }
