@@ -5,7 +5,6 @@ import type { Digest } from "../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../contract/index.ts";
 import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
 import { openCatalog } from "../store/index.ts";
-import { RECORD_GUIDE } from "../store/record-facts.ts";
 import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
 import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";
@@ -36,7 +35,7 @@ export async function verifyBook(book: OpenBook, request: VerifyRequest = {}): P
   const what = `book ${root}`;
   // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
   if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
-  const catalog = openCatalog(root, RECORD_GUIDE);
+  const catalog = openCatalog(root);
   try {
     await catalog.sync();
     const comparison = new CatalogComparison(catalog);

@@ -1,12 +1,12 @@
 /** A SQLite index over a book: which records there are, where their bytes stand, what refers to what.
- *  In: the packs and a KindGuide. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
+ *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
 import { digestFromBytes, digestToBytes } from "../base/digest.ts";
 import type { Digest, Json } from "../base/index.ts";
 import type { Location } from "./blob-store.ts";
 import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
-import { type CatalogGuide, type SyncReport, syncCatalog } from "./catalog-sync.ts";
+import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 import { largePath } from "./large-files.ts";
 import { type BookPaths, bookPaths } from "./pack-names.ts";
 import { isCorrupt, type Sqlite } from "./sqlite.ts";
@@ -59,8 +59,8 @@ export interface KindTotal {
 }
 
 /** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
-export function openCatalog(root: string, guide: CatalogGuide): Catalog {
-  return new SqliteCatalog(bookPaths(root), guide);
+export function openCatalog(root: string): Catalog {
+  return new SqliteCatalog(bookPaths(root));
 }
 
 /** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
@@ -75,22 +75,20 @@ export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string;
 
 class SqliteCatalog implements Catalog {
   readonly #paths: BookPaths;
-  readonly #guide: CatalogGuide;
   #db: Sqlite;
 
-  constructor(paths: BookPaths, guide: CatalogGuide) {
+  constructor(paths: BookPaths) {
     this.#paths = paths;
-    this.#guide = guide;
     this.#db = openCatalogDatabase(paths.catalog);
   }
 
   async sync(): Promise<SyncReport> {
     try {
-      return await syncCatalog(this.#db, this.#paths, this.#guide);
+      return await syncCatalog(this.#db, this.#paths);
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       this.#startOver();
-      return syncCatalog(this.#db, this.#paths, this.#guide);
+      return syncCatalog(this.#db, this.#paths);
     }
   }
 

@@ -1,5 +1,5 @@
 /** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
- *  each is to stay. In: a book and a KindGuide. Out: a survey. Reads and checks everything, changes nothing. */
+ *  each is to stay. In: a book. Out: a survey. Reads and checks everything, changes nothing. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../base/errors.ts";
@@ -7,16 +7,14 @@ import { type Digest, isDigest } from "../base/index.ts";
 import { BlobIndex } from "./blob-index.ts";
 import type { BlobStore, Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
-import type { KindGuide } from "./kind-guide.ts";
 import { largePath } from "./large-files.ts";
 import { PackFiles } from "./pack-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLockName } from "./pack-names.ts";
 import { ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseLargeEntry } from "./pack-records.ts";
+import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, referencesOf } from "./record-facts.ts";
 import { listPacks, type PackItem, PackScan } from "./scan-book.ts";
-
-export type GcGuide = Pick<KindGuide, "isRecord" | "isRoot" | "references">;
 
 export interface SurveyedPack {
   readonly name: PackName;
@@ -31,15 +29,15 @@ export class Survey {
   readonly findings: Finding[] = [];
   readonly #struck: { pack: SurveyedPack; finding: Finding }[] = [];
   readonly #paths: BookPaths;
-  readonly #guide: GcGuide;
-  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may be a record. */
+  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may refer to others. */
   readonly #copies = new BlobIndex();
   readonly #reachable = new BlobIndex();
   readonly #roots: Digest[] = [];
+  readonly #unknownKinds = new Set<string>();
+  #keepsAll = false;
 
-  constructor(paths: BookPaths, guide: GcGuide) {
+  constructor(paths: BookPaths) {
     this.#paths = paths;
-    this.#guide = guide;
   }
 
   /** Reads all packs, then follows references from the roots. */
@@ -57,7 +55,7 @@ export class Survey {
 
   /** True if the copy in this pack stays; only for packs at rest. */
   keeps(digest: Digest, pack: SurveyedPack): boolean {
-    if (!this.#reachable.has(digest)) return false;
+    if (!this.isReachable(digest)) return false;
     const holder = this.packs[this.#copies.get(digest)!.file >> 1]!;
     return holder === pack || holder.damaged;
   }
@@ -81,7 +79,17 @@ export class Survey {
   }
 
   isReachable(digest: Digest): boolean {
-    return this.#reachable.has(digest);
+    return this.#keepsAll || this.#reachable.has(digest);
+  }
+
+  /** Kinds in the book that this version does not know, sorted. */
+  get unknownKinds(): string[] {
+    return [...this.#unknownKinds].sort();
+  }
+
+  /** True if an unknown blob cannot be searched for digests: then every blob counts as reachable. */
+  get keepsAll(): boolean {
+    return this.#keepsAll;
   }
 
   async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
@@ -108,15 +116,17 @@ export class Survey {
   }
 
   #noteBlob(pack: SurveyedPack, { digest, kind }: { digest: Digest; kind: string }): void {
-    const isRecord = this.#guide.isRecord?.(kind) !== false;
+    const unknown = isUnknownKind(kind);
+    if (unknown) this.#unknownKinds.add(kind);
+    const refers = unknown || isRecordKind(kind);
     const known = this.#copies.get(digest);
     // The first copy at rest stays; one in a writer's pack may not even be durable yet.
     if (known === undefined || (pack.atRest && !this.packs[known.file >> 1]!.atRest)) {
-      const file = (this.packs.length - 1) * 2 + (isRecord ? 1 : 0);
+      const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
       this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
     }
     // What a living writer has put may be about to be referred to: all of it counts.
-    if (this.#guide.isRoot(kind) || !pack.atRest) this.#roots.push(digest);
+    if (isRootKind(kind) || !pack.atRest) this.#roots.push(digest);
   }
 
   #noteLoss(pack: SurveyedPack, finding: Finding): void {
@@ -142,7 +152,11 @@ export class Survey {
   async #referencesOf(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
     try {
       const blob = await store.get(digest);
-      return blob === undefined ? [] : [...this.#guide.references(blob.kind, blob.bytes)];
+      if (blob === undefined) return [];
+      if (!isUnknownKind(blob.kind)) return referencesOf(blob.kind, blob.bytes);
+      const found = digestsInUnknown(blob.bytes);
+      if (found === undefined) this.#keepsAll = true;
+      return found ?? [];
     } catch (error) {
       const message = `what ${digest} refers to cannot be read: ${reasonOf(error)}`;
       const pack = this.packs[this.#copies.get(digest)!.file >> 1]!;

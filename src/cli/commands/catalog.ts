@@ -1,7 +1,6 @@
 /** `rollbook catalog`: the index over a book, which always follows from the bytes. */
 import type { Command } from "commander";
 import { openCatalog } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -17,7 +16,7 @@ export function addCatalog(program: Command, io: Io): void {
     examples: ["rollbook catalog rebuild"],
   }).action(async (flags: BookFlags & { json?: true }) => {
     const report = await withBook(io, flags, async (book) => {
-      const catalog = openCatalog(book.root, RECORD_GUIDE);
+      const catalog = openCatalog(book.root);
       try {
         return await catalog.rebuild();
       } finally {

@@ -4,9 +4,8 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { requireBook, requireWritable } from "../../book/open-book.ts";
 import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
-import { collectGarbage } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { collectGarbage, type GcReport } from "../../store/index.ts";
+import { jsonLine, plural, printable } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
@@ -25,16 +24,24 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
       requireBook(root);
       requireWritable(root);
       const dryRun = flags.dryRun === true;
-      const report = await collectGarbage(root, { guide: RECORD_GUIDE, clock: io.clock, dryRun });
+      const report = await collectGarbage(root, { clock: io.clock, dryRun });
       const orphans = await collectReplay(root, dryRun);
       if (flags.json) io.out(jsonLine({ ...report, orphans }));
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
+        if (report.unknownKinds.length > 0) io.err(unknownText(report));
         if (orphans.length > 0)
           io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
       }
     });
+}
+
+function unknownText({ unknownKinds, keepsAll }: GcReport): string {
+  const kept = keepsAll
+    ? "Not all of them can be searched for references, so only copies are removed"
+    : "They stay, with every blob they name";
+  return `kinds that this version does not know: ${unknownKinds.map(printable).join(", ")}. ${kept}; a newer rollbook may know them.\n`;
 }
 
 /** The orphans of all replay stores of the book, by path. */
