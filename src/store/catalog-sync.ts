@@ -4,6 +4,7 @@
 
 import { digestToBytes } from "../base/digest.ts";
 import { canonicalize, type Digest, RollbookError } from "../base/index.ts";
+import { Tombstone } from "../contract/tombstone.ts";
 import { isMissing } from "./files.ts";
 import { readLarge } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
@@ -63,6 +64,7 @@ class CatalogSync {
       const row = this.#packRow(pack.id);
       if (row.sealed === 0) await this.#syncPack(pack, row);
     }
+    this.#forgetErased();
     return this.#tally;
   }
 
@@ -200,6 +202,14 @@ class CatalogSync {
     const lost = this.#db.prepare("INSERT OR IGNORE INTO lost VALUES (?, ?, ?)");
     for (const { digest, kind } of blobs.all<{ digest: Uint8Array; kind: string }>(number))
       if (isRootKind(kind)) lost.run(digest, kind, pack);
+  }
+
+  /** What a tombstone names did not go with its pack: it was erased. */
+  #forgetErased(): void {
+    this.#db
+      .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
+        JOIN records ON records.digest = source WHERE records.kind = ?)`)
+      .run(Tombstone.kind);
   }
 
   /** Removes the rows of a pack, which is then read from its beginning. */

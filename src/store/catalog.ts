@@ -63,6 +63,24 @@ export function openCatalog(root: string): Catalog {
   return new SqliteCatalog(bookPaths(root));
 }
 
+/** Brings the catalog up to date and leaves nothing of removed rows in its file. */
+export async function scrubCatalog(root: string): Promise<void> {
+  const { catalog: path } = bookPaths(root);
+  const catalog = openCatalog(root);
+  try {
+    await catalog.sync();
+  } finally {
+    catalog.close();
+  }
+  const db = openCatalogDatabase(path);
+  try {
+    db.exec("VACUUM");
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
+}
+
 /** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
  *  sorting. (A column with a plus is none that SQLite looks up in an index.) */
 export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string; values: string[] } {

@@ -1,5 +1,6 @@
 /** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
- *  each is to stay. In: a book. Out: a survey. Reads and checks everything, changes nothing. */
+ *  each is to stay. In: a book, and the records to be erased if there are any. Out: a survey. Reads and checks everything,
+ *  changes nothing. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../base/errors.ts";
@@ -13,7 +14,7 @@ import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-form
 import { type BookPaths, type PackName, parseLockName } from "./pack-names.ts";
 import { ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseLargeEntry } from "./pack-records.ts";
-import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, referencesOf } from "./record-facts.ts";
+import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, keptBy } from "./record-facts.ts";
 import { listPacks, type PackItem, PackScan } from "./scan-book.ts";
 
 export interface SurveyedPack {
@@ -33,11 +34,18 @@ export class Survey {
   readonly #copies = new BlobIndex();
   readonly #reachable = new BlobIndex();
   readonly #roots: Digest[] = [];
+  /** What living writers have put: it may be about to be referred to. */
+  readonly #living: Digest[] = [];
+  readonly #erased: ReadonlySet<Digest>;
+  /** Erased records of the book, and what only they lead to. */
+  readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
   #keepsAll = false;
 
-  constructor(paths: BookPaths) {
+  /** `erased`: records that count as gone. What only they lead to goes with them. */
+  constructor(paths: BookPaths, erased: ReadonlySet<Digest> = new Set()) {
     this.#paths = paths;
+    this.#erased = erased;
   }
 
   /** Reads all packs, then follows references from the roots. */
@@ -50,7 +58,9 @@ export class Survey {
     }
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
-    await this.#follow(store);
+    await this.#follow(store, this.#roots);
+    await this.#followErased(store);
+    await this.#follow(store, this.#living);
   }
 
   /** True if the copy in this pack stays; only for packs at rest. */
@@ -61,9 +71,9 @@ export class Survey {
   }
 
   /** The blobs of a pack, by its headers. */
-  blobsOf(pack: SurveyedPack): { digest: Digest; bytes: number }[] {
+  blobsOf(pack: SurveyedPack): { digest: Digest; kind: string; bytes: number }[] {
     const files = new PackFiles(this.#paths);
-    const blobs: { digest: Digest; bytes: number }[] = [];
+    const blobs: { digest: Digest; kind: string; bytes: number }[] = [];
     files.walk(pack.name.id, 0, (entry) => {
       if (entry.kind === PACK_LARGE_KIND)
         blobs.push(parseLargeEntry(files.read(pack.name.id, entry, entry.digest)!.bytes)!);
@@ -79,7 +89,21 @@ export class Survey {
   }
 
   isReachable(digest: Digest): boolean {
+    if (this.#doomed.has(digest)) return false;
     return this.#keepsAll || this.#reachable.has(digest);
+  }
+
+  /** Everything that goes because of the erased records, themselves included. */
+  get doomed(): ReadonlySet<Digest> {
+    return this.#doomed;
+  }
+
+  /** Packs that hold something of it and cannot be rewritten, because their writer lives. */
+  busyPacks(): string[] {
+    const busy = this.packs.filter(
+      (pack) => !pack.atRest && this.blobsOf(pack).some(({ digest }) => this.#doomed.has(digest)),
+    );
+    return busy.map(({ name }) => name.id);
   }
 
   /** Kinds in the book that this version does not know, sorted. */
@@ -125,8 +149,8 @@ export class Survey {
       const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
       this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
     }
-    // What a living writer has put may be about to be referred to: all of it counts.
-    if (isRootKind(kind) || !pack.atRest) this.#roots.push(digest);
+    if (isRootKind(kind) && !this.#erased.has(digest)) this.#roots.push(digest);
+    else if (!pack.atRest) this.#living.push(digest);
   }
 
   #noteLoss(pack: SurveyedPack, finding: Finding): void {
@@ -134,18 +158,29 @@ export class Survey {
     this.findings.push(finding);
   }
 
-  async #follow(store: Pick<BlobStore, "get">): Promise<void> {
+  async #follow(store: Pick<BlobStore, "get">, roots: readonly Digest[]): Promise<void> {
     const ahead: Digest[] = [];
     const reach = (digest: Digest) => {
-      if (this.#reachable.has(digest)) return;
+      if (this.#reachable.has(digest) || this.#erased.has(digest) || this.#doomed.has(digest)) return;
       this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
       const copy = this.#copies.get(digest);
       if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);
     };
-    for (const root of this.#roots) {
+    for (const root of roots) {
       reach(root);
       for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop())
         for (const target of await this.#referencesOf(digest, store)) reach(target);
+    }
+  }
+
+  /** What is in the book of the erased records, and what they lead to and no other root does. */
+  async #followErased(store: Pick<BlobStore, "get">): Promise<void> {
+    const ahead = [...this.#erased];
+    for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
+      const copy = this.#copies.get(digest);
+      if (copy === undefined || this.#reachable.has(digest) || this.#doomed.has(digest)) continue;
+      this.#doomed.add(digest);
+      if (copy.file % 2 === 1) ahead.push(...(await this.#referencesOf(digest, store)));
     }
   }
 
@@ -153,7 +188,7 @@ export class Survey {
     try {
       const blob = await store.get(digest);
       if (blob === undefined) return [];
-      if (!isUnknownKind(blob.kind)) return referencesOf(blob.kind, blob.bytes);
+      if (!isUnknownKind(blob.kind)) return keptBy(blob.kind, blob.bytes);
       const found = digestsInUnknown(blob.bytes);
       if (found === undefined) this.#keepsAll = true;
       return found ?? [];

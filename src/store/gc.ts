@@ -5,7 +5,7 @@
  *  whole elsewhere: then the damaged copy goes. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, RollbookError } from "../base/index.ts";
+import { type Clock, type Digest, RollbookError } from "../base/index.ts";
 import type { Finding } from "./blob-store.ts";
 import { openBook, PACK_BYTES } from "./book.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
@@ -54,23 +54,33 @@ const MERGE_COUNT = 8;
 const MERGE_BELOW_BYTES = 16 * 1024 * 1024;
 
 export async function collectGarbage(root: string, options: GcOptions): Promise<GcReport> {
+  return withSurvey(root, options, (survey, paths) => new Collection(paths, survey, options).run());
+}
+
+/** Surveys the book and does something with the survey, while no other collection runs. */
+export async function withSurvey<T>(
+  root: string,
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erased?: ReadonlySet<Digest> },
+  work: (survey: Survey, paths: BookPaths) => Promise<T>,
+): Promise<T> {
   const paths = bookPaths(root);
   const store = await openBook(root, { clock: options.clock, mode: "read" });
   const lock = tryLock(paths.gcLock);
   try {
     if (lock === undefined) throw alreadyRunning(root);
     if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths);
+    const survey = new Survey(paths, options.erased);
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
-    return await new Collection(paths, survey, options).run();
+    return await work(survey, paths);
   } finally {
     lock?.release();
     await store.close();
   }
 }
 
-class Collection {
+/** Replaces packs by new ones without what goes. */
+export class Collection {
   readonly #paths: BookPaths;
   readonly #survey: Survey;
   readonly #options: GcOptions;

@@ -21,6 +21,7 @@ import { RolloutContent, RolloutEnvelope } from "../contract/rollout.ts";
 import { RolloutEvent } from "../contract/rollout-event.ts";
 import { sampleCount } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
+import { Tombstone } from "../contract/tombstone.ts";
 import { TrainerBatch } from "../contract/trainer-batch.ts";
 import { Release, Verdict } from "../contract/verdict.ts";
 
@@ -43,6 +44,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     BanditIncrement,
     FloorPromise,
     GateVerdict,
+    Tombstone,
   ].map((type) => type.kind),
 );
 
@@ -74,6 +76,11 @@ export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
   return isRecordKind(kind) ? digestsIn(parse(bytes)) : [];
 }
 
+/** What must stay as long as this blob does. A tombstone names what is gone. */
+export function keptBy(kind: string, bytes: Uint8Array): Digest[] {
+  return kind === Tombstone.kind ? [] : referencesOf(kind, bytes);
+}
+
 /** Every digest that stands anywhere in the JSON of an unknown kind, as 64 hex digits, in values, keys or longer text;
  *  undefined if the bytes are not JSON: then the blob may refer to anything. */
 export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
@@ -100,6 +107,7 @@ export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | u
   if (recordType(kind) === undefined) return undefined;
   const record = parse(bytes) as Record<string, unknown>;
   if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
+  if (kind === Tombstone.kind) return describeTombstone(record as unknown as Tombstone);
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record))
     if (name !== "schema" && isBrief(value)) fields[name] = value;
@@ -127,6 +135,11 @@ function describeContent(content: RolloutContent): RecordFacts {
     score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
   };
   return { id: rolloutId, family: streams[0]!.family, fields };
+}
+
+function describeTombstone({ subjects, records, blobs, reason, by, atMs }: Tombstone): RecordFacts {
+  const [rollouts, contents] = [subjects.map((each) => each.rollout), subjects.map((each) => each.content)];
+  return { fields: { rollouts, contents, records: records.length, blobs: blobs.length, reason, by, atMs } };
 }
 
 function isBrief(value: unknown): boolean {
