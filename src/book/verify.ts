@@ -103,6 +103,7 @@ async function verifyRoots(
     const report = await verifyRecord(book.store, digest, {
       trustedKeys: keys,
       attestationsOf: (subject) => index.attestationsOf(subject),
+      tombstonesOf: (erased) => index.tombstonesOf(erased),
       onBlob: (blob) => {
         if (blob.kind === TrainerBatch.kind) batches.push(blob.digest);
       },
