@@ -17,7 +17,7 @@ export function renderReport(
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
     ...reachedLines(reached),
     problems.length === 0
-      ? "self-consistent: yes, every digest, record, reference and batch fits"
+      ? `self-consistent: yes, every digest, record, reference and batch fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
     ...problems.slice(0, MOST_PROBLEMS).map(problemText),
     ...(problems.length > MOST_PROBLEMS
@@ -62,7 +62,7 @@ function erasedLines({ erased }: VerifyReport): string[] {
     ),
     ...batches.map(
       ({ batch, erased: gone, artifacts }) =>
-        `  batch ${short(batch)} cannot be cut again: ${thousands(gone)} of its ${plural(artifacts, "rollout")} were erased`,
+        `  batch ${short(batch)} cannot be cut again: ${thousands(gone)} of its ${plural(artifacts, "rollout")} ${gone === 1 ? "was" : "were"} erased`,
     ),
   ];
 }

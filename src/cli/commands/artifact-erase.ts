@@ -85,7 +85,7 @@ function remainsText({ torn, replay }: EraseReport): string[] {
     ...(replay.length === 0
       ? []
       : [
-          `replay stores keep copies of decisions and tokens and were not changed: write them again (${replay.join(", ")})`,
+          `replay stores of the book may hold its decisions and tokens and were not changed: write them again (${replay.join(", ")})`,
         ]),
   ];
 }

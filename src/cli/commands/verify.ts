@@ -113,11 +113,12 @@ function requireCut(all: readonly Verified[]): void {
   const batches = all.flatMap(({ report }) => report.erased.batches);
   if (batches.length === 0) return;
   const { batch, erased, artifacts } = batches[0]!;
-  const more = batches.length === 1 ? "" : ` So is it with ${plural(batches.length - 1, "more batch")}.`;
+  const more =
+    batches.length === 1 ? "" : ` The same holds for ${plural(batches.length - 1, "other batch")}.`;
   throw new RollbookError(
     "erased",
     { batches },
-    `batch ${short(batch)} cannot be cut again: ${erased} of its ${plural(artifacts, "rollout")} were erased on purpose.${more} Cut a new batch with \`rollbook batch assemble\`.`,
+    `batch ${short(batch)} cannot be cut again: ${erased} of its ${plural(artifacts, "rollout")} ${erased === 1 ? "was" : "were"} erased on purpose.${more} Cut a new batch with \`rollbook batch assemble\`.`,
   );
 }
 
