@@ -39,22 +39,13 @@ export function catalogIndex(catalog: Catalog): BookIndex {
         for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
       return [...found.values()].map(toIndexed).sort(byIdAndDigest);
     },
-    attestationsOf: (subject) => referrers(catalog, subject, Attestation.kind),
-    tombstonesOf: (erased) => referrers(catalog, erased, Tombstone.kind),
-    lostSubjects() {
-      const subjects = [...catalog.records({ kind: Attestation.kind })].flatMap(({ digest }) =>
-        catalog.referencesOf(digest),
-      );
-      return [...new Set(subjects)].filter(
-        (digest) =>
-          catalog.locate(digest) === undefined && referrers(catalog, digest, Tombstone.kind).length === 0,
-      );
-    },
+    attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
+    tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
+    lostSubjects: () =>
+      catalog
+        .danglingTargets(Attestation.kind)
+        .filter((digest) => catalog.referrersOfKind(digest, Tombstone.kind).length === 0),
   };
-}
-
-function referrers(catalog: Catalog, digest: Digest, kind: string): Digest[] {
-  return catalog.referrersOf(digest).filter((each) => catalog.record(each)?.kind === kind);
 }
 
 /** For stores without a catalog. Takes as long as reading everything does. */
