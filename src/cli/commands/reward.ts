@@ -23,13 +23,15 @@ export function addReward(program: Command, io: Io): void {
 changes when a term counts not at all, half, or twice. Unlabelled decisions are left out.`,
     examples: ["rollbook reward analyze", "rollbook reward analyze --data routing.jsonl --json"],
   });
-  addRowOptions(command, { data: true }).action(async (flags: RowFlags & { json?: true }) => {
-    const rows = await withDecisions(io, flags, (source) => viewDecisions(source, requestOf(flags)));
-    const report = analyzeRewards(rewardedOf(rows));
-    io.out(
-      flags.json ? jsonLine({ unlabelled: rows.length - report.rows, ...report }) : renderReport(report),
-    );
-  });
+  addRowOptions(command, { data: true, families: "all" }).action(
+    async (flags: RowFlags & { json?: true }) => {
+      const rows = await withDecisions(io, flags, (source) => viewDecisions(source, requestOf(flags)));
+      const report = analyzeRewards(rewardedOf(rows));
+      io.out(
+        flags.json ? jsonLine({ unlabelled: rows.length - report.rows, ...report }) : renderReport(report),
+      );
+    },
+  );
 }
 
 function renderReport(report: RewardReport): string {

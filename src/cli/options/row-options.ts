@@ -15,11 +15,16 @@ export interface RowFlags extends BookFlags {
   feedback?: string;
 }
 
-export function addRowOptions(command: Command, { data }: { data: boolean }): Command {
+/** `families`: what learns or judges takes one family; what only shows takes all of them. */
+export function addRowOptions(
+  command: Command,
+  { data, families = "one" }: { data: boolean; families?: "one" | "all" },
+): Command {
+  const each = families === "one" ? "the only one of the book" : "all";
   if (data)
     command.option("--data <file>", "a routing dataset (default: the admitted decisions of the book)");
   return command
-    .option("--family <family>", "decisions of this policy family only (default: the only one of the book)")
+    .option("--family <family>", `decisions of this policy family only (default: ${each})`)
     .option("--session <id>", "decisions of this session only (a rollout's group, else its id)")
     .addOption(
       new Option("--data-source <source>", "decisions of this source only").choices(["real", "synthetic"]),
