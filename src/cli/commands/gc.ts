@@ -1,11 +1,6 @@
 /** `rollbook gc`: removes what nothing refers to. */
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { requireBook, requireWritable } from "../../book/open-book.ts";
-import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
-import { collectGarbage } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
+import { collectGarbage } from "../../book/collect-garbage.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -21,13 +16,10 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
   })
     .option("--dry-run", "only say what would go")
     .action(async (flags: BookFlags & { dryRun?: true; json?: true }) => {
-      const root = bookRoot(io, flags);
-      requireBook(root);
-      requireWritable(root);
       const dryRun = flags.dryRun === true;
-      const report = await collectGarbage(root, { guide: RECORD_GUIDE, clock: io.clock, dryRun });
-      const orphans = await collectReplay(root, dryRun);
-      if (flags.json) io.out(jsonLine({ ...report, orphans }));
+      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun });
+      const { orphans } = report;
+      if (flags.json) io.out(jsonLine(report));
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
@@ -35,16 +27,4 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
           io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
       }
     });
-}
-
-/** The orphans of all replay stores of the book, by path. */
-async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
-  const folder = join(root, "replay");
-  const stores = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
-  const orphans: string[] = [];
-  for (const store of stores.filter(isReplayStore)) {
-    const found = dryRun ? listOrphans(store) : await collectOrphans(store);
-    orphans.push(...found.map((path) => join(store, path)));
-  }
-  return orphans;
 }

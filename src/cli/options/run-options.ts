@@ -44,15 +44,14 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
 export function recorderFrom(io: Io, { gateway: url, gatewayTokenEnv }: RunFlags): { recorder: Recorder } {
   const own = bookRecorder();
   if (url === undefined) return { recorder: own };
-  const token = gatewayToken(io, gatewayTokenEnv);
-  return { recorder: gatewayRecorder({ url, ...(token === undefined ? {} : { token }) }, own) };
+  return { recorder: gatewayRecorder({ url, ...gatewayToken(io, gatewayTokenEnv) }, own) };
 }
 
 /** The value of the variable that `--gateway-token-env` names. */
-export function gatewayToken(io: Io, variable: string | undefined): string | undefined {
-  if (variable === undefined) return undefined;
+export function gatewayToken(io: Io, variable: string | undefined): { token?: string } {
+  if (variable === undefined) return {};
   const token = io.env[variable];
-  if (token) return token;
+  if (token) return { token };
   throw new RollbookError(
     "no-key",
     { variable },
