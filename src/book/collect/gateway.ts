@@ -3,14 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Rng, RollbookError, rngFrom } from "../../base/index.ts";
-import {
-  checkGatewayConfig,
-  type Gateway,
-  type GatewayConfig,
-  type GatewayOptions,
-  parseGatewayConfig,
-  openGateway as startGateway,
-} from "../../collect/gateway/index.ts";
+import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
 
 export interface GatewayRequest extends PlaceRequest, Pick<GatewayOptions, "choose" | "local" | "redact"> {
@@ -34,10 +27,12 @@ export interface OpenGateway extends Gateway {
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
   const { choose, local, redact, log } = request;
-  const config = configOf(request);
+  // Loaded when asked for: a program that only reads a book needs no HTTP client.
+  const module = await import("../../collect/gateway/index.ts");
+  const config = configOf(request, module);
   const { book, clock, signer, admit, leave } = await openPlace(request, { create: true });
   try {
-    const gateway = await startGateway({
+    const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, choose, local, redact, log },
     });
     return {
@@ -57,7 +52,12 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   }
 }
 
-function configOf({ config: given, host, port, record }: GatewayRequest): GatewayConfig {
+type GatewayModule = typeof import("../../collect/gateway/index.ts");
+
+function configOf(
+  { config: given, host, port, record }: GatewayRequest,
+  { checkGatewayConfig, parseGatewayConfig }: GatewayModule,
+): GatewayConfig {
   const config =
     typeof given === "string" ? parseGatewayConfig(readConfig(given), given) : checkGatewayConfig(given);
   const listen = { host: host ?? config.listen.host, port: port ?? config.listen.port };
