@@ -5,15 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 const [storeModule, root, rounds = "Infinity"] = process.argv.slice(2);
 const { collectGarbage } = await import(storeModule);
 const clock = { nowMs: () => Date.now() };
-const guide = {
-  isRecord: (kind) => kind === "test.root.v1",
-  isRoot: (kind) => kind === "test.root.v1",
-  references: (_, bytes) => JSON.parse(Buffer.from(bytes).toString()).children,
-};
 
 for (let round = 0; round < Number(rounds); round++) {
   try {
-    const report = await collectGarbage(root, { guide, clock, mergeBelowBytes: 100_000 });
+    const report = await collectGarbage(root, { clock, mergeBelowBytes: 100_000 });
     writeSync(1, `${JSON.stringify(report)}\n`);
   } catch (error) {
     // The book may not be there yet.

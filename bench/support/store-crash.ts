@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
+import { Task } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 
 export interface CrashOptions {
@@ -113,7 +114,7 @@ export async function checkBook(root: string, acknowledged: ReadonlySet<string>)
       continue;
     }
     seen.add(item.digest);
-    if (item.type === "blob" && item.kind === "test.root.v1")
+    if (item.type === "blob" && item.kind === Task.kind)
       roots.set(item.digest, JSON.parse(Buffer.from(item.bytes).toString()).children);
   }
   await book.close();

@@ -28,10 +28,10 @@ async function writeGroups(book, groups) {
 function putGroup(book, number) {
   const children = Array.from({ length: 1 + (number % 3) }, (_, k) => {
     const size = number % 50 === 7 ? 25_000 : (number * 7919 + k * 104729) % 3000;
-    return book.put("test.child.v1", new Uint8Array(Buffer.alloc(size, `${seed}.${number}.${k}.`)));
+    return book.put("rollbook.media.v1", new Uint8Array(Buffer.alloc(size, `${seed}.${number}.${k}.`)));
   });
   // One child is the same for many groups of the session, stored once; and some blobs nobody refers to.
-  children.push(book.put("test.child.v1", Buffer.from(`shared by ${seed} ${Math.floor(number / 20)}`)));
-  if (number % 4 === 0) book.put("test.garbage.v1", Buffer.alloc(2000, `${seed}.${number}`));
-  return book.put("test.root.v1", Buffer.from(JSON.stringify({ seed, number, children })));
+  children.push(book.put("rollbook.media.v1", Buffer.from(`shared by ${seed} ${Math.floor(number / 20)}`)));
+  if (number % 4 === 0) book.put("rollbook.media.v1", Buffer.alloc(2000, `${seed}.${number}`));
+  return book.put("rollbook.task.v1", Buffer.from(JSON.stringify({ seed, number, children })));
 }

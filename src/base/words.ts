@@ -15,7 +15,7 @@ export function plural(count: number, noun: string): string {
   if (count === 1) return `1 ${noun}`;
   const ending = /[^aeiou]y$/.test(noun)
     ? `${noun.slice(0, -1)}ies`
-    : /(?:ch|s|x)$/.test(noun)
+    : /(?:ch|sh|s|x)$/.test(noun)
       ? `${noun}es`
       : `${noun}s`;
   return `${thousands(count)} ${ending}`;

@@ -11,19 +11,19 @@ import {
   PolicyRevision,
   Receipt,
   Release,
+  RolloutContent,
   RolloutEnvelope,
   type Sealed,
   sealManifest,
   Verdict,
 } from "../contract/index.ts";
 import type { DriftBudgets } from "../contract/ledger.ts";
-import { loggedPolicy } from "../contract/policy-revision.ts";
 import type { ReadBlob } from "../contract/rollout-exchange.ts";
-import { DECISION_LOG } from "../convert/decision-rollouts.ts";
 import { FRESHNESS_PROFILES } from "../keep/admit/index.ts";
 import { readSealed } from "../keep/admit/read-sources.ts";
 import { type AdmitOptions, type Admitted, selectAdmitted } from "../keep/admit/select.ts";
-import type { BookIndex, IndexedRecord } from "./find/book-index.ts";
+import { readRecord } from "../store/read-record.ts";
+import type { BookIndex } from "./find/book-index.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";
 
@@ -64,9 +64,6 @@ export interface AdmittedRollouts extends Admitted {
   readonly target: Sealed<PolicyRevision> | undefined;
   readonly freshness: FreshnessChoice;
   readonly manifest: Sealed<Manifest>;
-  /** Records that the manifest names and an older book lacks. */
-  readonly logged: readonly Sealed<PolicyRevision>[];
-  /** The book with these records. */
   readonly read: ReadBlob;
 }
 
@@ -75,9 +72,9 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
   const { level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
   const target = await targetOf(book, index, request);
-  const family = familyOf(index, { ...request, target });
-  const artifacts = chooseArtifacts(index, request);
-  const { manifest, read, logged } = collectManifest(book, index, { artifacts, family });
+  const family = await familyOf(book, index, { ...request, target });
+  const manifest = collectManifest(index, chooseArtifacts(index, request));
+  const read: ReadBlob = (digest) => book.store.get(digest);
   const freshness = request.freshness ?? defaultFreshness(level);
   const admitted = await selectAdmitted({
     read,
@@ -88,11 +85,12 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
       requireVerdict: request.requireVerdict ?? false,
+      unrecorded: "name",
       unlabelled: request.unlabelled ?? "exclude",
       propensity: request.propensity ?? "choice",
     },
   });
-  return { ...admitted, family, level, target, freshness, manifest, logged, read };
+  return { ...admitted, family, level, target, freshness, manifest, read };
 }
 
 /** On-policy consumers live on fresh tokens; off-policy ones divide by the logged probability and take any age. */
@@ -100,61 +98,31 @@ export function defaultFreshness(level: Level): FreshnessChoice {
   return level === "token" ? FRESHNESS_PROFILES.default : "none";
 }
 
-export interface ManifestOf {
-  readonly artifacts: readonly Artifact[];
-  /** Whose streams are wanted. */
-  readonly family: Id;
-  /** Records of revisions (default: all of the book). */
-  readonly revisions?: readonly Digest[] | undefined;
-}
-
 /** Everything that has been said about these artifacts, by validators, by those who release, by users, and when they were
  *  submitted; and the revisions of the book, or those named. */
 export function collectManifest(
-  book: OpenBook,
   index: BookIndex,
-  { artifacts, family, revisions }: ManifestOf,
-): { manifest: Sealed<Manifest>; read: ReadBlob; logged: readonly Sealed<PolicyRevision>[] } {
+  artifacts: readonly Artifact[],
+  revisions: readonly Digest[] = index.ofKind(PolicyRevision.kind).map(({ digest }) => digest),
+): Sealed<Manifest> {
   const chosen = new Set<unknown>(artifacts.map(({ content }) => content.digest));
   const about = (kind: string) =>
     index
       .ofKind(kind)
       .filter(({ fields }) => chosen.has(fields.subject))
       .map(({ digest }) => digest);
-  const recorded = index.ofKind(PolicyRevision.kind);
-  const logged = unrecordedLog(recorded, artifacts, family);
-  const manifest = sealManifest({
+  return sealManifest({
     // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
     artifacts: artifacts.map(({ content, envelopes }) => ({
       content: content.digest,
       envelope: envelopes[0]!,
     })),
-    revisions: [
-      ...(revisions ?? recorded.map(({ digest }) => digest)),
-      ...logged.map(({ digest }) => digest),
-    ],
+    revisions,
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
     feedback: about(Feedback.kind),
     receipts: about(Receipt.kind),
   });
-  const beside = new Map([manifest, ...logged].map((sealed) => [sealed.digest, sealed]));
-  return { manifest, logged, read: async (digest) => beside.get(digest) ?? book.store.get(digest) };
-}
-
-/** The policy behind an imported log. A book into which it was imported by 0.1.0 holds no record of it. */
-function unrecordedLog(
-  recorded: readonly IndexedRecord[],
-  artifacts: readonly Artifact[],
-  family: Id,
-): Sealed<PolicyRevision>[] {
-  const policy = loggedPolicy(family);
-  const isLogged = ({ content: { fields } }: Artifact) =>
-    fields.environment === DECISION_LOG && (fields.families as string[]).includes(family);
-  const isKnown = recorded.some(
-    (each) => each.family === family && each.fields.digest === policy.record.digest,
-  );
-  return !isKnown && artifacts.some(isLogged) ? [policy] : [];
 }
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Artifact[] {
@@ -189,18 +157,19 @@ async function targetOf(
   return readSealed((each) => book.store.get(each), PolicyRevision, digest);
 }
 
-function familyOf(
+async function familyOf(
+  book: OpenBook,
   index: BookIndex,
   {
     family,
     target,
     level,
-  }: { family?: string | undefined; target?: Sealed<PolicyRevision> | undefined; level: Level },
-): Id {
+  }: Pick<AdmittedRequest, "family" | "level"> & { target: Sealed<PolicyRevision> | undefined },
+): Promise<Id> {
   if (family !== undefined) return parseId(family, "--family");
   if (target !== undefined) return target.record.family;
-  const families = familiesAt(index, level);
-  if (families.length === 1) return parseId(families[0]!);
+  const families = await familiesAt(book, index, level);
+  if (families.length === 1) return families[0]!;
   throw new RollbookError(
     families.length === 0 ? "no-rollouts" : "policy-family-mismatch",
     { level, families },
@@ -210,16 +179,18 @@ function familyOf(
   );
 }
 
-/** The families with a stream at this level. A rollout that mixes levels names all its families. */
-export function familiesAt(index: BookIndex, level: Level): string[] {
-  const families = new Set<string>();
-  for (const { fields } of index.ofKind("rollbook.rollout-content.v1"))
-    for (const family of familiesOfLevel(fields, level)) families.add(family);
+/** The families with a stream at this level. The index knows families and levels apart: what mixes levels is read. */
+export async function familiesAt(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
+  const families = new Set<Id>();
+  for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
+    const [levels, named] = [fields.levels as string[], fields.families as Id[]];
+    if (!levels.includes(level) || named.every((family) => families.has(family))) continue;
+    if (levels.length === 1) for (const family of named) families.add(family);
+    else
+      for (const stream of (await readRecord(book.store, RolloutContent, digest)).streams)
+        if (stream.level === level) families.add(stream.family);
+  }
   return [...families].sort();
-}
-
-function familiesOfLevel(fields: IndexedRecord["fields"], level: Level): readonly string[] {
-  return (fields.levels as string[]).includes(level) ? (fields.families as string[]) : [];
 }
 
 /** A misspelt name would leave everything unlabelled, and say nothing. */

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../base/index.ts";
 import { collectOrphans, isReplayStore, listOrphans } from "../keep/replay/index.ts";
 import { type GcReport, collectGarbage as sweep } from "../store/index.ts";
-import { RECORD_GUIDE } from "../store/record-facts.ts";
 import { type BookOnDisk, requireBook, requireWritable } from "./open-book.ts";
 
 export interface GarbageReport extends GcReport {
@@ -22,7 +21,7 @@ export async function collectGarbage(
   const { dryRun = false } = options;
   requireBook(root);
   requireWritable(root);
-  const report = await sweep(root, { guide: RECORD_GUIDE, clock, dryRun });
+  const report = await sweep(root, { clock, dryRun });
   return { ...report, orphans: await collectReplay(root, dryRun) };
 }
 

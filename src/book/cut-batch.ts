@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import type { Digest, Id } from "../base/index.ts";
+import type { Digest } from "../base/index.ts";
 import { parseId } from "../base/index.ts";
 import {
   type AdvantageMethod,
@@ -8,6 +8,7 @@ import {
   type Level,
   PolicyRevision,
   type Sealed,
+  type SealedBlob,
   TrainerBatch,
 } from "../contract/index.ts";
 import type { FreshnessBudgets } from "../keep/admit/index.ts";
@@ -50,12 +51,10 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
   const { target, family, level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
   const freshness = request.freshness ?? (request.judge === undefined ? defaultFreshness(level) : "none");
-  const resolved = resolveRevision(index, target, family);
   return cutFrom(book, {
     index,
     artifacts: chooseArtifacts(index, request),
-    family: resolved.family as Id,
-    target: resolved.digest,
+    target: resolveRevision(index, target, family).digest,
     selection: { level, ...(family === undefined ? {} : { family: parseId(family, "--family") }) },
     options: {
       ...(request.advantage === undefined ? {} : { advantage: request.advantage }),
@@ -72,28 +71,37 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
 export interface CutFrom {
   readonly index: BookIndex;
   readonly artifacts: readonly Artifact[];
-  readonly family: Id;
   /** The record of the target. */
   readonly target: Digest;
   readonly selection: Parameters<typeof assembleBatch>[0]["selection"];
   readonly options: Partial<BatchOptions>;
   readonly seed: bigint;
-  /** Records of the manifest's revisions (default: all of the book). */
-  readonly revisions?: readonly Digest[] | undefined;
+  /** The revisions of the manifest (default: all of the book). Those known by name alone enter the book with it. */
+  readonly revisions?: readonly Sealed<PolicyRevision>[] | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<TrainerBatch>> {
   const { store, signer } = book;
-  const { index, artifacts, revisions, onProgress, family, ...rest } = request;
-  const { manifest, read, logged } = collectManifest(book, index, { artifacts, family, revisions });
+  const { index, artifacts, revisions, onProgress, ...rest } = request;
+  const manifest = collectManifest(
+    index,
+    artifacts,
+    revisions?.map(({ digest }) => digest),
+  );
+  const beside = new Map<Digest, SealedBlob>(
+    [manifest, ...(revisions ?? [])].map((each) => [each.digest, each]),
+  );
   const batch = await assembleBatch({
     ...rest,
-    read,
+    read: async (digest) => {
+      const own = beside.get(digest);
+      return own === undefined || own.bytes.length === 0 ? store.get(digest) : own;
+    },
     write(blob) {
       // The manifest stands by itself in the book, so it enters only with the batch that makes sense of it.
       if (blob.kind === TrainerBatch.kind)
-        for (const { kind, bytes } of [...logged, manifest]) store.put(kind, bytes);
+        for (const { kind, bytes } of beside.values()) if (bytes.length > 0) store.put(kind, bytes);
       store.put(blob.kind, blob.bytes);
     },
     manifest: manifest.digest,

@@ -12,6 +12,7 @@ export type {
 } from "../collect/rollout/index.ts";
 export { defineRollout } from "../collect/rollout/index.ts";
 export type { ReadableBatch } from "../keep/batch/index.ts";
+export type { EraseReport } from "../keep/erase/index.ts";
 export type { Judged } from "./admit.ts";
 export { admitRollouts, releaseRollout, validateRollouts } from "./admit-rollouts.ts";
 export {
@@ -40,6 +41,7 @@ export { collectGarbage, type GarbageReport } from "./collect-garbage.ts";
 export { type CutRequest, cutBatch } from "./cut-batch.ts";
 export { type AdmittedDecisions, type DecisionRequest, decisionRows } from "./decisions/decision-rows.ts";
 export type { DecisionSource } from "./decisions/source.ts";
+export { type EraseRequest, eraseRollouts } from "./erase-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
 export { rebuildCatalog } from "./find/rebuild-catalog.ts";
 export {

@@ -11,7 +11,6 @@ import {
   openCatalog,
   openBook as openStore,
 } from "../store/index.ts";
-import { RECORD_GUIDE } from "../store/record-facts.ts";
 import { type BookIndex, catalogIndex, scanIndex } from "./find/book-index.ts";
 import { loadSigner, ownKeyring } from "./keyring.ts";
 
@@ -135,7 +134,7 @@ class DiskBook implements BookOnDisk {
 
   async index(): Promise<BookIndex> {
     if (!mayWrite(this.root)) return scanIndex(this.store);
-    this.#catalog ??= openCatalog(this.root, RECORD_GUIDE);
+    this.#catalog ??= openCatalog(this.root);
     await this.#catalog.sync();
     return catalogIndex(this.#catalog);
   }

@@ -5,7 +5,6 @@ import type { Digest } from "../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../contract/index.ts";
 import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
 import { openCatalog } from "../store/index.ts";
-import { RECORD_GUIDE } from "../store/record-facts.ts";
 import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
 import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
 import { ownKeyring, trustedKeys } from "./keyring.ts";
@@ -39,7 +38,7 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
   const what = `book ${root}`;
   // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
   if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
-  const catalog = openCatalog(root, RECORD_GUIDE);
+  const catalog = openCatalog(root);
   try {
     await catalog.sync();
     const comparison = new CatalogComparison(catalog);
@@ -107,6 +106,7 @@ async function verifyRoots(
     const report = await verifyRecord(book.store, digest, {
       trustedKeys: keys,
       attestationsOf: (subject) => index.attestationsOf(subject),
+      tombstonesOf: (erased) => index.tombstonesOf(erased),
       onBlob: (blob) => {
         if (blob.kind === TrainerBatch.kind) batches.push(blob.digest);
       },

@@ -60,7 +60,7 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
   if (request.feedback !== undefined) requireFeedback(index, request.feedback);
   const found: AdmittedRollouts[] = [];
   for (const level of ["step", "token"] as const satisfies readonly Level[])
-    for (const family of request.families ?? familiesAt(index, level))
+    for (const family of request.families ?? (await familiesAt(book, index, level)))
       found.push(
         await admittedRollouts(book, {
           ...{ freshness: "none", ...request, family, level },

@@ -80,6 +80,7 @@ export type {
   TokenStream,
 } from "./stream.ts";
 export { Task } from "./task.ts";
+export { type ErasedBlob, Tombstone } from "./tombstone.ts";
 export {
   type AdvantageMethod,
   BatchGroups,

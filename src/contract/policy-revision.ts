@@ -81,14 +81,17 @@ export const PolicyRevision = defineRecord({
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
 
-/** The policy behind a log that came from elsewhere. Its weights are unknown: the digest names the log's family, and the
- *  record claims no more. */
+/** A revision known by its name alone: who produced it, and when, is not recorded (0). */
+export function nameRevision(family: Id, { id: name, digest: weights }: RevisionKey): Sealed<PolicyRevision> {
+  return seal(PolicyRevision, { family, id: name, digest: weights, producedAtMs: 0 });
+}
+
+/** The policy behind a log that came from elsewhere. Its weights are unknown: the digest names the log's family, and claims
+ *  no more. */
 export function loggedPolicy(family: Id): Sealed<PolicyRevision> {
-  return seal(PolicyRevision, {
-    family,
+  return nameRevision(family, {
     id: parseId("logged"),
     digest: digestJson("rollbook.logged-policy.v1", family),
-    producedAtMs: 0,
   });
 }
 

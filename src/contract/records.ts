@@ -16,6 +16,7 @@ import type { RecordType } from "./record.ts";
 import { RolloutContent, RolloutEnvelope } from "./rollout.ts";
 import { RolloutEvent } from "./rollout-event.ts";
 import { Task } from "./task.ts";
+import { Tombstone } from "./tombstone.ts";
 import { BatchGroups, BatchProofs, BatchShard, TrainerBatch } from "./trainer-batch.ts";
 import { Release, Verdict } from "./verdict.ts";
 
@@ -44,6 +45,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   BanditIncrement,
   FloorPromise,
   GateVerdict,
+  Tombstone,
 ] as unknown as readonly RecordType[];
 
 const byKind = new Map(RECORD_TYPES.map((type) => [type.kind, type]));

@@ -1,20 +1,19 @@
 /** Reads packs into the tables of a catalog.
- *  In: packs, a KindGuide, the rows there are. Out: rows for all whole entries. Reads each pack from where it was
+ *  In: packs, the rows there are. Out: rows for all whole entries. Reads each pack from where it was
  *  left; a block's rows and the new end are committed together, so a kill at any point costs nothing but time. */
 
 import { digestToBytes } from "../base/digest.ts";
 import { canonicalize, type Digest, RollbookError } from "../base/index.ts";
+import { Tombstone } from "../contract/tombstone.ts";
 import { isMissing } from "./files.ts";
-import type { KindGuide } from "./kind-guide.ts";
 import { readLarge } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import type { BookPaths, PackName } from "./pack-names.ts";
 import { openPack, type PackReader, type PackStep, ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseFooter, parseLargeEntry } from "./pack-records.ts";
+import { describeRecord, isRecordKind, isRootKind, referencesOf } from "./record-facts.ts";
 import { listPacks } from "./scan-book.ts";
 import type { Sqlite, SqlValue } from "./sqlite.ts";
-
-export type CatalogGuide = Pick<KindGuide, "isRecord" | "isRoot" | "describe" | "references">;
 
 export interface SyncReport {
   readonly blobs: number;
@@ -23,12 +22,12 @@ export interface SyncReport {
   readonly packsRemoved: number;
   /** Places where no whole entry stands; `scan` says what is wrong there. */
   readonly damaged: number;
-  /** Blobs that are not what their kind says: the guide threw. They are listed as blobs, not as records. */
+  /** Blobs that are not what their kind says. They are listed as blobs, not as records. */
   readonly undescribed: number;
 }
 
-export async function syncCatalog(db: Sqlite, paths: BookPaths, guide: CatalogGuide): Promise<SyncReport> {
-  return new CatalogSync(db, paths, guide).run();
+export async function syncCatalog(db: Sqlite, paths: BookPaths): Promise<SyncReport> {
+  return new CatalogSync(db, paths).run();
 }
 
 type EntryStep = Extract<PackStep, { type: "entry" }>;
@@ -50,14 +49,12 @@ interface BlobRow {
 class CatalogSync {
   readonly #db: Sqlite;
   readonly #paths: BookPaths;
-  readonly #guide: CatalogGuide;
   readonly #block = new ScanBlock();
   readonly #tally = { blobs: 0, records: 0, packsRemoved: 0, damaged: 0, undescribed: 0 };
 
-  constructor(db: Sqlite, paths: BookPaths, guide: CatalogGuide) {
+  constructor(db: Sqlite, paths: BookPaths) {
     this.#db = db;
     this.#paths = paths;
-    this.#guide = guide;
   }
 
   async run(): Promise<SyncReport> {
@@ -67,6 +64,7 @@ class CatalogSync {
       const row = this.#packRow(pack.id);
       if (row.sealed === 0) await this.#syncPack(pack, row);
     }
+    this.#forgetErased();
     return this.#tally;
   }
 
@@ -123,8 +121,7 @@ class CatalogSync {
     const entry = parseLargeEntry(step.bytes);
     if (entry === undefined) return [];
     const values = [step.offset, digestToBytes(entry.digest), entry.kind, 1, 0, entry.bytes];
-    const bytes =
-      this.#guide.isRecord?.(entry.kind) === false ? undefined : await this.#largeBytes(pack, entry);
+    const bytes = isRecordKind(entry.kind) ? await this.#largeBytes(pack, entry) : undefined;
     return [{ values, ...(bytes === undefined ? {} : this.#factsOf(entry.digest, entry.kind, bytes)) }];
   }
 
@@ -139,12 +136,12 @@ class CatalogSync {
     return undefined;
   }
 
-  /** What the guide says of a blob. */
+  /** What a record says of itself, and what it refers to. */
   #factsOf(digest: Digest, kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
-    if (this.#guide.isRecord?.(kind) === false) return {};
+    if (!isRecordKind(kind)) return {};
     try {
-      const found = this.#guide.describe(kind, bytes);
-      const targets = [...this.#guide.references(kind, bytes)].map(digestToBytes);
+      const found = describeRecord(kind, bytes);
+      const targets = [...referencesOf(kind, bytes)].map(digestToBytes);
       if (found === undefined) return { targets };
       const { id = null, family = null, fields } = found;
       if (!isText(id) || !isText(family))
@@ -204,7 +201,15 @@ class CatalogSync {
     const blobs = this.#db.prepare("SELECT DISTINCT digest, kind FROM blobs WHERE pack = ?");
     const lost = this.#db.prepare("INSERT OR IGNORE INTO lost VALUES (?, ?, ?)");
     for (const { digest, kind } of blobs.all<{ digest: Uint8Array; kind: string }>(number))
-      if (this.#guide.isRoot(kind)) lost.run(digest, kind, pack);
+      if (isRootKind(kind)) lost.run(digest, kind, pack);
+  }
+
+  /** What a tombstone names did not go with its pack: it was erased. */
+  #forgetErased(): void {
+    this.#db
+      .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
+        JOIN records ON records.digest = source WHERE records.kind = ?)`)
+      .run(Tombstone.kind);
   }
 
   /** Removes the rows of a pack, which is then read from its beginning. */

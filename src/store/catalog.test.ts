@@ -12,9 +12,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Digest, manualClock } from "../base/index.ts";
+import { MEDIA_KIND } from "../contract/call.ts";
+import { Task } from "../contract/task.ts";
 import { type Book, openBook } from "./book.ts";
 import { openCatalog, recordsQuery } from "./catalog.ts";
-import type { CatalogGuide } from "./catalog-sync.ts";
 import { openSqlite } from "./sqlite.ts";
 
 let scratch = "";
@@ -32,17 +33,9 @@ interface Note {
   text: string;
   to: Digest[];
 }
-const parse = (bytes: Uint8Array): Note => JSON.parse(Buffer.from(bytes).toString());
-const guide: CatalogGuide = {
-  isRoot: () => false,
-  isRecord: (kind) => kind === "test.note.v1",
-  describe(_, bytes) {
-    const { id, family, text } = parse(bytes);
-    return { id, ...(family === undefined ? {} : { family }), fields: { text } };
-  },
-  references: (_, bytes) => parse(bytes).to,
-};
-const putNote = (book: Book, note: Note) => book.put("test.note.v1", Buffer.from(JSON.stringify(note)));
+/** What a catalog lists of any record is its id, its family and its short fields. */
+const NOTE = Task.kind;
+const putNote = (book: Book, note: Note) => book.put(NOTE, Buffer.from(JSON.stringify(note)));
 
 /** All rows, with packs by name: numbers follow the order of discovery. */
 function rowsOf(root: string): unknown {
@@ -76,12 +69,12 @@ describe("a catalog", () => {
         const root = fresh();
         const open = () => openBook(root, { clock, packBytes: 2000, largeBytes: 350 });
         let [book, other] = [await open(), await open()];
-        const catalog = openCatalog(root, guide);
+        const catalog = openCatalog(root);
         let last: Digest[] = [];
         for (const step of actions) {
           if (step.do === "note")
             last = [putNote(book, { id: `n${step.id}`, family: "f", text: "x".repeat(step.size), to: last })];
-          else if (step.do === "leaf") last.push(book.put("test.leaf", new Uint8Array(step.size)));
+          else if (step.do === "leaf") last.push(book.put(MEDIA_KIND, new Uint8Array(step.size)));
           else if (step.do === "flush") await book.flush();
           else if (step.do === "sync") await catalog.sync();
           else if (step.do === "other") [book, other] = [other, book];
@@ -109,7 +102,7 @@ describe("a catalog", () => {
   it("looks for an id in the index of ids, whatever else is asked: it takes as long in a large book as in a small one", () => {
     const root = fresh();
     mkdirSync(root);
-    openCatalog(root, guide).close();
+    openCatalog(root).close();
     const db = openSqlite(join(root, "catalog.db"));
     const filters = [
       { id: "a" },
@@ -128,11 +121,11 @@ describe("a catalog", () => {
   it("answers by kind, family, id, place and reference", async () => {
     const root = fresh();
     const book = await openBook(root, { clock, largeBytes: 2000 });
-    const leaf = book.put("test.leaf", Uint8Array.of(1, 2, 3));
+    const leaf = book.put(MEDIA_KIND, Uint8Array.of(1, 2, 3));
     const a = putNote(book, { id: "a", family: "one", text: "t", to: [leaf] });
     const b = putNote(book, { id: "b", family: "two", text: "x".repeat(3000), to: [leaf, a] });
     await book.close();
-    const catalog = openCatalog(root, guide);
+    const catalog = openCatalog(root);
     expect(await catalog.sync()).toEqual({
       blobs: 3,
       records: 2,
@@ -142,14 +135,14 @@ describe("a catalog", () => {
     });
     expect(await catalog.sync()).toMatchObject({ blobs: 0, records: 0 });
     expect([...catalog.records()].map(({ id }) => id)).toEqual(["a", "b"]);
-    expect([...catalog.records({ kind: "test.note.v1", family: "two" })].map(({ id }) => id)).toEqual(["b"]);
+    expect([...catalog.records({ kind: NOTE, family: "two" })].map(({ id }) => id)).toEqual(["b"]);
     expect([...catalog.records({ id: "none" })]).toEqual([]);
     expect(catalog.record(a)).toEqual({
       digest: a,
-      kind: "test.note.v1",
+      kind: NOTE,
       id: "a",
       family: "one",
-      fields: { text: "t" },
+      fields: { id: "a", family: "one", text: "t" },
     });
     expect(catalog.record(leaf)).toBeUndefined();
     expect(catalog.referencesOf(b).sort()).toEqual([leaf, a].sort());
@@ -160,8 +153,8 @@ describe("a catalog", () => {
     }
     expect(catalog.locate(b)!.file).toMatch(/^large\//);
     expect(catalog.totals().map(({ kind, blobs }) => [kind, blobs])).toEqual([
-      ["test.leaf", 1],
-      ["test.note.v1", 2],
+      [MEDIA_KIND, 1],
+      [NOTE, 2],
     ]);
     catalog.close();
   });
@@ -172,7 +165,7 @@ describe("a catalog", () => {
     for (let i = 0; i < 200; i++) putNote(book, { id: `n${i}`, text: "t", to: [] });
     await book.close();
     const synced = async () => {
-      const catalog = openCatalog(root, guide);
+      const catalog = openCatalog(root);
       await catalog.sync();
       const count = [...catalog.records()].length;
       catalog.close();
@@ -192,7 +185,7 @@ describe("a catalog", () => {
     const bytes = readFileSync(path);
     bytes.fill(0xee, 4096);
     writeFileSync(path, bytes);
-    const catalog = openCatalog(root, guide);
+    const catalog = openCatalog(root);
     await catalog.rebuild();
     expect([...catalog.records()]).toHaveLength(200);
     catalog.close();
@@ -203,12 +196,12 @@ describe("a catalog", () => {
     const root = fresh();
     const book = await openBook(root, { clock });
     putNote(book, { id: "a", text: "t", to: [] });
-    book.put("test.note.v1", Buffer.from("not json"));
+    book.put(NOTE, Buffer.from("not json"));
     putNote(book, { id: "nul \0", text: "t", to: [] });
     putNote(book, { id: "b", text: "second text", to: [] });
     putNote(book, { id: "c", text: "t", to: [] });
     await book.close();
-    const catalog = openCatalog(root, guide);
+    const catalog = openCatalog(root);
     expect(await catalog.sync()).toMatchObject({ blobs: 5, records: 3, undescribed: 2, damaged: 0 });
     const file = join(root, catalog.locate([...catalog.records({ id: "b" })][0]!.digest)!.file);
     const bytes = readFileSync(file);

@@ -1,15 +1,15 @@
 /** A SQLite index over a book: which records there are, where their bytes stand, what refers to what.
- *  In: the packs and a KindGuide. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
+ *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
 import { digestFromBytes, digestToBytes } from "../base/digest.ts";
 import type { Digest, Json } from "../base/index.ts";
 import type { Location } from "./blob-store.ts";
 import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
-import { type CatalogGuide, type SyncReport, syncCatalog } from "./catalog-sync.ts";
+import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 import { largePath } from "./large-files.ts";
 import { type BookPaths, bookPaths } from "./pack-names.ts";
-import { isCorrupt, type Sqlite } from "./sqlite.ts";
+import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "./sqlite.ts";
 
 export interface Catalog {
   /** Brings the catalog up to date with the packs. */
@@ -27,6 +27,10 @@ export interface Catalog {
   referrersOf(digest: Digest): Digest[];
   /** Roots that went with their pack since the catalog was last rebuilt. */
   lost(): LostRecord[];
+  /** Records of this kind that refer to `digest`. */
+  referrersOfKind(digest: Digest, kind: string): Digest[];
+  /** What records of this kind refer to and the book does not hold. */
+  danglingTargets(kind: string): Digest[];
   /** Blobs as stored, copies included, by kind. */
   totals(): KindTotal[];
   close(): void;
@@ -59,8 +63,26 @@ export interface KindTotal {
 }
 
 /** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
-export function openCatalog(root: string, guide: CatalogGuide): Catalog {
-  return new SqliteCatalog(bookPaths(root), guide);
+export function openCatalog(root: string): Catalog {
+  return new SqliteCatalog(bookPaths(root));
+}
+
+/** Brings the catalog up to date and leaves nothing of removed rows in its file. */
+export async function scrubCatalog(root: string): Promise<void> {
+  const { catalog: path } = bookPaths(root);
+  const catalog = openCatalog(root);
+  try {
+    await catalog.sync();
+  } finally {
+    catalog.close();
+  }
+  const db = openCatalogDatabase(path);
+  try {
+    db.exec("VACUUM");
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
 }
 
 /** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
@@ -75,22 +97,21 @@ export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string;
 
 class SqliteCatalog implements Catalog {
   readonly #paths: BookPaths;
-  readonly #guide: CatalogGuide;
+  readonly #statements = new Map<string, Statement>();
   #db: Sqlite;
 
-  constructor(paths: BookPaths, guide: CatalogGuide) {
+  constructor(paths: BookPaths) {
     this.#paths = paths;
-    this.#guide = guide;
     this.#db = openCatalogDatabase(paths.catalog);
   }
 
   async sync(): Promise<SyncReport> {
     try {
-      return await syncCatalog(this.#db, this.#paths, this.#guide);
+      return await syncCatalog(this.#db, this.#paths);
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       this.#startOver();
-      return syncCatalog(this.#db, this.#paths, this.#guide);
+      return syncCatalog(this.#db, this.#paths);
     }
   }
 
@@ -110,7 +131,7 @@ class SqliteCatalog implements Catalog {
   }
 
   record(digest: Digest): CatalogRecord | undefined {
-    const query = this.#db.prepare("SELECT * FROM records WHERE digest = ?");
+    const query = this.#statement("SELECT * FROM records WHERE digest = ?");
     const row = query.get<RecordRow>(digestToBytes(digest));
     return row === undefined ? undefined : recordOf(row);
   }
@@ -123,7 +144,7 @@ class SqliteCatalog implements Catalog {
   }
 
   locate(digest: Digest): Location | undefined {
-    const query = this.#db.prepare(`SELECT packs.pack, kind, large, offset, length
+    const query = this.#statement(`SELECT packs.pack, kind, large, offset, length
       FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ? ORDER BY packs.pack, entry LIMIT 1`);
     const row = query.get<LocationRow>(digestToBytes(digest));
     if (row === undefined) return undefined;
@@ -134,11 +155,30 @@ class SqliteCatalog implements Catalog {
   }
 
   referencesOf(digest: Digest): Digest[] {
-    return this.#linked("SELECT target AS digest FROM refs WHERE source = ? ORDER BY target", digest);
+    const query = "SELECT target AS digest FROM refs WHERE source = ? ORDER BY target";
+    return this.#digests(query, digestToBytes(digest));
   }
 
   referrersOf(digest: Digest): Digest[] {
-    return this.#linked("SELECT source AS digest FROM refs WHERE target = ? ORDER BY source", digest);
+    const query = "SELECT source AS digest FROM refs WHERE target = ? ORDER BY source";
+    return this.#digests(query, digestToBytes(digest));
+  }
+
+  referrersOfKind(digest: Digest, kind: string): Digest[] {
+    return this.#digests(
+      `SELECT source AS digest FROM refs JOIN records ON records.digest = source
+        WHERE target = ? AND kind = ? ORDER BY source`,
+      digestToBytes(digest),
+      kind,
+    );
+  }
+
+  danglingTargets(kind: string): Digest[] {
+    return this.#digests(
+      `SELECT DISTINCT target AS digest FROM records JOIN refs ON refs.source = records.digest
+        WHERE records.kind = ? AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = target) ORDER BY target`,
+      kind,
+    );
   }
 
   lost(): LostRecord[] {
@@ -158,13 +198,21 @@ class SqliteCatalog implements Catalog {
     this.#db.close();
   }
 
-  #linked(query: string, digest: Digest): Digest[] {
-    const rows = this.#db.prepare(query).all<{ digest: Uint8Array }>(digestToBytes(digest));
+  #digests(query: string, ...values: SqlValue[]): Digest[] {
+    const rows = this.#statement(query).all<{ digest: Uint8Array }>(...values);
     return rows.map((row) => digestFromBytes(row.digest));
+  }
+
+  /** Preparing costs more than looking one row up, so what is asked often is prepared once. */
+  #statement(sql: string): Statement {
+    const known = this.#statements.get(sql) ?? this.#db.prepare(sql);
+    this.#statements.set(sql, known);
+    return known;
   }
 
   #startOver(): void {
     this.#db.close();
+    this.#statements.clear();
     removeCatalogDatabase(this.#paths.catalog);
     this.#db = openCatalogDatabase(this.#paths.catalog);
   }

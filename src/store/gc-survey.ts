@@ -1,5 +1,6 @@
 /** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
- *  each is to stay. In: a book and a KindGuide. Out: a survey. Reads and checks everything, changes nothing. */
+ *  each is to stay. In: a book, and the records to be erased if there are any. Out: a survey. Reads and checks everything,
+ *  changes nothing. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../base/errors.ts";
@@ -7,16 +8,14 @@ import { type Digest, isDigest } from "../base/index.ts";
 import { BlobIndex } from "./blob-index.ts";
 import type { BlobStore, Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
-import type { KindGuide } from "./kind-guide.ts";
 import { largePath } from "./large-files.ts";
 import { PackFiles } from "./pack-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLockName } from "./pack-names.ts";
 import { ScanBlock } from "./pack-reader.ts";
 import { type LargeEntry, parseLargeEntry } from "./pack-records.ts";
+import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, keptBy } from "./record-facts.ts";
 import { listPacks, type PackItem, PackScan } from "./scan-book.ts";
-
-export type GcGuide = Pick<KindGuide, "isRecord" | "isRoot" | "references">;
 
 export interface SurveyedPack {
   readonly name: PackName;
@@ -31,15 +30,22 @@ export class Survey {
   readonly findings: Finding[] = [];
   readonly #struck: { pack: SurveyedPack; finding: Finding }[] = [];
   readonly #paths: BookPaths;
-  readonly #guide: GcGuide;
-  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may be a record. */
+  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may refer to others. */
   readonly #copies = new BlobIndex();
   readonly #reachable = new BlobIndex();
   readonly #roots: Digest[] = [];
+  /** What living writers have put: it may be about to be referred to. */
+  readonly #living: Digest[] = [];
+  readonly #erased: ReadonlySet<Digest>;
+  /** Erased records of the book, and what only they lead to. */
+  readonly #doomed = new Set<Digest>();
+  readonly #unknownKinds = new Set<string>();
+  #keepsAll = false;
 
-  constructor(paths: BookPaths, guide: GcGuide) {
+  /** `erased`: records that count as gone. What only they lead to goes with them. */
+  constructor(paths: BookPaths, erased: ReadonlySet<Digest> = new Set()) {
     this.#paths = paths;
-    this.#guide = guide;
+    this.#erased = erased;
   }
 
   /** Reads all packs, then follows references from the roots. */
@@ -52,20 +58,22 @@ export class Survey {
     }
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
-    await this.#follow(store);
+    await this.#follow(store, this.#roots);
+    await this.#followErased(store);
+    await this.#follow(store, this.#living);
   }
 
   /** True if the copy in this pack stays; only for packs at rest. */
   keeps(digest: Digest, pack: SurveyedPack): boolean {
-    if (!this.#reachable.has(digest)) return false;
+    if (!this.isReachable(digest)) return false;
     const holder = this.packs[this.#copies.get(digest)!.file >> 1]!;
     return holder === pack || holder.damaged;
   }
 
   /** The blobs of a pack, by its headers. */
-  blobsOf(pack: SurveyedPack): { digest: Digest; bytes: number }[] {
+  blobsOf(pack: SurveyedPack): { digest: Digest; kind: string; bytes: number }[] {
     const files = new PackFiles(this.#paths);
-    const blobs: { digest: Digest; bytes: number }[] = [];
+    const blobs: { digest: Digest; kind: string; bytes: number }[] = [];
     files.walk(pack.name.id, 0, (entry) => {
       if (entry.kind === PACK_LARGE_KIND)
         blobs.push(parseLargeEntry(files.read(pack.name.id, entry, entry.digest)!.bytes)!);
@@ -81,7 +89,31 @@ export class Survey {
   }
 
   isReachable(digest: Digest): boolean {
-    return this.#reachable.has(digest);
+    if (this.#doomed.has(digest)) return false;
+    return this.#keepsAll || this.#reachable.has(digest);
+  }
+
+  /** Everything that goes because of the erased records, themselves included. */
+  get doomed(): ReadonlySet<Digest> {
+    return this.#doomed;
+  }
+
+  /** Packs that hold something of it and cannot be rewritten, because their writer lives. */
+  busyPacks(): string[] {
+    const busy = this.packs.filter(
+      (pack) => !pack.atRest && this.blobsOf(pack).some(({ digest }) => this.#doomed.has(digest)),
+    );
+    return busy.map(({ name }) => name.id);
+  }
+
+  /** Kinds in the book that this version does not know, sorted. */
+  get unknownKinds(): string[] {
+    return [...this.#unknownKinds].sort();
+  }
+
+  /** True if an unknown blob cannot be searched for digests: then every blob counts as reachable. */
+  get keepsAll(): boolean {
+    return this.#keepsAll;
   }
 
   async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
@@ -108,15 +140,17 @@ export class Survey {
   }
 
   #noteBlob(pack: SurveyedPack, { digest, kind }: { digest: Digest; kind: string }): void {
-    const isRecord = this.#guide.isRecord?.(kind) !== false;
+    const unknown = isUnknownKind(kind);
+    if (unknown) this.#unknownKinds.add(kind);
+    const refers = unknown || isRecordKind(kind);
     const known = this.#copies.get(digest);
     // The first copy at rest stays; one in a writer's pack may not even be durable yet.
     if (known === undefined || (pack.atRest && !this.packs[known.file >> 1]!.atRest)) {
-      const file = (this.packs.length - 1) * 2 + (isRecord ? 1 : 0);
+      const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
       this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
     }
-    // What a living writer has put may be about to be referred to: all of it counts.
-    if (this.#guide.isRoot(kind) || !pack.atRest) this.#roots.push(digest);
+    if (isRootKind(kind) && !this.#erased.has(digest)) this.#roots.push(digest);
+    else if (!pack.atRest) this.#living.push(digest);
   }
 
   #noteLoss(pack: SurveyedPack, finding: Finding): void {
@@ -124,25 +158,40 @@ export class Survey {
     this.findings.push(finding);
   }
 
-  async #follow(store: Pick<BlobStore, "get">): Promise<void> {
+  async #follow(store: Pick<BlobStore, "get">, roots: readonly Digest[]): Promise<void> {
     const ahead: Digest[] = [];
     const reach = (digest: Digest) => {
-      if (this.#reachable.has(digest)) return;
+      if (this.#reachable.has(digest) || this.#erased.has(digest) || this.#doomed.has(digest)) return;
       this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
       const copy = this.#copies.get(digest);
       if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);
     };
-    for (const root of this.#roots) {
+    for (const root of roots) {
       reach(root);
       for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop())
         for (const target of await this.#referencesOf(digest, store)) reach(target);
     }
   }
 
+  /** What is in the book of the erased records, and what they lead to and no other root does. */
+  async #followErased(store: Pick<BlobStore, "get">): Promise<void> {
+    const ahead = [...this.#erased];
+    for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
+      const copy = this.#copies.get(digest);
+      if (copy === undefined || this.#reachable.has(digest) || this.#doomed.has(digest)) continue;
+      this.#doomed.add(digest);
+      if (copy.file % 2 === 1) ahead.push(...(await this.#referencesOf(digest, store)));
+    }
+  }
+
   async #referencesOf(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
     try {
       const blob = await store.get(digest);
-      return blob === undefined ? [] : [...this.#guide.references(blob.kind, blob.bytes)];
+      if (blob === undefined) return [];
+      if (!isUnknownKind(blob.kind)) return keptBy(blob.kind, blob.bytes);
+      const found = digestsInUnknown(blob.bytes);
+      if (found === undefined) this.#keepsAll = true;
+      return found ?? [];
     } catch (error) {
       const message = `what ${digest} refers to cannot be read: ${reasonOf(error)}`;
       const pack = this.packs[this.#copies.get(digest)!.file >> 1]!;

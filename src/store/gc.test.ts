@@ -5,6 +5,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBook, compileStore, endOf, startProcess } from "../../bench/support/store-crash.ts";
 import { type Digest, manualClock, systemClock } from "../base/index.ts";
+import { MEDIA_KIND } from "../contract/call.ts";
+import { RolloutContent } from "../contract/rollout.ts";
+import { Task } from "../contract/task.ts";
 import { scanAll } from "./blob-store.contract.ts";
 import { type Book, openBook } from "./book.ts";
 import { openCatalog } from "./catalog.ts";
@@ -20,16 +23,14 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const fresh = () => join(scratch, String(made++));
 const clock = manualClock(1_700_000_000_000);
 
+/** Kinds that gc knows: what it reads of a record is the digests in it, so tests may write what they like beside them. */
+const [ROOT, NODE, LEAF] = [Task.kind, RolloutContent.kind, MEDIA_KIND];
+/** One of a newer version. */
+const UNKNOWN = "rollbook.tomorrow.v1";
 const childrenOf = (bytes: Uint8Array): Digest[] => JSON.parse(Buffer.from(bytes).toString()).children;
-const guide: GcOptions["guide"] = {
-  isRecord: (kind) => kind !== "test.leaf",
-  isRoot: (kind) => kind === "test.root.v1",
-  references: (_, bytes) => childrenOf(bytes),
-};
 const putNode = (book: Book, kind: string, children: readonly Digest[], more: object = {}) =>
   book.put(kind, Buffer.from(JSON.stringify({ children, ...more })));
-const gc = (root: string, options: Partial<GcOptions> = {}) =>
-  collectGarbage(root, { guide, clock, ...options });
+const gc = (root: string, options: Partial<GcOptions> = {}) => collectGarbage(root, { clock, ...options });
 const digestsIn = async (root: string): Promise<Digest[]> => {
   const book = await openBook(root, { clock, mode: "read" });
   const found = (await scanAll(book)).map(({ digest }) => digest);
@@ -40,7 +41,7 @@ const digestsIn = async (root: string): Promise<Digest[]> => {
 describe("gc", () => {
   it("leaves exactly one copy of what roots lead to, through any graph, and says so beforehand", async () => {
     const blob = fc.record({
-      kind: fc.constantFrom("test.root.v1", "test.node.v1", "test.node.v1", "test.leaf"),
+      kind: fc.constantFrom(ROOT, NODE, NODE, LEAF, UNKNOWN),
       links: fc.array(fc.nat(1000), { maxLength: 4 }),
       size: fc.constantFrom(1, 50, 900),
       close: fc.boolean(),
@@ -54,12 +55,12 @@ describe("gc", () => {
         const all: { digest: Digest; children: Digest[]; isRoot: boolean }[] = [];
         for (const [i, { kind, links, size, close, again }] of blobs.entries()) {
           const children =
-            kind === "test.leaf" ? [] : links.flatMap((n) => all[n % (all.length || 1)]?.digest ?? []);
+            kind === LEAF ? [] : links.flatMap((n) => all[n % (all.length || 1)]?.digest ?? []);
           const put = () =>
-            kind === "test.leaf"
+            kind === LEAF
               ? book.put(kind, new Uint8Array(size).fill(i))
               : putNode(book, kind, children, { i, pad: "x".repeat(size) });
-          all.push({ digest: put(), children, isRoot: kind === "test.root.v1" });
+          all.push({ digest: put(), children, isRoot: kind === ROOT || kind === UNKNOWN });
           if (close || again) {
             await book.close();
             book = await open();
@@ -94,17 +95,52 @@ describe("gc", () => {
     );
   });
 
+  it("keeps a kind it does not know, and every blob whose digest stands anywhere in it", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock });
+    const [value, key, inText, bare, behind, garbage] = [1, 2, 3, 4, 5, 6].map((n) =>
+      book.put(LEAF, Uint8Array.of(n)),
+    ) as [Digest, Digest, Digest, Digest, Digest, Digest];
+    const node = putNode(book, NODE, [behind]);
+    const text = JSON.stringify({
+      value,
+      map: { [key]: 1 },
+      note: `see ${inText}, and ${node}.`,
+      hex: bare.slice("sha256:".length).toUpperCase(),
+    });
+    const unknown = book.put(UNKNOWN, Buffer.from(text.replace("sha256:", "sha25\\u0036:")));
+    await book.close();
+    const report = await gc(root);
+    expect(report).toMatchObject({ blobsRemoved: 1, unknownKinds: [UNKNOWN], keepsAll: false });
+    const left = await digestsIn(root);
+    expect(left.sort()).toEqual([value, key, inText, bare, behind, node, unknown].sort());
+    expect(left).not.toContain(garbage);
+  });
+
+  it("removes nothing but copies while a blob of an unknown kind is not JSON", async () => {
+    const root = fresh();
+    for (let i = 0; i < 2; i++) {
+      const book = await openBook(root, { clock });
+      book.put(LEAF, Buffer.from("nothing refers to this"));
+      if (i === 0) book.put(UNKNOWN, Uint8Array.of(0xa1, 0x61, 0x61, 0x01)); // CBOR
+      await book.close();
+    }
+    const report = await gc(root);
+    expect(report).toMatchObject({ blobsRemoved: 0, copiesRemoved: 1, keepsAll: true, blobsKept: 2 });
+    expect(await digestsIn(root)).toHaveLength(2);
+  });
+
   it("does not touch what a living writer has put, nor what it will refer to in its own session", async () => {
     const root = fresh();
     const writer = await openBook(root, { clock, packBytes: 300, largeBytes: 100 });
-    const child = writer.put("test.leaf", new Uint8Array(50));
-    const large = writer.put("test.leaf", new Uint8Array(200));
+    const child = writer.put(LEAF, new Uint8Array(50));
+    const large = writer.put(LEAF, new Uint8Array(200));
     await writer.flush();
-    for (let i = 0; i < 5; i++) writer.put("test.leaf", new Uint8Array(90).fill(i));
+    for (let i = 0; i < 5; i++) writer.put(LEAF, new Uint8Array(90).fill(i));
     expect(readdirSync(join(root, "packs")).filter((name) => name.endsWith(".pack"))).not.toEqual([]);
     expect(await gc(root)).toMatchObject({ blobsRemoved: 0, packsReplaced: 0 });
-    expect(writer.put("test.leaf", new Uint8Array(50))).toBe(child);
-    const node = putNode(writer, "test.root.v1", [child, large]);
+    expect(writer.put(LEAF, new Uint8Array(50))).toBe(child);
+    const node = putNode(writer, ROOT, [child, large]);
     await writer.close();
     expect(await gc(root)).toMatchObject({ blobsKept: 3, blobsRemoved: 5 });
     expect((await digestsIn(root)).sort()).toEqual([child, large, node].sort());
@@ -113,11 +149,11 @@ describe("gc", () => {
   it("moves blobs under open readers and catalogs without their noticing", async () => {
     const root = fresh();
     const writer = await openBook(root, { clock });
-    const leaves = Array.from({ length: 20 }, (_, i) => writer.put("test.leaf", Uint8Array.of(i)));
-    const node = putNode(writer, "test.root.v1", leaves.slice(0, 10));
+    const leaves = Array.from({ length: 20 }, (_, i) => writer.put(LEAF, Uint8Array.of(i)));
+    const node = putNode(writer, ROOT, leaves.slice(0, 10));
     await writer.close();
     const reader = await openBook(root, { clock, mode: "read" });
-    const catalog = openCatalog(root, { ...guide, describe: () => ({ fields: {} }) });
+    const catalog = openCatalog(root);
     await catalog.sync();
     expect(await reader.has(leaves[19]!)).toBe(true);
     await gc(root);
@@ -133,11 +169,11 @@ describe("gc", () => {
   it("refuses a damaged book; allowed to go on, it leaves the damaged pack as it is", async () => {
     const root = fresh();
     const first = await openBook(root, { clock });
-    first.put("test.leaf", Buffer.from("some bytes to be damaged"));
-    first.put("test.leaf", Buffer.from("garbage in a damaged pack"));
+    first.put(LEAF, Buffer.from("some bytes to be damaged"));
+    first.put(LEAF, Buffer.from("garbage in a damaged pack"));
     await first.close();
     const second = await openBook(root, { clock: systemClock });
-    second.put("test.leaf", Buffer.from("garbage in a whole pack"));
+    second.put(LEAF, Buffer.from("garbage in a whole pack"));
     await second.close();
     const file = join(root, "packs", readdirSync(join(root, "packs")).sort()[0]!);
     const bytes = readFileSync(file);
@@ -154,7 +190,7 @@ describe("gc", () => {
   it("refuses when a record cannot be read for its references", async () => {
     const root = fresh();
     const book = await openBook(root, { clock });
-    book.put("test.root.v1", Buffer.from("not json"));
+    book.put(ROOT, Buffer.from("not json"));
     await book.close();
     await expect(gc(root)).rejects.toMatchObject({
       code: "gc-damage",
@@ -166,7 +202,7 @@ describe("gc", () => {
     const root = fresh();
     for (let i = 0; i < 10; i++) {
       const book = await openBook(root, { clock });
-      putNode(book, "test.root.v1", [], { i });
+      putNode(book, ROOT, [], { i });
       await book.close();
     }
     const before = await digestsIn(root);
@@ -189,9 +225,7 @@ describe("gc", () => {
     const module = compileStore();
     const writers = [1, 2, 3].map((name) => startProcess("store-writer", [module.url, root, String(name)]));
     const ends = writers.map(endOf);
-    const stressGuide = { ...guide, isRecord: guide.isRoot };
-    const collect = () =>
-      collectGarbage(root, { guide: stressGuide, clock: systemClock, mergeBelowBytes: 100_000 });
+    const collect = () => collectGarbage(root, { clock: systemClock, mergeBelowBytes: 100_000 });
     await (await openBook(root, { clock: systemClock })).close();
     let [removed, rounds, lines] = [0, 0, 0];
     const count = (text: string) => {
@@ -211,7 +245,8 @@ describe("gc", () => {
     const book = await openBook(root, { clock, mode: "read" });
     const left = await scanAll(book);
     await book.close();
-    expect(left.filter(({ kind }) => kind === "test.garbage.v1")).toEqual([]);
+    const named = new Set(left.flatMap(({ kind, bytes }) => (kind === ROOT ? childrenOf(bytes) : [])));
+    expect(left.filter(({ kind, digest }) => kind === LEAF && !named.has(digest))).toEqual([]);
     expect(new Set(left.map(({ digest }) => digest)).size).toBe(left.length);
   });
 });

@@ -1,15 +1,15 @@
 /** Removes blobs that nothing refers to, and folds copies of one blob into one.
- *  In: a book and a KindGuide. Out: fewer bytes, and a report. Copies what stays into new packs, makes them durable,
+ *  In: a book. Out: fewer bytes, and a report. Copies what stays into new packs, makes them durable,
  *  and only then deletes old ones: a kill at any point loses nothing. Writers may go on: packs of living sessions are
  *  not touched, and a session relies on its own puts only. Damage makes it refuse, unless what was damaged stands
  *  whole elsewhere: then the damaged copy goes. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, RollbookError } from "../base/index.ts";
+import { type Clock, type Digest, RollbookError } from "../base/index.ts";
 import type { Finding } from "./blob-store.ts";
 import { openBook, PACK_BYTES } from "./book.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
-import { type GcGuide, Survey, type SurveyedPack } from "./gc-survey.ts";
+import { Survey, type SurveyedPack } from "./gc-survey.ts";
 import { largePath } from "./large-files.ts";
 import { tryLock } from "./locks.ts";
 import { LARGE_BYTES } from "./pack-format.ts";
@@ -20,7 +20,6 @@ import { PackScan } from "./scan-book.ts";
 import { Session } from "./session.ts";
 
 export interface GcOptions {
-  readonly guide: GcGuide;
   readonly clock: Clock;
   /** Only say what would go. */
   readonly dryRun?: boolean;
@@ -44,6 +43,10 @@ export interface GcReport {
   readonly copiesRemoved: number;
   /** Bytes of the entries and large files that go. */
   readonly bytesFreed: number;
+  /** Kinds that this version does not know, sorted. Their blobs stay, with every blob whose digest stands in them. */
+  readonly unknownKinds: readonly string[];
+  /** True if a blob of an unknown kind is not JSON: it may refer to anything, so only copies are removed. */
+  readonly keepsAll: boolean;
   readonly damage: readonly Finding[];
 }
 
@@ -51,23 +54,33 @@ const MERGE_COUNT = 8;
 const MERGE_BELOW_BYTES = 16 * 1024 * 1024;
 
 export async function collectGarbage(root: string, options: GcOptions): Promise<GcReport> {
+  return withSurvey(root, options, (survey, paths) => new Collection(paths, survey, options).run());
+}
+
+/** Surveys the book and does something with the survey, while no other collection runs. */
+export async function withSurvey<T>(
+  root: string,
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erased?: ReadonlySet<Digest> },
+  work: (survey: Survey, paths: BookPaths) => Promise<T>,
+): Promise<T> {
   const paths = bookPaths(root);
   const store = await openBook(root, { clock: options.clock, mode: "read" });
   const lock = tryLock(paths.gcLock);
   try {
     if (lock === undefined) throw alreadyRunning(root);
     if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths, options.guide);
+    const survey = new Survey(paths, options.erased);
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
-    return await new Collection(paths, survey, options).run();
+    return await work(survey, paths);
   } finally {
     lock?.release();
     await store.close();
   }
 }
 
-class Collection {
+/** Replaces packs by new ones without what goes. */
+export class Collection {
   readonly #paths: BookPaths;
   readonly #survey: Survey;
   readonly #options: GcOptions;
@@ -80,7 +93,7 @@ class Collection {
   }
 
   async run(): Promise<GcReport> {
-    const { packs, findings } = this.#survey;
+    const { packs, findings, unknownKinds, keepsAll } = this.#survey;
     const dryRun = this.#options.dryRun === true;
     const replaced = this.#choose();
     if (!dryRun) {
@@ -93,6 +106,8 @@ class Collection {
       packsLeft: packs.filter((pack) => !isTouchable(pack)).length,
       packsReplaced: replaced.length,
       ...this.#tally,
+      unknownKinds,
+      keepsAll,
       damage: findings,
     };
   }

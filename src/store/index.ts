@@ -7,9 +7,8 @@ export {
   openCatalog,
   type RecordFilter,
 } from "./catalog.ts";
-export type { CatalogGuide, SyncReport } from "./catalog-sync.ts";
+export type { SyncReport } from "./catalog-sync.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
-export type { KindGuide, RecordDescription } from "./kind-guide.ts";
 export { memoryStore } from "./memory-store.ts";
 export type { Recovery } from "./recover.ts";
 export {

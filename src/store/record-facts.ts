@@ -1,12 +1,16 @@
-/** What the book's index and its garbage collector must know of records: their names, and what keeps what alive. */
+/** What the book's index and its garbage collector must know of kinds: which stand by themselves, what refers to what,
+ *  what the catalog lists. A kind that this version does not know may be a record of a newer one: it is kept, and so
+ *  is every blob whose digest can be found in it. */
+import { columnTag, type DType, ITEM_BYTES } from "../base/arrays.ts";
 import type { Digest } from "../base/digest.ts";
 import { Assignment } from "../contract/assignment.ts";
 import { Attestation } from "../contract/attestation.ts";
 import { BanditIncrement } from "../contract/bandit-increment.ts";
-import { MESSAGE_KIND } from "../contract/call.ts";
+import { MEDIA_KIND, MESSAGE_KIND } from "../contract/call.ts";
 import { EnvironmentPackage } from "../contract/environment.ts";
 import { Feedback } from "../contract/feedback.ts";
 import { digestsIn } from "../contract/fields.ts";
+import { FINAL_STATE_KIND } from "../contract/final-state.ts";
 import { FloorPromise } from "../contract/floor-promise.ts";
 import { GateVerdict } from "../contract/gate-verdict.ts";
 import { Manifest } from "../contract/manifest.ts";
@@ -17,11 +21,11 @@ import { RolloutContent, RolloutEnvelope } from "../contract/rollout.ts";
 import { RolloutEvent } from "../contract/rollout-event.ts";
 import { sampleCount } from "../contract/stream.ts";
 import { Task } from "../contract/task.ts";
+import { Tombstone } from "../contract/tombstone.ts";
 import { TrainerBatch } from "../contract/trainer-batch.ts";
 import { Release, Verdict } from "../contract/verdict.ts";
-import type { KindGuide } from "./kind-guide.ts";
 
-/** Records that stand by themselves. Everything else lives only as long as one of them refers to it. */
+/** Records that stand by themselves. Every other known kind lives only as long as one of them refers to it. */
 const ROOTS: ReadonlySet<string> = new Set(
   [
     PolicyRevision,
@@ -40,26 +44,58 @@ const ROOTS: ReadonlySet<string> = new Set(
     BanditIncrement,
     FloorPromise,
     GateVerdict,
+    Tombstone,
   ].map((type) => type.kind),
 );
 
+/** Kinds that refer to nothing: their bytes are not searched. */
+const LEAVES: ReadonlySet<string> = new Set([
+  MESSAGE_KIND,
+  MEDIA_KIND,
+  FINAL_STATE_KIND,
+  ...(Object.keys(ITEM_BYTES) as DType[]).map(columnTag),
+]);
+const CHECKPOINT_PREFIX = "rollbook.checkpoint.";
+
+export function isRecordKind(kind: string): boolean {
+  return recordType(kind) !== undefined;
+}
+
+/** Neither a record nor a blob of this version: it may be a root of a newer one. */
+export function isUnknownKind(kind: string): boolean {
+  return !isRecordKind(kind) && !LEAVES.has(kind) && !kind.startsWith(CHECKPOINT_PREFIX);
+}
+
+/** Kept by gc on its own account, with everything it leads to. */
 export function isRootKind(kind: string): boolean {
-  return ROOTS.has(kind);
+  return ROOTS.has(kind) || isUnknownKind(kind);
 }
 
-/** Every digest a blob mentions: more than it strictly needs, never less. */
+/** Every digest a record mentions: more than it strictly needs, never less. */
 export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
-  return recordType(kind) === undefined || kind === MESSAGE_KIND ? [] : digestsIn(parse(bytes));
+  return isRecordKind(kind) ? digestsIn(parse(bytes)) : [];
 }
 
-/** How the catalog and gc read the records of this package. */
-export const RECORD_GUIDE: KindGuide = {
-  isRecord: (kind) => recordType(kind) !== undefined,
-  isRoot: isRootKind,
-  references: referencesOf,
-  describe: describeRecord,
-};
+/** What must stay as long as this blob does. A tombstone names what is gone. */
+export function keptBy(kind: string, bytes: Uint8Array): Digest[] {
+  return kind === Tombstone.kind ? [] : referencesOf(kind, bytes);
+}
 
+/** Every digest that stands anywhere in the JSON of an unknown kind, as 64 hex digits, in values, keys or longer text;
+ *  undefined if the bytes are not JSON: then the blob may refer to anything. */
+export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
+  try {
+    // Written out again, an escaped digit is a digit.
+    const text = JSON.stringify(parse(bytes));
+    return [...text.matchAll(/(?=([0-9a-f]{64}))/gi)].map(
+      ([, hex]) => `sha256:${hex!.toLowerCase()}` as Digest,
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a catalog lists of a record. */
 export interface RecordFacts {
   id?: string;
   family?: string;
@@ -71,6 +107,7 @@ export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | u
   if (recordType(kind) === undefined) return undefined;
   const record = parse(bytes) as Record<string, unknown>;
   if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
+  if (kind === Tombstone.kind) return describeTombstone(record as unknown as Tombstone);
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record))
     if (name !== "schema" && isBrief(value)) fields[name] = value;
@@ -98,6 +135,11 @@ function describeContent(content: RolloutContent): RecordFacts {
     score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
   };
   return { id: rolloutId, family: streams[0]!.family, fields };
+}
+
+function describeTombstone({ subjects, records, blobs, reason, by, atMs }: Tombstone): RecordFacts {
+  const [rollouts, contents] = [subjects.map((each) => each.rollout), subjects.map((each) => each.content)];
+  return { fields: { rollouts, contents, records: records.length, blobs: blobs.length, reason, by, atMs } };
 }
 
 function isBrief(value: unknown): boolean {

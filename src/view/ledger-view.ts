@@ -2,7 +2,7 @@
 import type { AdmittedRollouts } from "../book/admitted-rollouts.ts";
 
 /** Reasons that only say that a stream is somebody else's are left out. */
-export function renderAdmitted({ ledger, rows, freshness }: AdmittedRollouts): string {
+export function renderAdmitted({ ledger, rows, freshness, family }: AdmittedRollouts): string {
   const reasons = ledger
     .reasons()
     .filter(({ reason }) => reason !== "other-family" && reason !== "other-level")
@@ -12,7 +12,7 @@ export function renderAdmitted({ ledger, rows, freshness }: AdmittedRollouts): s
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const left = reasons.length === 0 ? "" : `; excluded: ${reasons.join(", ")}`;
-  return `${rows.length} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+  return `${family}: ${rows.length} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

@@ -3,7 +3,7 @@
 
 import type { CatalogDifference } from "../book/find/compare-catalog.ts";
 import type { Verified } from "../book/verify.ts";
-import type { Problem } from "../keep/verify/index.ts";
+import type { Problem, VerifyReport } from "../keep/verify/index.ts";
 import { plural, printable, short, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;
@@ -17,7 +17,7 @@ export function renderReport(
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
     ...reachedLines(reached),
     problems.length === 0
-      ? "self-consistent: yes, every digest, record, reference and batch fits"
+      ? `self-consistent: yes, every digest, record, reference and batch fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
     ...problems.slice(0, MOST_PROBLEMS).map(problemText),
     ...(problems.length > MOST_PROBLEMS
@@ -28,6 +28,7 @@ export function renderReport(
       ({ key, artifacts, trusted }) =>
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
+    ...erasedLines(report),
     ...(report.external === 0
       ? []
       : [`outside the book: ${plural(report.external, "reference")}, named and not checked`]),
@@ -45,6 +46,24 @@ function reachedLines(reached: Verified["reached"]): string[] {
   const named = batches.map(short).join(", ");
   return [
     `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")}, ${plural(calls, "call")}`,
+  ];
+}
+
+function erasedLines({ erased }: VerifyReport): string[] {
+  const { rollouts, references, batches, tombstones } = erased;
+  if (tombstones.length === 0) return [];
+  const names = rollouts.slice(0, 10).map(({ rollout }) => rollout);
+  const more = rollouts.length > 10 ? ` and ${thousands(rollouts.length - 10)} more` : "";
+  return [
+    `erased: ${plural(rollouts.length, "rollout")} (${names.join(", ")}${more}), ${plural(references, "reference")} to what is gone`,
+    ...tombstones.map(
+      ({ digest, by, reason, blobs, atMs, signed, trusted }) =>
+        `  tombstone ${short(digest)} by ${by} on ${new Date(atMs).toISOString().slice(0, 10)}, ${plural(blobs, "blob")}: ${reason} (${trusted ? "signed by a trusted key" : signed ? "signed by a key you do not trust" : "NOT signed"})`,
+    ),
+    ...batches.map(
+      ({ batch, erased: gone, artifacts }) =>
+        `  batch ${short(batch)} cannot be cut again: ${thousands(gone)} of its ${plural(artifacts, "rollout")} ${gone === 1 ? "was" : "were"} erased`,
+    ),
   ];
 }
 

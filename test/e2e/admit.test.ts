@@ -32,8 +32,11 @@ describe("admission", () => {
   };
 
   it("by budgets at assembly: what is stale or quarantined is in the ledger, now and in later batches", async () => {
-    expect(await assemble()).toEqual({ rows: 4, reasons: {} });
+    expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     const judged = { rows: 2, reasons: { quarantined: 1, stale: 1 } };
+    // The default budget of a token batch says the same, and seals no verdict.
+    expect(await assemble()).toEqual(judged);
+    expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     expect(await assemble("--freshness default")).toEqual(judged);
     expect(await assemble()).toEqual(judged);
     expect(await cli.ok("verify --require-trusted")).toContain("4");
@@ -123,7 +126,7 @@ describe("admission", () => {
       [0, "accepted-exact"],
       [1, "discarded"],
     ]);
-    expect(await assemble()).toEqual({ rows: 5, reasons: { stale: 1 } });
+    expect(await assemble("--freshness none")).toEqual({ rows: 5, reasons: { stale: 1 } });
   });
 
   it.each([

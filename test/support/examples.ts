@@ -415,6 +415,14 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     seed: "7",
     atMs: 1,
   },
+  "rollbook.tombstone.v1": {
+    subjects: [{ rollout: "r-1", content: d("content") }],
+    records: [{ digest: d("content"), kind: "rollbook.rollout-content.v1" }],
+    blobs: [{ digest: d("message"), kind: "rollbook.message.v1" }],
+    reason: "privacy request 17",
+    by: "owner",
+    atMs: 1,
+  },
 };
 
 export function exampleWire(kind: string): Wire {

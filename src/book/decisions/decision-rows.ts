@@ -6,7 +6,12 @@ import { labelSteps } from "../../keep/admit/labels.ts";
 import { readRecord } from "../../keep/admit/read-sources.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { type AdmittedRequest, type AdmittedRollouts, admittedRollouts } from "../admitted-rollouts.ts";
+import {
+  type AdmittedRequest,
+  type AdmittedRollouts,
+  admittedRollouts,
+  familiesAt,
+} from "../admitted-rollouts.ts";
 import type { OpenBook } from "../open-book.ts";
 import { decisionsOf } from "./decisions-of.ts";
 
@@ -23,15 +28,30 @@ export async function decisionRows(
   request: DecisionRequest = {},
 ): Promise<AdmittedDecisions> {
   const admitted = await admittedRollouts(book, { ...request, level: "step" });
+  return { admitted, rows: () => rowsOf([admitted], request.feedback) };
+}
+
+/** The same of every family, where none is named: to look at, not to learn from. */
+export async function everyDecision(
+  book: OpenBook,
+  request: DecisionRequest,
+): Promise<{ admitted: readonly AdmittedRollouts[]; rows(): AsyncGenerator<LoggedRow> }> {
+  const families =
+    request.family === undefined ? await familiesAt(book, await book.index(), "step") : [request.family];
+  const admitted: AdmittedRollouts[] = [];
+  for (const family of families)
+    admitted.push(await admittedRollouts(book, { ...request, family, level: "step" }));
   return { admitted, rows: () => rowsOf(admitted, request.feedback) };
 }
 
 async function* rowsOf(
-  { rows, read }: AdmittedRollouts,
+  admitted: readonly AdmittedRollouts[],
   feedback: string | undefined,
 ): AsyncGenerator<LoggedRow> {
-  const ordered = [...rows].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId) || a.stream - b.stream);
-  for (const row of ordered) {
+  const ordered = admitted
+    .flatMap(({ rows, read }) => rows.map((row) => ({ row, read })))
+    .sort((a, b) => compareUtf8(a.row.rolloutId, b.row.rolloutId) || a.row.stream - b.row.stream);
+  for (const { row, read } of ordered) {
     const content = await readRecord(read, RolloutContent, row.content);
     const { startedAtMs } = await readRecord(read, RolloutEnvelope, row.envelope);
     const stream = content.streams[row.stream] as StepStream;

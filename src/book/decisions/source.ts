@@ -1,34 +1,42 @@
-/** Where decisions come from: a dataset file, or the admitted rollouts of a book.
+/** Where decisions come from: a dataset file, a replay store, or the admitted rollouts of a book.
  *  In: a source, filters. Out: rows, with what their lineage says of them. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { Digest } from "../../base/index.ts";
 import { RollbookError } from "../../base/index.ts";
 import { readDecisions } from "../../convert/routing-jsonl.ts";
+import { openReplay } from "../../keep/replay/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { AdmittedRollouts } from "../admitted-rollouts.ts";
 import type { OpenBook } from "../open-book.ts";
-import { type DecisionRequest, decisionRows } from "./decision-rows.ts";
+import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
+import { wrongUsage } from "./read-log.ts";
+import { replayRows } from "./replay-rows.ts";
 
-export type DecisionSource = OpenBook | { readonly data: string };
+/** Decisions outside a book: a routing dataset, or the directory of a replay store. */
+export type DatasetSource = { readonly data: string } | { readonly replay: string };
+export type DecisionSource = OpenBook | DatasetSource;
 
-export function isFile(source: DecisionSource): source is { readonly data: string } {
-  return "data" in source;
+export function isDataset(source: DecisionSource): source is DatasetSource {
+  return "data" in source || "replay" in source;
 }
 
 export interface LoadedDecisions {
   readonly rows: readonly LoggedRow[];
   /** Of a book: what was admitted, and the ledger of the rest. */
   readonly admitted?: AdmittedRollouts;
+  /** Of a replay store: the digest of the manifest by which the rows were read. */
+  readonly manifest?: Digest;
 }
 
 export async function loadDecisions(
   source: DecisionSource,
   request: DecisionRequest,
 ): Promise<LoadedDecisions> {
+  if ("replay" in source) return loadReplay(source.replay, request);
   const rows: LoggedRow[] = [];
-  if (isFile(source)) {
+  if ("data" in source) {
     for await (const row of readDecisions(source.data)) if (passes(row, request)) rows.push(row);
     return { rows };
   }
@@ -37,10 +45,54 @@ export async function loadDecisions(
   return { rows, admitted };
 }
 
-/** A file in a lineage: the SHA-256 of its bytes, as `sha256sum` prints it. */
-export async function datasetOf(file: string): Promise<TrainingDataset> {
+async function loadReplay(root: string, request: DecisionRequest): Promise<LoadedDecisions> {
+  if (request.feedback !== undefined)
+    throw wrongUsage(
+      "--feedback has no effect on a replay store: its rewards are fixed when it is written. Write it with `replay write --feedback`, or read the book",
+    );
+  if (request.sinceMs !== undefined || request.untilMs !== undefined)
+    throw wrongUsage(
+      "--since and --until need times, and a replay store keeps none. Read the book, or a dataset exported from it",
+    );
+  const store = await openReplay(root);
+  try {
+    const rows: LoggedRow[] = [];
+    for await (const row of replayRows(store)) if (passes(row, request)) rows.push(row);
+    requireOneFamily(root, rows);
+    return { rows, manifest: store.manifest.digest };
+  } finally {
+    store.close();
+  }
+}
+
+/** A store may hold the decisions of several policies; what learns or judges is about one. */
+function requireOneFamily(root: string, rows: readonly LoggedRow[]): void {
+  const families = [...new Set(rows.map(({ family }) => family))].sort();
+  if (families.length < 2) return;
+  throw new RollbookError(
+    "policy-family-mismatch",
+    { root, families },
+    `${root} holds decisions of the families ${families.join(", ")}. Choose one with --family.`,
+  );
+}
+
+/** To look at: of a book every family, where none is named. */
+export async function viewDecisions(source: DecisionSource, request: DecisionRequest): Promise<LoggedRow[]> {
+  const wide = { ...request, unlabelled: "keep", propensity: "any" } as const;
+  if (isDataset(source)) return [...(await loadDecisions(source, wide)).rows];
+  const rows: LoggedRow[] = [];
+  for await (const row of (await everyDecision(source, wide)).rows()) rows.push(row);
+  return rows;
+}
+
+/** A dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by its manifest. */
+export async function datasetOf(
+  source: DatasetSource,
+  { manifest }: Pick<LoadedDecisions, "manifest">,
+): Promise<TrainingDataset> {
+  if ("replay" in source) return { kind: "replay-store", digest: manifest! };
   const hash = createHash("sha256");
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
+  for await (const chunk of createReadStream(source.data)) hash.update(chunk as Uint8Array);
   return { kind: "file", digest: `sha256:${hash.digest("hex")}` as Digest };
 }
 

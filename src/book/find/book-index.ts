@@ -1,7 +1,7 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
-import { Attestation, recordType } from "../../contract/index.ts";
+import { Attestation, recordType, Tombstone } from "../../contract/index.ts";
 import type { BlobStore, Catalog, CatalogRecord } from "../../store/index.ts";
 import { describeRecord, referencesOf } from "../../store/record-facts.ts";
 
@@ -19,7 +19,9 @@ export interface BookIndex {
   /** Records whose id is `name`, or whose digest begins with it (`sha256:` may be left out). */
   named(name: string): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
-  /** What a signature vouches for and the book does not hold. */
+  /** The tombstones that name this digest as erased. */
+  tombstonesOf(erased: Digest): Digest[];
+  /** What a signature vouches for and the book does not hold, unless it was erased. */
   lostSubjects(): Digest[];
 }
 
@@ -37,14 +39,12 @@ export function catalogIndex(catalog: Catalog): BookIndex {
         for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
       return [...found.values()].map(toIndexed).sort(byIdAndDigest);
     },
-    attestationsOf: (subject) =>
-      catalog.referrersOf(subject).filter((digest) => catalog.record(digest)?.kind === Attestation.kind),
-    lostSubjects() {
-      const subjects = [...catalog.records({ kind: Attestation.kind })].flatMap(({ digest }) =>
-        catalog.referencesOf(digest),
-      );
-      return [...new Set(subjects)].filter((digest) => catalog.locate(digest) === undefined);
-    },
+    attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
+    tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
+    lostSubjects: () =>
+      catalog
+        .danglingTargets(Attestation.kind)
+        .filter((digest) => catalog.referrersOfKind(digest, Tombstone.kind).length === 0),
   };
 }
 
@@ -52,14 +52,15 @@ export function catalogIndex(catalog: Catalog): BookIndex {
 export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise<BookIndex> {
   const records = new Map<Digest, IndexedRecord>();
   const attestations = new Map<Digest, Digest[]>();
+  const tombstones = new Map<Digest, Digest[]>();
   for await (const item of store.scan()) {
     if (item.type === "damage" || records.has(item.digest) || recordType(item.kind) === undefined) continue;
     const { digest, kind } = item;
     const bytes = item.type === "blob" ? item.bytes : (await store.get(digest))!.bytes;
     records.set(digest, { digest, kind, ...describeRecord(kind, bytes)! });
-    if (kind !== Attestation.kind) continue;
-    for (const subject of referencesOf(kind, bytes))
-      attestations.set(subject, [...(attestations.get(subject) ?? []), digest]);
+    const by = kind === Attestation.kind ? attestations : kind === Tombstone.kind ? tombstones : undefined;
+    if (by === undefined) continue;
+    for (const subject of referencesOf(kind, bytes)) by.set(subject, [...(by.get(subject) ?? []), digest]);
   }
   const sorted = [...records.values()].sort(byIdAndDigest);
   return {
@@ -70,7 +71,9 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
       return sorted.filter((record) => record.id === name || starts(record.digest));
     },
     attestationsOf: (subject) => attestations.get(subject) ?? [],
-    lostSubjects: () => [...attestations.keys()].filter((digest) => !records.has(digest)),
+    tombstonesOf: (erased) => tombstones.get(erased) ?? [],
+    lostSubjects: () =>
+      [...attestations.keys()].filter((digest) => !records.has(digest) && !tombstones.has(digest)),
   };
 }
 

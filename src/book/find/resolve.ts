@@ -1,7 +1,13 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, type Id, RollbookError } from "../../base/index.ts";
 import { short } from "../../base/words.ts";
-import { PolicyRevision, RolloutContent, RolloutEnvelope, TrainerBatch } from "../../contract/index.ts";
+import {
+  PolicyRevision,
+  RolloutContent,
+  RolloutEnvelope,
+  Tombstone,
+  TrainerBatch,
+} from "../../contract/index.ts";
 import { standsBefore } from "../../contract/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 
@@ -51,7 +57,41 @@ export function resolveArtifact(index: BookIndex, name: string): Artifact {
     }),
   );
   const found = artifactsOf(index).filter(({ content }) => named.has(content.digest));
+  if (found.length === 0) requireNotErased(index, name);
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
+}
+
+/** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */
+export function resolveErasable(index: BookIndex, name: string): { rollout: Id; content: Digest } {
+  const [erased] = erasedAs(index, name);
+  const isThere = artifactsOf(index).some(
+    ({ content }) => content.digest === erased?.content || content.id === name,
+  );
+  if (erased !== undefined && !isThere) return erased;
+  const { content } = resolveArtifact(index, name);
+  return { rollout: content.id as Id, content: content.digest };
+}
+
+/** The subjects of tombstones with this rollout id, or with a content digest that begins so. */
+function erasedAs(index: BookIndex, name: string): { rollout: Id; content: Digest; tombstone: Digest }[] {
+  const hex = `sha256:${name.replace(/^sha256:/, "").toLowerCase()}`;
+  return index.ofKind(Tombstone.kind).flatMap(({ digest, fields }) => {
+    const [rollouts, contents] = [fields.rollouts as Id[], fields.contents as Digest[]];
+    const subjects = rollouts.map((rollout, i) => ({ rollout, content: contents[i]!, tombstone: digest }));
+    return subjects.filter(
+      ({ rollout, content }) => rollout === name || (name.length >= 4 && content.startsWith(hex)),
+    );
+  });
+}
+
+function requireNotErased(index: BookIndex, name: string): void {
+  const [erased] = erasedAs(index, name);
+  if (erased === undefined) return;
+  throw new RollbookError(
+    "erased",
+    { name, ...erased },
+    `${erased.rollout} was erased: the tombstone ${short(erased.tombstone)} says by whom and why. \`rollbook verify\` prints it.`,
+  );
 }
 
 /** Several records may describe one revision; one stands for all, as in a lineage. */

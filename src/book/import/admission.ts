@@ -1,6 +1,6 @@
 /** Decides whether a sealed record may enter the book: what it refers to is there, and nothing contradicts it.
  *  In: prepared records. Out: nothing, or a refusal. Writes nothing. */
-import type { Digest } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import {
   Assignment,
   checkBinding,
@@ -23,14 +23,17 @@ export class Admission {
   readonly #staged = new Map<Digest, string>();
   readonly #assignments = new Map<Digest, Assignment>();
   readonly #kinds = new Map<Digest, string>();
+  readonly #tombstonesOf: BookIndex["tombstonesOf"];
 
   constructor(store: Pick<BlobStore, "get">, index: BookIndex) {
     this.#store = store;
+    this.#tombstonesOf = (digest) => index.tombstonesOf(digest);
     for (const { family, id, fields } of index.ofKind(PolicyRevision.kind))
       this.#revisions.set(`${family}/${id}`, fields.digest as Digest);
   }
 
   async admit(prepared: Prepared, where: string): Promise<void> {
+    for (const record of prepared.records) this.#requireNotErased(record, where);
     for (const record of prepared.records) await this.#requireReferences(record, prepared, where);
     const names = [...this.#revisionsNamed(prepared)];
     for (const [name, digest] of names) this.#requireSameWeights(name, digest, where);
@@ -41,6 +44,16 @@ export class Admission {
       this.#staged.set(record.digest, record.kind);
       if (record.kind === Assignment.kind) this.#assignments.set(record.digest, record.record as Assignment);
     }
+  }
+
+  #requireNotErased({ digest, kind }: Sealed<unknown>, where: string): void {
+    const [tombstone] = this.#tombstonesOf(digest);
+    if (tombstone === undefined) return;
+    throw new RollbookError(
+      "erased",
+      { where, digest, kind, tombstone },
+      `${where}: this ${kind} was erased from the book on purpose, as the tombstone ${tombstone} says. Leave it out.`,
+    );
   }
 
   async #requireReferences(record: Sealed<unknown>, prepared: Prepared, where: string): Promise<void> {

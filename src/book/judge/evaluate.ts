@@ -16,6 +16,7 @@ import { followPromise } from "./calibrate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { type Fielded, fieldOf, loadPolicy } from "./load-policy.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
+import { requireJudgeable } from "./replay-limits.ts";
 
 export interface JudgeRequest extends DecisionRequest {
   /** The confidence below which the table decides (default: the checkpoint's, else 0). */
@@ -67,6 +68,7 @@ export async function evaluateCheckpoint(
 ): Promise<PolicyEvaluation> {
   const { estimatePropensities = false } = request;
   const loaded = loadPolicy(request.checkpoint, request.spec);
+  requireJudgeable(source, [loaded]);
   const { rows, admitted } = await loadDecisions(source, {
     ...request,
     unlabelled: "keep",

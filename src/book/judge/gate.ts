@@ -13,6 +13,7 @@ import type { JudgeRequest } from "./evaluate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { fieldOf, type LoadedPolicy, loadPolicy } from "./load-policy.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
+import { requireJudgeable } from "./replay-limits.ts";
 import { type Baseline, sealVerdict } from "./seal-verdict.ts";
 
 export interface GateRequest extends JudgeRequest {
@@ -46,9 +47,11 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const setup = { ...request, exploration: request.exploration ?? 0 };
   const candidates = request.candidates.map((folder) => loadPolicy(folder, request.spec));
   const baseline = baselineFrom(setup, candidates[0]!);
-  const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   const { loaded, field } = baseline;
-  const judged = judgeRowsOf(rows, [...candidates, ...(loaded === undefined ? [] : [loaded])]);
+  const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
+  requireJudgeable(source, policies, request.method);
+  const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
+  const judged = judgeRowsOf(rows, policies);
   const fields = candidates.map((each) => fieldOf(each, setup));
   // A floor that does not follow from its calibration rows lets nobody pass, here as in an evaluation.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
@@ -72,8 +75,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */
-function keepOrigin({ store }: OpenBook, { manifest, logged, ledger }: AdmittedRollouts) {
-  for (const { kind, bytes } of [...logged, manifest]) store.put(kind, bytes);
+function keepOrigin({ store }: OpenBook, { manifest, ledger }: AdmittedRollouts) {
+  store.put(manifest.kind, manifest.bytes);
   const sealed = ledger.seal(manifest.digest, ({ kind, bytes }) => store.put(kind, bytes));
   return { manifest: manifest.digest, ledger: sealed.digest };
 }

@@ -1,6 +1,7 @@
 /** Trains a policy and keeps it: from decisions to a checkpoint and its revision, with a lineage that can be walked.
  *  In: a source, a learner, a split. Out: the checkpoint, written where asked; from a book it is sealed there too.
- *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest. */
+ *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest, a
+ *  replay store by its manifest's. */
 import { existsSync } from "node:fs";
 import { type Clock, type Digest, parseId, systemClock } from "../../base/index.ts";
 import { PolicyRevision } from "../../contract/index.ts";
@@ -28,9 +29,10 @@ import { readRecord } from "../../store/read-record.ts";
 import { admittedRollouts } from "../admitted-rollouts.ts";
 import type { DecisionRequest } from "../decisions/decision-rows.ts";
 import {
+  type DatasetSource,
   type DecisionSource,
   datasetOf,
-  isFile,
+  isDataset,
   loadDecisions,
   requireDecisions,
 } from "../decisions/source.ts";
@@ -84,9 +86,9 @@ export interface TrainedPolicy {
 
 export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
   const { id, policy = "router", seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
-  const clock = request.clock ?? (isFile(source) ? systemClock : source.clock);
-  const taught = isFile(source)
-    ? await learnFromFile(source, request, rule)
+  const clock = request.clock ?? (isDataset(source) ? systemClock : source.clock);
+  const taught = isDataset(source)
+    ? await learnFromDataset(source, request, rule)
     : await learnFromBook(source, request, rule);
   const calibration =
     floorRisk === undefined
@@ -130,17 +132,18 @@ interface Taught extends Learned {
   readonly added?: number;
 }
 
-async function learnFromFile(
-  source: { readonly data: string },
+async function learnFromDataset(
+  source: DatasetSource,
   request: TrainRequest,
   rule: SplitRule,
 ): Promise<Taught> {
-  const rows = requireDecisions((await loadDecisions(source, request)).rows);
+  const loaded = await loadDecisions(source, request);
+  const rows = requireDecisions(loaded.rows);
   const train = requirePart(rows, "train", rule);
   return learnFrom(train, request, {
     data: digestRows(train),
     batches: [],
-    datasets: [await datasetOf(source.data)],
+    datasets: [await datasetOf(source, loaded)],
     units: train.map((row) => unitOf(row, rule.unit)),
     heldBack: rows.length - train.length,
   });
@@ -191,7 +194,7 @@ async function parentFrom(
   policy: string,
 ): Promise<PolicyRevision | undefined> {
   if (parent === undefined) return undefined;
-  if (isFile(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
+  if (isDataset(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
   const { digest } = resolveRevision(await source.index(), parent, parseId(policy));
   return readRecord(source.store, PolicyRevision, digest);
 }
@@ -205,7 +208,7 @@ async function keepCheckpoint(
   const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
   if (standing !== undefined) return { checkpoint: standing, sealed: false };
   if (out !== undefined) writeCheckpoint(out, checkpoint);
-  if (isFile(source)) return { checkpoint, sealed: false };
+  if (isDataset(source)) return { checkpoint, sealed: false };
   const { revision, promise, bytes } = checkpoint;
   source.store.put(CHECKPOINT_KIND, bytes);
   source.store.put(revision.kind, revision.bytes);

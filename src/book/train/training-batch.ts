@@ -1,7 +1,8 @@
 /** The batch a policy learns from: cut from the admitted decisions of the train split, sealed, and read back.
  *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
 import { type Digest, RollbookError } from "../../base/index.ts";
-import type { PolicyRevision, Sealed, TrainerBatch } from "../../contract/index.ts";
+import { PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
+import { readSealed } from "../../keep/admit/read-sources.ts";
 import type { AdmittedStream } from "../../keep/admit/select.ts";
 import { unitOfStream } from "../../keep/admit/split.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
@@ -55,11 +56,11 @@ export async function cutTrainingBatch(
 ): Promise<Sealed<TrainerBatch>> {
   const index = await book.index();
   const { family, level, sources } = admitted;
-  const target = targetOf(sources, parentIn(index, parent, family));
+  const target = (await parentIn(book, parent, family)) ?? newestOf(sources);
   const artifacts = chooseArtifacts(index, request).filter(({ content }) => !counted.has(content.digest));
   const { unit, salt, shares } = rule;
   return cutFrom(book, {
-    ...{ index, artifacts, seed: 0n, target, family },
+    ...{ index, artifacts, seed: 0n, target: target.digest },
     selection: { level, family },
     options: {
       advantage: "none",
@@ -68,7 +69,7 @@ export async function cutTrainingBatch(
       ...(request.feedback === undefined ? {} : { feedback: request.feedback as never }),
       split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
     },
-    revisions: [...new Set([target, ...sources.map(({ digest }) => digest)])],
+    revisions: sources.some(({ digest }) => digest === target.digest) ? sources : [target, ...sources],
   });
 }
 
@@ -80,24 +81,25 @@ export async function readTraining(book: OpenBook, batches: readonly Digest[]): 
 }
 
 /** A parent of another family is succeeded, but it is not what decided. */
-function parentIn(
-  index: Awaited<ReturnType<OpenBook["index"]>>,
+async function parentIn(
+  book: OpenBook,
   parent: string | undefined,
   family: string,
-): Digest | undefined {
+): Promise<Sealed<PolicyRevision> | undefined> {
+  const index = await book.index();
   if (parent === undefined || index.named(parent).every((record) => record.family !== family))
     return undefined;
-  return resolveRevision(index, parent, family).digest;
+  const { digest } = resolveRevision(index, parent, family);
+  return readSealed((each) => book.store.get(each), PolicyRevision, digest);
 }
 
-/** The parent, else the newest revision that decided. */
-function targetOf(sources: readonly Sealed<PolicyRevision>[], parent: Digest | undefined): Digest {
-  if (parent !== undefined) return parent;
+/** The newest revision that decided. */
+function newestOf(sources: readonly Sealed<PolicyRevision>[]): Sealed<PolicyRevision> {
   const number = ({ record }: Sealed<PolicyRevision>) => Number(record.number ?? -1n);
   return [...sources].sort(
     (a, b) =>
       number(b) - number(a) ||
       b.record.producedAtMs - a.record.producedAtMs ||
       (a.record.id < b.record.id ? -1 : 1),
-  )[0]!.digest;
+  )[0]!;
 }

@@ -3,13 +3,14 @@ import type { Command } from "commander";
 import { addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addAdmit, addRelease } from "./artifact-admit.ts";
+import { addErase } from "./artifact-erase.ts";
 import { addImport } from "./artifact-import.ts";
 import { addList, addShow } from "./artifact-read.ts";
 import { addArtifactVerify } from "./verify.ts";
 
 export function addArtifact(program: Command, io: Io): void {
   const artifact = addGroup(program, "artifact", {
-    summary: "import, list, show, admit and verify rollouts",
+    summary: "import, list, show, admit, erase and verify rollouts",
     examples: ["rollbook artifact import rollouts.jsonl", "rollbook artifact ls"],
   });
   addImport(artifact, io);
@@ -17,5 +18,6 @@ export function addArtifact(program: Command, io: Io): void {
   addShow(artifact, io);
   addAdmit(artifact, io);
   addRelease(artifact, io);
+  addErase(artifact, io);
   addArtifactVerify(artifact, io);
 }

@@ -1,7 +1,7 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { decisionRows } from "../../book/decisions/decision-rows.ts";
+import { everyDecision } from "../../book/decisions/decision-rows.ts";
 import { LOG_FORMATS, type LogOptions, readLog } from "../../book/decisions/read-log.ts";
 import { sealDecisions } from "../../book/decisions/seal-rows.ts";
 import { writeDataset } from "../../book/decisions/write-dataset.ts";
@@ -38,14 +38,15 @@ stays missing. Rollouts that failed, were rejected or are quarantined are exclud
       "rollbook data export --out real.jsonl --data-source real --since 2026-01-01",
     ],
   }).requiredOption("--out <file>", "where to write; never overwritten");
-  addRowOptions(command, { data: false }).action((flags: RowFlags & { out: string; json?: true }) =>
-    withBook(io, flags, async (book) => {
-      const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
-      const { admitted, rows } = await decisionRows(book, request);
-      const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
-      printDataset(io, flags, meta, { admitted: admittedJson(admitted) });
-      if (!flags.json) io.err(renderAdmitted(admitted));
-    }),
+  addRowOptions(command, { data: false, families: "all" }).action(
+    (flags: RowFlags & { out: string; json?: true }) =>
+      withBook(io, flags, async (book) => {
+        const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
+        const { admitted, rows } = await everyDecision(book, request);
+        const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
+        printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
+        if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
+      }),
   );
 }
 

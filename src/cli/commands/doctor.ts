@@ -6,7 +6,6 @@ import { RollbookError, reasonOf } from "../../base/errors.ts";
 import { keyringOf, listTrusted, loadSigner } from "../../book/keyring.ts";
 import { isBook } from "../../book/open-book.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { jsonLine, plural, printable, thousands } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -72,7 +71,7 @@ async function checkBook(io: Io, flags: BookFlags, root: string): Promise<Findin
   if (!isBook(root))
     return { check: "book", state: "note", message: `none in ${root}: \`rollbook init\` creates it` };
   return withBook(io, flags, async () => {
-    const catalog = openCatalog(root, RECORD_GUIDE);
+    const catalog = openCatalog(root);
     try {
       const { damaged, undescribed } = await catalog.sync();
       const bytes = catalog.totals().reduce((sum, each) => sum + each.bytes, 0);

@@ -15,7 +15,7 @@ import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../options/judge-options.ts";
-import { addRowOptions, requestOf } from "../options/row-options.ts";
+import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
 interface GateFlags extends JudgeFlags {
@@ -76,10 +76,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
       `${flags.out} is there already. Name another --out.`,
     );
   const { verdict, sealed, judged, admitted } = await withKeeper(io, flags, (keepIn) =>
-    gateCheckpoints(
-      flags.data === undefined ? keepIn! : { data: flags.data },
-      requestFrom(io, flags, keepIn),
-    ),
+    gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn)),
   );
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
   if (!sealed && flags.out === undefined)
@@ -95,13 +92,13 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 
-/** The verdict is sealed in the book where there is one, also for rows of a file. */
-function withKeeper<T>(
+/** The verdict is sealed in the book where there is one, also for rows of a file or a replay store. */
+async function withKeeper<T>(
   io: Io,
   flags: GateFlags,
   work: (book: OpenBook | undefined) => Promise<T>,
 ): Promise<T> {
-  if (flags.data !== undefined && !isBook(bookRoot(io, flags))) return work(undefined);
+  if (datasetFrom(flags) !== undefined && !isBook(bookRoot(io, flags))) return work(undefined);
   return withBook(io, { ...flags, mode: "write" }, work);
 }
 

@@ -1,7 +1,8 @@
 /** `rollbook gc`: removes what nothing refers to. */
 import type { Command } from "commander";
 import { collectGarbage } from "../../book/collect-garbage.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import type { GcReport } from "../../store/index.ts";
+import { jsonLine, plural, printable } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
@@ -23,8 +24,16 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
+        if (report.unknownKinds.length > 0) io.err(unknownText(report));
         if (orphans.length > 0)
           io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
       }
     });
+}
+
+function unknownText({ unknownKinds, keepsAll }: GcReport): string {
+  const kept = keepsAll
+    ? "Not all of them can be searched for references, so only copies are removed"
+    : "They stay, with every blob they name";
+  return `kinds that this version does not know: ${unknownKinds.map(printable).join(", ")}. ${kept}; a newer rollbook may know them.\n`;
 }

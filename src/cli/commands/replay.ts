@@ -133,8 +133,7 @@ async function write(
       ? jsonLine({ store: root, ...result, admitted: admitted.map(admittedJson) })
       : renderWritten(root, result),
   );
-  if (!flags.json)
-    for (const each of admitted) io.err(`${each.family}, ${each.level}s: ${renderAdmitted(each)}`);
+  if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
 }
 
 function addInfo(replay: Command, io: Io): void {

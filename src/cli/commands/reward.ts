@@ -1,6 +1,6 @@
 /** `rollbook reward analyze`: what the reward is made of, and whom it favours. */
 import type { Command } from "commander";
-import { loadDecisions } from "../../book/decisions/source.ts";
+import { viewDecisions } from "../../book/decisions/source.ts";
 import {
   analyzeRewards,
   type Distribution,
@@ -23,14 +23,15 @@ export function addReward(program: Command, io: Io): void {
 changes when a term counts not at all, half, or twice. Unlabelled decisions are left out.`,
     examples: ["rollbook reward analyze", "rollbook reward analyze --data routing.jsonl --json"],
   });
-  addRowOptions(command, { data: true }).action(async (flags: RowFlags & { json?: true }) => {
-    const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
-    const { rows } = await withDecisions(io, flags, (source) => loadDecisions(source, request));
-    const report = analyzeRewards(rewardedOf(rows));
-    io.out(
-      flags.json ? jsonLine({ unlabelled: rows.length - report.rows, ...report }) : renderReport(report),
-    );
-  });
+  addRowOptions(command, { data: true, families: "all" }).action(
+    async (flags: RowFlags & { json?: true }) => {
+      const rows = await withDecisions(io, flags, (source) => viewDecisions(source, requestOf(flags)));
+      const report = analyzeRewards(rewardedOf(rows));
+      io.out(
+        flags.json ? jsonLine({ unlabelled: rows.length - report.rows, ...report }) : renderReport(report),
+      );
+    },
+  );
 }
 
 function renderReport(report: RewardReport): string {

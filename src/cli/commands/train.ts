@@ -93,7 +93,7 @@ function addTrainer(
     description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The checkpoint is a function of rows, options and seed. It learns from the train split
 and records it, so that evaluate and gate never judge it by rows it knows. From the book it learns from the admitted decisions:
 they are cut into a sealed batch, which the revision names, and the checkpoint is sealed there too. A dataset file enters the
-lineage by the SHA-256 of its bytes.${note ?? ""}`,
+lineage by the SHA-256 of its bytes, a replay store by the digest of its manifest.${note ?? ""}`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
     ],

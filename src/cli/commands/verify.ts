@@ -11,7 +11,7 @@ import {
   verifyNamed,
 } from "../../book/verify.ts";
 import type { VerifyReport } from "../../keep/verify/index.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { jsonLine, plural, short } from "../../view/format.ts";
 import { renderReport } from "../../view/verify-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -61,7 +61,9 @@ export function addBatchVerify(batch: Command, io: Io): void {
     .argument("<batch...>", "digests of batches, or the first digits of them")
     .option(...TRUST_FLAG)
     .action(async (names: string[], flags: VerifyFlags) => {
-      judge(io, flags, await withBook(io, flags, (book) => verifyBatches(book, names, options(io))));
+      const verified = await withBook(io, flags, (book) => verifyBatches(book, names, options(io)));
+      judge(io, flags, verified);
+      requireCut(verified);
     });
 }
 
@@ -97,6 +99,27 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
   }
   const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
   if (flags.requireTrusted && untrusted > 0) throw notTrusted(all, untrusted);
+  const unsealed = all.flatMap(({ report }) => report.erased.tombstones.filter((each) => !each.trusted));
+  if (flags.requireTrusted && unsealed.length > 0)
+    throw new RollbookError(
+      "not-trusted",
+      { tombstones: unsealed.map(({ digest }) => digest) },
+      `${plural(unsealed.length, "tombstone")} without a signature of a trusted key: what ${unsealed.length === 1 ? "it says" : "they say"} was erased may be lost. Trust the signer with \`rollbook keys trust\`, or restore the records.`,
+    );
+}
+
+/** A batch whose rollouts were erased is not broken, but nobody can compare it any more. */
+function requireCut(all: readonly Verified[]): void {
+  const batches = all.flatMap(({ report }) => report.erased.batches);
+  if (batches.length === 0) return;
+  const { batch, erased, artifacts } = batches[0]!;
+  const more =
+    batches.length === 1 ? "" : ` The same holds for ${plural(batches.length - 1, "other batch")}.`;
+  throw new RollbookError(
+    "erased",
+    { batches },
+    `batch ${short(batch)} cannot be cut again: ${erased} of its ${plural(artifacts, "rollout")} ${erased === 1 ? "was" : "were"} erased on purpose.${more} Cut a new batch with \`rollbook batch assemble\`.`,
+  );
 }
 
 function totalLine(all: readonly Verified[]): string {

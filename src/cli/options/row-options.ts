@@ -1,12 +1,14 @@
 /** The flags that say which decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { DecisionRequest } from "../../book/decisions/decision-rows.ts";
-import type { DecisionSource } from "../../book/decisions/source.ts";
+import { wrongUsage } from "../../book/decisions/read-log.ts";
+import type { DatasetSource, DecisionSource } from "../../book/decisions/source.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 
 export interface RowFlags extends BookFlags {
   data?: string;
+  replay?: string;
   family?: string;
   session?: string;
   dataSource?: "real" | "synthetic";
@@ -15,11 +17,18 @@ export interface RowFlags extends BookFlags {
   feedback?: string;
 }
 
-export function addRowOptions(command: Command, { data }: { data: boolean }): Command {
+/** `families`: what learns or judges takes one family; what only shows takes all of them. */
+export function addRowOptions(
+  command: Command,
+  { data, families = "one" }: { data: boolean; families?: "one" | "all" },
+): Command {
+  const each = families === "one" ? "the only one of the book" : "all";
   if (data)
-    command.option("--data <file>", "a routing dataset (default: the admitted decisions of the book)");
+    command
+      .option("--data <file>", "a routing dataset (default: the admitted decisions of the book)")
+      .option("--replay <store>", "a replay store, instead of --data or the book");
   return command
-    .option("--family <family>", "decisions of this policy family only (default: the only one of the book)")
+    .option("--family <family>", `decisions of this policy family only (default: ${each})`)
     .option("--session <id>", "decisions of this session only (a rollout's group, else its id)")
     .addOption(
       new Option("--data-source <source>", "decisions of this source only").choices(["real", "synthetic"]),
@@ -34,13 +43,21 @@ export function requestOf(flags: RowFlags): DecisionRequest {
   return { family, session, dataSource, feedback, sinceMs: since, untilMs: until };
 }
 
-/** Runs `work` on the dataset file, or on the open book. */
-export function withDecisions<T>(
+/** The dataset file or the replay store that is named, if any. */
+export function datasetFrom({ data, replay }: RowFlags): DatasetSource | undefined {
+  if (data !== undefined && replay !== undefined)
+    throw wrongUsage("--data and --replay both name the decisions. Give one of them");
+  return data !== undefined ? { data } : replay !== undefined ? { replay } : undefined;
+}
+
+/** Runs `work` on what is named, or on the open book. */
+export async function withDecisions<T>(
   io: Io,
   flags: RowFlags & { mode?: "read" | "write" },
   work: (source: DecisionSource) => Promise<T>,
 ): Promise<T> {
-  return flags.data === undefined ? withBook(io, flags, work) : work({ data: flags.data });
+  const dataset = datasetFrom(flags);
+  return dataset === undefined ? withBook(io, flags, work) : work(dataset);
 }
 
 /** What was asked for, as the sidecar records it. */

@@ -9,6 +9,7 @@ import {
   type PublicKey,
   RolloutEnvelope,
   RolloutEvent,
+  Tombstone,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { ClosedRollout } from "./closed-rollouts.ts";
@@ -20,6 +21,8 @@ export interface ClosedInBook {
   readonly cutShort: Map<string, EventOf<"closed">>;
   /** Sealed, to be signed by `signer`, and not signed: a crash came between. */
   readonly unsigned: Map<string, ClosedRollout>;
+  /** Records that were erased on purpose, envelopes among them: not to be sealed again. */
+  readonly erased: Set<Digest>;
 }
 
 /** What the book says of a rollout that was sealed. */
@@ -37,6 +40,7 @@ export async function closedInBook(
   const all = new Map<string, Sealed>();
   const feedback = new Map<Digest, Feedback[]>();
   const signed = new Set<Digest>();
+  const erased = new Set<Digest>();
   for await (const item of store.scan()) {
     if (item.type !== "blob") continue;
     if (item.kind === FeedbackType.kind) {
@@ -45,9 +49,11 @@ export async function closedInBook(
     } else if (item.kind === Attestation.kind) {
       const attestation = openRecord(Attestation, item.bytes, item.digest);
       if (attestation.signer === signer) for (const subject of attestation.subjects) signed.add(subject);
+    } else if (item.kind === Tombstone.kind) {
+      for (const { digest } of openRecord(Tombstone, item.bytes, item.digest).records) erased.add(digest);
     } else if (item.kind === RolloutEvent.kind) take(all, openRecord(RolloutEvent, item.bytes, item.digest));
   }
-  const found: ClosedInBook = { closed: new Map(), cutShort: new Map(), unsigned: new Map() };
+  const found: ClosedInBook = { closed: new Map(), cutShort: new Map(), unsigned: new Map(), erased };
   for (const [id, sealed] of all) {
     if (sealed.worker !== worker) continue;
     const known = await closedRollout(sealed, store, feedback);

@@ -2,7 +2,7 @@
  *  name is used twice. In: what is known of a rollout once it is sealed. Out: the same, over restarts. A small database
  *  beside the journal; nothing in it is original, and one that may have lost something is told to begin anew from the
  *  book. It is looked into, never read as a whole: neither a start nor memory grows with the book. */
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, digestFromBytes, digestToBytes } from "../../base/digest.ts";
 import type { RolloutContent } from "../../contract/index.ts";
@@ -52,6 +52,31 @@ interface Row {
 interface Facts extends Omit<ClosedRollout, "content" | "envelope" | "calls" | "grades"> {
   readonly calls: number | readonly number[];
   readonly grades?: ClosedRollout["grades"];
+}
+
+/** Takes the outcomes and messages of erased rollouts out of the database at `path`, and out of its file. Their names stay
+ *  taken. */
+export function redactClosed(path: string, rollouts: readonly string[]): void {
+  const db = existsSync(path) ? openWhole(path) : undefined;
+  if (db === undefined) return;
+  try {
+    const { user_version: version } = db.prepare("PRAGMA user_version").get<{ user_version: number }>()!;
+    if (version !== VERSION) return; // the next start makes it anew from the book
+    for (const rollout of rollouts) {
+      const row = db.prepare("SELECT facts FROM closed WHERE rollout = ?").get<{ facts: string }>(rollout);
+      if (row === undefined) continue;
+      const { ending, calls } = JSON.parse(row.facts) as Facts;
+      const told = ending.kind === "failed" ? { ...ending, message: "erased" } : ending;
+      db.prepare("UPDATE closed SET facts = ? WHERE rollout = ?").run(
+        JSON.stringify({ ending: told, calls }),
+        rollout,
+      );
+    }
+    db.exec("VACUUM");
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
 }
 
 export class ClosedRollouts {

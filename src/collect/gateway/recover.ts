@@ -65,7 +65,7 @@ async function recover(
   store: BlobStore,
   { journal, rollouts, replaced, closed, whose }: JournalFindings & { closed: ClosedRollouts; whose: Whose },
 ): Promise<Recovered> {
-  const { unsigned, cutShort } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
+  const { unsigned, cutShort, erased } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
   const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [], damaged: [] };
   for (const [id, found] of unsigned) {
     const places = rollouts.get(id as Id)?.places ?? [];
@@ -82,7 +82,8 @@ async function recover(
     else if (closing === undefined) recovered.open.push(rollout);
     else {
       const sealed = await sealedAs(closing, rollout, store);
-      if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
+      if (closing.envelope !== undefined && erased.has(closing.envelope)) journal.release(places);
+      else if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
       else {
         // Of outcomes that came after the closing nobody else will tell the book; of the others it knows.
         for (const grade of rollout.grades)
@@ -102,7 +103,11 @@ async function recover(
   return recovered;
 }
 
-const NOTHING: Pick<ClosedInBook, "unsigned" | "cutShort"> = { unsigned: new Map(), cutShort: new Map() };
+const NOTHING: Omit<ClosedInBook, "closed"> = {
+  unsigned: new Map(),
+  cutShort: new Map(),
+  erased: new Set(),
+};
 
 async function fill(closed: ClosedRollouts, store: BlobStore, whose: Whose): Promise<ClosedInBook> {
   const found = await closedInBook(store, whose);

@@ -9,7 +9,6 @@ import {
   RolloutEnvelope,
 } from "../../contract/index.ts";
 import { type Catalog, openCatalog } from "../../store/index.ts";
-import { RECORD_GUIDE } from "../../store/record-facts.ts";
 import { isTaken } from "../admission.ts";
 
 export interface SealedArtifact {
@@ -37,7 +36,7 @@ export interface SealedIndex {
 }
 
 export async function openSealedIndex(root: string): Promise<SealedIndex> {
-  const catalog = openCatalog(root, RECORD_GUIDE);
+  const catalog = openCatalog(root);
   let syncing: Promise<unknown> = catalog.sync();
   await syncing;
   const lookAfresh = async () => {

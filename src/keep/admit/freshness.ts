@@ -74,7 +74,8 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
   ]);
 }
 
-/** The part that follows from the records alone, whatever the time. */
+/** The part that follows from the records alone, whatever the time. A drift that cannot be measured is unknown, and excludes
+ *  nothing: a limit that nobody asked for must not discard rollouts whose revisions have no number. */
 export function judgeDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {
@@ -86,8 +87,7 @@ export function judgeDrift(
   checkBudgets(budgets);
   const found = measureSources({ ...request, budgets });
   if (found === undefined) return noStream(request.target);
-  const unmeasured = found.sources.every(({ measured }) => measured) ? [] : [UNMEASURED];
-  return conclude(found.within, [...driftSignals(found, budgets), ...unmeasured]);
+  return conclude(found.within, driftSignals(found, budgets));
 }
 
 type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;

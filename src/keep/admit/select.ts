@@ -6,7 +6,12 @@ import { compareUtf8, type Id } from "../../base/ids.ts";
 import { Feedback } from "../../contract/feedback.ts";
 import type { DriftBudgets, ExclusionReason } from "../../contract/ledger.ts";
 import type { Manifest } from "../../contract/manifest.ts";
-import { PolicyRevision, type RevisionKey, standsBefore } from "../../contract/policy-revision.ts";
+import {
+  nameRevision,
+  PolicyRevision,
+  type RevisionKey,
+  standsBefore,
+} from "../../contract/policy-revision.ts";
 import type { Proof } from "../../contract/proof.ts";
 import { Receipt } from "../../contract/receipt.ts";
 import type { Sealed } from "../../contract/record.ts";
@@ -68,6 +73,8 @@ export interface AdmitOptions
   grouped?: boolean;
   /** What carries missing rewards as missing may keep them; what learns or estimates leaves them out. */
   unlabelled?: "exclude" | "keep";
+  /** Revisions that sampled and have no record: refused, or taken by their names alone, as a log knows them. */
+  unrecorded?: "refuse" | "name";
   /** What step streams must have logged: the whole distribution, the probability of the choice, or nothing. */
   propensity?: "distribution" | "choice" | "any" | undefined;
 }
@@ -152,7 +159,7 @@ async function selectOnce(request: AdmitRequest, inputs: Inputs, suspects: Reado
     admitted.rows.push(...chosen);
     for (const row of chosen)
       for (const { revision } of row.revisions)
-        used.set(revision.id, findRevision(inputs.revisions, revision, digest));
+        used.set(revision.id, findRevision({ request, inputs, artifact: digest }, revision));
     await keepProofs(read, { digest, envelope, content, proofs: admitted.proofs });
   }
   admitted.sources = [...used.values()].sort((a, b) => compareUtf8(a.record.id, b.record.id));
@@ -335,20 +342,23 @@ function rankOf({ digest, record: { producedAtMs } }: Sealed<PolicyRevision>) {
 }
 
 function findRevision(
-  revisions: Map<string, Sealed<PolicyRevision>>,
+  { request, inputs, artifact }: { request: AdmitRequest; inputs: Inputs; artifact: Digest },
   key: RevisionKey,
-  artifact: Digest,
 ): Sealed<PolicyRevision> {
-  const known = revisions.get(key.id);
-  if (known === undefined) {
+  const known = inputs.revisions.get(key.id);
+  if (known !== undefined) {
+    if (known.record.digest !== key.digest) throw conflict(key.id, known.record.digest, key.digest);
+    return known;
+  }
+  if (request.options.unrecorded !== "name")
     throw refuse(
       "unknown-revision",
       { revision: key.id, artifact },
       `rollout ${artifact} was sampled by revision ${key.id}, which has no record in the manifest. Import the revision first, or leave the rollout out (\`rollbook batch assemble --exclude\`).`,
     );
-  }
-  if (known.record.digest !== key.digest) throw conflict(key.id, known.record.digest, key.digest);
-  return known;
+  const named = nameRevision(inputs.family, key);
+  inputs.revisions.set(key.id, named);
+  return named;
 }
 
 function conflict(revision: string, known: Digest, found: Digest): Error {

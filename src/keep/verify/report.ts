@@ -13,6 +13,27 @@ export interface Problem {
   message: string;
 }
 
+export interface ErasedReport {
+  /** Of a whole book all that its tombstones name; of one record those that it leads to. */
+  rollouts: { rollout: string; content: Digest; tombstone: Digest }[];
+  /** References that lead to something erased. */
+  references: number;
+  /** Batches that cannot be cut again, because rollouts of theirs were erased. */
+  batches: { batch: Digest; erased: number; artifacts: number }[];
+  tombstones: ErasedBy[];
+}
+
+export interface ErasedBy {
+  digest: Digest;
+  reason: string;
+  by: string;
+  atMs: number;
+  /** Records and blobs that it names. */
+  blobs: number;
+  signed: boolean;
+  trusted: boolean;
+}
+
 export interface VerifyReport {
   ok: boolean;
   problems: Problem[];
@@ -20,6 +41,8 @@ export interface VerifyReport {
   counts: Record<string, number>;
   blobs: number;
   bytes: number;
+  /** What was erased on purpose: named by a tombstone, referred to, and not there. No problem in itself. */
+  erased: ErasedReport;
   /** References that may live outside the book and do: named, not checked. */
   external: number;
   /** Revisions that samples name without a record of theirs in the book. */

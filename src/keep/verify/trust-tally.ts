@@ -25,6 +25,12 @@ export class TrustTally {
     this.#subjects.set(attestation.signer, subjects);
   }
 
+  /** Who signed a record that is not an artifact. */
+  trustOf(subject: Digest): { signed: boolean; trusted: boolean } {
+    const signers = [...this.#subjects].filter(([, subjects]) => subjects.includes(subject));
+    return { signed: signers.length > 0, trusted: signers.some(([key]) => this.#trusted.has(key)) };
+  }
+
   report(): VerifyReport["trust"] {
     const artifacts = this.#envelopes.size;
     const [signed, trusted] = [new Uint8Array(artifacts), new Uint8Array(artifacts)];

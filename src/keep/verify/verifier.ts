@@ -13,10 +13,12 @@ import { recordType } from "../../contract/records.ts";
 import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
 import { checkCoverage, type TokenStream } from "../../contract/stream.ts";
+import { Tombstone } from "../../contract/tombstone.ts";
 import type { Location } from "../../store/blob-store.ts";
 import { BlobFacts, isColumnKind, type NotedBlob } from "./blob-facts.ts";
 import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
-import type { Problem, VerifyReport } from "./report.ts";
+import { Erasures } from "./erasures.ts";
+import type { ErasedReport, Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
 import { TrustTally } from "./trust-tally.ts";
 
@@ -64,6 +66,7 @@ export class Verifier {
   readonly #trust: TrustTally;
   readonly #revisions = new RevisionNames<Named>();
   readonly #maskless: Maskless[] = [];
+  readonly #erasures = new Erasures();
   #bytes = 0;
   #external = 0;
 
@@ -91,10 +94,21 @@ export class Verifier {
     this.problems.push(problem);
   }
 
+  /** Erased and not there. */
+  isErased(digest: Digest): boolean {
+    return this.#erasures.names(digest) && !this.#facts.has(digest);
+  }
+
+  /** A batch that cannot be cut again. */
+  noteErasedBatch(batch: ErasedReport["batches"][number]): void {
+    this.#erasures.addBatch(batch);
+  }
+
   async finish(read: ReadBlob): Promise<VerifyReport> {
     for (const { reference, from } of this.#waiting)
       if (!(await this.#cameLate(read, reference))) this.#resolve(reference, from, true);
     for (const check of this.#last) check();
+    this.#reportUnfinished();
     for (const each of this.#maskless) await this.#checkLateCoverage(read, each);
     const unrecordedRevisions = this.#revisions.finish((from, error) => this.#problem(from, error));
     return {
@@ -103,6 +117,7 @@ export class Verifier {
       counts: this.#facts.countByKind(),
       blobs: this.#facts.size,
       bytes: this.#bytes,
+      erased: this.#erasures.report(this.#trust, { whole: this.#whole }),
       external: this.#external,
       unrecordedRevisions,
       trust: this.#trust.report(),
@@ -122,6 +137,7 @@ export class Verifier {
     else if (kind === RolloutEnvelope.kind) this.#acceptEnvelope(record as RolloutEnvelope, named);
     else if (kind === Attestation.kind) this.#trust.addAttestation(record as Attestation);
     else if (kind === Assignment.kind) this.#assignments.set(named.digest, record as Assignment);
+    else if (kind === Tombstone.kind) this.#erasures.add(named.digest, record as Tombstone);
     else if (kind === PolicyRevision.kind) this.#revisions.record(record as PolicyRevision, named);
   }
 
@@ -197,8 +213,9 @@ export class Verifier {
     const kind = this.#facts.kindOf(reference.digest);
     if (kind === undefined) {
       if (!final) this.#waiting.push({ reference, from });
-      else if (reference.external === true) this.#external++;
       else if (!this.#whole && from.kind === Attestation.kind) return;
+      else if (this.#erasures.meets(reference)) return;
+      else if (reference.external === true) this.#external++;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
         this.#problem(
@@ -221,6 +238,18 @@ export class Verifier {
         `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`,
       ),
     );
+  }
+
+  #reportUnfinished(): void {
+    for (const { digest, kind, by } of this.#erasures.unfinished((each) => this.#facts.has(each)))
+      this.problems.push({
+        code: "erase-unfinished",
+        record: digest,
+        kind,
+        digest,
+        where: by,
+        message: `the tombstone ${by} says that this ${kind} was erased, and it is there. Run the same \`rollbook artifact erase\` again`,
+      });
   }
 
   /** Runs a check now if all it needs has been seen, at the end otherwise. */

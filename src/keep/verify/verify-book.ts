@@ -2,6 +2,7 @@
 import { type Digest, isDigest } from "../../base/digest.ts";
 import { reasonOf } from "../../base/errors.ts";
 import { Attestation } from "../../contract/attestation.ts";
+import { Manifest } from "../../contract/manifest.ts";
 import { openRecord } from "../../contract/record.ts";
 import { recordType } from "../../contract/records.ts";
 import { TrainerBatch } from "../../contract/trainer-batch.ts";
@@ -74,7 +75,8 @@ function describeDamage({ code, file, offset, expected, message }: Finding): Pro
     : { code, record: where, where, message };
 }
 
-/** One record and everything reachable from it. `attestationsOf` finds signatures, which point the other way. */
+/** One record and everything reachable from it. `attestationsOf` finds signatures, `tombstonesOf` what says that a record
+ *  was erased: both point the other way. */
 export async function verifyRecord(
   store: Pick<BlobStore, "get">,
   root: Digest,
@@ -82,20 +84,24 @@ export async function verifyRecord(
     attestationsOf?: (subject: Digest) => Iterable<Digest>;
     /** Called for every blob on the way. */
     onBlob?: (blob: { digest: Digest; kind: string }) => void;
+    tombstonesOf?: (erased: Digest) => Iterable<Digest>;
   } = {},
 ): Promise<VerifyReport> {
   const verifier = new Verifier({ trustedKeys: options.trustedKeys ?? [], whole: false });
   const seen = new Set<Digest>([root]);
   const ahead: Digest[] = [root];
+  const batches: Digest[] = [];
   for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
     const found = await readChecked(store, digest, verifier);
-    if (found === undefined) continue;
-    options.onBlob?.({ digest, kind: found.kind });
-    for (const next of [...found.next, ...(options.attestationsOf?.(digest) ?? [])]) {
+    if (found !== undefined) options.onBlob?.({ digest, kind: found.kind });
+    if (found?.kind === TrainerBatch.kind) batches.push(digest);
+    const back = found === undefined ? options.tombstonesOf : options.attestationsOf;
+    for (const next of [...(found?.references ?? []), ...(back?.(digest) ?? [])]) {
       if (!seen.has(next)) ahead.push(next);
       seen.add(next);
     }
   }
+  for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
 }
 
@@ -104,7 +110,7 @@ async function readChecked(
   store: Pick<BlobStore, "get">,
   digest: Digest,
   verifier: Verifier,
-): Promise<{ kind: string; next: Digest[] } | undefined> {
+): Promise<{ kind: string; references: Digest[] } | undefined> {
   let blob: Awaited<ReturnType<BlobStore["get"]>>;
   try {
     blob = await store.get(digest);
@@ -127,15 +133,17 @@ async function readChecked(
     byteLength: blob.bytes.length,
     where: digest,
   });
-  if (blob.kind === TrainerBatch.kind) await checkBatch(store, digest, verifier);
-  const type = recordType(blob.kind);
+  return { kind: blob.kind, references: leadsTo(blob.kind, blob.bytes, digest) };
+}
+
+function leadsTo(kind: string, bytes: Uint8Array, digest: Digest): Digest[] {
+  const type = recordType(kind);
   // An attestation names its whole group; only the subject that led here matters.
-  const { kind } = blob;
-  if (type === undefined || kind === Attestation.kind) return { kind, next: [] };
+  if (type === undefined || kind === Attestation.kind) return [];
   try {
-    return { kind, next: type.references(openRecord(type, blob.bytes, digest)).map((each) => each.digest) };
+    return type.references(openRecord(type, bytes, digest)).map((reference) => reference.digest);
   } catch {
-    return { kind, next: [] }; // the verifier has reported it
+    return []; // the verifier has reported it
   }
 }
 
@@ -145,6 +153,11 @@ async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifie
   try {
     const blob = await store.get(digest);
     const batch = openRecord(TrainerBatch, blob!.bytes, digest);
+    const erased = await countErased(store, batch, verifier);
+    if (erased !== undefined) {
+      verifier.noteErasedBatch({ batch: digest, ...erased });
+      return;
+    }
     const again = await reassemble((each) => store.get(each), batch);
     if (again.digest === digest) return;
     verifier.report({
@@ -163,4 +176,18 @@ async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifie
       message: `cannot be assembled again: ${reasonOf(error)}`,
     });
   }
+}
+
+/** How many artifacts of a batch's manifest were erased; undefined if none was. */
+async function countErased(
+  store: Pick<BlobStore, "get">,
+  batch: TrainerBatch,
+  verifier: Verifier,
+): Promise<{ erased: number; artifacts: number } | undefined> {
+  const blob = await store.get(batch.manifest);
+  if (blob === undefined) return undefined;
+  const { artifacts, feedback } = openRecord(Manifest, blob.bytes, batch.manifest);
+  const erased = artifacts.filter(({ content }) => verifier.isErased(content)).length;
+  const isCut = erased > 0 || feedback.some((digest) => verifier.isErased(digest));
+  return isCut ? { erased, artifacts: artifacts.length } : undefined;
 }

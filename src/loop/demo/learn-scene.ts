@@ -1,10 +1,11 @@
 /** Scenes that learn and judge: a routing log is sealed into the book, rewards are analysed, a clone and a bandit learn from
  *  sealed batches of it, the clone's floor is promised on the calibration split, both are evaluated and gated on the judge
- *  split. All of it is what the commands run. */
+ *  split. All of it is what the commands run. A book of its own, in the scratch: its log is larger than all else. */
 import { join } from "node:path";
 import { decisionRows } from "../../book/decisions/decision-rows.ts";
 import { evaluateCheckpoint } from "../../book/judge/evaluate.ts";
 import { gateCheckpoints } from "../../book/judge/gate.ts";
+import { type OpenBook, useBook } from "../../book/open-book.ts";
 import { type TrainedPolicy, trainPolicy } from "../../book/train/train.ts";
 import { verifyNamed } from "../../book/verify.ts";
 import { RolloutContent, TrainerBatch } from "../../contract/index.ts";
@@ -15,7 +16,7 @@ import { denseSpec, type LoggedRow } from "../../learn/index.ts";
 import { DEFAULT_FEATURES } from "../../policy/index.ts";
 import { makeSealer } from "../../store/sealer.ts";
 import { figure, plural, short } from "../../view/format.ts";
-import { LOG_FAMILY, makeRoutingLog } from "./routing-log.ts";
+import { makeRoutingLog } from "./routing-log.ts";
 import type { Scene, Stage } from "./stage.ts";
 
 const RISK = 0.1;
@@ -25,81 +26,86 @@ const MARGIN = 0.08;
 
 export const learnScene: Scene = {
   title: "learn",
-  async play(stage) {
-    await sealLog(stage);
-    const rows = await readLog(stage);
-    const { ranking } = analyzeRewards(rewardedOf(rows));
-    const [clone, bandit] = await train(stage);
-    const { floor, coverage, units } = clone.checkpoint.promise!.record;
-    const [walked] = await verifyNamed(stage.opened, bandit.checkpoint.revision.digest);
-    const { report } = walked!;
-    const rollouts = report.counts[RolloutContent.kind] ?? 0;
-    return {
-      lines: [
-        `${plural(rows.length, "routing decision")} with their probabilities; always one model: ${ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(", ")}`,
-        `trained on the train split: ${nameOf(clone)} clones the log, ${nameOf(bandit)} is LinUCB, both from batch ${short(bandit.batches[0]!)}`,
-        floor === null
-          ? `the clone may not act: by ${plural(units, "calibration row")} no confidence floor keeps the loss of its departures at ${RISK}`
-          : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} its departures lose at most ${RISK} in expectation`,
-      ],
-      proved:
-        // The manifest names every rollout that was considered, those of other policies too.
-        report.ok && report.counts[TrainerBatch.kind] === 1 && rollouts >= rows.length
-          ? `a revision leads to its batch and the batch to ${plural(rollouts, "rollout")}; every digest on the way was recomputed`
-          : "NOTHING: the revision does not lead back to what taught it",
-      data: {
-        ranking,
-        batches: bandit.batches,
-        policies: [clone, bandit].map(({ checkpoint }) => checkpoint.revision.digest),
-        promise: clone.checkpoint.promise!.digest,
-      },
-    };
-  },
+  play: (stage) =>
+    withLog(stage, async (book) => {
+      await sealLog(book, stage.seed);
+      const rows = await readLog(book);
+      const { ranking } = analyzeRewards(rewardedOf(rows));
+      const [clone, bandit] = await train(book, stage);
+      const { floor, coverage, units } = clone.checkpoint.promise!.record;
+      const [walked] = await verifyNamed(book, bandit.checkpoint.revision.digest);
+      const { report } = walked!;
+      const rollouts = report.counts[RolloutContent.kind] ?? 0;
+      return {
+        lines: [
+          `${plural(rows.length, "routing decision")} with their probabilities; always one model: ${ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(", ")}`,
+          `trained on the train split: ${nameOf(clone)} clones the log, ${nameOf(bandit)} is LinUCB, both from batch ${short(bandit.batches[0]!)}`,
+          floor === null
+            ? `the clone may not act: by ${plural(units, "calibration row")} no confidence floor keeps the loss of its departures at ${RISK}`
+            : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} its departures lose at most ${RISK} in expectation`,
+        ],
+        proved:
+          report.ok && report.counts[TrainerBatch.kind] === 1 && rollouts === rows.length
+            ? `a revision leads to its batch and the batch to ${plural(rollouts, "rollout")}; every digest on the way was recomputed`
+            : "NOTHING: the revision does not lead back to what taught it",
+        data: {
+          ranking,
+          batches: bandit.batches,
+          policies: [clone, bandit].map(({ checkpoint }) => checkpoint.revision.digest),
+          promise: clone.checkpoint.promise!.digest,
+        },
+      };
+    }),
 };
 
 export const judgeScene: Scene = {
   title: "judge and gate",
-  async play(stage) {
-    const { opened, seed } = stage;
-    const [clone, bandit] = [folderOf(stage, "clone"), folderOf(stage, "bandit")];
-    const { evaluation } = await evaluateCheckpoint(opened, { family: LOG_FAMILY, checkpoint: bandit, seed });
-    const { verdict, judged } = await gateCheckpoints(opened, {
-      ...{ family: LOG_FAMILY, seed, candidates: [clone, bandit], epsilonQuality: MARGIN },
-    });
-    const { outcome, passed, candidates } = verdict.record;
-    return {
-      lines: [
-        ...evaluationLines(evaluation),
-        `the gate, against the table, on ${plural(judged.rows.length, "row")} that neither has seen: clone ${candidates[0]!.outcome}, bandit ${candidates[1]!.outcome}; verdict ${short(verdict.digest)}`,
-      ],
-      proved:
-        outcome === "pass" && passed!.id === "router-bandit"
-          ? "a policy goes on only if fresh rows show that it is no worse and costs no more"
-          : `NOTHING: the gate said ${outcome}: ${candidates.flatMap(({ reasons }) => reasons).join("; ")}`,
-      data: { verdict: verdict.digest, outcome, passed: passed?.id ?? null },
-    };
-  },
+  play: (stage) =>
+    withLog(stage, async (opened) => {
+      const { seed } = stage;
+      const [clone, bandit] = [folderOf(stage, "clone"), folderOf(stage, "bandit")];
+      const { evaluation } = await evaluateCheckpoint(opened, { checkpoint: bandit, seed });
+      const { verdict, judged } = await gateCheckpoints(opened, {
+        ...{ seed, candidates: [clone, bandit], epsilonQuality: MARGIN },
+      });
+      const { outcome, passed, candidates } = verdict.record;
+      return {
+        lines: [
+          ...evaluationLines(evaluation),
+          `the gate, against the table, on ${plural(judged.rows.length, "row")} that neither has seen: clone ${candidates[0]!.outcome}, bandit ${candidates[1]!.outcome}; verdict ${short(verdict.digest)}`,
+        ],
+        proved:
+          outcome === "pass" && passed!.id === "router-bandit"
+            ? "a policy goes on only if fresh rows show that it is no worse and costs no more"
+            : `NOTHING: the gate said ${outcome}: ${candidates.flatMap(({ reasons }) => reasons).join("; ")}`,
+        data: { verdict: verdict.digest, outcome, passed: passed?.id ?? null },
+      };
+    }),
 };
 
-async function sealLog({ book, signer, seed }: Stage): Promise<void> {
-  const sealer = makeSealer(book, signer);
+function withLog<T>({ scratch, clock, signer }: Stage, work: (book: OpenBook) => Promise<T>): Promise<T> {
+  return useBook(join(scratch, "learned"), { create: true, clock, signer: () => signer }, work);
+}
+
+async function sealLog({ store, signer }: OpenBook, seed: bigint): Promise<void> {
+  const sealer = makeSealer(store, signer);
   await Promise.all(makeRoutingLog(seed).map((row) => sealer.add(sealDecision(row))));
 }
 
-async function readLog({ opened }: Stage): Promise<LoggedRow[]> {
+async function readLog(book: OpenBook): Promise<LoggedRow[]> {
   const rows: LoggedRow[] = [];
-  for await (const row of (await decisionRows(opened, { family: LOG_FAMILY })).rows()) rows.push(row);
+  for await (const row of (await decisionRows(book, {})).rows()) rows.push(row);
   return rows;
 }
 
-async function train(stage: Stage): Promise<[TrainedPolicy, TrainedPolicy]> {
-  const { opened, seed } = stage;
-  const bandit = await trainPolicy(opened, {
-    ...{ family: LOG_FAMILY, seed, id: "router-bandit", out: folderOf(stage, "bandit") },
+async function train(book: OpenBook, stage: Stage): Promise<[TrainedPolicy, TrainedPolicy]> {
+  const { seed } = stage;
+  const bandit = await trainPolicy(book, {
+    ...{ seed, id: "router-bandit", out: folderOf(stage, "bandit") },
     learner: { kind: "linucb", alpha: 0.1, spec: denseSpec([]) },
   });
-  const clone = await trainPolicy(opened, {
-    ...{ family: LOG_FAMILY, seed, id: "router-clone", out: folderOf(stage, "clone") },
+  const clone = await trainPolicy(book, {
+    ...{ seed, id: "router-clone", out: folderOf(stage, "clone") },
     ...{ floorRisk: RISK, promise: PROMISES },
     learner: { kind: "bc", spec: DEFAULT_FEATURES },
   });

@@ -5,8 +5,6 @@ import type { LoggedRow } from "../../learn/index.ts";
 import { decide, parseStaticTable } from "../../policy/index.ts";
 
 export const ROWS = 3000;
-/** The family of the router that made the log. */
-export const LOG_FAMILY = "model-router";
 const HARD = ["proof", "lemma", "axiom"] as const;
 const EASY = ["total", "count", "month"] as const;
 const MODELS = ["quick", "deep"] as const;
@@ -39,7 +37,7 @@ function makeRow(i: number, rng: Rng): LoggedRow {
     task: `question-${i}`,
     session: `session-${i}`,
     chain: `question-${i}`,
-    family: LOG_FAMILY,
+    family: "router",
     atMs: STARTED_AT_MS + i * 1000,
     source: "synthetic",
     context: { prompt, fields: {} },

@@ -1,0 +1,208 @@
+/** Decision rows out of a replay store: its chains of steps, with the rewards they were written with.
+ *  In: an open store. Out: rows one at a time, in the order of the store; some chains and their candidates are held.
+ *  Every array that is read must hash to what the manifest says, so the manifest's digest stands for the rows. Whether the
+ *  values make sense is checked by `validateReplay`. A chain whose target is not valid is left out: it ended in a way that
+ *  says nothing about the policy. */
+import { RollbookError } from "../../base/index.ts";
+import { decisionId } from "../../keep/admit/split.ts";
+import { type ChainWindow, chainWindows, runs } from "../../keep/replay/fact-windows.ts";
+import type { ReplaySegment, ReplayStore } from "../../keep/replay/index.ts";
+import type { ColumnName, ColumnsOf, TableName } from "../../keep/replay/schema.ts";
+import type { SegmentReader } from "../../keep/replay/segment-reader.ts";
+import { digestStoredArray } from "../../keep/replay/zarr/index.ts";
+import type { LoggedCandidate, LoggedRow } from "../../learn/index.ts";
+
+const CHAIN = ["rollout", "stream", "family", "group", "target", "ending"] as const;
+const STEP = ["source", "candidates_start", "candidates_count", "selected", "probability", "reward"] as const;
+const SOURCE = ["task", "data_source", "features_start", "features_length"] as const;
+const CANDIDATE = [
+  "id",
+  "selectable",
+  "probability",
+  "reasons",
+  "features_start",
+  "features_length",
+] as const;
+const ARRAYS: { readonly [T in TableName]?: readonly ColumnName<T>[] } = {
+  chains: [...CHAIN, "steps_start", "steps_count"],
+  ...{ steps: STEP, sources: SOURCE, candidates: CANDIDATE },
+  ...{ source_features: ["value"], candidate_features: ["value"], targets: ["valid"], dictionary: ["text"] },
+};
+
+/** Numbers about candidates and contexts that are held at once; a single chain may have more. */
+const MOST_NUMBERS = 1 << 20;
+
+export async function* replayRows(
+  { segments, manifest }: ReplayStore,
+  { mostNumbers = MOST_NUMBERS }: { mostNumbers?: number } = {},
+): AsyncGenerator<LoggedRow> {
+  for (const { reader, index } of segments) {
+    const entry = manifest.segments[index]!;
+    await checkArrays(reader, entry);
+    const { valid } = await reader.read("targets", ["valid"]);
+    const texts = await reader.texts();
+    const segment = { reader, entry, valid, texts, reasons: manifest.reasons, mostNumbers };
+    for await (const window of chainWindows(reader, { chains: CHAIN, steps: STEP }))
+      yield* rowsOfWindow(segment, window);
+  }
+}
+
+interface Segment {
+  readonly reader: SegmentReader;
+  readonly entry: ReplaySegment;
+  readonly valid: Uint8Array;
+  readonly texts: readonly string[];
+  readonly reasons: readonly string[];
+  readonly mostNumbers: number;
+}
+
+async function checkArrays({ store }: SegmentReader, { path: place, arrays }: ReplaySegment): Promise<void> {
+  for (const [table, columns] of Object.entries(ARRAYS))
+    for (const column of columns) {
+      const path = `${table}/${column}`;
+      const { array: actual } = await digestStoredArray(store, path);
+      if (actual === arrays[path]) continue;
+      throw new RollbookError(
+        "digest-mismatch",
+        { segment: place, path, expected: arrays[path], actual },
+        `${place === "" ? path : `${place}/${path}`}: content is ${actual}, the manifest says ${arrays[path]}. Restore the store from a copy; \`replay validate\` lists all damage.`,
+      );
+    }
+}
+
+type Window = ChainWindow<(typeof CHAIN)[number], (typeof STEP)[number]>;
+
+async function* rowsOfWindow(segment: Segment, window: Window): AsyncGenerator<LoggedRow> {
+  const { chains, steps, firstStep } = window;
+  const { maxContext, maxFeatures } = segment.entry;
+  const from = (chain: number) => chains.steps_start[chain]! - firstStep;
+  const to = (chain: number) => from(chain) + chains.steps_count[chain]!;
+  const numbers = Array.from(chains.steps_count, (count, chain) => {
+    const counts = steps.candidates_count.subarray(from(chain), to(chain));
+    return count * maxContext + counts.reduce((sum, each) => sum + each * (1 + maxFeatures), 0);
+  });
+  for (const [low, high] of runs(numbers, segment.mostNumbers)) {
+    if (from(low) === to(high - 1)) continue;
+    const shown = await readShown(segment.reader, steps, { from: from(low), to: to(high - 1) });
+    for (let chain = low; chain < high; chain++)
+      if (segment.valid[chains.target[chain]!] === 1)
+        yield* rowsOfChain(segment, { window, chain, from: from(chain), to: to(chain), shown });
+  }
+}
+
+/** What some steps were shown: one source each, and the candidates of all of them. */
+interface Shown {
+  readonly firstStep: number;
+  readonly firstCandidate: number;
+  readonly sources: ColumnsOf<"sources", (typeof SOURCE)[number]>;
+  readonly contexts: readonly Float32Array[];
+  readonly candidates: ColumnsOf<"candidates", (typeof CANDIDATE)[number]>;
+  readonly features: readonly Float32Array[];
+}
+
+async function readShown(
+  reader: SegmentReader,
+  steps: Window["steps"],
+  { from, to }: { from: number; to: number },
+): Promise<Shown> {
+  const rows = steps.source.subarray(from, to);
+  const columns = await Promise.all(SOURCE.map((column) => reader.gather("sources", column, rows)));
+  const sources = Object.fromEntries(SOURCE.map((name, i) => [name, columns[i]])) as Shown["sources"];
+  const firstCandidate = steps.candidates_start[from]!;
+  const end = steps.candidates_start[to - 1]! + steps.candidates_count[to - 1]!;
+  const candidates = await reader.read("candidates", CANDIDATE, { from: firstCandidate, to: end });
+  return {
+    ...{ firstStep: from, firstCandidate, sources, candidates },
+    contexts: await readFeatures(reader, "source_features", sources),
+    features: await readFeatures(reader, "candidate_features", candidates),
+  };
+}
+
+async function readFeatures(
+  reader: SegmentReader,
+  table: "source_features" | "candidate_features",
+  {
+    features_start: starts,
+    features_length: lengths,
+  }: { features_start: BigInt64Array; features_length: Int32Array },
+): Promise<Float32Array[]> {
+  const rows = Array.from(lengths, (length, i) =>
+    Array.from({ length }, (_, k) => Number(starts[i]!) + k),
+  ).flat();
+  const values = rows.length === 0 ? new Float32Array(0) : await reader.gather(table, "value", rows);
+  let end = 0;
+  return Array.from(lengths, (length) => {
+    end += length;
+    return values.subarray(end - length, end);
+  });
+}
+
+function* rowsOfChain(
+  segment: Segment,
+  {
+    window,
+    chain,
+    from,
+    to,
+    shown,
+  }: { window: Window; chain: number; from: number; to: number; shown: Shown },
+): Generator<LoggedRow> {
+  const { chains, steps } = window;
+  const { texts } = segment;
+  const rollout = chains.rollout[chain]!;
+  const id = (index: number) => decisionId(rollout, chains.stream[chain]!, index);
+  // A chain that lacks any reward is unlabelled as a whole, as in a batch.
+  const labelled = steps.reward.subarray(from, to).every((reward) => !Number.isNaN(reward));
+  const ended = texts[chains.ending[chain]!] === "terminal";
+  for (let step = from; step < to; step++) {
+    const seen = step - shown.firstStep;
+    yield {
+      ...{ id: id(step - from), chain: id(0) },
+      task: texts[shown.sources.task[seen]!]!,
+      session: texts[chains.group[chain]!] ?? rollout,
+      family: texts[chains.family[chain]!]!,
+      // A store keeps no times.
+      atMs: 0,
+      source: sourceOf(texts[shown.sources.data_source[seen]!]),
+      context: { prompt: "", fields: named("f", shown.contexts[seen]!) },
+      candidates: candidatesOf(segment, steps, { step, shown }),
+      chosen: steps.selected[step]! - steps.candidates_start[step]!,
+      propensity: known(steps.probability[step]!),
+      reward: labelled ? steps.reward[step]! : null,
+      terminal: ended && step === to - 1,
+      terms: {},
+      rewardFrom: "replay",
+    };
+  }
+}
+
+function candidatesOf(
+  { texts, reasons }: Segment,
+  steps: Window["steps"],
+  { step, shown: { candidates, features, firstCandidate } }: { step: number; shown: Shown },
+): LoggedCandidate[] {
+  const first = steps.candidates_start[step]! - firstCandidate;
+  return Array.from({ length: steps.candidates_count[step]! }, (_, i) => {
+    const bits = candidates.reasons[first + i]!;
+    return {
+      id: texts[candidates.id[first + i]!]!,
+      selectable: candidates.selectable[first + i] === 1,
+      reasons: bits === 0n ? [] : reasons.filter((_, bit) => (bits >> BigInt(bit)) & 1n),
+      probability: known(candidates.probability[first + i]!),
+      features: named("c", features[first + i]!),
+    };
+  });
+}
+
+/** The store has no names for features: they are numbered. */
+function named(letter: "f" | "c", values: Float32Array): Record<string, number> {
+  return Object.fromEntries(Array.from(values, (value, i) => [`${letter}${i}`, value]));
+}
+
+function known(value: number): number | null {
+  return Number.isNaN(value) ? null : value;
+}
+
+function sourceOf(text: string | undefined): LoggedRow["source"] {
+  return text === "real" || text === "synthetic" ? text : "unknown";
+}

@@ -1,0 +1,152 @@
+/** Erases rollouts from a book: a tombstone first, then the bytes.
+ *  In: a book's directory, contents, a reason. Out: what went. Before the tombstone is durable nothing is removed; after
+ *  a kill at any later moment the same call finishes the work. */
+import type { Clock } from "../../base/clock.ts";
+import type { Digest } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import type { Id } from "../../base/ids.ts";
+import type { Signer } from "../../contract/attestation.ts";
+import { seal } from "../../contract/record.ts";
+import { type ErasedBlob, Tombstone } from "../../contract/tombstone.ts";
+import { openBook } from "../../store/book.ts";
+import { scrubCatalog } from "../../store/catalog.ts";
+import { eraseBlobs, planErasure } from "../../store/erase.ts";
+import { makeSealer } from "../../store/sealer.ts";
+import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
+import { findRemains, type Remains, redactJournals } from "./remains.ts";
+
+export interface EraseOptions {
+  readonly clock: Clock;
+  readonly subjects: readonly Subject[];
+  readonly reason: string;
+  readonly by: Id;
+  readonly signer?: Signer | undefined;
+  /** Also erase the shards of batches that hold rows of the rollouts. */
+  readonly withBatches?: boolean;
+  /** Only say what would go. */
+  readonly dryRun?: boolean;
+}
+
+export interface EraseReport extends Remains {
+  readonly dryRun: boolean;
+  readonly rollouts: readonly string[];
+  /** Undefined in a dry run. An earlier one where it names everything already. */
+  readonly tombstone?: Digest;
+  readonly records: readonly ErasedBlob[];
+  readonly blobs: readonly ErasedBlob[];
+  /** Batches whose shards go. */
+  readonly batches: readonly Digest[];
+  readonly bytes: number;
+}
+
+export async function eraseRollouts(root: string, options: EraseOptions): Promise<EraseReport> {
+  const { clock, subjects, withBatches = false, dryRun = false } = options;
+  const found = await readBook(root, clock, subjects);
+  if (found.batches.length > 0 && !withBatches) throw inBatches(found);
+  const gone = [...found.records, ...found.shards];
+  const planned = await planErasure(root, { clock, records: digestsOf(gone) });
+  const report = {
+    dryRun,
+    rollouts: found.subjects.map(({ rollout }) => rollout),
+    ...split(planned.blobs, new Set(digestsOf(gone))),
+    batches: found.batches,
+    bytes: planned.bytes,
+  };
+  if (dryRun) return { ...report, ...findRemains(root, report.rollouts) };
+  const standing = coveredBy(found, gone);
+  const tombstone = standing ?? (await writeTombstone(root, { ...options, found, report }));
+  const records = found.tombstones.get(tombstone)?.records ?? gone;
+  await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)] });
+  await scrubCatalog(root);
+  redactJournals(root, report.rollouts);
+  return { ...report, tombstone, ...findRemains(root, report.rollouts) };
+}
+
+async function readBook(root: string, clock: Clock, subjects: readonly Subject[]): Promise<ErasableRecords> {
+  const book = await openBook(root, { clock, mode: "read" });
+  try {
+    return await findErasable(book, subjects);
+  } finally {
+    await book.close();
+  }
+}
+
+/** A tombstone that names all of it: an erasure that was cut short, or one that is complete. */
+function coveredBy(
+  { tombstones, subjects }: ErasableRecords,
+  gone: readonly ErasedBlob[],
+): Digest | undefined {
+  for (const [digest, { records }] of tombstones) {
+    const named = new Set(digestsOf(records));
+    if (gone.every((each) => named.has(each.digest)) && subjects.every(({ content }) => named.has(content)))
+      return digest;
+  }
+  return undefined;
+}
+
+async function writeTombstone(
+  root: string,
+  options: EraseOptions & {
+    readonly found: ErasableRecords;
+    readonly report: Omit<EraseReport, keyof Remains>;
+  },
+): Promise<Digest> {
+  const { clock, reason, by, signer, found, report } = options;
+  // Records that are gone already stay named: what refers to them was erased, not lost.
+  const { records, blobs } = withEarlier(report, found);
+  const tombstone = seal(Tombstone, {
+    subjects: [...found.subjects],
+    records,
+    blobs,
+    reason,
+    by,
+    atMs: clock.nowMs(),
+  });
+  const book = await openBook(root, { clock });
+  try {
+    await makeSealer(book, signer).add({ envelope: tombstone, blobs: [tombstone] });
+  } finally {
+    await book.close();
+  }
+  return tombstone.digest;
+}
+
+/** A subject of which more came after its first erasure has its content in an earlier tombstone. */
+function withEarlier(
+  { records, blobs }: Pick<EraseReport, "records" | "blobs">,
+  { tombstones, subjects }: ErasableRecords,
+): { records: ErasedBlob[]; blobs: ErasedBlob[] } {
+  const contents = new Set(subjects.map(({ content }) => content));
+  const named = new Map(records.map((each) => [each.digest, each]));
+  for (const earlier of tombstones.values())
+    for (const each of earlier.records) if (contents.has(each.digest)) named.set(each.digest, each);
+  return { records: [...named.values()].sort(byDigest), blobs: [...blobs] };
+}
+
+function split(
+  all: readonly ErasedBlob[],
+  records: ReadonlySet<Digest>,
+): { records: ErasedBlob[]; blobs: ErasedBlob[] } {
+  return {
+    records: all.filter(({ digest }) => records.has(digest)),
+    blobs: all.filter(({ digest }) => !records.has(digest)),
+  };
+}
+
+function digestsOf(blobs: readonly ErasedBlob[]): Digest[] {
+  return blobs.map(({ digest }) => digest);
+}
+
+function byDigest(a: ErasedBlob, b: ErasedBlob): number {
+  return a.digest < b.digest ? -1 : 1;
+}
+
+function inBatches({ batches, subjects }: ErasableRecords): RollbookError {
+  const names = batches.slice(0, 5).map((digest) => digest.slice(7, 19));
+  const more = batches.length > 5 ? ` and ${batches.length - 5} more` : "";
+  return new RollbookError(
+    "in-batches",
+    { rollouts: subjects.map(({ rollout }) => rollout), batches },
+    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Nothing was erased. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or cut again.`,
+  );
+}

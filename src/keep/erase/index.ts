@@ -1,0 +1,2 @@
+export type { Subject } from "./erasable-records.ts";
+export { type EraseOptions, type EraseReport, eraseRollouts } from "./erase-rollouts.ts";

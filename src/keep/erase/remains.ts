@@ -1,0 +1,43 @@
+/** Where something of an erased rollout may still lie beside the packs: the gateway's journal, torn ends of packs,
+ *  replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { redactClosed } from "../../collect/gateway/closed-rollouts.ts";
+
+export interface Remains {
+  /** Files of the gateway's journal in which an id stands. */
+  readonly journal: readonly string[];
+  /** Torn ends that recovery set aside; they may hold anything. */
+  readonly torn: readonly string[];
+  /** Replay stores of the book: they hold copies of decisions and tokens and are not rewritten. */
+  readonly replay: readonly string[];
+}
+
+/** Takes what the gateway keeps of closed rollouts, beside its journal, out of its files. */
+export function redactJournals(root: string, rollouts: readonly string[]): void {
+  for (const worker of filesOf(root, "journal")) redactClosed(join(root, worker, "closed.db"), rollouts);
+}
+
+export function findRemains(root: string, rollouts: readonly string[]): Remains {
+  // A call names its rollout as plain text, an event as JSON.
+  const ids = rollouts.flatMap((id) => [Buffer.from(id), Buffer.from(JSON.stringify(id).slice(1, -1))]);
+  const holds = (path: string) => {
+    const bytes = readFileSync(join(root, path));
+    return ids.some((id) => bytes.includes(id));
+  };
+  const segments = filesOf(root, "journal").flatMap((worker) => filesOf(root, worker));
+  return {
+    journal: segments.filter((path) => path.endsWith(".log") && holds(path)),
+    torn: filesOf(root, "torn"),
+    replay: filesOf(root, "replay"),
+  };
+}
+
+function filesOf(root: string, folder: string): string[] {
+  const path = join(root, folder);
+  return existsSync(path)
+    ? readdirSync(path)
+        .sort()
+        .map((name) => `${folder}/${name}`)
+    : [];
+}

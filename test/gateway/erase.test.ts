@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { parseId } from "../../src/base/ids.ts";
+import { RolloutContent, RolloutEvent } from "../../src/contract/index.ts";
+import { eraseRollouts } from "../../src/keep/erase/index.ts";
+import { verifyBook } from "../../src/keep/verify/index.ts";
+import { openBook } from "../../src/store/index.ts";
+import { TestGateway } from "../support/gateway.ts";
+import { chatReply, json } from "../support/scripted-upstream.ts";
+
+const CHAT = "/v1/chat/completions";
+const SECRET = "Ada Example";
+const ask = (content: string) => ({ model: "tiny", messages: [{ role: "user", content }] });
+
+function filesHolding(root: string, text: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => readFileSync(path).includes(text));
+}
+
+async function contentOf(root: string, rollout: string) {
+  const book = await openBook(root, { clock: systemClock, mode: "read" });
+  for await (const item of book.scan())
+    if (item.type === "blob" && item.kind === RolloutContent.kind)
+      if (Buffer.from(item.bytes).includes(`"rolloutId":"${rollout}"`)) {
+        await book.close();
+        return { rollout: parseId(rollout), content: item.digest };
+      }
+  throw new Error(`${rollout} is not sealed`);
+}
+
+const erase = (root: string, subject: Awaited<ReturnType<typeof contentOf>>) =>
+  eraseRollouts(root, {
+    clock: systemClock,
+    subjects: [subject],
+    reason: "request 17",
+    by: parseId("owner"),
+  });
+
+it("a rollout that a gateway sealed goes with its events, its outcomes and what the gateway remembers of it", async () => {
+  const test = await TestGateway.open();
+  test.upstream.otherwise = json(chatReply({ content: "ok" }));
+  const [{ id, basePath }, other] = [await test.openRollout(), await test.openRollout()];
+  await test.post(basePath + CHAT, ask(`I am ${SECRET}`));
+  await test.post(other.basePath + CHAT, ask("Hi"));
+  for (const rollout of [id, other.id]) await test.post(`/v1/rollouts/${rollout}/close`);
+  const outcome = { rollout: id, name: "good", value: 1, idempotencyKey: "k", source: SECRET };
+  await test.post("/v1/feedback", outcome);
+  const subject = await contentOf(test.root, id);
+  await expect(erase(test.root, subject)).rejects.toMatchObject({ code: "erase-busy" });
+  await test.stop();
+
+  expect(filesHolding(test.root, SECRET).length).toBeGreaterThan(1);
+  const report = await erase(test.root, subject);
+  expect(report.records.map(({ kind }) => kind)).toContain(RolloutEvent.kind);
+  expect(report.journal).toEqual([]);
+  expect(filesHolding(test.root, SECRET)).toEqual([]);
+  const book = await openBook(test.root, { clock: systemClock, mode: "read" });
+  expect(await verifyBook(book)).toMatchObject({ ok: true, erased: { rollouts: [{ rollout: id }] } });
+  await book.close();
+
+  test.book = await openBook(test.root, { clock: systemClock });
+  test.gateway = await test.openAnother({});
+  expect(test.gateway.recovered).toEqual([]);
+  expect((await test.post("/v1/rollouts", { id })).status).toBe(409);
+  expect((await test.closed(other.id)).calls).toHaveLength(1);
+});
+
+it("names the journal segment that keeps calls of it because another rollout in it is open", async () => {
+  const test = await TestGateway.open();
+  test.upstream.otherwise = json(chatReply({ content: "ok" }));
+  const [{ id, basePath }, open] = [await test.openRollout(), await test.openRollout()];
+  await test.post(basePath + CHAT, ask(`I am ${SECRET}`));
+  await test.post(open.basePath + CHAT, ask("Hi"));
+  await test.post(`/v1/rollouts/${id}/close`);
+  await test.stop();
+  const subject = await contentOf(test.root, id);
+  const { journal, tombstone } = await erase(test.root, subject);
+  expect(journal).toHaveLength(1);
+  expect(filesHolding(test.root, SECRET)).toEqual(journal.map((path) => join(test.root, path)));
+
+  // Without its database of closed rollouts the gateway asks the book, and must not seal it once more.
+  rmSync(join(test.root, "journal/gateway/closed.db"));
+  test.book = await openBook(test.root, { clock: systemClock });
+  test.gateway = await test.openAnother({});
+  expect(test.gateway.recovered).toEqual([open.id]);
+  await test.post(`/v1/rollouts/${open.id}/close`);
+  expect(await erase(test.root, subject)).toMatchObject({ journal: [], tombstone, records: [], blobs: [] });
+  expect(filesHolding(test.root, SECRET)).toEqual([]);
+});
