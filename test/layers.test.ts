@@ -50,6 +50,12 @@ describe("the check of the layers", () => {
     ["contract/a.ts", 'import { z } from "zod-extra";', "not among the packages of contract"],
     ["base/a.ts", 'import { readFileSync } from "node:fs";', "base is pure"],
     ["utils/a.ts", "", "not one of the layers"],
+    ["cli/a.ts", 'import { openBook } from "../index.ts";', "is the front door"],
+    ["index.ts", 'export { seal } from "./contract/index.ts";', "not the door of book, view, loop"],
+    ["index.ts", 'export { openBook } from "./book/open-book.ts";', "not the door of book, view, loop"],
+    ["index.ts", 'export { z } from "zod";', "not the door of book, view, loop"],
+    ["index.ts", 'export * from "./book/index.ts";', "more than re-exports"],
+    ["index.ts", "export const version = 1;", "more than re-exports"],
   ])("refuses in %s: %s", (path, source, fault) => {
     expect(faults(path, source)).toEqual([expect.stringContaining(fault)]);
   });
@@ -58,6 +64,10 @@ describe("the check of the layers", () => {
     ["contract/a.ts", 'import { z } from "zod/v4";'],
     ["contract/a.ts", 'import { z } from "../base/b.ts"; import { y } from "./c.ts";'],
     ["store/a.ts", 'import { readFileSync } from "node:fs";'],
+    [
+      "index.ts",
+      '/** Doors. */\nexport { a } from "./book/index.ts";\nexport type { B } from "./view/index.ts";',
+    ],
   ])("accepts in %s: %s", (path, source) => {
     expect(faults(path, source)).toEqual([]);
   });

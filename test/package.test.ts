@@ -10,7 +10,11 @@ const NPM = ["--no-audit", "--no-fund", "--loglevel=error"];
 describe("the packed package", () => {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-package-"));
   const run = (program: string, args: readonly string[], cwd = folder): string =>
-    execFileSync(program, args, { cwd, encoding: "utf8", env: { ...process.env, NO_COLOR: "1" } });
+    execFileSync(program, args, {
+      cwd,
+      encoding: "utf8",
+      env: { ...process.env, NO_COLOR: "1", ROLLBOOK_HOME: join(folder, "home") },
+    });
   let files: string[] = [];
 
   beforeAll(() => {
@@ -52,6 +56,30 @@ describe("the packed package", () => {
 
   it("runs the demo in an empty folder", () => {
     expect(run("npx", ["--no-install", "rollbook", "demo"])).not.toBe("");
+  });
+
+  it("runs the TypeScript of its README in an empty folder, with no sealing by hand", () => {
+    const readme = readFileSync(join(folder, "node_modules/rollbook/README.md"), "utf8");
+    const block = (language: string) =>
+      new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(readme)![1]!;
+    writeFileSync(join(folder, "rollouts.jsonl"), block("jsonl"));
+    writeFileSync(join(folder, "batch.mjs"), block("ts"));
+    const first = run(process.execPath, ["batch.mjs"]);
+    expect(first).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,/);
+    expect(first).toContain("run-0 1\n");
+    // The same book again: the same batch.
+    expect(run(process.execPath, ["batch.mjs"])).toBe(first);
+  });
+
+  it("launches an agent with three options", () => {
+    const code = `
+      import { defineRollout, launch } from "rollbook";
+      const agent = defineRollout(async ({ i }) => ({ reward: i }));
+      let sum = 0;
+      for await (const each of launch([{ i: 1 }, { i: 2 }], { book: "launched", agent, samples: 2 })) sum += each.reward;
+      console.log(sum);`;
+    writeFileSync(join(folder, "launch.mjs"), code);
+    expect(run(process.execPath, ["launch.mjs"])).toBe("6\n");
   });
 
   it("loads every subpath", () => {

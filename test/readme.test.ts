@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Cli, lines } from "./support/cli.ts";
+import { exportLines } from "./support/public-api.ts";
 import { routingWorld } from "./support/routing-world.ts";
 
 const FOLDER = ".cache/snippets";
@@ -53,18 +54,37 @@ describe("the documents", () => {
   it("begin with an example that runs and prints the digest of the batch that the commands cut", async () => {
     const [example] = snippetsOf("README.md");
     writeFileSync(`${FOLDER}/rollouts.jsonl`, rolloutsOfReadme());
-    writeFileSync(`${FOLDER}/run.mts`, example!.code);
-    const { stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", "run.mts"], {
+    writeFileSync(`${FOLDER}/batch.mjs`, example!.code);
+    const cli = new Cli();
+    const { stdout, stderr } = spawnSync(process.execPath, ["batch.mjs"], {
       cwd: FOLDER,
       encoding: "utf8",
+      env: { ...process.env, ROLLBOOK_HOME: cli.home },
     });
     expect(stderr).toBe("");
-    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,/);
-    const cli = new Cli();
+    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,[\s\S]*\brun-0 1\n/);
     await cli.ok("init");
     await cli.ok(`artifact import ${cli.file("rollouts.jsonl", rolloutsOfReadme())}`);
     const [{ digest }] = await cli.json("batch assemble --target r1 --level token");
     expect(stdout.slice(0, 71)).toBe(digest);
+  });
+
+  it("need twelve lines of TypeScript and one import for that", () => {
+    const [example] = snippetsOf("README.md");
+    const code = example!.code.trimEnd();
+    expect(code.split("\n").length).toBeLessThanOrEqual(12);
+    expect(code.match(/from "[^"]+"/g)).toEqual(['from "rollbook"']);
+  });
+
+  it("have a line for every name of the front door, and for no other", () => {
+    const rows = readFileSync("docs/library.md", "utf8").matchAll(/^\| `(\w+)\(/gm);
+    const values = exportLines(readFileSync("src/index.ts", "utf8")).filter(
+      (line) => !line.startsWith("type "),
+    );
+    expect([...rows].map(([, name]) => name!).sort()).toEqual(
+      values.filter((name) => name !== "RollbookError").sort(),
+    );
+    expect(values.length).toBeLessThanOrEqual(30);
   });
 
   it("show commands that work as printed on a fresh book", async () => {

@@ -1,16 +1,102 @@
-/** All late feedback of a book, as sealed: which of it counts is `lateRewards`' business. */
-import { Feedback, openRecord, type Sealed } from "../contract/index.ts";
-import type { BlobStore } from "../store/index.ts";
-import type { BookIndex } from "./find/book-index.ts";
+/** Adds an outcome to a rollout, or to one of its calls, at any time after the fact.
+ *  In: an open book, or the place of a running gateway, and the outcome. Out: whether it was new. The same key again changes
+ *  nothing. Which feedback counts is decided where rollouts are admitted. */
+import { RollbookError, reasonOf } from "../base/errors.ts";
+import { type Digest, parseId } from "../base/index.ts";
+import type { GatewayPlace } from "../collect/rollout/index.ts";
+import { Feedback, RolloutContent, seal } from "../contract/index.ts";
+import { readRecord } from "../store/read-record.ts";
+import { makeSealer } from "../store/sealer.ts";
+import { resolveArtifact } from "./find/resolve.ts";
+import type { OpenBook } from "./open-book.ts";
 
-export async function feedbackOf(
-  store: Pick<BlobStore, "get">,
-  index: BookIndex,
-): Promise<Sealed<Feedback>[]> {
-  const sealed: Sealed<Feedback>[] = [];
-  for (const { digest } of index.ofKind(Feedback.kind)) {
-    const blob = (await store.get(digest))!;
-    sealed.push({ kind: Feedback.kind, digest, bytes: blob.bytes, record: openRecord(Feedback, blob.bytes) });
+export interface FeedbackRequest {
+  /** A rollout id; in a book also a digest, or the first digits of one. */
+  readonly rollout: string;
+  readonly name: string;
+  readonly value: number;
+  /** The call of the rollout, from 0 (default: all of the rollout). */
+  readonly call?: number | undefined;
+  /** Makes it count once, however often it is sent (default: the name). */
+  readonly key?: string | undefined;
+  /** Who says so (default: feedback). */
+  readonly source?: string | undefined;
+}
+
+export interface FeedbackAdded {
+  /** False: it stands there already. */
+  readonly added: boolean;
+  /** Its record; a gateway does not tell it. */
+  readonly feedback?: Digest;
+}
+
+export async function addFeedback(book: OpenBook, request: FeedbackRequest): Promise<FeedbackAdded> {
+  const { name, value, call, key, source } = outcomeOf(request);
+  const { store, clock, signer } = book;
+  const index = await book.index();
+  const { content } = resolveArtifact(index, request.rollout);
+  const { calls } = await readRecord(store, RolloutContent, content.digest);
+  if (call !== undefined && call >= calls.length)
+    throw new RollbookError(
+      "unknown-call",
+      { rollout: content.id, call, calls: calls.length },
+      `${content.id} has ${calls.length} calls; there is no call ${call}. Count from 0.`,
+    );
+  const known = index
+    .ofKind(Feedback.kind)
+    .find(
+      ({ fields }) =>
+        fields.subject === content.digest &&
+        fields.name === name &&
+        fields.idempotencyKey === key &&
+        fields.call === call,
+    );
+  if (known !== undefined) {
+    if (known.fields.value === value) return { added: false, feedback: known.digest };
+    throw new RollbookError(
+      "key-reused",
+      { rollout: content.id, name, key, value: known.fields.value },
+      `under the key ${JSON.stringify(key)} the outcome ${name} of ${content.id} is ${known.fields.value} already. Give another --key to add one.`,
+    );
   }
-  return sealed;
+  const record = seal(Feedback, {
+    ...{ subject: content.digest, name, value, source, idempotencyKey: key, atMs: clock.nowMs() },
+    ...(call === undefined ? {} : { call }),
+  });
+  await makeSealer(store, signer).add({ envelope: record, blobs: [record] });
+  return { added: true, feedback: record.digest };
+}
+
+/** The rollout may still be open at the gateway. */
+export async function sendFeedback(place: GatewayPlace, request: FeedbackRequest): Promise<FeedbackAdded> {
+  const { name, value, call, key: idempotencyKey, source } = outcomeOf(request);
+  const { rollout } = request;
+  const url = `${place.url.replace(/\/+(v1\/?)?$/, "")}/v1/feedback`;
+  const subject = call === undefined ? { rollout } : { call: `${encodeURIComponent(rollout)}.${call}` };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(place.token === undefined ? {} : { authorization: `Bearer ${place.token}` }),
+    },
+    body: JSON.stringify({ ...subject, name, value, source, idempotencyKey }),
+  }).catch((cause: unknown) => {
+    throw new RollbookError(
+      "gateway-away",
+      { url },
+      `the gateway at ${url} cannot be reached: ${reasonOf(cause)}. Start it, or leave --gateway out for sealed rollouts.`,
+      { cause },
+    );
+  });
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text) as FeedbackAdded;
+  throw new RollbookError(
+    "gateway-refused",
+    { url, status: response.status },
+    `the gateway refused the outcome: ${response.status} ${text.slice(0, 500)}`,
+  );
+}
+
+function outcomeOf({ name, value, call, key = name, source = "feedback" }: FeedbackRequest) {
+  return { name: parseId(name, "--name"), value, call, key, source };
 }

@@ -10,6 +10,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { publicKey } from "../contract/attestation.ts";
@@ -31,6 +32,11 @@ export function keyringOf(io: {
   readonly home: string;
 }): Keyring {
   return keyringAt(io.env.ROLLBOOK_HOME || join(io.home, ".config", "rollbook"));
+}
+
+/** The user's: in $ROLLBOOK_HOME, else in ~/.config/rollbook. */
+export function ownKeyring(): Keyring {
+  return keyringOf({ env: process.env, home: homedir() });
 }
 
 export function keyringAt(directory: string): Keyring {

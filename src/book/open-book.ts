@@ -1,7 +1,6 @@
 /** Opens a book for work: its bytes, its index, the clock and the key that sign for what is written.
  *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked to. */
 import { accessSync, constants, existsSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Clock, RollbookError, systemClock } from "../base/index.ts";
 import type { Signer } from "../contract/index.ts";
@@ -13,7 +12,7 @@ import {
   openBook as openStore,
 } from "../store/index.ts";
 import { type BookIndex, catalogIndex, scanIndex } from "./find/book-index.ts";
-import { keyringAt, loadSigner } from "./keyring.ts";
+import { loadSigner, ownKeyring } from "./keyring.ts";
 
 export const DEFAULT_BOOK = ".rollbook";
 
@@ -106,9 +105,8 @@ export function requireWritable(root: string): void {
   }
 }
 
-/** The user's key: in $ROLLBOOK_HOME, else in ~/.config/rollbook. */
 function ownSigner(): Signer | undefined {
-  return loadSigner(keyringAt(process.env.ROLLBOOK_HOME || join(homedir(), ".config", "rollbook")));
+  return loadSigner(ownKeyring());
 }
 
 /** The catalog is opened when first asked for; a book that may not be written to is read instead. */

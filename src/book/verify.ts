@@ -7,9 +7,11 @@ import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../k
 import { openCatalog } from "../store/index.ts";
 import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
 import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
+import { ownKeyring, trustedKeys } from "./keyring.ts";
 import type { OpenBook } from "./open-book.ts";
 
 export interface VerifyRequest {
+  /** Whose signatures count (default: the user's own key and those listed beside it). */
   readonly trustedKeys?: Iterable<string>;
   readonly onProgress?: (bytes: number) => void;
 }
@@ -30,8 +32,9 @@ export interface Reached {
   readonly calls: number;
 }
 
-export async function verifyBook(book: OpenBook, request: VerifyRequest = {}): Promise<Verified> {
+export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): Promise<Verified> {
   const { store, root } = book;
+  const request = { ...options, trustedKeys: options.trustedKeys ?? ownTrusted() };
   const what = `book ${root}`;
   // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
   if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
@@ -92,10 +95,10 @@ export async function verifyBatches(
 async function verifyRoots(
   book: OpenBook,
   roots: readonly { what: string; digest: Digest }[],
-  { trustedKeys = [] }: VerifyRequest,
+  request: VerifyRequest,
 ): Promise<Verified[]> {
   const index = await book.index();
-  const keys = [...trustedKeys];
+  const keys = [...(request.trustedKeys ?? ownTrusted())];
   const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));
   const verified: Verified[] = [];
   for (const { what, digest } of roots) {
@@ -115,6 +118,10 @@ async function verifyRoots(
     verified.push({ what, digest, reached, report: { ...report, unrecordedRevisions } });
   }
   return verified;
+}
+
+function ownTrusted(): Iterable<string> {
+  return trustedKeys(ownKeyring(), () => {}).keys();
 }
 
 function mayWrite(root: string): boolean {

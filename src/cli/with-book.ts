@@ -1,9 +1,6 @@
 /** The book a command works on: found by its flags, opened, closed whatever happens. */
-
-import type { BookIndex } from "../book/find/book-index.ts";
 import { keyringOf, loadSigner } from "../book/keyring.ts";
 import { type BookOnDisk, DEFAULT_BOOK, useBook } from "../book/open-book.ts";
-import type { BlobStore } from "../store/index.ts";
 import type { Io } from "./io.ts";
 
 export interface BookFlags {
@@ -23,13 +20,4 @@ export function withBook<T>(
   const { mode = "read", sign = true } = flags;
   const signer = () => (sign ? loadSigner(keyringOf(io)) : undefined);
   return useBook(bookRoot(io, flags), { mode, clock: io.clock, signer }, work);
-}
-
-/** The bytes and what is in them. */
-export function withIndexedBook<T>(
-  io: Io,
-  flags: BookFlags & { mode?: "read" | "write" },
-  work: (store: BlobStore, index: BookIndex) => Promise<T>,
-): Promise<T> {
-  return withBook(io, flags, async (book) => work(book.store, await book.index()));
 }

@@ -1,27 +1,20 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 
 import type { IndexedRecord } from "../book/find/book-index.ts";
-import type { Artifact } from "../book/find/resolve.ts";
-import type { Ending, RolloutContent, RolloutEnvelope, Stream } from "../contract/index.ts";
+import type { RolloutDetails, RolloutRow } from "../book/find/rollouts.ts";
+import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../contract/index.ts";
 import { figure, plural, printable, short, table } from "./format.ts";
 
-/** One row of `artifact ls`, as JSON. */
-export function artifactRow({ content, envelopes }: Artifact): Record<string, unknown> {
-  return { rolloutId: content.id, content: content.digest, envelopes, ...content.fields };
-}
-
-export function renderArtifacts(artifacts: readonly Artifact[]): string {
-  const field = (name: string) => (each: Artifact) => String(each.content.fields[name] ?? "-");
-  const list = (name: string) => (each: Artifact) => (each.content.fields[name] as string[]).join(",");
-  return table(artifacts, [
-    { title: "ROLLOUT", cell: (each) => each.content.id! },
-    { title: "DIGEST", cell: (each) => short(each.content.digest) },
-    { title: "TASK", cell: field("task") },
-    { title: "GROUP", cell: field("group") },
-    { title: "ENDING", cell: field("ending") },
-    { title: "FAMILIES", cell: list("families") },
-    { title: "SAMPLES", align: "right", cell: field("samples") },
-    { title: "SCORE", align: "right", cell: (each) => scoreText(each.content.fields.score) },
+export function renderArtifacts(rows: readonly RolloutRow[]): string {
+  return table(rows, [
+    { title: "ROLLOUT", cell: (each) => each.rolloutId },
+    { title: "DIGEST", cell: (each) => short(each.content) },
+    { title: "TASK", cell: (each) => each.task },
+    { title: "GROUP", cell: (each) => each.group ?? "-" },
+    { title: "ENDING", cell: (each) => each.ending },
+    { title: "FAMILIES", cell: (each) => each.families.join(",") },
+    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
+    { title: "SCORE", align: "right", cell: ({ score }) => (score === null ? "-" : figure(score)) },
   ]);
 }
 
@@ -39,15 +32,7 @@ export function renderRevisions(revisions: readonly IndexedRecord[]): string {
   ]);
 }
 
-export interface ArtifactDetails {
-  readonly contentDigest: string;
-  readonly content: RolloutContent;
-  readonly envelopes: readonly { digest: string; envelope: RolloutEnvelope; signers: readonly string[] }[];
-  /** Records that say something about it: receipts, feedback, verdicts, releases. */
-  readonly about: readonly string[];
-}
-
-export function renderArtifact({ contentDigest, content, envelopes, about }: ArtifactDetails): string {
+export function renderArtifact({ digest: contentDigest, content, envelopes, about }: RolloutDetails): string {
   const { task, group, environment, seed, dataSource, calls, scores, streams } = content;
   const lines = [
     `rollout ${content.rolloutId}`,
@@ -64,7 +49,7 @@ export function renderArtifact({ contentDigest, content, envelopes, about }: Art
       `    ${plural(envelope.proofs.length, "proof")}: ${envelope.proofs.map((each) => each.kind).join(", ") || "-"}`,
       ...(signers.length === 0 ? ["    not signed"] : signers.map((signer) => `    signed by ${signer}`)),
     ]),
-    ...about.map((each) => `  ${each}`),
+    ...about.map((each) => `  ${saying(each)}`),
   ];
   return lines.map((line) => `${printable(line)}\n`).join("");
 }
@@ -101,6 +86,22 @@ function endingText(ending: Ending): string {
   }
 }
 
-function scoreText(score: unknown): string {
-  return typeof score === "number" ? figure(score) : "-";
+function saying({ kind, digest, fields }: IndexedRecord): string {
+  switch (kind) {
+    case Receipt.kind:
+      return `receipt      ${receiptText(fields)} (${short(digest)})`;
+    case Feedback.kind:
+      return `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`;
+    case Verdict.kind:
+      return `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`;
+    case Release.kind:
+      return `release      by ${fields.by}: ${fields.reason}`;
+    default:
+      return `${kind} ${short(digest)}`;
+  }
+}
+
+/** A judgement begins with its outcome; other messages do not. */
+function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
+  return String(message).startsWith(String(outcome)) ? String(message) : `${outcome}: ${message}`;
 }

@@ -1,14 +1,8 @@
 /** How a trainer batch looks on a terminal. In: the batch and the records beside it. Out: text. */
+import type { BatchDetails } from "../book/batches.ts";
 import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
-import { figure, plural, printable, table, thousands } from "./format.ts";
-
-export interface BatchDetails {
-  readonly digest: string;
-  readonly batch: TrainerBatch;
-  readonly lineage: PolicyRevisionLineage;
-  readonly ledger: LossLedger;
-}
+import { figure, plural, printable, short, table, thousands } from "./format.ts";
 
 export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): string {
   const { selection, totals, options } = batch;
@@ -78,4 +72,17 @@ function optionText(options: TrainerBatch["options"]): string {
 
 function indent(text: string): string {
   return text.replace(/^(?=.)/gm, "    ");
+}
+
+export function renderBatches(batches: readonly Pick<BatchDetails, "digest" | "batch">[]): string {
+  return table(batches, [
+    { title: "BATCH", cell: ({ digest }) => short(digest) },
+    { title: "TARGET", cell: ({ batch }) => batch.target.id },
+    { title: "FAMILY", cell: ({ batch }) => batch.selection.family },
+    { title: "LEVEL", cell: ({ batch }) => batch.selection.level },
+    { title: "SEED", align: "right", cell: ({ batch }) => String(batch.seed) },
+    { title: "ROWS", align: "right", cell: ({ batch }) => String(batch.totals.rows) },
+    { title: "SAMPLES", align: "right", cell: ({ batch }) => String(batch.totals.samples) },
+    { title: "REWARD", align: "right", cell: ({ batch }) => figure(batch.totals.rewardSum) },
+  ]);
 }

@@ -26,6 +26,10 @@ export const PURE: Readonly<Record<string, readonly string[]>> = {
   contract: ["node:crypto"],
 };
 
+/** The package's front door: it re-exports from the doors of these folders, and nothing else. */
+export const FRONT_DOOR = "index.ts";
+const BEHIND_THE_DOOR: readonly string[] = ["book", "view", "loop"];
+
 export type Sources = ReadonlyMap<string, string>;
 
 /** Every module of src/ that ships: tests and contract suites do not. */
@@ -46,6 +50,10 @@ export function importsOf(source: string): string[] {
 export function layerFaults(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {
+    if (path === FRONT_DOOR) {
+      faults.push(...frontDoorFaults(source));
+      continue;
+    }
     for (const specifier of importsOf(source)) {
       const fault = specifier.startsWith(".")
         ? relativeFault(path, specifier)
@@ -80,9 +88,21 @@ function targetsOf(path: string, sources: Sources): string[] {
     .map((specifier) => resolve(path, specifier));
 }
 
+function frontDoorFaults(source: string): string[] {
+  const doors = BEHIND_THE_DOOR.map((folder) => `./${folder}/index.ts`);
+  const faults = importsOf(source)
+    .filter((specifier) => !doors.includes(specifier))
+    .map((specifier) => `${FRONT_DOOR}: ${specifier} is not the door of ${BEHIND_THE_DOOR.join(", ")}`);
+  const rest = source
+    .replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "")
+    .replaceAll(/^export\s+(type\s+)?\{[^}]*\}\s*from\s*["'][^"']+["'];/gm, "");
+  return rest.trim() === "" ? faults : [...faults, `${FRONT_DOOR}: holds more than re-exports`];
+}
+
 function relativeFault(path: string, specifier: string): string | undefined {
   const target = resolve(path, specifier);
   if (target.startsWith("..")) return "leaves src/";
+  if (target === FRONT_DOOR) return "is the front door, which is for users of the package";
   const [from, to] = [folderOf(path), folderOf(target)];
   return LAYERS.indexOf(to) > LAYERS.indexOf(from)
     ? `is a layer above: ${from} may not import ${to}`

@@ -23,7 +23,10 @@ export interface AdmittedDecisions {
 }
 
 /** Off-policy: no age limit, and probabilities are required, unless the request says otherwise. */
-export async function decisionRows(book: OpenBook, request: DecisionRequest): Promise<AdmittedDecisions> {
+export async function decisionRows(
+  book: OpenBook,
+  request: DecisionRequest = {},
+): Promise<AdmittedDecisions> {
   const admitted = await admittedRollouts(book, { ...request, level: "step" });
   return { admitted, rows: () => rowsOf([admitted], request.feedback) };
 }

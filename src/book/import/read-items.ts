@@ -29,12 +29,8 @@ export type Item =
 
 export const MAX_LINE_BYTES = 256 * 1024 ** 2;
 
-/** Checks before anything is written that there is something to read. `-` is standard input. */
-export async function openSource(
-  io: { readonly stdin: AsyncIterable<Uint8Array> },
-  path: string,
-): Promise<Source> {
-  if (path === "-") return { name: "<stdin>", read: () => io.stdin };
+/** Checks before anything is written that there is something to read. */
+export async function openSource(path: string): Promise<Source> {
   let isFile: boolean;
   try {
     isFile = !(await stat(path)).isDirectory();

@@ -1,24 +1,13 @@
 /** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
 import type { Command } from "commander";
-import { parseId, RollbookError } from "../../base/index.ts";
-import {
-  type AdmitRequest,
-  type Judged,
-  judgeInBook,
-  releaseInBook,
-  validateInBook,
-} from "../../book/admit.ts";
-import type { BookIndex } from "../../book/find/book-index.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../../book/find/resolve.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { PolicyRevision, Verdict } from "../../contract/index.ts";
-import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
-import { readRecord } from "../../store/read-record.ts";
+import { RollbookError } from "../../base/index.ts";
+import type { Judged } from "../../book/admit.ts";
+import { admitRollouts, releaseRollout, validateRollouts } from "../../book/admit-rollouts.ts";
 import { jsonLine, plural, short, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
-import { type BookFlags, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
   target?: string;
@@ -46,43 +35,20 @@ and token counts that fit, no copies; each rollout that this validator has not j
     .action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
 }
 
-async function runAdmit(io: Io, names: readonly string[], flags: AdmitFlags): Promise<void> {
-  const { target: name } = flags;
-  if (name === undefined && flags.validate === undefined)
+async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags): Promise<void> {
+  const { target, validator, validate } = flags;
+  if (target === undefined && validate === undefined)
     throw new RollbookError(
       "nothing-to-judge",
       {},
       "neither freshness nor validation is asked for. Name a revision with --target, or say --validate, or both.",
     );
-  await withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
-    const artifacts =
-      names.length === 0 ? everyArtifact(index) : names.map((each) => resolveArtifact(index, each));
-    const request = { store, index, artifacts, nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
-    const judged: Judged[] = [];
-    if (name !== undefined) {
-      const target = await readRecord(store, PolicyRevision, resolveRevision(index, name).digest);
-      const budgets = budgetsOf(flags) ?? FRESHNESS_PROFILES.default;
-      judged.push(...(await judgeInBook({ ...request, target, budgets })));
-    }
-    if (flags.validate !== undefined) judged.push(...(await validate(request, names.length > 0, flags)));
-    print(io, flags, judged);
+  const judged = await withBook(io, { ...flags, mode: "write" }, async (book) => {
+    const fresh =
+      target === undefined ? [] : await admitRollouts(book, { artifacts, target, budgets: budgetsOf(flags) });
+    return validate ? [...fresh, ...(await validateRollouts(book, { artifacts, validator }))] : fresh;
   });
-}
-
-async function validate(request: AdmitRequest, named: boolean, flags: AdmitFlags): Promise<Judged[]> {
-  const validator = parseId(flags.validator, "--validator");
-  const artifacts = named ? request.artifacts : unjudged(request.index, request.artifacts, validator);
-  return validateInBook({ ...request, artifacts, validator });
-}
-
-function unjudged(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
-  const judged = new Set(
-    index
-      .ofKind(Verdict.kind)
-      .filter(({ fields }) => fields.validator === validator)
-      .map(({ fields }) => fields.subject),
-  );
-  return artifacts.filter(({ content }) => !judged.has(content.digest));
+  print(io, flags, judged);
 }
 
 function print(io: Io, flags: { json?: true }, judged: readonly Judged[]): void {
@@ -123,22 +89,13 @@ async function runRelease(
   name: string,
   flags: BookFlags & { reason: string; by: string; json?: true },
 ): Promise<void> {
-  await withIndexedBook(io, { ...flags, mode: "write" }, async (store, index) => {
-    const { content } = resolveArtifact(index, name);
-    const request = { store, index, nowMs: io.clock.nowMs(), signer: loadSigner(keyringOf(io)) };
-    const by = { by: parseId(flags.by, "--by"), reason: flags.reason };
-    const releases = await releaseInBook(request, content.digest, by);
-    if (releases.length === 0)
-      throw new RollbookError(
-        "not-quarantined",
-        { artifact: content.id, content: content.digest },
-        `no verdict quarantines ${content.id} now: there is nothing to release. \`rollbook artifact show ${content.id}\` lists its verdicts.`,
-      );
-    for (const { digest, record } of releases)
-      io.out(
-        flags.json
-          ? jsonLine({ release: digest, ...record })
-          : `${content.id} released from the verdict ${short(record.verdict)}\n`,
-      );
-  });
+  const { rolloutId, releases } = await withBook(io, { ...flags, mode: "write" }, (book) =>
+    releaseRollout(book, name, flags),
+  );
+  for (const { digest, record } of releases)
+    io.out(
+      flags.json
+        ? jsonLine({ release: digest, ...record })
+        : `${rolloutId} released from the verdict ${short(record.verdict)}\n`,
+    );
 }

@@ -1,14 +1,13 @@
 /** `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
 import type { Command } from "commander";
-import { parseId, RollbookError } from "../../base/index.ts";
-import { resolveErasable } from "../../book/find/resolve.ts";
+import { RollbookError } from "../../base/index.ts";
+import { eraseRollouts } from "../../book/erase-rollouts.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { requireWritable } from "../../book/open-book.ts";
-import { type EraseReport, eraseRollouts, type Subject } from "../../keep/erase/index.ts";
+import type { EraseReport } from "../../keep/erase/index.ts";
 import { jsonLine, plural, printable, short } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
 
 interface EraseFlags extends BookFlags {
   reason: string;
@@ -38,15 +37,10 @@ erased instead of missing. Without --yes the command only says what would go. Af
 }
 
 async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Promise<void> {
-  const root = bookRoot(io, flags);
-  const subjects = await withIndexedBook(io, flags, async (_, index) =>
-    uniqueSubjects(names.map((name) => resolveErasable(index, name))),
-  );
-  requireWritable(root);
-  const report = await eraseRollouts(root, {
-    ...{ clock: io.clock, subjects, reason: flags.reason, by: parseId(flags.by, "--by") },
-    ...{ signer: loadSigner(keyringOf(io)), withBatches: flags.withBatches === true },
-    dryRun: flags.yes !== true,
+  const { reason, by, withBatches, yes } = flags;
+  const report = await eraseRollouts(bookRoot(io, flags), names, {
+    ...{ reason, by, withBatches, confirmed: yes, clock: io.clock },
+    signer: () => loadSigner(keyringOf(io)),
   });
   io.out(flags.json ? jsonLine(report) : renderErased(report));
   for (const line of remainsText(report)) io.err(`${printable(line)}\n`);
@@ -62,10 +56,6 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
       { journal: report.journal },
       `erased from the book, but ${report.journal[0]} still holds calls of it. The gateway removes a segment once every rollout in it is sealed: close the others, then run the command again.`,
     );
-}
-
-function uniqueSubjects(subjects: readonly Subject[]): Subject[] {
-  return [...new Map(subjects.map((each) => [each.content, each])).values()];
 }
 
 function renderErased({ dryRun, rollouts, records, blobs, batches, bytes, tombstone }: EraseReport): string {

@@ -1,15 +1,14 @@
 /** `rollbook artifact import`: seals and signs what files and pipes hold. */
 import { type Command, Option } from "commander";
-import { RollbookError } from "../../base/index.ts";
-import { type ImportSummary, importFiles } from "../../book/import/import-files.ts";
+import type { RollbookError } from "../../base/index.ts";
+import type { ImportSummary } from "../../book/import/import-files.ts";
+import { importRollouts, refusedError } from "../../book/import/import-rollouts.ts";
 import type { ImportWarning } from "../../book/import/import-watch.ts";
-import { openSource, type Source, spool } from "../../book/import/read-items.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
 import type { LogprobKind } from "../../contract/index.ts";
 import { jsonLine, plural, printable, renderError } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface ImportFlags extends BookFlags {
   strict?: true;
@@ -44,31 +43,13 @@ What is in the book already is recognised by digest, and signed if your key has 
 }
 
 async function runImport(io: Io, files: readonly string[], flags: ImportFlags): Promise<void> {
-  const opened: Source[] = [];
-  for (const file of files) opened.push(await openSource(io, file));
-  const spooled = flags.strict
-    ? await Promise.all(opened.map((each) => (each.name === "<stdin>" ? spool(each) : each)))
-    : opened;
-  try {
-    await importInto(io, spooled, flags);
-  } finally {
-    for (const source of spooled)
-      if ("dispose" in source) await (source as Awaited<ReturnType<typeof spool>>).dispose();
-  }
-}
-
-async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags): Promise<void> {
-  const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
+  const { logprobKind, dataSource, strict = false } = flags;
   const errors: RollbookError[] = [];
-  const warnings: ImportWarning[] = [];
   let more = 0;
-  const summary = await withIndexedBook(io, { ...flags, mode: "write" }, async (book, index) =>
-    importFiles(sources, {
-      book,
-      index,
-      signer,
-      answers: { logprobKind: flags.logprobKind, dataSource: flags.dataSource },
-      strict: flags.strict === true,
+  const inputs = files.map((file) => (file === "-" ? { name: "<stdin>", stream: io.stdin } : file));
+  const { signedBy, warnings, ...summary } = await withBook(io, { ...flags, mode: "write" }, (book) =>
+    importRollouts(book, inputs, {
+      ...{ logprobKind, dataSource, strict },
       onRefusal(error) {
         if (errors.length >= MOST_ERRORS) more++;
         else {
@@ -76,27 +57,19 @@ async function importInto(io: Io, sources: readonly Source[], flags: ImportFlags
           if (!flags.json) io.err(renderError(error, { json: false, debug: false }));
         }
       },
-      onWarning: (warning) => warnings.push(warning),
       onProgress: progressOn(io),
     }),
   );
   if (more > 0 && !flags.json) io.err(`… and ${plural(more, "error")} more\n`);
   if (flags.json)
-    io.out(
-      jsonLine({
-        ...summary,
-        signedBy: signer?.publicKey ?? null,
-        warnings,
-        errors: errors.map((each) => each.toJSON()),
-      }),
-    );
+    io.out(jsonLine({ ...summary, signedBy, warnings, errors: errors.map((each) => each.toJSON()) }));
   else {
     printWarnings(io, warnings);
     io.out(`${summaryText(summary)}\n`);
-    if (flags.sign && signer === undefined)
+    if (flags.sign && signedBy === null)
       io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
   }
-  if (summary.refused > 0) throw refusedError(summary, flags.strict === true);
+  if (summary.refused > 0) throw refusedError(summary, { strict });
 }
 
 function printWarnings(io: Io, warnings: readonly ImportWarning[]): void {
@@ -110,19 +83,6 @@ function summaryText({ imported, already, signed, repaired, refused }: ImportSum
   const signedNow = signed === 0 ? "" : `, ${signed} signed now`;
   const mended = repaired === 0 ? "" : `, ${repaired} repaired`;
   return `${imported} imported, ${already} already there${signedNow}${mended}, ${refused} refused`;
-}
-
-function refusedError(summary: ImportSummary, strict: boolean): RollbookError {
-  const rest = strict
-    ? "Nothing was written, because of --strict."
-    : summary.imported + summary.already + summary.repaired === 0
-      ? "Nothing was imported; mend the input and import again."
-      : "The others are in the book; mend these and import again.";
-  return new RollbookError(
-    "import-refused",
-    { ...summary },
-    `${plural(summary.refused, "record")} refused. ${rest}`,
-  );
 }
 
 function progressOn(io: Io): (items: number) => void {

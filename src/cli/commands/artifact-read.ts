@@ -1,33 +1,13 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
-import { type Digest, RollbookError } from "../../base/index.ts";
-import type { BookIndex } from "../../book/find/book-index.ts";
-import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../../book/find/resolve.ts";
+import { RollbookError } from "../../base/index.ts";
+import { exportRollout, listRevisions, listRollouts, showRollout } from "../../book/find/rollouts.ts";
 import { failureOwner } from "../../contract/ending.ts";
-import {
-  Attestation,
-  Feedback,
-  inlineRollout,
-  Receipt,
-  Release,
-  RolloutContent,
-  RolloutEnvelope,
-  Verdict,
-} from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { readRecord } from "../../store/read-record.ts";
-import {
-  type ArtifactDetails,
-  artifactRow,
-  renderArtifact,
-  renderArtifacts,
-  renderRevisions,
-  revisionRow,
-} from "../../view/artifact-view.ts";
-import { figure, jsonLine, short } from "../../view/format.ts";
+import { renderArtifact, renderArtifacts, renderRevisions, revisionRow } from "../../view/artifact-view.ts";
+import { jsonLine } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
 const ENDINGS = [
@@ -60,21 +40,21 @@ export function addList(artifact: Command, io: Io): void {
     .option("--limit <n>", "at most this many", wholeNumber)
     .option("--revisions", "list the policy revisions of the book instead")
     .action(async (flags: ListFlags) => {
-      if (flags.revisions) return listRevisions(io, flags);
-      const all = await withIndexedBook(io, flags, async (_, index) => artifactsOf(index));
-      const found = all.filter((each) => matches(each, flags)).slice(0, flags.limit);
-      if (flags.json) for (const each of found) io.out(jsonLine(artifactRow(each)));
+      if (flags.revisions) return printRevisions(io, flags);
+      const { family, group, task, ending, limit } = flags;
+      const found = await withBook(io, flags, (book) => listRollouts(book, flags));
+      if (flags.json) for (const each of found) io.out(jsonLine(each));
       else if (found.length > 0) io.out(renderArtifacts(found));
       else
         io.err(
-          all.length === 0
+          [family, group, task, ending, limit].every((each) => each === undefined)
             ? "the book holds no rollout yet: `rollbook artifact import` brings some\n"
             : "no rollout fits these filters\n",
         );
     });
 }
 
-async function listRevisions(io: Io, flags: ListFlags): Promise<void> {
+async function printRevisions(io: Io, flags: ListFlags): Promise<void> {
   const idle = (["group", "task", "ending"] as const).find((name) => flags[name] !== undefined);
   if (idle !== undefined)
     throw new RollbookError(
@@ -82,23 +62,10 @@ async function listRevisions(io: Io, flags: ListFlags): Promise<void> {
       { option: idle },
       `--${idle} says nothing to --revisions. See --help.`,
     );
-  const all = await withIndexedBook(io, flags, async (_, index) => revisionsIn(index));
-  const found = all
-    .filter(({ family }) => flags.family === undefined || family === flags.family)
-    .slice(0, flags.limit);
+  const found = await withBook(io, flags, (book) => listRevisions(book, flags));
   if (flags.json) for (const each of found) io.out(jsonLine(revisionRow(each)));
   else if (found.length > 0) io.out(renderRevisions(found));
   else io.err("the book holds no such policy revision\n");
-}
-
-function matches({ content: { fields } }: Artifact, flags: ListFlags): boolean {
-  const ending = String(fields.ending);
-  return (
-    (flags.family === undefined || (fields.families as string[]).includes(flags.family)) &&
-    (flags.group === undefined || fields.group === flags.group) &&
-    (flags.task === undefined || fields.task === flags.task) &&
-    (flags.ending === undefined || ending === flags.ending || ending.startsWith(`${flags.ending}-`))
-  );
 }
 
 export function addShow(artifact: Command, io: Io): void {
@@ -110,70 +77,11 @@ envelope, so a rollout that was run twice gives two.`,
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
     .action(async (name: string, flags: BookFlags & { json?: true }) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        const artifact = resolveArtifact(index, name);
-        if (!flags.json) {
-          io.out(renderArtifact(await readDetails(book, index, artifact)));
-          return;
-        }
-        const { content, envelopes } = artifact;
-        for (const envelope of envelopes) {
-          const pair = { content: content.digest, envelope };
-          io.out(jsonLine(await inlineRollout((digest) => book.get(digest), pair)));
-        }
-      });
+      const text = await withBook(io, flags, async (book) =>
+        flags.json
+          ? (await exportRollout(book, name)).map(jsonLine).join("")
+          : renderArtifact(await showRollout(book, name)),
+      );
+      io.out(text);
     });
-}
-
-async function readDetails(
-  store: Pick<BlobStore, "get">,
-  index: BookIndex,
-  artifact: Artifact,
-): Promise<ArtifactDetails> {
-  const { content, envelopes } = artifact;
-  return {
-    contentDigest: content.digest,
-    content: await readRecord(store, RolloutContent, content.digest),
-    envelopes: await Promise.all(
-      envelopes.map(async (digest) => ({
-        digest,
-        envelope: await readRecord(store, RolloutEnvelope, digest),
-        signers: await signersOfEnvelope(store, index, digest),
-      })),
-    ),
-    about: sayings(index, content.digest),
-  };
-}
-
-async function signersOfEnvelope(
-  store: Pick<BlobStore, "get">,
-  index: BookIndex,
-  envelope: Digest,
-): Promise<string[]> {
-  const signers = new Set<string>();
-  for (const digest of index.attestationsOf(envelope))
-    signers.add((await readRecord(store, Attestation, digest)).signer);
-  return [...signers].sort();
-}
-
-function sayings(index: BookIndex, content: Digest): string[] {
-  const about = (kind: string) => index.ofKind(kind).filter(({ fields }) => fields.subject === content);
-  return [
-    ...about(Receipt.kind).map(
-      ({ digest, fields }) => `receipt      ${receiptText(fields)} (${short(digest)})`,
-    ),
-    ...about(Feedback.kind).map(
-      ({ fields }) => `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`,
-    ),
-    ...about(Verdict.kind).map(
-      ({ fields }) =>
-        `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`,
-    ),
-    ...about(Release.kind).map(({ fields }) => `release      by ${fields.by}: ${fields.reason}`),
-  ];
-}
-
-/** A judgement begins with its outcome; other messages do not. */
-function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
-  return String(message).startsWith(String(outcome)) ? String(message) : `${outcome}: ${message}`;
 }

@@ -1,12 +1,11 @@
 /** `rollbook batch export`: the rows of a batch as one file for a trainer. */
 import { type Command, Option } from "commander";
-import { resolveBatch } from "../../book/find/resolve.ts";
-import { EXPORT_FORMATS, type ExportFormat, exportBatch } from "../../convert/batch/index.ts";
-import { readBatch } from "../../keep/batch/index.ts";
+import { exportBatch } from "../../book/batches.ts";
+import { EXPORT_FORMATS, type ExportFormat } from "../../convert/batch/index.ts";
 import { jsonLine, plural, short, thousands } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { type BookFlags, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface ExportFlags extends BookFlags {
   format: ExportFormat;
@@ -30,17 +29,12 @@ its manifest, target, seed and options. An existing file is never overwritten, a
     )
     .requiredOption("--out <file>", "file to write; must not exist")
     .action(async (name: string, flags: ExportFlags) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        const { format, out } = flags;
-        const source = await readBatch((digest) => book.get(digest), resolveBatch(index, name).digest);
-        const { bytes } = await exportBatch(source, { format, out });
-        const { digest, record } = source;
-        const { rows, samples } = record.totals;
-        io.out(
-          flags.json
-            ? jsonLine({ batch: digest, format, out, rows, samples, bytes })
-            : `${out}: ${plural(rows, "row")} with ${plural(samples, "sample")} of batch ${short(digest)} (${thousands(bytes)} bytes)\n`,
-        );
-      });
+      const exported = await withBook(io, flags, (book) => exportBatch(book, name, flags));
+      const { batch: digest, out, rows, samples, bytes } = exported;
+      io.out(
+        flags.json
+          ? jsonLine(exported)
+          : `${out}: ${plural(rows, "row")} with ${plural(samples, "sample")} of batch ${short(digest)} (${thousands(bytes)} bytes)\n`,
+      );
     });
 }

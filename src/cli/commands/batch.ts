@@ -1,8 +1,7 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
 import { type Command, Option } from "commander";
-import type { Digest } from "../../base/index.ts";
+import { type BatchDetails, compareBatches, listBatches, showBatch } from "../../book/batches.ts";
 import { cutBatch } from "../../book/cut-batch.ts";
-import { resolveBatch } from "../../book/find/resolve.ts";
 import {
   type AdvantageMethod,
   encodeWire,
@@ -10,15 +9,12 @@ import {
   PolicyRevisionLineage,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { diffBatches } from "../../keep/batch/index.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { readRecord } from "../../store/read-record.ts";
-import { type BatchDetails, renderBatch, renderDifferences } from "../../view/batch-view.ts";
-import { figure, jsonLine, short, table } from "../../view/format.ts";
+import { renderBatch, renderBatches, renderDifferences } from "../../view/batch-view.ts";
+import { jsonLine } from "../../view/format.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
-import { type BookFlags, withBook, withIndexedBook } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 import { addBatchExport } from "./batch-export.ts";
 import { addBatchVerify } from "./verify.ts";
 
@@ -97,7 +93,7 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
       },
     });
     if (io.live) io.err("\n");
-    printBatch(io, flags, await readDetails(book.store, batch.digest));
+    printBatch(io, flags, await showBatch(book, batch.digest));
   });
 }
 
@@ -108,24 +104,18 @@ function addShow(batch: Command, io: Io): void {
   })
     .argument("[batch]", "digest, or the first digits of it (default: a list of all)")
     .action(async (name: string | undefined, flags: BookFlags & { json?: true }) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        if (name !== undefined)
-          return printBatch(io, flags, await readDetails(book, resolveBatch(index, name).digest));
-        const all = index.ofKind(TrainerBatch.kind).map(({ digest }) => digest);
-        await listBatches(io, flags, book, all);
+      await withBook(io, flags, async (book) => {
+        if (name === undefined) printBatches(io, flags, await listBatches(book));
+        else printBatch(io, flags, await showBatch(book, name));
       });
     });
 }
 
-async function listBatches(
+function printBatches(
   io: Io,
   flags: { json?: true },
-  store: Pick<BlobStore, "get">,
-  digests: readonly Digest[],
-): Promise<void> {
-  const batches = await Promise.all(
-    digests.map(async (digest) => ({ digest, batch: await readRecord(store, TrainerBatch, digest) })),
-  );
+  batches: Awaited<ReturnType<typeof listBatches>>,
+): void {
   if (flags.json) {
     for (const { digest, batch } of batches) {
       const { target, selection, seed, totals } = batch;
@@ -133,20 +123,7 @@ async function listBatches(
     }
   } else if (batches.length === 0)
     io.err("the book holds no batch yet: `rollbook batch assemble` cuts one\n");
-  else {
-    io.out(
-      table(batches, [
-        { title: "BATCH", cell: ({ digest }) => short(digest) },
-        { title: "TARGET", cell: ({ batch }) => batch.target.id },
-        { title: "FAMILY", cell: ({ batch }) => batch.selection.family },
-        { title: "LEVEL", cell: ({ batch }) => batch.selection.level },
-        { title: "SEED", align: "right", cell: ({ batch }) => String(batch.seed) },
-        { title: "ROWS", align: "right", cell: ({ batch }) => String(batch.totals.rows) },
-        { title: "SAMPLES", align: "right", cell: ({ batch }) => String(batch.totals.samples) },
-        { title: "REWARD", align: "right", cell: ({ batch }) => figure(batch.totals.rewardSum) },
-      ]),
-    );
-  }
+  else io.out(renderBatches(batches));
 }
 
 function addDiff(batch: Command, io: Io): void {
@@ -157,22 +134,9 @@ function addDiff(batch: Command, io: Io): void {
     .argument("<first>", "digest of a batch, or the first digits of it")
     .argument("<second>", "digest of another")
     .action(async (first: string, second: string, flags: BookFlags & { json?: true }) => {
-      await withIndexedBook(io, flags, async (book, index) => {
-        const [left, right] = [resolveBatch(index, first), resolveBatch(index, second)];
-        const differences = await diffBatches((digest) => book.get(digest), left.digest, right.digest);
-        io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));
-      });
+      const differences = await withBook(io, flags, (book) => compareBatches(book, first, second));
+      io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));
     });
-}
-
-async function readDetails(store: Pick<BlobStore, "get">, digest: Digest): Promise<BatchDetails> {
-  const batch = await readRecord(store, TrainerBatch, digest);
-  return {
-    digest,
-    batch,
-    lineage: await readRecord(store, PolicyRevisionLineage, batch.lineage),
-    ledger: await readRecord(store, LossLedger, batch.ledger),
-  };
 }
 
 function printBatch(io: Io, flags: { json?: true }, details: BatchDetails): void {

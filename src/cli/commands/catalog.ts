@@ -1,6 +1,6 @@
 /** `rollbook catalog`: the index over a book, which always follows from the bytes. */
 import type { Command } from "commander";
-import { openCatalog } from "../../store/index.ts";
+import { rebuildCatalog } from "../../book/find/rebuild-catalog.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -15,14 +15,7 @@ export function addCatalog(program: Command, io: Io): void {
     summary: "throw the catalog away and make it anew from the bytes",
     examples: ["rollbook catalog rebuild"],
   }).action(async (flags: BookFlags & { json?: true }) => {
-    const report = await withBook(io, flags, async (book) => {
-      const catalog = openCatalog(book.root);
-      try {
-        return await catalog.rebuild();
-      } finally {
-        catalog.close();
-      }
-    });
+    const report = await withBook(io, flags, rebuildCatalog);
     if (flags.json) io.out(jsonLine(report));
     else {
       io.out(`${plural(report.records, "record")} and ${plural(report.blobs, "blob")} listed\n`);

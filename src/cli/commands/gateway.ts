@@ -1,15 +1,11 @@
 /** `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
-import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { RollbookError, rngFrom } from "../../base/index.ts";
-import { openBook } from "../../book/open-book.ts";
-import { type GatewayConfig, openGateway, parseGatewayConfig } from "../../collect/gateway/index.ts";
+import { openGateway } from "../../book/collect/gateway.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { addFreshnessOptions, admissionFrom, type FreshnessFlags } from "../options/freshness-options.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
 import { identityFrom } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
@@ -47,48 +43,18 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
 }
 
 async function serve(io: Io, flags: GatewayFlags): Promise<void> {
-  const config = withFlags(parseGatewayConfig(readConfig(flags.config), flags.config), flags);
-  const { signer } = identityFrom(io);
-  const root = bookRoot(io, flags);
-  const opened = await openBook(root, { create: true, clock: io.clock, signer: () => signer });
-  const book = opened.store;
-  try {
-    const seed = BigInt(`0x${randomUUID().replaceAll("-", "").slice(0, 16)}`);
-    const gateway = await openGateway({
-      ...{ config, book, clock: io.clock, signer, env: io.env },
-      ...(await admissionFrom(flags, opened)),
-      rng: rngFrom(seed),
-      newId: () => `r-${randomUUID()}`,
-      log: (line) => io.err(`${line}\n`),
-    });
-    const { url, recovered, damaged } = gateway;
-    const told = { url, book: root, record: config.record, recovered, damaged };
-    io.out(flags.json ? jsonLine(told) : `${url}\n`);
-    if (recovered.length > 0) io.err(`${plural(recovered.length, "rollout")} of an earlier run still open\n`);
-    await interrupted();
-    io.err("stopping: calls in progress may end\n");
-    await gateway.close();
-  } finally {
-    await opened.close();
-  }
-}
-
-function withFlags(config: GatewayConfig, { port, host, record }: GatewayFlags): GatewayConfig {
-  const listen = { host: host ?? config.listen.host, port: port ?? config.listen.port };
-  return { ...config, listen, record: record ?? config.record };
-}
-
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-config",
-      { path },
-      `${path} cannot be read. Name a configuration with --config.`,
-      {
-        cause,
-      },
-    );
-  }
+  const { config, host, port, record, target } = flags;
+  const book = bookRoot(io, flags);
+  const gateway = await openGateway({
+    ...{ book, config, host, port, record, target, freshness: budgetsOf(flags) },
+    ...{ clock: io.clock, env: io.env, identity: () => identityFrom(io) },
+    log: (line) => io.err(`${line}\n`),
+  });
+  const { url, recovered, damaged } = gateway;
+  const told = { url, book, record: gateway.config.record, recovered, damaged };
+  io.out(flags.json ? jsonLine(told) : `${url}\n`);
+  if (recovered.length > 0) io.err(`${plural(recovered.length, "rollout")} of an earlier run still open\n`);
+  await interrupted();
+  io.err("stopping: calls in progress may end\n");
+  await gateway.close();
 }

@@ -1,10 +1,7 @@
 /** `rollbook gc`: removes what nothing refers to. */
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { requireBook, requireWritable } from "../../book/open-book.ts";
-import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
-import { collectGarbage, type GcReport } from "../../store/index.ts";
+import { collectGarbage } from "../../book/collect-garbage.ts";
+import type { GcReport } from "../../store/index.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -20,13 +17,10 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
   })
     .option("--dry-run", "only say what would go")
     .action(async (flags: BookFlags & { dryRun?: true; json?: true }) => {
-      const root = bookRoot(io, flags);
-      requireBook(root);
-      requireWritable(root);
       const dryRun = flags.dryRun === true;
-      const report = await collectGarbage(root, { clock: io.clock, dryRun });
-      const orphans = await collectReplay(root, dryRun);
-      if (flags.json) io.out(jsonLine({ ...report, orphans }));
+      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun });
+      const { orphans } = report;
+      if (flags.json) io.out(jsonLine(report));
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
@@ -42,16 +36,4 @@ function unknownText({ unknownKinds, keepsAll }: GcReport): string {
     ? "Not all of them can be searched for references, so only copies are removed"
     : "They stay, with every blob they name";
   return `kinds that this version does not know: ${unknownKinds.map(printable).join(", ")}. ${kept}; a newer rollbook may know them.\n`;
-}
-
-/** The orphans of all replay stores of the book, by path. */
-async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
-  const folder = join(root, "replay");
-  const stores = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
-  const orphans: string[] = [];
-  for (const store of stores.filter(isReplayStore)) {
-    const found = dryRun ? listOrphans(store) : await collectOrphans(store);
-    orphans.push(...found.map((path) => join(store, path)));
-  }
-  return orphans;
 }

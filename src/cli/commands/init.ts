@@ -1,9 +1,7 @@
 /** `rollbook init`: creates a book. */
 import type { Command } from "commander";
+import { initBook } from "../../book/init-book.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
-import { isBook, requireWritable } from "../../book/open-book.ts";
-import { openBook } from "../../store/index.ts";
-import { makeDirectory } from "../../store/make-directory.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -15,14 +13,9 @@ export function addInit(program: Command, io: Io): void {
     description: "Create a book, the directory that holds everything. An existing book is left as it is.",
     examples: ["rollbook init", "rollbook init --book runs/.rollbook"],
   }).action(async (flags: BookFlags & { json?: true }) => {
-    const root = bookRoot(io, flags);
-    const created = !isBook(root);
-    makeDirectory(root);
-    requireWritable(root);
-    const book = await openBook(root, { clock: io.clock });
-    await book.close();
-    if (flags.json) io.out(jsonLine({ book: root, created }));
-    else io.out(`${root}: ${created ? "created" : "is a book already, left as it is"}\n`);
+    const made = await initBook(bookRoot(io, flags), { clock: io.clock });
+    if (flags.json) io.out(jsonLine(made));
+    else io.out(`${made.book}: ${made.created ? "created" : "is a book already, left as it is"}\n`);
     if (loadSigner(keyringOf(io)) === undefined)
       io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
   });

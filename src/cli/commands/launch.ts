@@ -1,35 +1,15 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
-import { createReadStream, statSync } from "node:fs";
-import { hostname } from "node:os";
-import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { decodeUtf8, type Json, parseId, parseJson, RollbookError, rngFrom } from "../../base/index.ts";
-import { splitLines } from "../../book/import/lines.ts";
-import { openBook } from "../../book/open-book.ts";
-import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
-import {
-  type Launch,
-  type LaunchOptions,
-  launch,
-  loadAgent,
-  type Progress,
-  type RolloutResult,
-} from "../../collect/rollout/index.ts";
+import { type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { launch } from "../../book/collect/launch.ts";
+import type { Launch, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import type { RowForm } from "../../collect/rollout/rows.ts";
-import { makeDirectory } from "../../store/make-directory.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderProgress, renderSummary } from "../../view/launch-view.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
-import { admissionFrom } from "../options/freshness-options.ts";
-import {
-  addRunOptions,
-  heartbeatMsOf,
-  identityFrom,
-  type RunFlags,
-  recorderFrom,
-} from "../options/run-options.ts";
-import { type BookFlags, bookRoot } from "../with-book.ts";
+import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
+import type { BookFlags } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
   tasks: string;
@@ -50,7 +30,6 @@ interface LaunchFlags extends BookFlags, RunFlags {
   json?: true;
 }
 
-const MAX_ROW_BYTES = 16 * 1024 * 1024;
 const DRAW_EVERY_MS = 200;
 
 export function addLaunch(program: Command, io: Io): void {
@@ -87,44 +66,30 @@ is the agent's payload, or any other object, which is the payload itself.`,
 }
 
 async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
-  const agent = await loadAgent(flags.agent);
-  const root = bookRoot(io, flags);
-  const identity = identityFrom(io);
-  const opened = await openBook(root, { create: true, clock: io.clock, signer: () => identity.signer });
-  const book = opened.store;
-  const path = flags.queue ?? join(root, "queue.db");
-  makeDirectory(dirname(path));
-  const queue = openSqliteQueue(path, { clock: io.clock, ttlMs: flags.claimTtl * 1000 });
+  const { tasks } = flags;
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
-    const launched = launch(readTasks(io, flags.tasks), {
+    const launched = launch(tasks === "-" ? { name: "stdin", stream: io.stdin } : tasks, {
+      ...workRequest(io, flags),
       ...settingsOf(flags),
-      ...{ agent, book, queue, clock: io.clock, signal: stop.signal },
-      rng: rngFrom(BigInt(process.pid)),
-      worker: parseId(`${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-")),
-      ...identity,
-      ...(await admissionFrom(flags, opened)),
-      ...recorderFrom(io, flags),
+      signal: stop.signal,
       log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
     });
     await follow(io, launched, flags);
     finish(io, launched.progress(), flags, stop.signal.aborted);
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
-    await queue.close();
-    await opened.close();
   }
 }
 
 function settingsOf(flags: LaunchFlags) {
   const { samples, exp, model, baseUrl, sampling, config, seed, rows, timeLimit, maxTurns, budgetUsd } =
     flags;
-  const extra = { ...config, ...(sampling === undefined ? {} : { sampling_params: sampling }) };
   return {
-    ...{ samples, exp: parseId(exp, "--exp"), seed, extra, form: rows },
-    environment: flags.environment as LaunchOptions["environment"],
+    ...{ samples, exp, seed, rows, environment: flags.environment },
+    extra: { ...config, ...(sampling === undefined ? {} : { sampling_params: sampling }) },
     dataSource: flags.synthetic ? ("synthetic" as const) : ("real" as const),
     ...(model === undefined ? {} : { modelId: model }),
     ...(baseUrl === undefined ? {} : { baseUrl }),
@@ -134,9 +99,6 @@ function settingsOf(flags: LaunchFlags) {
       ...(budgetUsd === undefined ? {} : { budgetUsd }),
     },
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
-    ...{ concurrency: flags.concurrency, heartbeatMs: heartbeatMsOf(flags) },
-    ...(flags.rate === undefined ? {} : { rate: flags.rate }),
-    attempts: { provider: flags.attempts, sandbox: flags.attempts, infrastructure: flags.attempts },
   };
 }
 
@@ -171,20 +133,6 @@ function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boo
     { total, done, dead },
     `${left} of ${plural(total, "rollout")} not done: ${why}. Give the same command again to run what is missing.`,
   );
-}
-
-async function* readTasks(io: Io, path: string): AsyncGenerator<Json> {
-  if (path !== "-" && statSync(path).isDirectory())
-    throw new RollbookError("no-file", { path }, `${path} is a directory. Name a file of tasks in it.`);
-  const chunks = path === "-" ? io.stdin : createReadStream(path);
-  const name = path === "-" ? "stdin" : path;
-  for await (const { number, bytes } of splitLines(chunks, MAX_ROW_BYTES)) {
-    const where = `${name}:${number}`;
-    if (bytes === undefined)
-      throw new RollbookError("bad-row", { where }, `${where} is longer than ${MAX_ROW_BYTES} bytes.`);
-    const text = decodeUtf8(bytes, where).trim();
-    if (text !== "") yield parseJson(text, where);
-  }
 }
 
 function jsonObject(text: string): Record<string, Json> {

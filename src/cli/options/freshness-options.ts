@@ -1,13 +1,6 @@
 /** The flags that say how old is too old, for every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { admissionFor } from "../../book/admit.ts";
-import type { OpenBook } from "../../book/open-book.ts";
-import {
-  type Budget,
-  FRESHNESS_PROFILES,
-  type FreshnessBudgets,
-  type makeAdmission,
-} from "../../keep/admit/index.ts";
+import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
 
 export interface FreshnessFlags {
   freshness?: keyof typeof FRESHNESS_PROFILES | "none";
@@ -47,17 +40,6 @@ export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
     ...(rolloutAge === undefined ? {} : { rolloutAgeMs: rolloutAge }),
     ...(skewMs === undefined ? {} : { clockSkewMs: { accept: skewMs, quarantine: skewMs } }),
   };
-}
-
-/** The judge of what is submitted: none unless a target is named. */
-export async function admissionFrom(
-  flags: FreshnessFlags & { target?: string },
-  book: OpenBook,
-): Promise<{ admit?: ReturnType<typeof makeAdmission> }> {
-  const { target } = flags;
-  return target === undefined
-    ? {}
-    : { admit: await admissionFor(book, { target, budgets: budgetsOf(flags) }) };
 }
 
 function budget(text: string): Budget {

@@ -1,13 +1,12 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { ensureKey, keyringOf, trustedKeys } from "../../book/keyring.ts";
-import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
-import { bookRecorder, gatewayRecorder, type Recorder } from "../../collect/rollout/index.ts";
-import type { PublicKey, Signer } from "../../contract/index.ts";
+import { type Identity, identityOf } from "../../book/collect/identity.ts";
+import { keyringOf } from "../../book/keyring.ts";
 import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addFreshnessOptions, type FreshnessFlags } from "./freshness-options.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
 
 export interface RunFlags extends FreshnessFlags {
   target?: string;
@@ -40,19 +39,25 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
   return addFreshnessOptions(command);
 }
 
-/** The gateway's recorder, or the book's. */
-export function recorderFrom(io: Io, { gateway: url, gatewayTokenEnv }: RunFlags): { recorder: Recorder } {
-  const own = bookRecorder();
-  if (url === undefined) return { recorder: own };
-  const token = gatewayToken(io, gatewayTokenEnv);
-  return { recorder: gatewayRecorder({ url, ...(token === undefined ? {} : { token }) }, own) };
+/** What the flags say, for the function that works on the book. */
+export function workRequest(io: Io, flags: RunFlags & BookFlags) {
+  const { agent, queue, concurrency, rate, attempts, claimTtl, gateway: url, target } = flags;
+  return {
+    ...{ book: bookRoot(io, flags), agent, queue, concurrency, target, clock: io.clock },
+    identity: () => identityFrom(io),
+    freshness: budgetsOf(flags),
+    claimTtlMs: claimTtl * 1000,
+    attempts: { provider: attempts, sandbox: attempts, infrastructure: attempts },
+    ...(rate === undefined ? {} : { rate }),
+    ...(url === undefined ? {} : { gateway: { url, ...gatewayToken(io, flags.gatewayTokenEnv) } }),
+  };
 }
 
 /** The value of the variable that `--gateway-token-env` names. */
-export function gatewayToken(io: Io, variable: string | undefined): string | undefined {
-  if (variable === undefined) return undefined;
+export function gatewayToken(io: Io, variable: string | undefined): { token?: string } {
+  if (variable === undefined) return {};
   const token = io.env[variable];
-  if (token) return token;
+  if (token) return { token };
   throw new RollbookError(
     "no-key",
     { variable },
@@ -60,18 +65,11 @@ export function gatewayToken(io: Io, variable: string | undefined): string | und
   );
 }
 
-/** The key with which rollouts are signed and workers register, made if there is none, and the keys that count beside it. */
-export function identityFrom(io: Io): { signer: Signer; trusts: (key: PublicKey) => boolean } {
-  const keyring = keyringOf(io);
-  const { signer, created } = ensureKey(keyring);
-  if (created) io.err(`made a key to sign with, ${keyring.keyPath}: keep a copy, give it to nobody\n`);
-  const trusted = trustedKeys(keyring, () => {});
-  return { signer, trusts: (key) => trusted.has(key) };
-}
-
-/** Often enough for the claims and for the desk, which takes a silent worker for dead. */
-export function heartbeatMsOf({ claimTtl }: RunFlags): number {
-  return Math.min(HEARTBEAT_MS, (claimTtl * 1000) / 2);
+/** The user's key, made if there is none. */
+export function identityFrom(io: Io): Identity {
+  return identityOf(keyringOf(io), (path) =>
+    io.err(`made a key to sign with, ${path}: keep a copy, give it to nobody\n`),
+  );
 }
 
 function positiveNumber(text: string): number {

@@ -49,6 +49,8 @@ export interface Launch extends AsyncIterable<RolloutResult> {
   /** One for each rollout, rows first, once everything is enqueued. */
   futures(): Promise<readonly RolloutFuture[]>;
   progress(): Progress;
+  /** Resolves when nothing runs here any more, however the launch ended. */
+  readonly ended: Promise<void>;
   /** Stops what runs here and gives it back; resolves when nothing is held any more. */
   cancel(): Promise<void>;
 }
@@ -116,6 +118,10 @@ class RunningLaunch implements Launch {
 
   progress(): Progress {
     return this.#tally.now();
+  }
+
+  get ended(): Promise<void> {
+    return this.#over;
   }
 
   async cancel(): Promise<void> {

@@ -1,0 +1,80 @@
+/** Reads, lists, compares and exports the trainer batches of a book.
+ *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
+import type { Digest } from "../base/index.ts";
+import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
+import { type ExportFormat, exportBatch as writeFile } from "../convert/batch/index.ts";
+import {
+  type BatchDifference,
+  diffBatches,
+  type ReadableBatch,
+  readBatch as readRows,
+} from "../keep/batch/index.ts";
+import { readRecord } from "../store/read-record.ts";
+import { resolveBatch } from "./find/resolve.ts";
+import type { OpenBook } from "./open-book.ts";
+
+export interface BatchDetails {
+  readonly digest: Digest;
+  readonly batch: TrainerBatch;
+  readonly lineage: PolicyRevisionLineage;
+  readonly ledger: LossLedger;
+}
+
+export interface ExportedBatch {
+  readonly batch: Digest;
+  readonly format: ExportFormat;
+  readonly out: string;
+  readonly rows: number;
+  readonly samples: number;
+  readonly bytes: number;
+}
+
+export async function listBatches(book: OpenBook): Promise<{ digest: Digest; batch: TrainerBatch }[]> {
+  const found = (await book.index()).ofKind(TrainerBatch.kind);
+  return Promise.all(
+    found.map(async ({ digest }) => ({ digest, batch: await readRecord(book.store, TrainerBatch, digest) })),
+  );
+}
+
+/** The batch with its lineage and the ledger of what was left out. */
+export async function showBatch(book: OpenBook, name: string): Promise<BatchDetails> {
+  const digest = await digestOf(book, name);
+  const batch = await readRecord(book.store, TrainerBatch, digest);
+  return {
+    digest,
+    batch,
+    lineage: await readRecord(book.store, PolicyRevisionLineage, batch.lineage),
+    ledger: await readRecord(book.store, LossLedger, batch.ledger),
+  };
+}
+
+/** Its rows, shard by shard. */
+export async function readBatch(book: OpenBook, name: string): Promise<ReadableBatch> {
+  return readRows((digest) => book.store.get(digest), await digestOf(book, name));
+}
+
+/** Writes its rows to one file for a trainer. The file is never overwritten. */
+export async function exportBatch(
+  book: OpenBook,
+  name: string,
+  { format, out }: { format: ExportFormat; out: string },
+): Promise<ExportedBatch> {
+  const source = await readBatch(book, name);
+  const { bytes } = await writeFile(source, { format, out });
+  const { rows, samples } = source.record.totals;
+  return { batch: source.digest, format, out, rows, samples, bytes };
+}
+
+/** How two batches differ, and why. */
+export async function compareBatches(
+  book: OpenBook,
+  first: string,
+  second: string,
+): Promise<readonly BatchDifference[]> {
+  const [left, right] = [await digestOf(book, first), await digestOf(book, second)];
+  return diffBatches((digest) => book.store.get(digest), left, right);
+}
+
+async function digestOf(book: OpenBook, name: string): Promise<Digest> {
+  return resolveBatch(await book.index(), name).digest;
+}

@@ -1,0 +1,37 @@
+/** Removes what nothing in a book refers to, and what dead writers left in its replay stores.
+ *  In: an open book, or the directory of one. Out: a report. Safe while others write; a damaged book is left alone. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../base/index.ts";
+import { collectOrphans, isReplayStore, listOrphans } from "../keep/replay/index.ts";
+import { type GcReport, collectGarbage as sweep } from "../store/index.ts";
+import { type BookOnDisk, requireBook, requireWritable } from "./open-book.ts";
+
+export interface GarbageReport extends GcReport {
+  /** Segments of replay stores that no manifest lists, by path. */
+  readonly orphans: readonly string[];
+}
+
+export async function collectGarbage(
+  book: string | BookOnDisk,
+  options: { dryRun?: boolean; clock?: Clock } = {},
+): Promise<GarbageReport> {
+  const root = typeof book === "string" ? book : book.root;
+  const clock = options.clock ?? (typeof book === "string" ? systemClock : book.clock);
+  const { dryRun = false } = options;
+  requireBook(root);
+  requireWritable(root);
+  const report = await sweep(root, { clock, dryRun });
+  return { ...report, orphans: await collectReplay(root, dryRun) };
+}
+
+async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
+  const folder = join(root, "replay");
+  const stores = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  const orphans: string[] = [];
+  for (const store of stores.filter(isReplayStore)) {
+    const found = dryRun ? listOrphans(store) : await collectOrphans(store);
+    orphans.push(...found.map((path) => join(store, path)));
+  }
+  return orphans;
+}

@@ -1,0 +1,130 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { collect } from "../../../test/support/launch-world.ts";
+import { libraryHome } from "../../../test/support/library-home.ts";
+import { defineRollout, type RolloutFunction } from "../../collect/rollout/index.ts";
+import { newKeyPem, signerFromPem } from "../../contract/index.ts";
+import { collectGarbage } from "../collect-garbage.ts";
+import { listRollouts, showRollout } from "../find/rollouts.ts";
+import { openBook, useBook } from "../open-book.ts";
+import { verifyBook } from "../verify.ts";
+import { launch } from "./launch.ts";
+import { startWorker } from "./worker.ts";
+
+const tasks = [{ i: 1 }, { i: 2 }];
+const echo: RolloutFunction = ({ i }) => i as number;
+
+/** Packs that somebody still writes to. */
+const openPacks = async (root: string) => (await collectGarbage(root, { dryRun: true })).packsLeft;
+
+describe("launch on a book", () => {
+  it("needs a book, an agent and a number of samples, and seals rollouts that the user's new key has signed", async () => {
+    const { path } = libraryHome();
+    const book = path("runs");
+    const results = await collect(launch(tasks, { book, agent: echo, samples: 2 }));
+    expect(results.map((each) => each.state === "sealed" && each.reward).sort()).toEqual([1, 1, 2, 2]);
+    expect(existsSync(path("home/key.pem"))).toBe(true);
+    await useBook(book, { mode: "read" }, async (opened) => {
+      const { report } = await verifyBook(opened);
+      expect(report.problems).toEqual([]);
+      expect(report.trust).toMatchObject({ artifacts: 4, trusted: 4 });
+    });
+  });
+
+  it("takes tasks from a file and from an async iterable, and both are the same rollouts", async () => {
+    const { path } = libraryHome();
+    writeFileSync(path("tasks.jsonl"), tasks.map((each) => `${JSON.stringify(each)}\n`).join(""));
+    async function* stream() {
+      yield* tasks;
+    }
+    const ids = async (from: Parameters<typeof launch>[0], book: string) =>
+      (await collect(launch(from, { book: path(book), agent: echo })))
+        .map(({ rolloutId }) => rolloutId)
+        .sort();
+    const known = await ids(tasks, "a");
+    expect(await ids(path("tasks.jsonl"), "b")).toEqual(known);
+    expect(await ids(stream(), "c")).toEqual(known);
+  });
+
+  it("knows a function by its text: a definition of it is the same agent, another function is another", async () => {
+    const { path } = libraryHome();
+    const book = path("runs");
+    await collect(launch(tasks, { book, agent: echo }));
+    const again = await collect(launch(tasks, { book, agent: defineRollout(echo) }));
+    expect(again.map((each) => each.state === "sealed" && each.earlier)).toEqual([true, true]);
+    const other = await collect(launch(tasks, { book, agent: ({ i }) => Number(i) * 2 }));
+    expect(other.map((each) => each.state === "sealed" && each.earlier)).toEqual([false, false]);
+  });
+
+  it("closes a book that it opened, when it ends, when it is left and when only futures are asked for", async () => {
+    const { path } = libraryHome();
+    const [ended, left, asked] = [path("ended"), path("left"), path("asked")];
+    await collect(launch(tasks, { book: ended, agent: echo }));
+    expect(await openPacks(ended)).toBe(0);
+    for await (const _ of launch(tasks, { book: left, agent: echo })) break;
+    expect(await openPacks(left)).toBe(0);
+    const launched = launch(tasks, { book: asked, agent: echo });
+    const futures = await launched.futures();
+    expect(await futures[0]!.result()).toMatchObject({ state: "sealed" });
+    await launched.ended;
+    expect(await openPacks(asked)).toBe(0);
+  });
+
+  it("leaves an open book open, and signs with its key", async () => {
+    const { path } = libraryHome();
+    const signer = signerFromPem(newKeyPem());
+    const book = await openBook(path("runs"), { create: true, signer: () => signer });
+    const [result] = await collect(launch([{ i: 1 }], { book, agent: echo }));
+    const { envelopes } = await showRollout(book, result!.rolloutId);
+    expect(envelopes[0]!.signers).toEqual([signer.publicKey]);
+    expect(await listRollouts(book)).toHaveLength(1);
+    expect(await openPacks(book.root)).toBeGreaterThan(0);
+    await book.close();
+    expect(existsSync(path("home/key.pem"))).toBe(false);
+  });
+
+  it("throws what was wrong with its options where it is iterated, and opens nothing", async () => {
+    const { path } = libraryHome();
+    const launched = launch(tasks, { book: path("runs"), agent: path("missing.mjs") });
+    await expect(collect(launched)).rejects.toMatchObject({ code: "bad-agent" });
+    await expect(launched.futures()).rejects.toMatchObject({ code: "bad-agent" });
+    expect(existsSync(path("runs"))).toBe(false);
+    expect(launched.progress()).toMatchObject({ total: 0, done: 0 });
+  });
+});
+
+describe("startWorker on a book", () => {
+  it("works on the queue of the book and tells what it has done", async () => {
+    const { path } = libraryHome();
+    const book = path("runs");
+    const launched = launch(tasks, { book, agent: echo, concurrency: 0 });
+    await launched.futures();
+    const worker = startWorker({ book, agent: echo, worker: "helper" });
+    expect(await worker.ended).toEqual({ begun: 2, receipts: { stored: 2 } });
+    expect((await collect(launched)).map((each) => each.state === "sealed" && each.worker)).toEqual([
+      "helper",
+      "helper",
+    ]);
+  });
+
+  it("gives its claims back when stopped", async () => {
+    const { path } = libraryHome();
+    const book = path("runs");
+    const forever: RolloutFunction = (_, { signal }) => sleep(60_000, 1, { signal });
+    const launched = launch(tasks, { book, agent: forever, concurrency: 0 });
+    await launched.futures();
+    const worker = startWorker({ book, agent: forever, idleMs: "never" });
+    await sleep(500);
+    expect(await worker.stop()).toEqual({ begun: 2, receipts: {} });
+    await launched.cancel();
+  });
+
+  it("refuses a book without a queue", async () => {
+    const { path } = libraryHome();
+    await (await openBook(path("runs"), { create: true })).close();
+    await expect(startWorker({ book: path("runs"), agent: echo }).ended).rejects.toMatchObject({
+      code: "no-queue",
+    });
+  });
+});

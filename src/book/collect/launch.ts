@@ -1,0 +1,144 @@
+/** Launches an agent on every task, several times, and seals what happens in a book.
+ *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
+ *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
+import { parseId } from "../../base/index.ts";
+import {
+  type Launch,
+  type LaunchOptions,
+  type Progress,
+  type RolloutFuture,
+  type RolloutResult,
+  launch as startLaunch,
+} from "../../collect/rollout/index.ts";
+import { Tally } from "../../collect/rollout/progress.ts";
+import type { RowForm } from "../../collect/rollout/rows.ts";
+import { agentOf } from "./agent.ts";
+import { openPlace, recorderAt } from "./place.ts";
+import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+import { rowsOf, type Tasks } from "./tasks.ts";
+
+export interface LaunchRequest
+  extends WorkRequest,
+    Partial<
+      Pick<
+        LaunchOptions,
+        | "samples"
+        | "seed"
+        | "dataSource"
+        | "modelId"
+        | "baseUrl"
+        | "extra"
+        | "limits"
+        | "deadlineMs"
+        | "override"
+      >
+    > {
+  /** The experiment: another name, other rollouts (default: default). */
+  readonly exp?: string | undefined;
+  /** Where the tasks take place (default: local@1). */
+  readonly environment?: string | undefined;
+  /** The form of the rows (default: auto). */
+  readonly rows?: RowForm | undefined;
+}
+
+export function launch(tasks: Tasks, request: LaunchRequest): Launch {
+  return new BookLaunch(tasks, request);
+}
+
+class BookLaunch implements Launch {
+  readonly #nothing: Progress;
+  readonly #opened: Promise<{ launch: Launch; close(): Promise<void> }>;
+  #launch: Launch | undefined;
+
+  constructor(tasks: Tasks, request: LaunchRequest) {
+    this.#nothing = new Tally({ nowMs: () => 0 }).now();
+    this.#opened = openLaunch(tasks, request);
+    this.#opened.then(
+      ({ launch }) => {
+        this.#launch = launch;
+      },
+      () => {}, // told to whoever asks for futures, and to the iteration
+    );
+    // Whoever asks for futures only does not close; what cannot be closed is told to whoever waits for the end.
+    this.ended.catch(() => {});
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<RolloutResult, void, void> {
+    const { launch, close } = await this.#opened;
+    try {
+      yield* launch;
+    } finally {
+      await close();
+    }
+  }
+
+  async futures(): Promise<readonly RolloutFuture[]> {
+    return (await this.#opened).launch.futures();
+  }
+
+  progress(): Progress {
+    return this.#launch?.progress() ?? this.#nothing;
+  }
+
+  get ended(): Promise<void> {
+    return this.#opened.then(
+      ({ launch, close }) => launch.ended.then(close),
+      () => {},
+    );
+  }
+
+  async cancel(): Promise<void> {
+    const { launch, close } = await this.#opened;
+    await launch.cancel();
+    await close();
+  }
+}
+
+async function openLaunch(
+  tasks: Tasks,
+  request: LaunchRequest,
+): Promise<{ launch: Launch; close(): Promise<void> }> {
+  const agent = await agentOf(request.agent);
+  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
+  let queue: ReturnType<typeof openQueue>;
+  try {
+    queue = openQueue(queueFile(book.root, request), request, clock);
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= queue.close().finally(leave);
+    return closed;
+  };
+  try {
+    const launch = startLaunch(rowsOf(tasks), {
+      ...settingsOf(request),
+      ...workerOptions(request),
+      ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
+      ...(admit === undefined ? {} : { admit }),
+      recorder: recorderAt(request.gateway),
+    });
+    return { launch, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function settingsOf(request: LaunchRequest) {
+  const { samples = 1, seed = 0n, exp = "default", environment = "local@1", dataSource = "real" } = request;
+  const { modelId, baseUrl, extra, limits, deadlineMs, override, rows } = request;
+  return {
+    ...{ samples, seed, exp: parseId(exp, "--exp"), dataSource },
+    environment: environment as LaunchOptions["environment"],
+    // Both enter the ids of the rollouts: nothing said is the same as nothing in them.
+    ...{ extra: extra ?? {}, limits: limits ?? {} },
+    ...(rows === undefined ? {} : { form: rows }),
+    ...(modelId === undefined ? {} : { modelId }),
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(override === undefined ? {} : { override }),
+  };
+}

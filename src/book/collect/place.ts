@@ -1,0 +1,60 @@
+/** Where rollouts are recorded: the book, opened here or by the caller, with the defaults of everyone who writes there.
+ *  In: a path or an open book. Out: the book, a clock, an identity, and what closes the book if it was opened here. */
+import { type Clock, systemClock } from "../../base/index.ts";
+import {
+  bookRecorder,
+  type GatewayPlace,
+  gatewayRecorder,
+  type Recorder,
+} from "../../collect/rollout/index.ts";
+import type { FreshnessBudgets } from "../../keep/admit/index.ts";
+import { admissionFor } from "../admit.ts";
+import { type BookOnDisk, openBook } from "../open-book.ts";
+import { type Identity, identityOf, identityWith } from "./identity.ts";
+
+export interface PlaceRequest {
+  /** A directory, opened now and closed in the end, or a book of the caller's, opened to write. */
+  readonly book: string | BookOnDisk;
+  readonly clock?: Clock | undefined;
+  /** Asked once (default: the signer of an open book, else the user's own key, made if there is none). */
+  readonly identity?: (() => Identity) | undefined;
+  /** Judges the freshness of every rollout against this policy revision, by id or digest. */
+  readonly target?: string | undefined;
+  /** Default: a drift of 3 accepted and 5 quarantined. */
+  readonly freshness?: FreshnessBudgets | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+export interface Place extends Identity {
+  readonly book: BookOnDisk;
+  readonly clock: Clock;
+  readonly admit?: Awaited<ReturnType<typeof admissionFor>>;
+  /** Closes what was opened here. */
+  leave(): Promise<void>;
+}
+
+export async function openPlace(request: PlaceRequest, { create }: { create: boolean }): Promise<Place> {
+  const { book: given, target, freshness: budgets } = request;
+  const clock = request.clock ?? (typeof given === "string" ? systemClock : given.clock);
+  const known = typeof given === "string" ? undefined : given.signer;
+  const identity = request.identity?.() ?? (known === undefined ? identityOf() : identityWith(known));
+  const book =
+    typeof given === "string"
+      ? await openBook(given, { create, clock, signer: () => identity.signer })
+      : given;
+  const leave = async () => (typeof given === "string" ? book.close() : undefined);
+  try {
+    const judge = target === undefined ? {} : { admit: await admissionFor(book, { target, budgets }) };
+    return { book, clock, ...identity, ...judge, leave };
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+}
+
+/** The gateway's recorder, or the book's. */
+export function recorderAt(gateway: string | GatewayPlace | undefined): Recorder {
+  const own = bookRecorder();
+  if (gateway === undefined) return own;
+  return gatewayRecorder(typeof gateway === "string" ? { url: gateway } : gateway, own);
+}

@@ -1,0 +1,62 @@
+/** The queue of a launch: one file in the book, unless another is named. */
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import { type Clock, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
+import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
+import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import type { GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
+import { makeDirectory } from "../../store/make-directory.ts";
+import type { AgentChoice } from "./agent.ts";
+import type { PlaceRequest } from "./place.ts";
+
+/** What a launch and its workers in other processes have in common. */
+export interface WorkRequest
+  extends PlaceRequest,
+    Partial<Pick<WorkerOptions, "attempts" | "retryBaseMs" | "heartbeatMs" | "rate" | "signal">> {
+  /** A .js, .mjs, .ts or .py file, an executable, a server's URL, or a function. */
+  readonly agent: AgentChoice;
+  /** How many run at a time in this process (default: 16). */
+  readonly concurrency?: number | undefined;
+  /** The file of the queue (default: queue.db in the book). */
+  readonly queue?: string | undefined;
+  /** After this long a silent worker loses its claims (default: 20 s). */
+  readonly claimTtlMs?: number | undefined;
+  /** Records model calls; it must write to the same book. */
+  readonly gateway?: string | GatewayPlace | undefined;
+  /** Default: the host and the process. */
+  readonly worker?: string | undefined;
+  /** Only for the jitter of retries. */
+  readonly rng?: Rng | undefined;
+}
+
+export const CONCURRENCY = 16;
+const CLAIM_TTL_MS = 20_000;
+
+export function queueFile(root: string, { queue }: Pick<WorkRequest, "queue">): string {
+  return queue ?? join(root, "queue.db");
+}
+
+export function openQueue(path: string, { claimTtlMs }: Pick<WorkRequest, "claimTtlMs">, clock: Clock) {
+  makeDirectory(dirname(path));
+  return openSqliteQueue(path, { clock, ttlMs: claimTtlMs ?? CLAIM_TTL_MS });
+}
+
+/** Options of the worker in this process that have defaults. */
+export function workerOptions(request: WorkRequest) {
+  const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal } = request;
+  return {
+    concurrency: request.concurrency ?? CONCURRENCY,
+    // Often enough for the claims and for the desk, which takes a silent worker for dead.
+    heartbeatMs: request.heartbeatMs ?? Math.min(HEARTBEAT_MS, claimTtlMs / 2),
+    rng: request.rng ?? rngFrom(BigInt(process.pid)),
+    ...(attempts === undefined ? {} : { attempts }),
+    ...(retryBaseMs === undefined ? {} : { retryBaseMs }),
+    ...(rate === undefined ? {} : { rate }),
+    ...(signal === undefined ? {} : { signal }),
+    ...(request.log === undefined ? {} : { log: request.log }),
+  };
+}
+
+export function workerName({ worker }: Pick<WorkRequest, "worker">): Id {
+  return parseId(worker ?? `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9_.-]/g, "-"));
+}

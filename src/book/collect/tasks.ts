@@ -1,0 +1,31 @@
+/** Reads tasks: rows as they are given, or one JSON object a line of a file or a stream. */
+import { createReadStream, statSync } from "node:fs";
+import { decodeUtf8, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import type { NamedStream } from "../import/import-rollouts.ts";
+import { splitLines } from "../import/lines.ts";
+
+/** Objects, the path of a JSON Lines file, or a stream of such bytes. */
+export type Tasks = string | NamedStream | Iterable<object> | AsyncIterable<object>;
+
+const MAX_ROW_BYTES = 16 * 1024 * 1024;
+
+export function rowsOf(tasks: Tasks): Iterable<unknown> | AsyncIterable<unknown> {
+  if (typeof tasks === "string") return readFile(tasks);
+  return "stream" in tasks ? readRows(tasks) : tasks;
+}
+
+async function* readFile(path: string): AsyncGenerator<Json> {
+  if (statSync(path).isDirectory())
+    throw new RollbookError("no-file", { path }, `${path} is a directory. Name a file of tasks in it.`);
+  yield* readRows({ name: path, stream: createReadStream(path) });
+}
+
+async function* readRows({ name, stream }: NamedStream): AsyncGenerator<Json> {
+  for await (const { number, bytes } of splitLines(stream, MAX_ROW_BYTES)) {
+    const where = `${name}:${number}`;
+    if (bytes === undefined)
+      throw new RollbookError("bad-row", { where }, `${where} is longer than ${MAX_ROW_BYTES} bytes.`);
+    const text = decodeUtf8(bytes, where).trim();
+    if (text !== "") yield parseJson(text, where);
+  }
+}

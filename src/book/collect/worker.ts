@@ -1,0 +1,94 @@
+/** Joins a launch from another process: the same queue, the same book, the same agent.
+ *  In: a book, an agent. Out: what was begun and how it was received. Ends when the queue is empty, when there was nothing
+ *  for this agent for a while, or when stopped. */
+import { existsSync } from "node:fs";
+import { RollbookError } from "../../base/index.ts";
+import type { Agent } from "../../collect/rollout/index.ts";
+import { makeDesk, openSealedIndex, startWorker as startWork } from "../../collect/rollout/index.ts";
+import { agentOf } from "./agent.ts";
+import { openPlace, type Place, recorderAt } from "./place.ts";
+import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+
+export interface WorkerRequest extends WorkRequest {
+  /** How long without work before it ends (default: 60 s); "never" waits for more. */
+  readonly idleMs?: number | "never" | undefined;
+}
+
+export interface WorkDone {
+  /** Rollouts begun here. */
+  readonly begun: number;
+  /** Receipts by outcome. */
+  readonly receipts: Readonly<Record<string, number>>;
+}
+
+export interface RunningWorker {
+  /** Rejects if the worker could not go on. */
+  readonly ended: Promise<WorkDone>;
+  /** Cancels what runs and gives it back. */
+  stop(): Promise<WorkDone>;
+}
+
+export function startWorker(request: WorkerRequest): RunningWorker {
+  const stop = new AbortController();
+  const { signal } = request;
+  const ended = work(request, signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]));
+  return {
+    ended,
+    stop() {
+      stop.abort();
+      return ended;
+    },
+  };
+}
+
+async function work(request: WorkerRequest, signal: AbortSignal): Promise<WorkDone> {
+  const root = typeof request.book === "string" ? request.book : request.book.root;
+  const path = queueFile(root, request);
+  if (!existsSync(path))
+    throw new RollbookError(
+      "no-queue",
+      { path },
+      `${path} is not there. \`rollbook launch\` makes one; name it with --queue.`,
+    );
+  const agent = await agentOf(request.agent);
+  const place = await openPlace(request, { create: false });
+  try {
+    return await workAt(place, request, { path, agent, signal });
+  } finally {
+    await place.leave();
+  }
+}
+
+async function workAt(
+  { book: { store: book, root }, clock, signer, trusts, admit }: Place,
+  request: WorkerRequest,
+  { path, agent, signal }: { path: string; agent: Agent; signal: AbortSignal },
+): Promise<WorkDone> {
+  const queue = openQueue(path, request, clock);
+  const sealed = await openSealedIndex(root);
+  const name = workerName(request);
+  const { idleMs = 60_000 } = request;
+  const receipts: Record<string, number> = {};
+  let begun = 0;
+  try {
+    const run: Agent["run"] = (payload, context) => {
+      begun++;
+      return agent.run(payload, context);
+    };
+    const worker = startWork({
+      ...workerOptions(request),
+      desk: makeDesk({ queue, book, clock, signer, trusts, newSession: () => name, admit }),
+      ...{ signer, queue, book, sealed, clock, name, signal, agent: { ...agent, run } },
+      recorder: recorderAt(request.gateway),
+      onReceipt: ({ record: { outcome } }) => {
+        receipts[outcome] = (receipts[outcome] ?? 0) + 1;
+      },
+      ...(idleMs === "never" ? {} : { idleMs }),
+    });
+    await worker.ended;
+  } finally {
+    await sealed.close();
+    await queue.close();
+  }
+  return { begun, receipts };
+}

@@ -1,0 +1,16 @@
+/** Makes a book where there is none. In: a directory. Out: whether it is new. An existing book stays as it is. */
+import { type Clock, systemClock } from "../base/index.ts";
+import { openBook } from "../store/index.ts";
+import { makeDirectory } from "../store/make-directory.ts";
+import { DEFAULT_BOOK, isBook, requireWritable } from "./open-book.ts";
+
+export async function initBook(
+  root = DEFAULT_BOOK,
+  { clock = systemClock }: { clock?: Clock } = {},
+): Promise<{ book: string; created: boolean }> {
+  const created = !isBook(root);
+  makeDirectory(root);
+  requireWritable(root);
+  await (await openBook(root, { clock })).close();
+  return { book: root, created };
+}
