@@ -139,7 +139,7 @@ describe("from proofs alone", () => {
       const [stream] = (await contentOf(result)).streams as [StepStream];
       expect(stream.steps.map(({ call }) => call)).toEqual([...Array(result.usage.calls).keys()]);
       expect(stream.steps.map(({ reward }) => reward)).toEqual([
-        ...stream.steps.slice(1).map(() => null),
+        ...stream.steps.slice(1).map(() => 0),
         result.reward,
       ]);
     }
