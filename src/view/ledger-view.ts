@@ -1,12 +1,17 @@
 /** What was admitted from a book and what was not, in one line. */
 import type { AdmittedRollouts } from "../book/admitted-rollouts.ts";
 
+/** Reasons that are about a stream, not about the whole rollout. */
+const OF_STREAMS: ReadonlySet<string> = new Set([
+  ...["unlabelled", "no-propensity", "no-group", "too-long", "held-out", "other-logprob-kind"],
+]);
+
 /** Reasons that only say that a stream is somebody else's are left out. */
 export function renderAdmitted({ ledger, rows, freshness, family }: AdmittedRollouts): string {
   const reasons = ledger
     .reasons()
     .filter(({ reason }) => reason !== "other-family" && reason !== "other-level")
-    .map(({ reason, streams }) => `${reason} ${streams}`);
+    .map(({ reason, artifacts, streams }) => `${reason} ${OF_STREAMS.has(reason) ? streams : artifacts}`);
   const limit =
     freshness === "none"
       ? ""

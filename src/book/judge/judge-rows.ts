@@ -34,6 +34,7 @@ export function judgeRowsOf(rows: readonly LoggedRow[], policies: readonly Loade
   const ordered = fresh.sort((a, b) => a.atMs - b.atMs || compareUtf8(a.id, b.id));
   const judged = toJudgedRows(ordered, rule.unit);
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
+  requireUnits(judged.rows, rule);
   requireKnown(judged.rows, policies);
   return { ...judged, digest: digestRows(ordered), leftOut, rule };
 }
@@ -66,6 +67,19 @@ function nothingLeft(
     "empty-split",
     { rows, train, calibration, unlabelled },
     `none of the ${rows} rows may judge: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Give rows the policy has not seen, or train with a judge share in --split.`,
+  );
+}
+
+/** Cross-fitting deals units into three parts, none of which may be empty. */
+const LEAST_UNITS = 3;
+
+function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
+  const units = new Set(rows.map((row) => row.unit)).size;
+  if (units >= LEAST_UNITS) return;
+  throw new RollbookError(
+    "too-few-units",
+    { rows: rows.length, units, unit },
+    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, and an estimate needs at least ${LEAST_UNITS} units. Log more, or train with another --unit.`,
   );
 }
 

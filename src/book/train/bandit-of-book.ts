@@ -3,7 +3,7 @@
  *  An increment counts as long as every row of its batches is still admitted with the same rewards: after a later verdict or
  *  a later label its decisions are counted anew. */
 import { canonicalize } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/index.ts";
+import { type Digest, isRollbookError } from "../../base/index.ts";
 import { BanditIncrement } from "../../contract/index.ts";
 import type { AdmittedStream } from "../../keep/admit/select.ts";
 import { readBatch } from "../../keep/batch/index.ts";
@@ -111,13 +111,19 @@ async function standingContents(
   digest: Digest,
   rewards: Rewards,
 ): Promise<readonly Digest[] | undefined> {
-  const batch = await readBatch((each) => book.store.get(each), digest);
   const contents: Digest[] = [];
-  if (batch.level !== "step") return undefined;
-  for await (const { content, stream, steps } of batch.rows()) {
-    const now = rewards.get(`${content} ${stream}`);
-    if (now === undefined || steps.some(({ reward }, i) => reward !== now[i])) return undefined;
-    contents.push(content);
+  try {
+    const batch = await readBatch((each) => book.store.get(each), digest);
+    if (batch.level !== "step") return undefined;
+    for await (const { content, stream, steps } of batch.rows()) {
+      const now = rewards.get(`${content} ${stream}`);
+      if (now === undefined || steps.some(({ reward }, i) => reward !== now[i])) return undefined;
+      contents.push(content);
+    }
+  } catch (error) {
+    // Rows that were erased teach nothing any more; `verify` says whether they were erased or lost.
+    if (isRollbookError(error, "missing-blob")) return undefined;
+    throw error;
   }
   return contents;
 }

@@ -203,7 +203,7 @@ function decisionOf(segment: SegmentWriter, step: Step) {
     reason: texts.maybe(step.reason),
     candidates_count: step.candidates.length,
     selectable_count: step.candidates.reduce((sum, each) => sum + Number(each.selectable), 0),
-    probability: step.candidates[step.chosen]!.probability ?? Number.NaN,
+    probability: step.candidates[step.chosen]!.probability ?? step.propensity ?? Number.NaN,
   };
 }
 

@@ -1,14 +1,13 @@
 /** The scene of the replay store: the router's decisions become tables, twice appended to, validated and read. */
 import { join } from "node:path";
 import { rngFrom } from "../../base/index.ts";
+import { extendReplay, writeReplay } from "../../book/write-replay.ts";
 import {
-  appendReplay,
   compactReplay,
   minibatches,
   openReplay,
   readDense,
   validateReplay,
-  writeReplay,
 } from "../../keep/replay/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import { ROUTER } from "./policies.ts";
@@ -28,7 +27,7 @@ export const replayScene: Scene = {
     const sound = report.valid && plainReport.valid && String(segmented) === String(whole);
     return {
       lines: [
-        `${plural(report.rows.chains!, "chain")} with ${plural(report.rows.candidates!, "candidate")} in 2 segments; compacted to one Zarr tree, ${short(compacted.segments[0]!.arrays["q_h/reward"]!)}`,
+        `${plural(report.rows.chains!, "admitted chain")} with ${plural(report.rows.candidates!, "candidate")} in 2 segments; compacted to one Zarr tree, ${short(compacted.segments[0]!.arrays["q_h/reward"]!)}`,
         `mean reward per choice: ${segmented.map(figure).join(" and ")}; a minibatch of ${batch} states for a learner`,
       ],
       proved: sound
@@ -43,13 +42,11 @@ export const replayScene: Scene = {
   },
 };
 
-async function writeTwice({ book, clock, rollouts }: Stage, root: string): Promise<void> {
-  const contents = rollouts.map(({ content }) => content.digest);
-  const options = { root, clock, read: book.get.bind(book), families: [ROUTER], durable: false };
-  const returns = { semantics: "reward-to-go" } as const;
-  const half = contents.length >> 1;
-  await writeReplay({ ...options, returns, rollouts: contents.slice(0, half) });
-  await appendReplay({ ...options, rollouts: contents });
+async function writeTwice({ opened, rollouts }: Stage, root: string): Promise<void> {
+  const request = { root, families: [ROUTER], durable: false };
+  const half = rollouts.slice(0, rollouts.length >> 1).map(({ content }) => content.digest);
+  await writeReplay(opened, { ...request, artifacts: half });
+  await extendReplay(opened, request);
 }
 
 /** Straight from the dense view: the mean reward where each candidate was chosen. */

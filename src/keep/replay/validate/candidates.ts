@@ -147,12 +147,15 @@ function checkProbabilities({ report }: RuleContext, window: Window, i: number):
   let [sum, logged] = [0, 0];
   for (const { at, row } of rowsOf(window, i)) {
     const probability = rows.probability[at]!;
-    if (steps.selected[i] === row && !sameBits(probability, steps.probability[i]!))
+    // A log may tell the probability of the choice alone: then no candidate has one.
+    const stated = steps.probability[i]!;
+    const choiceOnly = Number.isNaN(probability) && stated > 0 && stated <= 1;
+    if (steps.selected[i] === row && !choiceOnly && !sameBits(probability, stated))
       report(
         "steps/probability",
         firstStep + i,
         "probability",
-        `says ${steps.probability[i]}, the chosen candidate ${probability}`,
+        `says ${stated}, the chosen candidate ${probability}`,
       );
     if (Number.isNaN(probability)) continue;
     logged++;
