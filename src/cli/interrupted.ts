@@ -10,3 +10,15 @@ export function interrupted(): Promise<void> {
     process.on("SIGTERM", stop);
   });
 }
+
+/** Does work whose signal the first SIGINT or SIGTERM aborts. */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const interrupt = () => stop.abort();
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  try {
+    return await work(stop.signal);
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+  }
+}

@@ -1,7 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readRecorded } from "../../src/cli/sim/read-recorded.ts";
+import { readRecorded } from "../../src/book/sim/read-recorded.ts";
 import { recordedWorld } from "../../src/collect/sim/recorded.ts";
 import { knownValues } from "../../src/collect/sim/world.ts";
 import { Cli } from "../support/cli.ts";

@@ -25,7 +25,7 @@ export interface PlaceRequest {
   readonly log?: ((line: string) => void) | undefined;
 }
 
-export interface Place extends Identity {
+export interface RecordingPlace extends Identity {
   readonly book: BookOnDisk;
   readonly clock: Clock;
   readonly admit?: Awaited<ReturnType<typeof admissionFor>>;
@@ -33,7 +33,10 @@ export interface Place extends Identity {
   leave(): Promise<void>;
 }
 
-export async function openPlace(request: PlaceRequest, { create }: { create: boolean }): Promise<Place> {
+export async function openPlace(
+  request: PlaceRequest,
+  { create }: { create: boolean },
+): Promise<RecordingPlace> {
   const { book: given, target, freshness: budgets } = request;
   const clock = request.clock ?? (typeof given === "string" ? systemClock : given.clock);
   const known = typeof given === "string" ? undefined : given.signer;

@@ -42,7 +42,7 @@ export function openQueue(path: string, { claimTtlMs }: Pick<WorkRequest, "claim
 }
 
 /** Options of the worker in this process that have defaults. */
-export function workerOptions(request: WorkRequest) {
+export function workerOptions(request: Omit<WorkRequest, "agent">) {
   const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal } = request;
   return {
     concurrency: request.concurrency ?? CONCURRENCY,

@@ -6,7 +6,7 @@ import { RollbookError } from "../../base/index.ts";
 import type { Agent } from "../../collect/rollout/index.ts";
 import { makeDesk, openSealedIndex, startWorker as startWork } from "../../collect/rollout/index.ts";
 import { agentOf } from "./agent.ts";
-import { openPlace, type Place, recorderAt } from "./place.ts";
+import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 
 export interface WorkerRequest extends WorkRequest {
@@ -60,7 +60,7 @@ async function work(request: WorkerRequest, signal: AbortSignal): Promise<WorkDo
 }
 
 async function workAt(
-  { book: { store: book, root }, clock, signer, trusts, admit }: Place,
+  { book: { store: book, root }, clock, signer, trusts, admit }: RecordingPlace,
   request: WorkerRequest,
   { path, agent, signal }: { path: string; agent: Agent; signal: AbortSignal },
 ): Promise<WorkDone> {

@@ -1,14 +1,16 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { followLaunch } from "../../book/collect/follow.ts";
 import { launch } from "../../book/collect/launch.ts";
-import type { Launch, Progress, RolloutResult } from "../../collect/rollout/index.ts";
+import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import type { RowForm } from "../../collect/rollout/rows.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { renderProgress, renderSummary } from "../../view/launch-view.ts";
+import { renderSummary } from "../../view/launch-view.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
+import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
+import { addRunOptions, progressLine, type RunFlags, workRequest } from "../options/run-options.ts";
 import type { BookFlags } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
@@ -29,8 +31,6 @@ interface LaunchFlags extends BookFlags, RunFlags {
   deadline?: number;
   json?: true;
 }
-
-const DRAW_EVERY_MS = 200;
 
 export function addLaunch(program: Command, io: Io): void {
   const command = addCommand(program, "launch", {
@@ -66,22 +66,17 @@ is the agent's payload, or any other object, which is the payload itself.`,
 }
 
 async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
-  const { tasks } = flags;
-  const stop = new AbortController();
-  const interrupt = () => stop.abort();
-  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
-  try {
-    const launched = launch(tasks === "-" ? { name: "stdin", stream: io.stdin } : tasks, {
-      ...workRequest(io, flags),
-      ...settingsOf(flags),
-      signal: stop.signal,
-      log: (line) => io.err(`${io.live ? "\r\u001b[K" : ""}${line}\n`),
-    });
-    await follow(io, launched, flags);
-    finish(io, launched.progress(), flags, stop.signal.aborted);
-  } finally {
-    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
-  }
+  const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
+  await interruptible(async (signal) => {
+    const { log, end, ...followers } = progressLine(io);
+    const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
+    const onResult = (result: RolloutResult) => io.out(jsonLine({ kind: "rollout", ...result }));
+    const progress = await followLaunch(launched, {
+      ...followers,
+      ...(flags.json ? { onResult } : {}),
+    }).finally(end);
+    finish(io, progress, flags, signal.aborted);
+  });
 }
 
 function settingsOf(flags: LaunchFlags) {
@@ -100,21 +95,6 @@ function settingsOf(flags: LaunchFlags) {
     },
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
   };
-}
-
-async function follow(io: Io, launched: Launch, flags: LaunchFlags): Promise<void> {
-  const draw = () => io.err(`\r\u001b[K${renderProgress(launched.progress())}`);
-  const timer = io.live ? setInterval(draw, DRAW_EVERY_MS) : undefined;
-  try {
-    for await (const result of launched) if (flags.json) io.out(jsonLine(resultJson(result)));
-  } finally {
-    clearInterval(timer);
-    if (io.live) io.err("\r\u001b[K");
-  }
-}
-
-function resultJson(result: RolloutResult): object {
-  return { kind: "rollout", ...result };
 }
 
 function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boolean): void {

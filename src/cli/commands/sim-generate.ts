@@ -1,6 +1,7 @@
 /** `rollbook sim generate`: tasks from a seed, each proved in a sandbox, in a folder. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { ENGINES, type EngineChoice } from "../../book/sim/run-on-book.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import { DIFFICULTIES, type Difficulty, type Family } from "../../collect/sim/families/family.ts";
 import { FAMILIES, familyNamed } from "../../collect/sim/families/index.ts";
@@ -10,7 +11,6 @@ import { refuseExisting, type TasksMeta, writeTasks } from "../../collect/sim/ta
 import { jsonLine, plural, table } from "../../view/format.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
-import { ENGINES, type EngineChoice } from "../options/sim-options.ts";
 
 interface Flags {
   count: number;

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
+import { readRecorded } from "../../book/sim/read-recorded.ts";
 import { serveOnLoopback } from "../../collect/sim/loopback.ts";
 import { recordedModels, recordedRows } from "../../collect/sim/recorded.ts";
 import { writeAtomically } from "../../store/files.ts";
@@ -9,7 +10,6 @@ import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { readRecorded } from "../sim/read-recorded.ts";
 
 interface ReplayFlags {
   recorded: string;

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { startWorker, type WorkDone } from "../../book/collect/worker.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
+import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
 import type { BookFlags } from "../with-book.ts";
@@ -28,20 +29,16 @@ meant for this very agent only. Ends when the queue is empty, or when there was 
 }
 
 async function work(io: Io, flags: WorkerFlags): Promise<void> {
-  const stop = new AbortController();
-  const interrupt = () => stop.abort();
-  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
-  try {
-    const done = await startWorker({
-      ...workRequest(io, flags),
-      signal: stop.signal,
-      idleMs: flags.stay ? "never" : flags.idle * 1000,
-      log: (line) => io.err(`${line}\n`),
-    }).ended;
-    io.out(flags.json ? jsonLine(done) : renderWork(done));
-  } finally {
-    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
-  }
+  const done = await interruptible(
+    (signal) =>
+      startWorker({
+        ...workRequest(io, flags),
+        signal,
+        idleMs: flags.stay ? "never" : flags.idle * 1000,
+        log: (line) => io.err(`${line}\n`),
+      }).ended,
+  );
+  io.out(flags.json ? jsonLine(done) : renderWork(done));
 }
 
 /** `3 rollouts begun here; receipts: 2 stored, 1 expired` */

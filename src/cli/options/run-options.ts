@@ -3,6 +3,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/identity.ts";
 import { keyringOf } from "../../book/keyring.ts";
+import type { Progress } from "../../collect/rollout/index.ts";
+import { renderProgress } from "../../view/launch-view.ts";
 import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
@@ -70,6 +72,16 @@ export function identityFrom(io: Io): Identity {
   return identityOf(keyringOf(io), (path) =>
     io.err(`made a key to sign with, ${path}: keep a copy, give it to nobody\n`),
   );
+}
+
+/** Progress on one line of a terminal that somebody watches, and lines of a log above it. */
+export function progressLine(io: Io) {
+  const clear = io.live ? "\r\u001b[K" : "";
+  return {
+    ...(io.live ? { onProgress: (progress: Progress) => io.err(`${clear}${renderProgress(progress)}`) } : {}),
+    log: (line: string) => io.err(`${clear}${line}\n`),
+    end: () => io.err(clear),
+  };
 }
 
 function positiveNumber(text: string): number {

@@ -1,18 +1,13 @@
 /** What `sim run` and `sim collect` have in common: tasks, models, engine, how much at a time. */
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { reasonOf } from "../../base/errors.ts";
 import { RollbookError } from "../../base/index.ts";
-import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/models.ts";
-import { readTasks } from "../../collect/sim/task-files.ts";
-import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world.ts";
-import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
+import { ENGINES, type EngineChoice } from "../../book/sim/run-on-book.ts";
+import type { Progress } from "../../collect/rollout/index.ts";
+import { plural } from "../../view/format.ts";
 import { positiveWhole, seedOption } from "../command.ts";
-import type { BookFlags } from "../with-book.ts";
-
-export const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
-
-export type EngineChoice = (typeof ENGINES)[number];
+import type { Io } from "../io.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
+import { identityFrom } from "./run-options.ts";
 
 /** How much runs, and under which names. */
 export interface PlaceFlags extends BookFlags {
@@ -40,26 +35,22 @@ export function addSimOptions(command: Command): Command {
     .addOption(seedOption("fixes the seeds of all rollouts", 0n));
 }
 
-export function worldFrom({ tasks, models }: { tasks: string; models?: string }): SimWorld {
-  const declared: readonly SimModel[] =
-    models === undefined ? DEFAULT_MODELS : parseModels(readText(models, "--models"), models);
-  return makeWorld({ tasks: readTasks(tasks), models: declared });
+/** What the flags say of book, names and how much at a time. */
+export function placeRequest(io: Io, flags: SimFlags) {
+  const { samples, seed, exp, workers, attempts, engine } = flags;
+  return {
+    ...{ book: bookRoot(io, flags), samples, seed, exp, workers, engine, clock: io.clock },
+    attempts: { provider: attempts, sandbox: attempts, infrastructure: attempts },
+    identity: () => identityFrom(io),
+  };
 }
 
-export function tableFrom(path: string, { candidates }: KnownWorld): StaticTable {
-  return parseStaticTable(
-    readText(path, "a static table"),
-    path,
-    candidates.map(({ id }) => id),
+/** Thrown after whatever there is has been printed. */
+export function requireComplete({ total, done, dead }: Progress): void {
+  if (total === done) return;
+  throw new RollbookError(
+    "launch-incomplete",
+    { total, done, dead },
+    `${total - done} of ${plural(total, "rollout")} not done${dead > 0 ? `, ${dead} set aside` : ""}. Give the same command again to run what is missing.`,
   );
-}
-
-export function readText(path: string, what: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError("no-file", { path }, `${path} cannot be read as ${what}: ${reasonOf(cause)}.`, {
-      cause,
-    });
-  }
 }

@@ -7,7 +7,7 @@ import type { RecordedQuestion, RecordedSet } from "../../collect/sim/recorded.t
 import { badRecording as bad, parseRecording, type Recording } from "../../collect/sim/recording.ts";
 import { headerOf, readCsv } from "../../convert/csv-records.ts";
 import { readLines } from "../../convert/text-lines.ts";
-import { readText } from "../options/sim-options.ts";
+import { readText } from "./read-files.ts";
 
 export async function readRecorded(path: string): Promise<RecordedSet> {
   const described = parseRecording(readText(path, "a description of recorded answers"), path);

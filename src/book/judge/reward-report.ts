@@ -1,0 +1,13 @@
+/** What the rewards of logged decisions are made of, and whom they favour.
+ *  In: a source of decisions. Out: distributions, outliers, and what each weight decides. Unlabelled decisions are counted. */
+import { analyzeRewards, type RewardReport, rewardedOf } from "../../judge/reward-analysis.ts";
+import { type DecisionSource, viewDecisions } from "../decisions/source.ts";
+
+export async function rewardReport(
+  source: DecisionSource,
+  request: Parameters<typeof viewDecisions>[1],
+): Promise<RewardReport & { readonly unlabelled: number }> {
+  const rows = await viewDecisions(source, request);
+  const report = analyzeRewards(rewardedOf(rows));
+  return { unlabelled: rows.length - report.rows, ...report };
+}

@@ -1,0 +1,32 @@
+/** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
+import { readFileSync } from "node:fs";
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/models.ts";
+import { readTasks } from "../../collect/sim/task-files.ts";
+import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world.ts";
+import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
+
+/** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */
+export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {
+  const declared: readonly SimModel[] =
+    models === undefined ? DEFAULT_MODELS : parseModels(readText(models, "--models"), models);
+  return makeWorld({ tasks: readTasks(tasks), models: declared });
+}
+
+export function readTable(path: string, { candidates }: KnownWorld): StaticTable {
+  return parseStaticTable(
+    readText(path, "a static table"),
+    path,
+    candidates.map(({ id }) => id),
+  );
+}
+
+export function readText(path: string, what: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new RollbookError("no-file", { path }, `${path} cannot be read as ${what}: ${reasonOf(cause)}.`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,96 @@
+/** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
+ *  Out: results, and what the agent would earn exactly where that is known. */
+import { loadAgent } from "../../collect/rollout/index.ts";
+import { policyOfRouter } from "../../collect/sim/behaviour.ts";
+import { mostCalls } from "../../collect/sim/models.ts";
+import type { ModelRoute } from "../../collect/sim/routed-run.ts";
+import { openSimRun } from "../../collect/sim/run.ts";
+import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world.ts";
+import { routerOf } from "../../judge/evaluate/contenders.ts";
+import type { Router } from "../../policy/index.ts";
+import { fieldOf, loadPolicy } from "../judge/load-policy.ts";
+import { readTable, readWorld } from "./read-files.ts";
+import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
+
+export interface SimulateRequest extends SimPlace, GraderChoice {
+  /** The folder of the tasks. */
+  readonly tasks: string;
+  /** Simulated models, in YAML (default: the built-in ones). */
+  readonly models?: string | undefined;
+  /** chat, reference, or an agent file. */
+  readonly agent: string;
+  /** The model that answers (default: the first one), unless a router chooses. */
+  readonly model?: string | undefined;
+  /** A static table that chooses, or the fallback of `checkpoint`. */
+  readonly router?: string | undefined;
+  readonly checkpoint?: string | undefined;
+  readonly floor?: number | undefined;
+  /** Asks the router for every call, not once a rollout. */
+  readonly everyTurn?: boolean | undefined;
+  readonly maxTurns?: number | undefined;
+  readonly timeMs?: number | undefined;
+}
+
+export interface Simulated extends SimRan {
+  readonly world: SimWorld;
+  /** Undefined where no closed form is known. */
+  readonly values: ExactValues | undefined;
+}
+
+export interface ExactValues {
+  readonly expected: number;
+  readonly best: number;
+  readonly bestSingle: KnownValues["bestSingle"];
+}
+
+export async function simulate(request: SimulateRequest): Promise<Simulated> {
+  const { agent: name, maxTurns, timeMs } = request;
+  const world = readWorld(request);
+  const agent = name === "chat" || name === "reference" ? name : await loadAgent(name);
+  const route = routeOf(request, world);
+  const limits = {
+    ...(timeMs === undefined ? {} : { timeMs }),
+    ...(maxTurns === undefined ? {} : { maxTurns }),
+  };
+  const ran = await withGrader(world, request, (grader) =>
+    runOnBook(request, {
+      ...{ route, limits },
+      open: (place) => openSimRun({ ...place, world, agent, grader }),
+    }),
+  );
+  const { truncated } = ran.progress;
+  const values = agent === "chat" ? exactValues(world, { route, maxTurns, truncated }) : undefined;
+  return { ...ran, world, values };
+}
+
+function routeOf(request: SimulateRequest, world: SimWorld): ModelRoute {
+  const { model, router, checkpoint, everyTurn = false } = request;
+  if (router === undefined && checkpoint === undefined)
+    return { kind: "model", model: model ?? world.models[0]!.name };
+  return { kind: "router", router: routerFrom(request, world), everyTurn };
+}
+
+function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWorld): Router {
+  if (checkpoint === undefined) return { table: readTable(router!, world), floor: 0, exploration: 0 };
+  return routerOf(
+    fieldOf(loadPolicy(checkpoint), {
+      ...(router === undefined ? {} : { table: router }),
+      ...(floor === undefined ? {} : { floor }),
+      exploration: 0,
+    }),
+  );
+}
+
+/** Undefined where the router is asked for every turn, or limits cut models short. */
+function exactValues(
+  world: SimWorld,
+  { route, maxTurns, truncated }: { route: ModelRoute; maxTurns: number | undefined; truncated: number },
+): ExactValues | undefined {
+  if (route.kind === "router" && route.everyTurn === true) return undefined;
+  if (truncated > 0 || (maxTurns !== undefined && maxTurns < Math.max(...world.models.map(mostCalls))))
+    return undefined;
+  const { single, best, bestSingle } = knownValues(world);
+  const expected =
+    route.kind === "model" ? single[route.model]! : policyValue(world, policyOfRouter(route.router));
+  return { expected, best, bestSingle };
+}

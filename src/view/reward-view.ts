@@ -1,0 +1,45 @@
+/** How an analysis of rewards looks on a terminal. In: the report. Out: text. */
+import type { Distribution, RewardReport } from "../judge/reward-analysis.ts";
+import { figure, table } from "./format.ts";
+
+export function renderRewards(report: RewardReport): string {
+  const lines = [
+    { group: "all", ...report.all },
+    ...named("source", report.bySource),
+    ...named("arm", report.byArm),
+    ...named("term", report.byTerm),
+  ];
+  const number = (title: string, of: (line: Distribution) => number) => ({
+    title,
+    align: "right" as const,
+    cell: (line: Distribution) => figure(of(line)),
+  });
+  const distributions = table<(typeof lines)[number]>(lines, [
+    { title: "GROUP", cell: (line: { group: string }) => line.group },
+    number("ROWS", (line) => line.count),
+    number("MEAN", (line) => line.mean),
+    number("SD", (line) => line.deviation),
+    number("MIN", (line) => line.min),
+    number("P05", (line) => line.p05),
+    number("MEDIAN", (line) => line.median),
+    number("P95", (line) => line.p95),
+    number("MAX", (line) => line.max),
+    number("AT MIN", (line) => line.atMin),
+    number("AT MAX", (line) => line.atMax),
+  ]);
+  const ranking = report.ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(" > ");
+  const weights = table(report.weights, [
+    { title: "TERM", cell: (each) => each.term },
+    { title: "WEIGHT ×", align: "right", cell: (each) => String(each.factor) },
+    { title: "ORDER", cell: (each) => each.ranking.join(" > ") },
+    { title: "", cell: (each) => (each.changed ? "changed" : "") },
+  ]);
+  const { count, ids } = report.outliers;
+  const far =
+    count === 0 ? "no outliers" : `${count} outliers: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`;
+  return `${distributions}\n${far}\nalways one arm (${report.values}): ${ranking}\n\n${weights}`;
+}
+
+function named(what: string, groups: Readonly<Record<string, Distribution>>) {
+  return Object.entries(groups).map(([name, each]) => ({ group: `${what} ${name}`, ...each }));
+}

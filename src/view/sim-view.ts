@@ -1,0 +1,85 @@
+/** How simulated runs look on a terminal. In: results and exact values. Out: text. */
+import type { ExactValues } from "../book/sim/simulate.ts";
+import type { Progress } from "../collect/rollout/index.ts";
+import type { Behaviour } from "../collect/sim/behaviour.ts";
+import type { FamilyValues, KnownValues } from "../collect/sim/world.ts";
+import { type FamilySummary, type ObservedReward, sayDistance, sayObserved } from "./family-summary.ts";
+import { figure, plural, table } from "./format.ts";
+
+export function renderSimulated(ran: {
+  progress: Progress;
+  families: readonly FamilySummary[];
+  values: ExactValues | undefined;
+}): string {
+  return renderRun(ran.progress, ran.families) + renderValues(ran.values);
+}
+
+/** Exact values of every model by family; a router is told none of it. */
+function renderFamilies(families: readonly FamilyValues[]): string {
+  if (families.length === 0) return "";
+  return table(families, [
+    { title: "family", cell: (each) => each.family },
+    { title: "tasks", align: "right", cell: (each) => String(each.tasks) },
+    ...Object.keys(families[0]!.single).map((name) => ({
+      ...{ title: name, align: "right" as const },
+      cell: (each: FamilyValues) => each.single[name]!.toFixed(3),
+    })),
+    { title: "best", align: "right", cell: (each) => each.best.toFixed(3) },
+  ]);
+}
+
+export function renderCollected(options: {
+  progress: Progress;
+  families: readonly FamilyValues[];
+  policy: Behaviour;
+  values: KnownValues & { behaviour: number };
+  observed: ObservedReward;
+  z: number | null;
+}): string {
+  const { progress, families, policy, values, observed, z } = options;
+  const { best, bestSingle, uniform, behaviour } = values;
+  const rows = [
+    { name: "best policy", value: best },
+    { name: `best single model (${bestSingle.model})`, value: bestSingle.value },
+    { name: "even choice", value: uniform },
+    { name: `behaviour (${policy})`, value: behaviour },
+  ];
+  const exact = table(rows, [
+    { title: "expected reward", cell: (row) => row.name },
+    { title: "exact", align: "right", cell: (row) => row.value.toFixed(4) },
+  ]);
+  return `${renderFamilies(families)}${exact}observed: ${sayObserved(observed)} over ${plural(observed.count, "rollout")}, ${progress.done} sealed\n${sayDistance(z)}`;
+}
+
+function renderValues(values: ExactValues | undefined): string {
+  if (values === undefined) return "";
+  const { expected, best, bestSingle } = values;
+  return `expected reward: ${expected.toFixed(4)} exactly; best policy ${best.toFixed(4)}, best single model ${bestSingle.value.toFixed(4)} (${bestSingle.model})\n`;
+}
+
+function renderRun(progress: Progress, families: readonly FamilySummary[]): string {
+  const { done, total, earlier, truncated, failed } = progress;
+  const parts = [
+    `${done} of ${plural(total, "rollout")} sealed`,
+    ...(earlier > 0 ? [`${earlier} of them earlier`] : []),
+    ...(truncated > 0 ? [`${truncated} truncated`] : []),
+    ...Object.entries(failed).map(([owner, count]) => `${count} failed by ${owner}`),
+  ];
+  return `${table(families, [
+    { title: "family", cell: (each) => each.family },
+    { title: "rollouts", align: "right", cell: (each) => String(each.rollouts) },
+    { title: "passed", align: "right", cell: (each) => String(each.passed) },
+    { title: "rate", align: "right", cell: (each) => each.passRate.toFixed(3) },
+    {
+      title: "95 %",
+      align: "right",
+      cell: ({ interval }) => `${interval[0].toFixed(3)} … ${interval[1].toFixed(3)}`,
+    },
+    {
+      title: "reward",
+      align: "right",
+      cell: (each) => (each.meanReward === null ? "" : each.meanReward.toFixed(3)),
+    },
+    { title: "cost", align: "right", cell: (each) => `$${figure(each.costUsd)}` },
+  ])}${parts.join(", ")}\n`;
+}
