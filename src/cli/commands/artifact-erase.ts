@@ -23,10 +23,7 @@ export function addErase(artifact: Command, io: Io): void {
     description: `Erase rollouts for good: content, envelopes, calls, messages, media, columns, events and feedback, as far as nothing
 else in the book needs them. A sealed tombstone names every digest that went, with the reason, and \`verify\` then says
 erased instead of missing. Without --yes the command only says what would go. After a crash, run it again.`,
-    examples: [
-      'rollbook artifact erase r-0001 --reason "privacy request 17"',
-      'rollbook artifact erase r-0001 --reason "privacy request 17" --yes',
-    ],
+    examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
     .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
     .requiredOption("--reason <text>", "why; it stays in the book, so name nobody")
