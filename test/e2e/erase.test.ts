@@ -1,10 +1,11 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Digest } from "../../src/base/digest.ts";
 import { Attestation, Tombstone } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, makeRevision } from "../support/shelf.ts";
 
@@ -41,14 +42,6 @@ async function bookWith(options: { batch?: string; key?: boolean } = {}): Promis
 
 const erase = (cli: Cli, ...more: string[]) =>
   cli.run(["artifact", "erase", "b", "--reason", "request 17", ...more]);
-
-/** Every file of the book, so that nothing hides in an index. */
-function filesHolding(book: string, text: string): string[] {
-  return readdirSync(book, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes(text));
-}
 
 async function blobsIn(root: string): Promise<Map<Digest, { kind: string; bytes: Uint8Array }>> {
   const book = await openBook(root, { clock: systemClock, mode: "read" });

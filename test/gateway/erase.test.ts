@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -7,19 +7,13 @@ import { RolloutContent, RolloutEvent } from "../../src/contract/index.ts";
 import { eraseRollouts } from "../../src/keep/erase/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { filesHolding } from "../support/book-files.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 
 const CHAT = "/v1/chat/completions";
 const SECRET = "Ada Example";
 const ask = (content: string) => ({ model: "tiny", messages: [{ role: "user", content }] });
-
-function filesHolding(root: string, text: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes(text));
-}
 
 async function contentOf(root: string, rollout: string) {
   const book = await openBook(root, { clock: systemClock, mode: "read" });
