@@ -151,9 +151,9 @@ describe("artifact erase", () => {
     expect(filesHolding(cli.book, SECRET)).not.toEqual([]);
     expect((await cli.json("verify"))[0].erased.tombstones).toEqual([]);
 
-    const { code, out } = await erase(cli, "--yes", "--with-batches", "--json");
-    expect(code).toBe(0);
-    const { batches, records } = JSON.parse(out);
+    const erased = await erase(cli, "--yes", "--with-batches", "--json");
+    expect(erased.code).toBe(0);
+    const { batches, records } = JSON.parse(erased.out);
     expect(batches).toHaveLength(1);
     expect(records.map(({ kind }: { kind: string }) => kind)).toContain("rollbook.batch-shard.v1");
     const [held, other] = first.digest === batches[0] ? [first, second] : [second, first];
@@ -167,6 +167,15 @@ describe("artifact erase", () => {
       err: expect.stringMatching(/cannot be cut again: 1 of its 2 rollouts.*\[erased\]/),
     });
     await cli.ok(`batch verify ${other.digest}`);
+    const out = join(cli.folder, "rows.jsonl");
+    const [{ digest: tombstone }] = (await cli.json("verify"))[0].erased.tombstones;
+    expect(await cli.run(`batch export ${held.digest} --format jsonl --out ${out}`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        new RegExp(`were erased on purpose.*${tombstone.slice(7, 19)}.*\\[erased\\]`),
+      ),
+    });
+    await cli.ok(`batch export ${other.digest} --format jsonl --out ${out}`);
   });
 
   it("does not take an unsigned tombstone for an erasure where trust is required", async () => {
