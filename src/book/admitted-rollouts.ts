@@ -7,6 +7,7 @@ import { type Id, parseId } from "../base/ids.ts";
 import {
   Feedback,
   type Level,
+  type LogprobKind,
   type Manifest,
   PolicyRevision,
   Receipt,
@@ -19,9 +20,10 @@ import {
 } from "../contract/index.ts";
 import type { DriftBudgets } from "../contract/ledger.ts";
 import type { ReadBlob } from "../contract/rollout-exchange.ts";
+import type { AdmitOptions, Admitted } from "../keep/admit/admitted.ts";
 import { FRESHNESS_PROFILES } from "../keep/admit/index.ts";
 import { readSealed } from "../keep/admit/read-sources.ts";
-import { type AdmitOptions, type Admitted, selectAdmitted } from "../keep/admit/select.ts";
+import { selectAdmitted } from "../keep/admit/select.ts";
 import { readRecord } from "../store/read-record.ts";
 import type { BookIndex } from "./find/book-index.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
@@ -54,8 +56,10 @@ export interface AdmittedRequest extends RolloutFilter {
   /** The name of late feedback that stands for missing rewards. */
   readonly feedback?: string | undefined;
   readonly requireVerdict?: boolean | undefined;
+  readonly logprobKind?: LogprobKind | undefined;
   readonly unlabelled?: AdmitOptions["unlabelled"];
   readonly propensity?: AdmitOptions["propensity"];
+  readonly logprobs?: AdmitOptions["logprobs"];
 }
 
 export interface AdmittedRollouts extends Admitted {
@@ -80,7 +84,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
     read,
     manifest: manifest.record,
     target,
-    selection: { level, family },
+    selection: { level, family, ...kindOf(request) },
     options: {
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
@@ -88,9 +92,26 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       unrecorded: "name",
       unlabelled: request.unlabelled ?? "exclude",
       propensity: request.propensity ?? "choice",
+      logprobs: request.logprobs ?? "one",
     },
   });
   return { ...admitted, family, level, target, freshness, manifest, read };
+}
+
+/** Where nothing is admitted, the ledger says why. */
+export function requireAdmitted({ rows, ledger, family, level }: AdmittedRollouts): void {
+  if (rows.length > 0) return;
+  const { artifacts } = ledger.considered;
+  throw new RollbookError(
+    "empty-split",
+    { considered: artifacts, reasons: ledger.reasons() },
+    `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} of ${family} that may be used. ${ledger.summary()}`,
+  );
+}
+
+/** The kind of log-probabilities asked for, as a selection states it. */
+export function kindOf({ logprobKind }: { logprobKind?: LogprobKind | undefined }) {
+  return logprobKind === undefined ? {} : { logprobKind };
 }
 
 /** On-policy consumers live on fresh tokens; off-policy ones divide by the logged probability and take any age. */

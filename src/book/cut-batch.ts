@@ -6,6 +6,7 @@ import {
   type AdvantageMethod,
   type BatchOptions,
   type Level,
+  type LogprobKind,
   PolicyRevision,
   type Sealed,
   type SealedBlob,
@@ -20,6 +21,7 @@ import {
   collectManifest,
   defaultFreshness,
   type FreshnessChoice,
+  kindOf,
   type RolloutFilter,
   requireFeedback,
 } from "./admitted-rollouts.ts";
@@ -37,6 +39,8 @@ export interface CutRequest extends RolloutFilter {
   readonly feedback?: string | undefined;
   readonly requireVerdict?: boolean | undefined;
   readonly maxLength?: number | undefined;
+  /** Which log-probabilities of tokens (default: all must be of one kind). */
+  readonly logprobKind?: LogprobKind | undefined;
   /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
   readonly freshness?: FreshnessChoice | undefined;
   /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
@@ -55,7 +59,11 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
     index,
     artifacts: chooseArtifacts(index, request),
     target: resolveRevision(index, target, family).digest,
-    selection: { level, ...(family === undefined ? {} : { family: parseId(family, "--family") }) },
+    selection: {
+      level,
+      ...(family === undefined ? {} : { family: parseId(family, "--family") }),
+      ...kindOf(request),
+    },
     options: {
       ...(request.advantage === undefined ? {} : { advantage: request.advantage }),
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),

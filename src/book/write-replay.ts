@@ -1,6 +1,6 @@
 /** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
-import type { Digest } from "../base/index.ts";
+import { type Digest, RollbookError } from "../base/index.ts";
 import { type Level, RolloutContent, type StepStream } from "../contract/index.ts";
 import { readRecord } from "../keep/admit/read-sources.ts";
 import {
@@ -63,11 +63,19 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
     for (const family of request.families ?? (await familiesAt(book, index, level)))
       found.push(
         await admittedRollouts(book, {
-          ...{ freshness: "none", ...request, family, level },
-          ...{ unlabelled: "keep", propensity: "any" },
+          ...{ ...request, family, level, freshness: request.freshness ?? "none" },
+          ...{ unlabelled: "keep", propensity: "any", logprobs: "any" },
         }),
       );
-  return found.filter(({ rows }) => rows.length > 0);
+  if (found.some(({ rows }) => rows.length > 0)) return found;
+  const left = found.map(({ family, level, ledger }) => `${family} (${level}s): ${ledger.summary()}`);
+  throw new RollbookError(
+    "no-rollouts",
+    { root: request.root, families: found.map(({ family }) => family) },
+    found.length === 0
+      ? "the book holds no rollout of these families. Record some first, or check --family."
+      : `no rollout of the book may enter the store. ${left.join(" ")}`,
+  );
 }
 
 function storeOptions(

@@ -27,6 +27,8 @@ export const exclusionReason = z.enum([
   "no-group",
   "too-long",
   "held-out",
+  "already-batched",
+  "duplicate-rollout",
 ]);
 export type ExclusionReason = z.output<typeof exclusionReason>;
 

@@ -169,6 +169,8 @@ export const TrainerBatch = defineRecord({
     seed: u64,
     options: z.strictObject({
       advantage: advantageMethod,
+      /** Rows of these batches are left out: a learner that grows takes each row once. */
+      except: z.optional(z.array(digest).min(1).max(10_000)),
       feedback: z.optional(id),
       /** Present where it excluded something: a budget that leaves everything in changes no batch. */
       freshness: z.optional(driftBudgets),
@@ -201,6 +203,11 @@ export const TrainerBatch = defineRecord({
       digest: shard.digest,
       kind: BatchShard.kind,
       field: `shards[${i}]`,
+    })),
+    ...(batch.options.except ?? []).map((each, i) => ({
+      digest: each,
+      kind: "rollbook.trainer-batch.v1",
+      field: `options.except[${i}]`,
     })),
   ],
   check(batch) {

@@ -2,7 +2,7 @@
  *  In: a store, the increments in it, the decisions there are. Out: the sums of all, and new sealed increments.
  *  No lock: any number of processes may update at once and be killed at any moment. An increment is one record, written
  *  after its columns; two that overlap are resolved by whoever reads them, and nothing is counted twice or lost.
- *  Does not count a decision again when its reward changes: the first outcome seen stands. */
+ *  Does not look whether a decision may still teach: `known` holds the increments that do. */
 import type { Digest } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import type { SealedBlob } from "../contract/rollout-draft.ts";
@@ -44,7 +44,7 @@ export interface FreshDecisions {
 
 export interface BanditUpdate {
   readonly definition: BanditDefinition;
-  /** Every increment of the store, whatever its definition. */
+  /** Increments that may count; those of another definition are passed over. */
   readonly known: readonly Digest[];
   /** The decisions that are not in `counted`, and the batches they are rows of. One that is counted is passed over. */
   fresh(counted: ReadonlySet<string>): Promise<FreshDecisions>;

@@ -17,7 +17,8 @@ export function renderAdmitted({ ledger, rows, freshness, family }: AdmittedRoll
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const left = reasons.length === 0 ? "" : `; excluded: ${reasons.join(", ")}`;
-  return `${family}: ${rows.length} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+  const admitted = new Set(rows.map(({ content }) => content)).size;
+  return `${family}: ${admitted} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

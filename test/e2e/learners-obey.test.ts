@@ -1,8 +1,15 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
+import { parseId } from "../../src/base/index.ts";
+import type { Claim } from "../../src/collect/queue/queue.ts";
+import { claimId } from "../../src/collect/rollout/work-item.ts";
+import { encodeWire, PolicyRevision, Receipt, seal } from "../../src/contract/index.ts";
+import { rolloutIdFor } from "../../src/contract/rollout.ts";
+import { gateCheckpoints, openBook, trainPolicy, verifyBook } from "../../src/index.ts";
 import { readCheckpoint } from "../../src/policy/index.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { assignment, rolloutFor } from "../support/desk.ts";
 import { draftWire, makeRevision, stepWire, weightsOf } from "../support/shelf.ts";
 
 const revision = (n: number) => ({ id: `router-r${n}`, digest: weightsOf(`router-r${n}`) });
@@ -108,6 +115,67 @@ describe("a bandit's state in a book", () => {
     expect((await cli.run("verify")).code).toBe(0);
   });
 
+  it("takes each decision once, also after a quarantine that came and went", async () => {
+    const cli = await bookOf(...many(3, (i) => decision(`d-${i}`)), decision("far", { revision: 1 }));
+    expect((await train(cli, "one"))[0]).toMatchObject({ rows: 4 });
+    await cli.ok("artifact admit far --target router-r9 --drift 0/9");
+    await cli.ok(`artifact import ${cli.file("more.jsonl", lines(decision("new")))}`);
+    expect((await train(cli, "two"))[0]).toMatchObject({ rows: 4 });
+    await cli.ok(["artifact", "release", "far", "--reason", "a rare task"]);
+    const [third] = await train(cli, "three");
+    expect(third).toMatchObject({ rows: 5 });
+    expect(armsOf(cli, "three")[2]).toEqual(["small", 5, 5]);
+    const shown = await Promise.all(third.batches.map((batch: string) => cli.json(`batch show ${batch}`)));
+    expect(shown.map(([each]) => each.batch.totals.rows).sort()).toEqual([1, 4]);
+    expect((await cli.run("verify")).code).toBe(0);
+  });
+
+  it("counts a stream that is labelled after another one of its rollout", async () => {
+    const step = (chosen: 0 | 1, reward: number | null) =>
+      stepWire({ step: { revision: revision(9), chosen, reward } });
+    const two = draftWire("two", { task: { id: "task-two" }, streams: [step(0, 1), step(1, null)] });
+    const cli = await bookOf(decision("a"), decision("b", { reward: null, chosen: 1 }), two);
+    await cli.ok("feedback b --name solved --value 0");
+    expect((await train(cli, "one", "--feedback solved"))[0]).toMatchObject({ rows: 3 });
+    await cli.ok("feedback two --name solved --value 5");
+    expect((await train(cli, "two", "--feedback solved"))[0]).toMatchObject({ rows: 4, added: 1 });
+    expect(armsOf(cli, "two").slice(1)).toEqual([
+      ["large", 2, 5],
+      ["small", 2, 2],
+    ]);
+  });
+
+  it("never takes a second artifact of an assignment, also where the first is counted already", async () => {
+    const cli = await bookOf(decision("plain"));
+    const item = rolloutIdFor(assignment.digest, 0);
+    const payload = { assignment: assignment.digest, sample: 0 };
+    const claim = { item, worker: "worker-a", token: 1, attempt: 1, payload } as unknown as Claim;
+    const streams = (chosen: 0 | 1, reward: number) => ({
+      streams: [stepWire({ step: { revision: revision(9), chosen, reward } })],
+    });
+    const first = rolloutFor(claim, streams(0, 1));
+    const second = rolloutFor({ ...claim, worker: "worker-b", token: 2, attempt: 2 }, streams(1, 7));
+    const receipt = seal(Receipt, {
+      ...{
+        subject: first.content.digest,
+        atMs: 5,
+        claim: parseId(claimId(claim)),
+        outcome: "accepted-exact",
+      },
+      ...{ signals: [], message: "accepted" },
+    });
+    await put(cli, assignment, ...first.blobs, receipt);
+    expect((await train(cli, "one"))[0]).toMatchObject({ rows: 2 });
+    await put(cli, ...second.blobs);
+    await cli.ok(`artifact import ${cli.file("more.jsonl", lines(decision("new")))}`);
+    const [next] = await train(cli, "two");
+    expect(next).toMatchObject({ rows: 3, added: 1 });
+    expect(armsOf(cli, "two").slice(1)).toEqual([
+      ["large", 0, 0],
+      ["small", 3, 3],
+    ]);
+  });
+
   it("names the batch of every part of it, and grows by one batch of what is new", async () => {
     const cli = await bookOf(...many(6, (i) => decision(`early-${i}`)));
     const [first] = await train(cli, "one");
@@ -136,3 +204,85 @@ it("a policy learned from a book is the same however often it is learned, and wh
   const [one, two] = [await clone("one"), await clone("two")];
   expect(two).toMatchObject({ weights: one.weights, batches: one.batches, data: one.data });
 });
+
+describe("a book", () => {
+  it("does not take two policies of one name, and goes on as before", async () => {
+    const cli = await bookOf(...many(4, (i) => decision(`d-${i}`)));
+    const train = (out: string) => cli.run(`train ucb --out ${join(cli.folder, out)} --id same --split all`);
+    expect((await train("a")).code).toBe(0);
+    await cli.ok(`artifact import ${cli.file("more.jsonl", lines(decision("new", { chosen: 1 })))}`);
+    const { code, err } = await train("b");
+    expect([code, err]).toEqual([1, expect.stringContaining("another --id")]);
+    expect(existsSync(join(cli.folder, "b"))).toBe(false);
+    for (const words of ["verify", "batch assemble --target router-r9 --level step --advantage none"])
+      expect((await cli.run(words)).code).toBe(0);
+  });
+
+  it("with two contents of one rollout id gives one of them to everybody", async () => {
+    const cli = await bookOf(
+      ...many(3, (i) => decision(`d-${i}`)),
+      ...many(3, (i) => decision(`d-${i}`, { chosen: 1 })),
+    );
+    const [{ batch, ledger }] = await cli.json(
+      "batch assemble --target router-r9 --level step --advantage none",
+    );
+    expect(batch.totals.rows).toBe(3);
+    expect(ledger.reasons).toMatchObject([{ reason: "duplicate-rollout", artifacts: 3 }]);
+    const out = join(cli.folder, "out");
+    expect((await cli.json(`train ucb --out ${out} --id p --split all`))[0]).toMatchObject({ rows: 3 });
+    expect((await cli.json(`data export --out ${out}.jsonl`))[0]).toMatchObject({ rows: 3 });
+    expect((await cli.json(`replay write ${out}-store`))[0]).toMatchObject({ chains: 3 });
+  });
+});
+
+it("a drift budget is about the target of the batch, whatever an earlier verdict was about", async () => {
+  const cli = new Cli();
+  const revisions = [1, 3, 20].map((n) =>
+    encodeWire(PolicyRevision, makeRevision(`r${n}`, { number: BigInt(n) }).record),
+  );
+  const old = draftWire("old", {}, { revision: { id: "r1", digest: weightsOf("r1") } });
+  await cli.ok("init");
+  await cli.ok(`artifact import ${cli.file("all.jsonl", lines(...revisions, old))}`);
+  await cli.ok("artifact admit --target r3 --freshness default");
+  const assemble = (target: string) => cli.run(`batch assemble --target ${target} --level token`);
+  expect((await assemble("r3")).code).toBe(0);
+  expect(await assemble("r20")).toMatchObject({ code: 1, err: expect.stringContaining("stale 1") });
+});
+
+it("a floor is followed from its calibration rows, whatever else is unlabelled", async () => {
+  const cli = await bookOf(
+    ...many(120, (i) => decision(`d-${i}`, { chosen: i % 3 === 0 ? 1 : 0, reward: i % 2 })),
+    ...many(120, (i) => ({ ...decision(`open-${i}`, { reward: null }), task: { id: `task-d-${i}` } })),
+  );
+  const out = join(cli.folder, "p");
+  await cli.ok(`train bc --out ${out} --id p --floor-risk 0.2`);
+  const { out: said } = await cli.run(`evaluate --checkpoint ${out} --json`);
+  expect(JSON.parse(said).promise).toMatchObject({ followed: true });
+});
+
+it("a verdict on rows of one book can be kept in another, which then verifies", async () => {
+  const cli = await bookOf(
+    ...many(60, (i) => decision(`d-${i}`, { chosen: i % 3 === 0 ? 1 : 0, reward: i % 2 })),
+  );
+  const [from, to] = [await openBook(cli.book), await openBook(join(cli.folder, "other"), { create: true })];
+  try {
+    await trainPolicy(from, { learner: { kind: "ucb" }, id: "p", out: join(cli.folder, "p") });
+    const { sealed } = await gateCheckpoints(from, {
+      candidates: [join(cli.folder, "p")],
+      epsilonCost: null,
+      keepIn: to,
+    });
+    expect(sealed).toBe(true);
+    for (const book of [from, to]) expect((await verifyBook(book)).report.problems).toEqual([]);
+  } finally {
+    await from.close();
+    await to.close();
+  }
+});
+
+async function put(cli: Cli, ...blobs: readonly { kind: string; bytes: Uint8Array }[]): Promise<void> {
+  const book = await openBook(cli.book);
+  for (const { kind, bytes } of blobs) book.store.put(kind, bytes);
+  await book.store.flush();
+  await book.close();
+}

@@ -81,10 +81,7 @@ class BookLaunch implements Launch {
   }
 
   get ended(): Promise<void> {
-    return this.#opened.then(
-      ({ launch, close }) => launch.ended.then(close),
-      () => {},
-    );
+    return this.#opened.then(({ launch, close }) => launch.ended.finally(close));
   }
 
   async cancel(): Promise<void> {

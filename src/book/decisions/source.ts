@@ -59,10 +59,22 @@ async function loadReplay(root: string, request: DecisionRequest): Promise<Loade
     const rows: LoggedRow[] = [];
     for await (const row of replayRows(store)) if (passes(row, request)) rows.push(row);
     requireOneFamily(root, rows);
-    return { rows, manifest: store.manifest.digest };
+    return { rows: usableOf(rows, request), manifest: store.manifest.digest };
   } finally {
     store.close();
   }
+}
+
+/** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */
+function usableOf(rows: readonly LoggedRow[], request: DecisionRequest): readonly LoggedRow[] {
+  const left = new Set<string>();
+  for (const { chain, reward, propensity } of rows)
+    if (
+      (reward === null && request.unlabelled !== "keep") ||
+      (propensity === null && request.propensity !== "any")
+    )
+      left.add(chain);
+  return rows.filter(({ chain }) => !left.has(chain));
 }
 
 /** A store may hold the decisions of several policies; what learns or judges is about one. */

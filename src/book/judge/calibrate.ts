@@ -25,7 +25,8 @@ export function promiseFloor(
     readonly atMs: number;
   },
 ): Sealed<FloorPromise> {
-  const { rows, rule, alpha, atMs } = options;
+  const { rule, alpha, atMs } = options;
+  const rows = labelledOf(options.rows);
   const { id, digest } = checkpoint.revision.record;
   const table = tableOf(options.terms, baselineOf(checkpoint.model), id);
   const { propensityFloor, qualityRange: range } = options.terms;
@@ -51,7 +52,7 @@ export function followPromise(
   { promise, table }: Pick<Fielded, "promise" | "table">,
 ): true | undefined {
   if (promise === undefined) return undefined;
-  const calibration = rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit)));
+  const calibration = labelledOf(rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit))));
   const { data, alpha, propensityFloor, range, floor, bound } = promise.record;
   if (calibration.length === 0 || digestRows(calibration) !== data) return undefined;
   const judged = toJudgedRows(calibration, rule.unit).rows;
@@ -62,4 +63,9 @@ export function followPromise(
     { folder, expected: again.floor, actual: floor },
     `${folder}: floor.json promises a floor of ${floor}, its own calibration rows give ${again.floor}. Restore the file, or train again.`,
   );
+}
+
+/** What has no outcome promises nothing, and may or may not be at hand. */
+function labelledOf(rows: readonly LoggedRow[]): LoggedRow[] {
+  return rows.filter(({ reward }) => reward !== null);
 }

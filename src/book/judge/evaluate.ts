@@ -9,7 +9,7 @@ import { qualityOf } from "../../judge/evaluate/judged-row.ts";
 import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import type { AdmittedRollouts } from "../admitted-rollouts.ts";
+import { type AdmittedRollouts, requireAdmitted } from "../admitted-rollouts.ts";
 import type { DecisionRequest } from "../decisions/decision-rows.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/source.ts";
 import { followPromise } from "./calibrate.ts";
@@ -74,6 +74,7 @@ export async function evaluateCheckpoint(
     unlabelled: "keep",
     ...(estimatePropensities ? { propensity: "any" } : {}),
   });
+  if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, [loaded]);
   const field = fieldOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, field) === true;

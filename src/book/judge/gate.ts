@@ -5,7 +5,7 @@ import { type Clock, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import type { AdmittedRollouts } from "../admitted-rollouts.ts";
+import { type AdmittedRollouts, requireAdmitted } from "../admitted-rollouts.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/source.ts";
 import type { OpenBook } from "../open-book.ts";
 import { followPromise } from "./calibrate.ts";
@@ -51,6 +51,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
+  if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, policies);
   const fields = candidates.map((each) => fieldOf(each, setup));
   // A floor that does not follow from its calibration rows lets nobody pass, here as in an evaluation.
@@ -65,7 +66,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const verdict = sealVerdict({
     ...{ candidates, fields, gated, rule, judged, baseline, seed },
     atMs: (request.clock ?? book?.clock ?? systemClock).nowMs(),
-    origin: book === undefined || admitted === undefined ? undefined : keepOrigin(book, admitted),
+    // Another book does not hold the rollouts that the manifest names.
+    origin: book === source && admitted !== undefined ? keepOrigin(book, admitted) : undefined,
   });
   if (book !== undefined) {
     book.store.put(verdict.kind, verdict.bytes);

@@ -3,7 +3,8 @@
  *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest, a
  *  replay store by its manifest's. */
 import { existsSync } from "node:fs";
-import { type Clock, type Digest, parseId, systemClock } from "../../base/index.ts";
+import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import { short } from "../../base/words.ts";
 import { PolicyRevision } from "../../contract/index.ts";
 import {
   DEFAULT_SPLIT,
@@ -45,7 +46,9 @@ import { banditOfBook } from "./bandit-of-book.ts";
 import { banditModel, isBandit, type Learned, type Learner, learn } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 
-export interface TrainRequest extends DecisionRequest {
+/** Training is off-policy: it takes any age, and only what is labelled and logged with a probability. */
+export interface TrainRequest
+  extends Omit<DecisionRequest, "target" | "freshness" | "unlabelled" | "propensity"> {
   readonly learner: Learner;
   /** The id of the new revision. */
   readonly id: string;
@@ -151,7 +154,10 @@ async function learnFromDataset(
 
 async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitRule): Promise<Taught> {
   const { learner, parent, seed = 0n } = request;
-  const admitted = await admittedRollouts(book, { ...request, target: undefined, level: "step" });
+  const admitted = await admittedRollouts(book, {
+    ...request,
+    ...{ level: "step", target: undefined, freshness: "none", unlabelled: "exclude", propensity: "choice" },
+  });
   if (isBandit(learner)) {
     const state = await banditOfBook(book, { request, admitted, rule, learner, parent });
     const { statistics, digest: data, batches, units, added, heldBack, spec } = state;
@@ -207,6 +213,7 @@ async function keepCheckpoint(
 ): Promise<{ checkpoint: Checkpoint; sealed: boolean }> {
   const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
   if (standing !== undefined) return { checkpoint: standing, sealed: false };
+  if (!isDataset(source)) await requireNewName(source, checkpoint);
   if (out !== undefined) writeCheckpoint(out, checkpoint);
   if (isDataset(source)) return { checkpoint, sealed: false };
   const { revision, promise, bytes } = checkpoint;
@@ -215,6 +222,20 @@ async function keepCheckpoint(
   if (promise !== undefined) source.store.put(promise.kind, promise.bytes);
   await source.store.flush();
   return { checkpoint, sealed: true };
+}
+
+/** New weights under an old name would be two policies with one id: every sample of either would be in doubt. */
+async function requireNewName(book: OpenBook, { revision: { record } }: Checkpoint): Promise<void> {
+  const { family, id, digest } = record;
+  const other = (await book.index())
+    .ofKind(PolicyRevision.kind)
+    .find((each) => each.family === family && each.id === id && each.fields.digest !== digest);
+  if (other === undefined) return;
+  throw new RollbookError(
+    "revision-exists",
+    { family, id, known: other.fields.digest, made: digest },
+    `the book has a revision ${id} of ${family} with other weights (${short(String(other.fields.digest))}). Give the new one another --id.`,
+  );
 }
 
 /** What the folder holds, if it is this very revision: then there is nothing to do. */

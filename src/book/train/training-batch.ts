@@ -1,12 +1,12 @@
 /** The batch a policy learns from: cut from the admitted decisions of the train split, sealed, and read back.
  *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import type { Digest } from "../../base/index.ts";
 import { PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
+import type { AdmittedStream } from "../../keep/admit/admitted.ts";
 import { readSealed } from "../../keep/admit/read-sources.ts";
-import type { AdmittedStream } from "../../keep/admit/select.ts";
 import { unitOfStream } from "../../keep/admit/split.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
-import { type AdmittedRollouts, chooseArtifacts } from "../admitted-rollouts.ts";
+import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../admitted-rollouts.ts";
 import { cutFrom } from "../cut-batch.ts";
 import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
 import { emptyPart } from "../decisions/split-rows.ts";
@@ -27,13 +27,8 @@ export function splitAdmitted({ rows }: AdmittedRollouts, rule: SplitRule): Trai
 
 /** A training set must not be empty, and its error says what was left out. */
 export function requireTraining(admitted: AdmittedRollouts, { train }: TrainingSplit, rule: SplitRule): void {
-  const { rows, ledger, family } = admitted;
-  if (rows.length === 0)
-    throw new RollbookError(
-      "empty-split",
-      { considered: ledger.considered.artifacts, reasons: ledger.reasons() },
-      `none of ${ledger.considered.artifacts} rollouts has decisions of ${family} to learn from. ${ledger.summary()}`,
-    );
+  const { rows } = admitted;
+  requireAdmitted(admitted);
   if (train.length > 0) return;
   const units = new Set(rows.map((row) => unitOfStream(row, row.stream, rule.unit))).size;
   throw emptyPart("train", { rows: rows.length, units, unit: rule.unit });
@@ -43,8 +38,8 @@ export interface TrainingBatchRequest {
   readonly request: DecisionRequest;
   readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;
-  /** Contents that need not be learned from again. */
-  readonly counted?: ReadonlySet<Digest>;
+  /** Batches whose rows need not be learned from again. */
+  readonly except?: readonly Digest[];
   /** What the new revision succeeds, by id or digest, if it is in the book. */
   readonly parent?: string | undefined;
 }
@@ -52,12 +47,12 @@ export interface TrainingBatchRequest {
 /** The revisions of the manifest are those behind the rows: what the book learns later does not change the batch. */
 export async function cutTrainingBatch(
   book: OpenBook,
-  { request, admitted, rule, counted = new Set(), parent }: TrainingBatchRequest,
+  { request, admitted, rule, except = [], parent }: TrainingBatchRequest,
 ): Promise<Sealed<TrainerBatch>> {
   const index = await book.index();
   const { family, level, sources } = admitted;
   const target = (await parentIn(book, parent, family)) ?? newestOf(sources);
-  const artifacts = chooseArtifacts(index, request).filter(({ content }) => !counted.has(content.digest));
+  const artifacts = chooseArtifacts(index, request);
   const { unit, salt, shares } = rule;
   return cutFrom(book, {
     ...{ index, artifacts, seed: 0n, target: target.digest },
@@ -67,6 +62,7 @@ export async function cutTrainingBatch(
       propensity: "choice",
       requireVerdict: request.requireVerdict ?? false,
       ...(request.feedback === undefined ? {} : { feedback: request.feedback as never }),
+      ...(except.length === 0 ? {} : { except: [...except] }),
       split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
     },
     revisions: sources.some(({ digest }) => digest === target.digest) ? sources : [target, ...sources],

@@ -5,6 +5,7 @@ import { cutBatch } from "../../book/cut-batch.ts";
 import {
   type AdvantageMethod,
   encodeWire,
+  type LogprobKind,
   LossLedger,
   PolicyRevisionLineage,
   TrainerBatch,
@@ -37,6 +38,7 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
   advantage?: AdvantageMethod;
   seed: bigint;
   feedback?: string;
+  logprobKind?: LogprobKind;
   requireVerdict?: true;
   maxLength?: number;
   artifact?: string[];
@@ -72,6 +74,12 @@ artifacts against the target first, and the verdicts are sealed. Without any, a 
     )
     .addOption(seedOption("fixes the order of rows", 0n))
     .option("--feedback <name>", "reward unlabelled streams with late feedback of this name")
+    .addOption(
+      new Option(
+        "--logprob-kind <kind>",
+        "which token log-probabilities (default: a mix is refused)",
+      ).choices(["sampling", "model"]),
+    )
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
@@ -80,12 +88,11 @@ artifacts against the target first, and the verdicts are sealed. Without any, a 
 }
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
-  const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, artifact, exclude } =
-    flags;
+  const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude } = flags;
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
-      artifacts: artifact,
+      ...{ artifacts: flags.artifact, logprobKind: flags.logprobKind },
       judge: budgetsOf(flags),
       ...(flags.freshness === "none" ? { freshness: "none" } : {}),
       onProgress(done, total) {

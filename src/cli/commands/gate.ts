@@ -35,28 +35,28 @@ const METHODS: readonly GateMethod[] = ["student-t", "empirical-bernstein", "con
 
 export function addGate(program: Command, io: Io): void {
   const command = addCommand(program, "gate", {
-    summary: "let a policy through only if rows it has not seen show that it is not worse",
-    description: `Let a policy through (exit 0) only if the lower bound of its quality minus the baseline's is at least -epsilon-quality
+    summary: "pass a policy only if rows it has not seen show that it is not worse",
+    description: `Pass a policy (exit 0) only if the lower bound of its quality minus the baseline's is at least -epsilon-quality
 and the upper bound of its cost minus the baseline's at most epsilon-cost, on the judge split alone; refuse it (exit 1) with
 the reasons otherwise. The error alpha is shared among all candidates tried (Bonferroni). The verdict is sealed in the book,
 where there is one, with everything needed to reach it again.
 
-Who looks again after every batch of rows needs --method confidence-sequence, which allows it; the other methods allow one look.`,
+Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
       "rollbook gate --data decisions.jsonl --candidate policies/learned --epsilon-quality 0.1",
       "rollbook gate --data decisions.jsonl --candidate policies/learned --baseline behaviour --epsilon-cost 0.2",
     ],
   })
-    .requiredOption("--candidate <dir...>", "the policies that want to pass, as `train` wrote them")
+    .requiredOption("--candidate <dir...>", "checkpoints to judge, as `train` wrote them")
     .option(
       "--baseline <which>",
       "static (the table), behaviour (the log's policy), or a checkpoint",
       "static",
     )
-    .option("--epsilon-quality <x>", "how much quality may be lost", margin, 0)
-    .option("--epsilon-cost <x>", "how much more it may cost", margin, 0)
+    .option("--epsilon-quality <x>", "non-inferiority margin on quality", margin, 0)
+    .option("--epsilon-cost <x>", "non-inferiority margin on cost", margin, 0)
     .option("--quality-only", "ask nothing of cost")
-    .option("--alpha <a>", "chance of letting a worse one through, over all candidates", share, 0.05)
+    .option("--alpha <a>", "error level: chance of passing a worse policy, over all candidates", share, 0.05)
     .option(
       "--candidates-tried <n>",
       "all that were tried, also elsewhere (default: those given)",

@@ -121,7 +121,9 @@ class RunningLaunch implements Launch {
   }
 
   get ended(): Promise<void> {
-    return this.#over;
+    return this.#over.then(() => {
+      if (this.#ended?.error !== undefined) throw this.#ended.error;
+    });
   }
 
   async cancel(): Promise<void> {

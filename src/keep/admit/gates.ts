@@ -27,8 +27,8 @@ export interface Gates {
   receiptGate(digest: Digest, content: RolloutContent): ExclusionReason | undefined;
   /** By content digest: what the verdicts say of a rollout. */
   verdictGate(content: Digest): Gate;
-  /** Whether somebody has judged its freshness: that judgement stands, and no default budget is applied beside it. */
-  hasFreshness(content: Digest): boolean;
+  /** Whether somebody released it from a quarantine of freshness: no budget takes that back. */
+  isReleased(content: Digest): boolean;
   /** By ending and by the fate of the task. */
   endingGate(content: RolloutContent): ExclusionReason | undefined;
 }
@@ -72,8 +72,11 @@ export function makeGates(options: {
       const weightBps = Math.min(FULL_WEIGHT_BPS, ...standing.map(({ record }) => record.weightBps));
       return weightBps === 0 ? { open: false, reason: "zero-weight" } : { open: true, weightBps };
     },
-    hasFreshness: (content) =>
-      (bySubject.get(content) ?? []).some(({ record }) => record.validator === FRESHNESS_VALIDATOR),
+    isReleased: (content) =>
+      (bySubject.get(content) ?? []).some(
+        ({ digest, record }) =>
+          record.validator === FRESHNESS_VALIDATOR && released.has(`${content} ${digest}`),
+      ),
     endingGate(content) {
       return (
         outsideBaseline(content.ending) ??

@@ -11,9 +11,17 @@ import { type Sealed, seal } from "../../contract/record.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { RolloutContent } from "../../contract/rollout.ts";
 import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { BatchGroups, type BatchOptions, BatchProofs, TrainerBatch } from "../../contract/trainer-batch.ts";
+import {
+  BatchGroups,
+  type BatchOptions,
+  BatchProofs,
+  BatchShard,
+  TrainerBatch,
+} from "../../contract/trainer-batch.ts";
+import type { AdmitRequest, Admitted } from "../admit/admitted.ts";
 import { readRecord, readSealed } from "../admit/read-sources.ts";
-import { type AdmitRequest, type Admitted, selectAdmitted } from "../admit/select.ts";
+import { selectAdmitted } from "../admit/select.ts";
+import { streamKey } from "../admit/stream-gates.ts";
 import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";
@@ -53,7 +61,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     manifest,
     target,
     selection: request.selection,
-    options: { ...options, grouped },
+    options: { ...options, grouped, taken: await rowsOf(read, options.except) },
   });
   if (admitted.rows.length === 0) {
     throw refuse(
@@ -96,6 +104,19 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   });
   write(batch);
   return batch;
+}
+
+async function rowsOf(
+  read: ReadBlob,
+  batches: readonly Digest[] | undefined,
+): Promise<ReadonlySet<string> | undefined> {
+  if (batches === undefined) return undefined;
+  const taken = new Set<string>();
+  for (const digest of batches)
+    for (const shard of (await readRecord(read, TrainerBatch, digest)).shards)
+      for (const row of (await readRecord(read, BatchShard, shard.digest)).rows)
+        taken.add(streamKey(row.content, row.stream));
+  return taken;
 }
 
 /** What an option changed is recorded, an option that changed nothing is not: the same rows are the same batch, whether

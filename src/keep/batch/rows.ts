@@ -3,8 +3,8 @@
 import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
 import { checkTokenColumns, type StepStream, type TokenStream } from "../../contract/stream.ts";
 import type { AdvantageMethod } from "../../contract/trainer-batch.ts";
+import type { AdmittedStream } from "../admit/admitted.ts";
 import { labelSteps, labelTokens } from "../admit/labels.ts";
-import type { AdmittedStream } from "../admit/select.ts";
 import type { ShardWriter, StepRowColumns, TokenRowColumns } from "./shard-writer.ts";
 
 /** `advantage` is the computed one, spread over the samples; the artifact's claims count only where asked for. */

@@ -1,0 +1,112 @@
+/** What a selection reads of a manifest beside its artifacts: judgements, late labels, and who the revisions are.
+ *  In: a manifest, a family. Out: records, each checked. */
+import type { Digest } from "../../base/digest.ts";
+import type { Id } from "../../base/ids.ts";
+import { Feedback } from "../../contract/feedback.ts";
+import type { Manifest } from "../../contract/manifest.ts";
+import {
+  nameRevision,
+  PolicyRevision,
+  type RevisionKey,
+  standsBefore,
+} from "../../contract/policy-revision.ts";
+import { Receipt } from "../../contract/receipt.ts";
+import type { Sealed } from "../../contract/record.ts";
+import { refuse } from "../../contract/refusal.ts";
+import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { Release, Verdict } from "../../contract/verdict.ts";
+import { type LateReward, lateRewards } from "./labels.ts";
+import { readRecord, readSealed } from "./read-sources.ts";
+
+export interface ManifestInputs {
+  readonly family: Id;
+  readonly revisions: KnownRevisions;
+  readonly verdicts: Sealed<Verdict>[];
+  readonly releases: Release[];
+  readonly receipts: Sealed<Receipt>[];
+  readonly late: ReadonlyMap<Digest, LateReward[]>;
+}
+
+export async function readInputs(
+  read: ReadBlob,
+  manifest: Manifest,
+  options: {
+    family: Id;
+    target: Sealed<PolicyRevision> | undefined;
+    feedback: string | undefined;
+    unrecorded: "refuse" | "name";
+  },
+): Promise<ManifestInputs> {
+  const { family, target, feedback: name, unrecorded } = options;
+  const feedback = await Promise.all(manifest.feedback.map((each) => readSealed(read, Feedback, each)));
+  const recorded = await Promise.all(
+    manifest.revisions.map((each) => readSealed(read, PolicyRevision, each)),
+  );
+  const own = [...(target === undefined ? [] : [target]), ...recorded].filter(
+    ({ record }) => record.family === family,
+  );
+  return {
+    family,
+    revisions: new KnownRevisions(own, { family, unrecorded }),
+    verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
+    releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
+    receipts: await Promise.all((manifest.receipts ?? []).map((each) => readSealed(read, Receipt, each))),
+    late: lateRewards(feedback, name),
+  };
+}
+
+/** The revisions of one family by id. An id with two digests is refused where a sample uses it, and harms nobody else. */
+export class KnownRevisions {
+  readonly #family: Id;
+  readonly #unrecorded: "refuse" | "name";
+  readonly #known = new Map<string, Sealed<PolicyRevision>[]>();
+
+  constructor(
+    records: readonly Sealed<PolicyRevision>[],
+    { family, unrecorded }: { family: Id; unrecorded: "refuse" | "name" },
+  ) {
+    this.#family = family;
+    this.#unrecorded = unrecorded;
+    for (const each of records) this.#add(each);
+  }
+
+  /** The record of a revision with these very weights, or undefined. */
+  record({ id, digest }: RevisionKey): PolicyRevision | undefined {
+    return this.#known.get(id)?.find(({ record }) => record.digest === digest)?.record;
+  }
+
+  /** The revision that a sample of `artifact` names. */
+  find(key: RevisionKey, artifact: Digest): Sealed<PolicyRevision> {
+    const known = this.#known.get(key.id) ?? [];
+    const digests = [...new Set([...known.map(({ record }) => record.digest), key.digest])];
+    if (digests.length > 1)
+      throw refuse(
+        "revision-conflict",
+        { revision: key.id, digests },
+        `revision ${key.id} appears with two digests, ${digests[0]} and ${digests[1]}. New weights need a new revision id.`,
+      );
+    if (known.length > 0) return known[0]!;
+    if (this.#unrecorded === "refuse")
+      throw refuse(
+        "unknown-revision",
+        { revision: key.id, artifact },
+        `rollout ${artifact} was sampled by revision ${key.id}, which has no record in the manifest. Import the revision first, or leave the rollout out (\`rollbook batch assemble --exclude\`).`,
+      );
+    const named = nameRevision(this.#family, key);
+    this.#add(named);
+    return named;
+  }
+
+  /** Of several records of the same weights the one that knows most comes first. */
+  #add(revision: Sealed<PolicyRevision>): void {
+    const known = this.#known.get(revision.record.id) ?? [];
+    const same = known.findIndex(({ record }) => record.digest === revision.record.digest);
+    if (same < 0) known.push(revision);
+    else if (standsBefore(rankOf(revision), rankOf(known[same]!))) known[same] = revision;
+    this.#known.set(revision.record.id, known);
+  }
+}
+
+function rankOf({ digest, record: { producedAtMs } }: Sealed<PolicyRevision>) {
+  return { digest, producedAtMs };
+}

@@ -1,0 +1,98 @@
+/** Whether one stream of an admitted rollout is wanted, and labelled. In: the stream, what the consumer needs. Out: its labels,
+ *  or the reason it is left out. */
+import type { Digest } from "../../base/digest.ts";
+import type { ExclusionReason } from "../../contract/ledger.ts";
+import { refuse } from "../../contract/refusal.ts";
+import type { RolloutContent } from "../../contract/rollout.ts";
+import { type ReadBlob, readColumn } from "../../contract/rollout-exchange.ts";
+import type { StepStream, Stream, TokenStream } from "../../contract/stream.ts";
+import type { AdmitRequest, Admitted } from "./admitted.ts";
+import { type Labels, type LateReward, labelSteps, labelTokens } from "./labels.ts";
+import { partOf, unitOfStream } from "./split.ts";
+
+export interface StreamAt {
+  readonly request: AdmitRequest;
+  readonly family: string;
+  readonly digest: Digest;
+  readonly content: RolloutContent;
+  /** What the selection has found so far. */
+  readonly admitted: Admitted;
+}
+
+export function excludedBy(at: StreamAt, stream: Stream, index: number): ExclusionReason | undefined {
+  const { digest, content, family } = at;
+  const { selection, options } = at.request;
+  if (stream.level !== selection.level) return "other-level";
+  if (stream.family !== family) {
+    if (selection.family !== undefined) return "other-family";
+    throw refuse(
+      "policy-family-mismatch",
+      { artifact: digest, rollout: content.rolloutId, expected: family, actual: stream.family },
+      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. Name the family to select; the rest then goes to the ledger.`,
+    );
+  }
+  if (options.grouped === true && content.group === undefined) return "no-group";
+  if (options.maxLength !== undefined && lengthOf(stream) > options.maxLength) return "too-long";
+  const { split, taken } = options;
+  if (split !== undefined && partOf(unitOfStream(content, index, split.unit), split) !== split.part)
+    return "held-out";
+  if (taken?.has(streamKey(digest, index))) return "already-batched";
+  return stream.level === "step" ? propensityExcludes(at, stream) : logprobsExclude(at, stream);
+}
+
+/** How rows of batches and admitted streams are compared. */
+export function streamKey(content: Digest, stream: number): string {
+  return `${content} ${stream}`;
+}
+
+export function lengthOf(stream: Stream): number {
+  return stream.level === "token" ? stream.length : stream.steps.length;
+}
+
+/** Undefined where there are none: unlabelled is not 0. */
+export async function labelsOf(
+  read: ReadBlob,
+  stream: Stream,
+  late: readonly LateReward[],
+): Promise<Labels | undefined> {
+  if (stream.level === "step") return labelSteps(stream, late);
+  const { rewards, mask } = stream.columns;
+  const columns =
+    rewards !== undefined
+      ? { rewards: await readColumn(read, rewards, "rewards") }
+      : late.length === 0
+        ? {}
+        : { mask: await readColumn(read, mask, "mask") };
+  return labelTokens(stream, columns, late);
+}
+
+/** Importance ratios divide by it: of the whole distribution, or of the choice alone. */
+function propensityExcludes(
+  { request, admitted }: StreamAt,
+  { steps }: StepStream,
+): ExclusionReason | undefined {
+  const { propensity = "distribution" } = request.options;
+  if (propensity === "any" || steps.every((step) => step.candidates[step.chosen]!.probability !== null))
+    return undefined;
+  const logged = steps.every(
+    (step) => step.candidates[step.chosen]!.probability !== null || step.propensity !== undefined,
+  );
+  if (propensity === "distribution" || !logged) return "no-propensity";
+  admitted.choiceOnly = true;
+  return undefined;
+}
+
+/** One kind of log-probabilities for all: the one asked for, else that of the first stream. */
+function logprobsExclude(at: StreamAt, stream: TokenStream): ExclusionReason | undefined {
+  const { selection, options } = at.request;
+  const wanted = selection.logprobKind;
+  if (wanted !== undefined) return stream.logprobKind === wanted ? undefined : "other-logprob-kind";
+  if (options.logprobs === "any") return undefined;
+  at.admitted.logprobKind ??= stream.logprobKind;
+  if (at.admitted.logprobKind === stream.logprobKind) return undefined;
+  throw refuse(
+    "wrong-logprob-kind",
+    { artifact: at.digest, expected: at.admitted.logprobKind, actual: stream.logprobKind },
+    `rollout ${at.content.rolloutId} has ${stream.logprobKind} logprobs, others have ${at.admitted.logprobKind}. Select one kind (--logprob-kind); the rest then goes to the ledger.`,
+  );
+}
