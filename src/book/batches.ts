@@ -1,6 +1,7 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
 import type { Digest } from "../base/index.ts";
+import { short } from "../base/words.ts";
 import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import { type ExportFormat, exportBatch as writeFile } from "../convert/batch/index.ts";
 import {
@@ -10,6 +11,7 @@ import {
   readBatch as readRows,
 } from "../keep/batch/index.ts";
 import { readRecord } from "../store/read-record.ts";
+import { readOf } from "./find/read-blob.ts";
 import { resolveBatch } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";
 
@@ -48,9 +50,10 @@ export async function showBatch(book: OpenBook, name: string): Promise<BatchDeta
   };
 }
 
-/** Its rows, shard by shard. */
+/** Its rows, shard by shard. Where rows were erased reading them fails with `erased`. */
 export async function readBatch(book: OpenBook, name: string): Promise<ReadableBatch> {
-  return readRows((digest) => book.store.get(digest), await digestOf(book, name));
+  const digest = await digestOf(book, name);
+  return readRows(readOf(book, `batch ${short(digest)}`), digest);
 }
 
 /** Writes its rows to one file for a trainer. The file is never overwritten. */

@@ -5,33 +5,37 @@ import { type Clock, type Digest, RollbookError } from "../base/index.ts";
 import type { ErasedBlob } from "../contract/tombstone.ts";
 import { openBook } from "./book.ts";
 import { Collection, withSurvey } from "./gc.ts";
-import type { Survey } from "./gc-survey.ts";
+import type { Survey, SurveyedErasure } from "./gc-survey.ts";
 
 export interface ErasureOptions {
   readonly clock: Clock;
   /** Records to remove. References to them keep nothing else. */
   readonly records: Iterable<Digest>;
+  /** Roots (tasks) to remove as well, unless a record that stays refers to them. A signature is no such record. */
+  readonly unlessNeeded?: Iterable<Digest>;
+  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  readonly despite?: Iterable<Digest>;
 }
 
 export interface Erasure {
-  /** Of the records, those in the book, and the blobs that only they lead to. Sorted by digest. */
+  /** Of the records and roots, those in the book that go, and the blobs that only they lead to. Sorted by digest. */
   readonly blobs: readonly ErasedBlob[];
   /** With all copies. */
   readonly bytes: number;
 }
 
 /** What would go. Refuses what `eraseBlobs` would refuse, and removes nothing. */
-export async function planErasure(root: string, { clock, records }: ErasureOptions): Promise<Erasure> {
-  return withSurvey(root, { clock, erased: new Set(records) }, async (survey) => {
+export async function planErasure(root: string, options: ErasureOptions): Promise<Erasure> {
+  return withSurvey(root, { clock: options.clock, erasure: surveyed(options) }, async (survey) => {
     requireErasable(root, survey);
     return erasureOf(survey);
   });
 }
 
 /** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
-export async function eraseBlobs(root: string, { clock, records }: ErasureOptions): Promise<Erasure> {
-  const erased = new Set(records);
-  const erasure = await withSurvey(root, { clock, erased }, async (survey, paths) => {
+export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
+  const { clock } = options;
+  const erasure = await withSurvey(root, { clock, erasure: surveyed(options) }, async (survey, paths) => {
     requireErasable(root, survey);
     const planned = erasureOf(survey);
     await new Collection(paths, survey, { clock }).run();
@@ -39,6 +43,10 @@ export async function eraseBlobs(root: string, { clock, records }: ErasureOption
   });
   await requireGone(root, { clock, erasure });
   return erasure;
+}
+
+function surveyed({ records, unlessNeeded = [], despite = [] }: ErasureOptions): SurveyedErasure {
+  return { records: new Set(records), unlessNeeded: new Set(unlessNeeded), despite: new Set(despite) };
 }
 
 function erasureOf(survey: Survey): Erasure {

@@ -5,6 +5,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../base/errors.ts";
 import { type Digest, isDigest } from "../base/index.ts";
+import { Attestation } from "../contract/attestation.ts";
 import { BlobIndex } from "./blob-index.ts";
 import type { BlobStore, Finding } from "./blob-store.ts";
 import { isMissing } from "./files.ts";
@@ -24,6 +25,18 @@ export interface SurveyedPack {
   damaged: boolean;
 }
 
+/** What counts as gone. */
+export interface SurveyedErasure {
+  /** Records to remove, whatever refers to them. What only they lead to goes with them. */
+  readonly records: ReadonlySet<Digest>;
+  /** Roots to remove unless a record that stays refers to them. A signature is no such record. */
+  readonly unlessNeeded: ReadonlySet<Digest>;
+  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  readonly despite: ReadonlySet<Digest>;
+}
+
+const NO_ERASURE: SurveyedErasure = { records: new Set(), unlessNeeded: new Set(), despite: new Set() };
+
 export class Survey {
   readonly packs: SurveyedPack[] = [];
   /** Damage that has taken something from the book. */
@@ -36,16 +49,15 @@ export class Survey {
   readonly #roots: Digest[] = [];
   /** What living writers have put: it may be about to be referred to. */
   readonly #living: Digest[] = [];
-  readonly #erased: ReadonlySet<Digest>;
+  readonly #erasure: SurveyedErasure;
   /** Erased records of the book, and what only they lead to. */
   readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
   #keepsAll = false;
 
-  /** `erased`: records that count as gone. What only they lead to goes with them. */
-  constructor(paths: BookPaths, erased: ReadonlySet<Digest> = new Set()) {
+  constructor(paths: BookPaths, erasure: SurveyedErasure = NO_ERASURE) {
     this.#paths = paths;
-    this.#erased = erased;
+    this.#erasure = erasure;
   }
 
   /** Reads all packs, then follows references from the roots. */
@@ -149,7 +161,8 @@ export class Survey {
       const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
       this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
     }
-    if (isRootKind(kind) && !this.#erased.has(digest)) this.#roots.push(digest);
+    const { records, unlessNeeded } = this.#erasure;
+    if (isRootKind(kind) && !records.has(digest) && !unlessNeeded.has(digest)) this.#roots.push(digest);
     else if (!pack.atRest) this.#living.push(digest);
   }
 
@@ -161,7 +174,8 @@ export class Survey {
   async #follow(store: Pick<BlobStore, "get">, roots: readonly Digest[]): Promise<void> {
     const ahead: Digest[] = [];
     const reach = (digest: Digest) => {
-      if (this.#reachable.has(digest) || this.#erased.has(digest) || this.#doomed.has(digest)) return;
+      if (this.#reachable.has(digest) || this.#erasure.records.has(digest) || this.#doomed.has(digest))
+        return;
       this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
       const copy = this.#copies.get(digest);
       if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);
@@ -169,26 +183,31 @@ export class Survey {
     for (const root of roots) {
       reach(root);
       for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop())
-        for (const target of await this.#referencesOf(digest, store)) reach(target);
+        for (const target of await this.#neededBy(digest, store)) reach(target);
     }
   }
 
   /** What is in the book of the erased records, and what they lead to and no other root does. */
   async #followErased(store: Pick<BlobStore, "get">): Promise<void> {
-    const ahead = [...this.#erased];
+    const ahead = [...this.#erasure.records, ...this.#erasure.unlessNeeded];
     for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
       const copy = this.#copies.get(digest);
       if (copy === undefined || this.#reachable.has(digest) || this.#doomed.has(digest)) continue;
       this.#doomed.add(digest);
-      if (copy.file % 2 === 1) ahead.push(...(await this.#referencesOf(digest, store)));
+      if (copy.file % 2 === 1) ahead.push(...(await this.#neededBy(digest, store)));
     }
   }
 
-  async #referencesOf(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
+  async #neededBy(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
     try {
       const blob = await store.get(digest);
       if (blob === undefined) return [];
-      if (!isUnknownKind(blob.kind)) return keptBy(blob.kind, blob.bytes);
+      if (!isUnknownKind(blob.kind)) {
+        const { unlessNeeded, despite } = this.#erasure;
+        const targets = keptBy(blob.kind, blob.bytes);
+        const needsAll = blob.kind !== Attestation.kind && !despite.has(digest);
+        return needsAll ? targets : targets.filter((target) => !unlessNeeded.has(target));
+      }
       const found = digestsInUnknown(blob.bytes);
       if (found === undefined) this.#keepsAll = true;
       return found ?? [];

@@ -5,11 +5,11 @@
  *  whole elsewhere: then the damaged copy goes. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, type Digest, RollbookError } from "../base/index.ts";
+import { type Clock, RollbookError } from "../base/index.ts";
 import type { Finding } from "./blob-store.ts";
 import { openBook, PACK_BYTES } from "./book.ts";
 import { syncDirectory, unlinkIfThere } from "./files.ts";
-import { Survey, type SurveyedPack } from "./gc-survey.ts";
+import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
 import { largePath } from "./large-files.ts";
 import { tryLock } from "./locks.ts";
 import { LARGE_BYTES } from "./pack-format.ts";
@@ -60,7 +60,7 @@ export async function collectGarbage(root: string, options: GcOptions): Promise<
 /** Surveys the book and does something with the survey, while no other collection runs. */
 export async function withSurvey<T>(
   root: string,
-  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erased?: ReadonlySet<Digest> },
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erasure?: SurveyedErasure },
   work: (survey: Survey, paths: BookPaths) => Promise<T>,
 ): Promise<T> {
   const paths = bookPaths(root);
@@ -69,7 +69,7 @@ export async function withSurvey<T>(
   try {
     if (lock === undefined) throw alreadyRunning(root);
     if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths, options.erased);
+    const survey = new Survey(paths, options.erasure);
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, paths);

@@ -1,10 +1,11 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Digest } from "../../src/base/digest.ts";
 import { Attestation, Tombstone } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, makeRevision } from "../support/shelf.ts";
 
@@ -41,14 +42,6 @@ async function bookWith(options: { batch?: string; key?: boolean } = {}): Promis
 
 const erase = (cli: Cli, ...more: string[]) =>
   cli.run(["artifact", "erase", "b", "--reason", "request 17", ...more]);
-
-/** Every file of the book, so that nothing hides in an index. */
-function filesHolding(book: string, text: string): string[] {
-  return readdirSync(book, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes(text));
-}
 
 async function blobsIn(root: string): Promise<Map<Digest, { kind: string; bytes: Uint8Array }>> {
   const book = await openBook(root, { clock: systemClock, mode: "read" });
@@ -158,9 +151,9 @@ describe("artifact erase", () => {
     expect(filesHolding(cli.book, SECRET)).not.toEqual([]);
     expect((await cli.json("verify"))[0].erased.tombstones).toEqual([]);
 
-    const { code, out } = await erase(cli, "--yes", "--with-batches", "--json");
-    expect(code).toBe(0);
-    const { batches, records } = JSON.parse(out);
+    const erased = await erase(cli, "--yes", "--with-batches", "--json");
+    expect(erased.code).toBe(0);
+    const { batches, records } = JSON.parse(erased.out);
     expect(batches).toHaveLength(1);
     expect(records.map(({ kind }: { kind: string }) => kind)).toContain("rollbook.batch-shard.v1");
     const [held, other] = first.digest === batches[0] ? [first, second] : [second, first];
@@ -174,6 +167,15 @@ describe("artifact erase", () => {
       err: expect.stringMatching(/cannot be cut again: 1 of its 2 rollouts.*\[erased\]/),
     });
     await cli.ok(`batch verify ${other.digest}`);
+    const out = join(cli.folder, "rows.jsonl");
+    const [{ digest: tombstone }] = (await cli.json("verify"))[0].erased.tombstones;
+    expect(await cli.run(`batch export ${held.digest} --format jsonl --out ${out}`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        new RegExp(`were erased on purpose.*${tombstone.slice(7, 19)}.*\\[erased\\]`),
+      ),
+    });
+    await cli.ok(`batch export ${other.digest} --format jsonl --out ${out}`);
   });
 
   it("does not take an unsigned tombstone for an erasure where trust is required", async () => {

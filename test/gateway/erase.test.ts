@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -7,19 +7,14 @@ import { RolloutContent, RolloutEvent } from "../../src/contract/index.ts";
 import { eraseRollouts } from "../../src/keep/erase/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { filesHolding } from "../support/book-files.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 
 const CHAT = "/v1/chat/completions";
 const SECRET = "Ada Example";
 const ask = (content: string) => ({ model: "tiny", messages: [{ role: "user", content }] });
-
-function filesHolding(root: string, text: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes(text));
-}
 
 async function contentOf(root: string, rollout: string) {
   const book = await openBook(root, { clock: systemClock, mode: "read" });
@@ -90,4 +85,28 @@ it("names the journal segment that keeps calls of it because another rollout in 
   await test.post(`/v1/rollouts/${open.id}/close`);
   expect(await erase(test.root, subject)).toMatchObject({ journal: [], tombstone, records: [], blobs: [] });
   expect(filesHolding(test.root, SECRET)).toEqual([]);
+});
+
+it("does not seal an erased rollout again after a kill between its artifact and the database of closed rollouts", async () => {
+  const test = await TestGateway.open();
+  test.upstream.otherwise = json(chatReply({ content: "ok" }));
+  const [{ id, basePath }, open] = [await test.openRollout(), await test.openRollout()];
+  await test.post(basePath + CHAT, ask(`I am ${SECRET}`));
+  await test.post(open.basePath + CHAT, ask("Hi"));
+  await test.post(`/v1/rollouts/${id}/close`);
+  await test.stop();
+  const db = openSqlite(join(test.root, "journal/gateway/closed.db"));
+  expect(db.prepare("DELETE FROM closed WHERE rollout = ?").run(id)).toMatchObject({ changes: 1 });
+  db.close();
+  const subject = await contentOf(test.root, id);
+  expect((await erase(test.root, subject)).journal).toHaveLength(1);
+
+  test.book = await openBook(test.root, { clock: systemClock });
+  test.gateway = await test.openAnother({});
+  expect(test.gateway.recovered).toEqual([open.id]);
+  await test.post(`/v1/rollouts/${open.id}/close`);
+  await expect(contentOf(test.root, id)).rejects.toThrow("is not sealed");
+  expect(await erase(test.root, subject)).toMatchObject({ journal: [], records: [], blobs: [] });
+  expect(filesHolding(test.root, SECRET)).toEqual([]);
+  expect(await verifyBook(test.book)).toMatchObject({ ok: true, erased: { rollouts: [{ rollout: id }] } });
 });

@@ -1,6 +1,6 @@
 /** `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
 import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import { eraseRollouts } from "../../book/erase-rollouts.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
@@ -20,8 +20,8 @@ interface EraseFlags extends BookFlags {
 export function addErase(artifact: Command, io: Io): void {
   addCommand(artifact, "erase", {
     summary: "erase rollouts for good and leave a tombstone",
-    description: `Erase rollouts for good: content, envelopes, calls, messages, media, columns, events and feedback, as far as nothing
-else in the book needs them. A sealed tombstone names every digest that went, with the reason, and \`verify\` then says
+    description: `Erase rollouts for good: content, envelopes, calls, messages, media, columns, events, feedback and tasks, as far as
+nothing else in the book needs them. A sealed tombstone names every digest that went, with the reason, and \`verify\` then says
 erased instead of missing. Without --yes the command only says what would go. After a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
@@ -62,8 +62,18 @@ function renderErased({ dryRun, rollouts, records, blobs, batches, bytes, tombst
   return `${printable(`${dryRun ? "would erase" : "erased"} ${what}${shards}${end}`)}\n`;
 }
 
-function remainsText({ torn, replay }: EraseReport): string[] {
+function listed(digests: readonly Digest[]): string {
+  const more = digests.length > 5 ? ` and ${digests.length - 5} more (--json lists all)` : "";
+  return `${digests.slice(0, 5).map(short).join(", ")}${more}`;
+}
+
+function remainsText({ tasksKept, torn, replay }: EraseReport): string[] {
   return [
+    ...(tasksKept.length === 0
+      ? []
+      : [
+          `kept ${plural(tasksKept.length, "task")} with prompts, because other records of the book need them: ${listed(tasksKept)}`,
+        ]),
     ...(torn.length === 0
       ? []
       : [

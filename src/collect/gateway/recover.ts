@@ -1,11 +1,14 @@
-/** What a gateway finds of its earlier runs. In: the journal, and of the book only what the journal names. Out: rollouts
- *  that go on, and rollouts whose sealing was cut short.
+/** What a gateway finds of its earlier runs. In: the journal, and of the book only what the journal names, and the
+ *  tombstones where something of that is missing. Out: rollouts that go on, and rollouts whose sealing was cut short.
  *  A rollout leaves the journal after its artifact and its signature are durable and its name is among the closed ones:
  *  whatever was cut short is in the journal, and its closing there says which envelope to look for. */
 import { join } from "node:path";
+import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
-import { openRecord, type PublicKey, RolloutEnvelope } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
+import { openRecord, type PublicKey, RolloutEnvelope, Tombstone } from "../../contract/index.ts";
+import { digestsOfKind } from "../../store/digests-of-kind.ts";
+import type { BlobStore, Book } from "../../store/index.ts";
+import { readRecord } from "../../store/read-record.ts";
 import { type ClosedInBook, closedInBook } from "./closed-in-book.ts";
 import { type ClosedRollout, ClosedRollouts } from "./closed-rollouts.ts";
 import { feedbackFor } from "./grades.ts";
@@ -41,6 +44,8 @@ export interface SealedRollout {
   readonly places: readonly LogPlace[];
 }
 
+type GatewayBook = BlobStore & Pick<Book, "root">;
+
 interface Whose {
   readonly worker: string;
   readonly signer?: PublicKey | undefined;
@@ -48,7 +53,7 @@ interface Whose {
 
 /** Reads the journal. Only rollouts of this worker are taken up. */
 export async function recoverRollouts(
-  store: BlobStore,
+  store: GatewayBook,
   { directory, ...whose }: Whose & { directory: string },
 ): Promise<Recovered> {
   const { journal, rollouts, replaced } = readJournal(directory);
@@ -62,10 +67,11 @@ export async function recoverRollouts(
 }
 
 async function recover(
-  store: BlobStore,
+  store: GatewayBook,
   { journal, rollouts, replaced, closed, whose }: JournalFindings & { closed: ClosedRollouts; whose: Whose },
 ): Promise<Recovered> {
-  const { unsigned, cutShort, erased } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
+  const { unsigned, cutShort, ...known } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
+  let erased = known.erased;
   const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [], damaged: [] };
   for (const [id, found] of unsigned) {
     const places = rollouts.get(id as Id)?.places ?? [];
@@ -82,7 +88,9 @@ async function recover(
     else if (closing === undefined) recovered.open.push(rollout);
     else {
       const sealed = await sealedAs(closing, rollout, store);
-      if (closing.envelope !== undefined && erased.has(closing.envelope)) journal.release(places);
+      // It may be missing because it was erased: then it must not be sealed again.
+      if (sealed === undefined) erased ??= await erasedFrom(store);
+      if (closing.envelope !== undefined && erased?.has(closing.envelope) === true) journal.release(places);
       else if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
       else {
         // Of outcomes that came after the closing nobody else will tell the book; of the others it knows.
@@ -103,11 +111,20 @@ async function recover(
   return recovered;
 }
 
-const NOTHING: Omit<ClosedInBook, "closed"> = {
+const NOTHING: Partial<Pick<ClosedInBook, "erased">> & Pick<ClosedInBook, "unsigned" | "cutShort"> = {
   unsigned: new Map(),
   cutShort: new Map(),
-  erased: new Set(),
 };
+
+/** The records that the tombstones of the book name. */
+async function erasedFrom(store: GatewayBook): Promise<Set<Digest>> {
+  const erased = new Set<Digest>();
+  for (const digest of digestsOfKind(store.root, Tombstone.kind)) {
+    const { records } = await readRecord(store, Tombstone, digest);
+    for (const each of records) erased.add(each.digest);
+  }
+  return erased;
+}
 
 async function fill(closed: ClosedRollouts, store: BlobStore, whose: Whose): Promise<ClosedInBook> {
   const found = await closedInBook(store, whose);

@@ -1,10 +1,12 @@
 /** Which records of a book are about certain rollouts and go with them, and which tombstones stand.
  *  In: a book and the digests of contents. Out: records by digest and kind. Reads the whole book once. */
 import type { Digest } from "../../base/digest.ts";
+import { Assignment } from "../../contract/assignment.ts";
 import { Feedback } from "../../contract/feedback.ts";
 import { openRecord } from "../../contract/record.ts";
-import { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
+import { RolloutContent, RolloutEnvelope, rolloutIdFor } from "../../contract/rollout.ts";
 import { RolloutEvent } from "../../contract/rollout-event.ts";
+import { Task } from "../../contract/task.ts";
 import { type ErasedBlob, Tombstone } from "../../contract/tombstone.ts";
 import { BatchShard, TrainerBatch } from "../../contract/trainer-batch.ts";
 import type { BlobStore } from "../../store/blob-store.ts";
@@ -18,15 +20,23 @@ export interface ErasableRecords {
   /** Shards with rows of the rollouts, and the batches they belong to. */
   readonly shards: readonly ErasedBlob[];
   readonly batches: readonly Digest[];
+  /** Tasks that the rollouts name, or that went with them in an erasure that was cut short. */
+  readonly tasks: readonly Digest[];
+  /** Assignments of which a rollout is or was erased: they name the task by digest and do not keep its text. */
+  readonly assignments: readonly Digest[];
   /** Everything that was erased from this book before, by tombstone. */
   readonly tombstones: ReadonlyMap<Digest, Tombstone>;
 }
 
 const KINDS: ReadonlySet<string> = new Set(
-  [RolloutContent, RolloutEnvelope, RolloutEvent, Feedback, BatchShard, TrainerBatch, Tombstone].map(
-    (type) => type.kind,
-  ),
+  [
+    ...[RolloutContent, RolloutEnvelope, RolloutEvent, Feedback],
+    ...[BatchShard, TrainerBatch, Assignment, Tombstone],
+  ].map((type) => type.kind),
 );
+
+/** Samples of one assignment that are looked for by name; a record may claim any number. */
+const MOST_SAMPLES = 10_000;
 
 export async function findErasable(
   store: Pick<BlobStore, "scan" | "get">,
@@ -48,6 +58,10 @@ class Finder {
   readonly #records = new Map<Digest, string>();
   readonly #shards = new Map<Digest, string>();
   readonly #batches = new Map<Digest, readonly Digest[]>();
+  readonly #tasks = new Set<Digest>();
+  readonly #assignments = new Set<Digest>();
+  /** Every assignment of the book that names a task's digest. */
+  readonly #planned = new Map<Digest, { task: Digest; samples: number }>();
   readonly #tombstones = new Map<Digest, Tombstone>();
 
   constructor(subjects: readonly Subject[]) {
@@ -59,7 +73,7 @@ class Finder {
   take(digest: Digest, kind: string, bytes: Uint8Array): void {
     switch (kind) {
       case RolloutContent.kind:
-        if (this.#contents.has(digest)) this.#records.set(digest, kind);
+        if (this.#contents.has(digest)) this.#takeContent(digest, bytes);
         return;
       case RolloutEnvelope.kind:
         if (this.#contents.has(openRecord(RolloutEnvelope, bytes).content)) this.#records.set(digest, kind);
@@ -80,21 +94,60 @@ class Finder {
           openRecord(TrainerBatch, bytes).shards.map((shard) => shard.digest),
         );
         return;
+      case Assignment.kind: {
+        const { task, samples } = openRecord(Assignment, bytes);
+        if (task.digest !== undefined) this.#planned.set(digest, { task: task.digest, samples });
+        return;
+      }
       default:
         this.#tombstones.set(digest, openRecord(Tombstone, bytes));
     }
   }
 
+  #takeContent(digest: Digest, bytes: Uint8Array): void {
+    const { task, assignment } = openRecord(RolloutContent, bytes);
+    this.#records.set(digest, RolloutContent.kind);
+    if (task.digest !== undefined) this.#tasks.add(task.digest);
+    if (assignment !== undefined) this.#assignments.add(assignment.digest);
+  }
+
+  /** What earlier tombstones say: the contents that named these tasks and assignments may be gone. */
+  #takeEarlier(): void {
+    const begun = new Set<Digest>();
+    const erased = new Set<string>();
+    for (const { subjects, blobs } of this.#tombstones.values()) {
+      // The rollout of a later claim adds its number to the name.
+      for (const { rollout } of subjects) erased.add(rollout.replace(/\.\d+$/, ""));
+      if (!subjects.some(({ content }) => this.#contents.has(content))) continue;
+      for (const { digest, kind } of blobs) if (kind === Task.kind) begun.add(digest);
+    }
+    for (const task of begun) this.#tasks.add(task);
+    for (const [digest, { task, samples }] of this.#planned)
+      if (begun.has(task) || (this.#tasks.has(task) && namesOne(erased, digest, samples)))
+        this.#assignments.add(digest);
+  }
+
   found(): ErasableRecords {
+    this.#takeEarlier();
     const batches = [...this.#batches].filter(([, shards]) => shards.some((each) => this.#shards.has(each)));
     return {
       subjects: [...this.#subjects].sort((a, b) => (a.content < b.content ? -1 : 1)),
       records: listOf(this.#records),
       shards: listOf(this.#shards),
       batches: batches.map(([digest]) => digest).sort(),
+      tasks: [...this.#tasks].sort(),
+      assignments: [...this.#assignments],
       tombstones: this.#tombstones,
     };
   }
+}
+
+/** Whether a rollout of the assignment is among these. A launch names a rollout by its assignment and sample. */
+function namesOne(rollouts: ReadonlySet<string>, assignment: Digest, samples: number): boolean {
+  if (rollouts.size === 0) return false;
+  for (let sample = 0; sample < Math.min(samples, MOST_SAMPLES); sample++)
+    if (rollouts.has(rolloutIdFor(assignment, sample))) return true;
+  return false;
 }
 
 function listOf(kinds: ReadonlyMap<Digest, string>): ErasedBlob[] {

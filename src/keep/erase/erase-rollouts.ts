@@ -7,6 +7,7 @@ import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
 import type { Signer } from "../../contract/attestation.ts";
 import { seal } from "../../contract/record.ts";
+import { Task } from "../../contract/task.ts";
 import { type ErasedBlob, Tombstone } from "../../contract/tombstone.ts";
 import { openBook } from "../../store/book.ts";
 import { scrubCatalog } from "../../store/catalog.ts";
@@ -36,6 +37,8 @@ export interface EraseReport extends Remains {
   readonly blobs: readonly ErasedBlob[];
   /** Batches whose shards go. */
   readonly batches: readonly Digest[];
+  /** Tasks of the rollouts that stay, because another record of the book names them. */
+  readonly tasksKept: readonly Digest[];
   readonly bytes: number;
 }
 
@@ -44,19 +47,21 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const found = await readBook(root, clock, subjects);
   if (found.batches.length > 0 && !withBatches) throw inBatches(found);
   const gone = [...found.records, ...found.shards];
-  const planned = await planErasure(root, { clock, records: digestsOf(gone) });
+  const tasks = { unlessNeeded: found.tasks, despite: found.assignments };
+  const planned = await planErasure(root, { clock, records: digestsOf(gone), ...tasks });
   const report = {
     dryRun,
     rollouts: found.subjects.map(({ rollout }) => rollout),
     ...split(planned.blobs, new Set(digestsOf(gone))),
     batches: found.batches,
+    tasksKept: await tasksIn(root, { clock, tasks: found.tasks, going: planned.blobs }),
     bytes: planned.bytes,
   };
   if (dryRun) return { ...report, ...findRemains(root, report.rollouts) };
-  const standing = coveredBy(found, gone);
+  const standing = coveredBy(found, [...gone, ...planned.blobs.filter(({ kind }) => kind === Task.kind)]);
   const tombstone = standing ?? (await writeTombstone(root, { ...options, found, report }));
   const records = found.tombstones.get(tombstone)?.records ?? gone;
-  await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)] });
+  await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
   await scrubCatalog(root);
   redactJournals(root, report.rollouts);
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
@@ -76,12 +81,28 @@ function coveredBy(
   { tombstones, subjects }: ErasableRecords,
   gone: readonly ErasedBlob[],
 ): Digest | undefined {
-  for (const [digest, { records }] of tombstones) {
-    const named = new Set(digestsOf(records));
+  for (const [digest, { records, blobs }] of tombstones) {
+    const named = new Set(digestsOf([...records, ...blobs.filter(({ kind }) => kind === Task.kind)]));
     if (gone.every((each) => named.has(each.digest)) && subjects.every(({ content }) => named.has(content)))
       return digest;
   }
   return undefined;
+}
+
+/** Of these tasks, those that are in the book and do not go. */
+async function tasksIn(
+  root: string,
+  { clock, tasks, going }: { clock: Clock; tasks: readonly Digest[]; going: readonly ErasedBlob[] },
+): Promise<Digest[]> {
+  const gone = new Set(digestsOf(going));
+  const book = await openBook(root, { clock, mode: "read" });
+  try {
+    const kept: Digest[] = [];
+    for (const task of tasks) if (!gone.has(task) && (await book.has(task))) kept.push(task);
+    return kept;
+  } finally {
+    await book.close();
+  }
 }
 
 async function writeTombstone(
