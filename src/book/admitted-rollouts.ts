@@ -89,7 +89,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
       requireVerdict: request.requireVerdict ?? false,
-      unrecorded: "name",
+      ...{ unrecorded: "name", distinct: true },
       unlabelled: request.unlabelled ?? "exclude",
       propensity: request.propensity ?? "choice",
       logprobs: request.logprobs ?? "one",

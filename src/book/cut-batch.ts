@@ -69,7 +69,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(request.maxLength === undefined ? {} : { maxLength: request.maxLength }),
       ...(freshness === "none" ? {} : { freshness }),
-      requireVerdict: request.requireVerdict ?? false,
+      ...{ requireVerdict: request.requireVerdict ?? false, distinct: true as const },
     },
     seed: request.seed ?? 0n,
     onProgress: request.onProgress,

@@ -169,6 +169,8 @@ export const TrainerBatch = defineRecord({
     seed: u64,
     options: z.strictObject({
       advantage: advantageMethod,
+      /** Of two contents with one rollout id one counts; present where there were two. */
+      distinct: z.optional(z.literal(true)),
       /** Rows of these batches are left out: a learner that grows takes each row once. */
       except: z.optional(z.array(digest).min(1).max(10_000)),
       feedback: z.optional(id),

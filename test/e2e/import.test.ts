@@ -60,7 +60,9 @@ describe("a warning", () => {
     const shown = await cli.run("artifact show a");
     for (const digest of digests) expect(shown.err).toContain(digest.slice(7, 19));
     const [batch] = await cli.json("batch assemble --target policy-r1 --level token");
-    expect(batch.batch.totals.rows, "a batch counts both, as the warning says").toBe(2);
+    expect(batch.batch.totals.rows, "a batch counts one, as the warning says").toBe(1);
+    expect(batch.ledger.reasons).toMatchObject([{ reason: "duplicate-rollout", artifacts: 1 }]);
+    expect((await cli.run(`batch verify ${batch.digest}`)).code).toBe(0);
   });
 });
 

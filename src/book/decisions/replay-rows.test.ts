@@ -116,9 +116,20 @@ describe("rows of a replay store", () => {
 describe("decisions loaded from a replay store", () => {
   it("pass the filters of family, session and source", async () => {
     const all = expectedRows();
-    const load = async (request: object) => (await loadDecisions({ replay: store }, request)).rows.length;
+    const every = { unlabelled: "keep", propensity: "any" } as const;
+    const load = async (request: object) =>
+      (await loadDecisions({ replay: store }, { ...every, ...request })).rows.length;
     const { session } = all[0]!;
     expect(await load({})).toBe(all.length);
+    // What learns leaves out a chain that lacks a reward or a probability, as from a book.
+    const lacking = new Set(
+      all
+        .filter(({ reward, propensity }) => reward === null || propensity === null)
+        .map(({ chain }) => chain),
+    );
+    expect(lacking.size).toBeGreaterThan(0);
+    const usable = { unlabelled: "exclude", propensity: "choice" } as const;
+    expect(await load(usable)).toBe(all.filter(({ chain }) => !lacking.has(chain)).length);
     expect(await load({ session })).toBe(all.filter((row) => row.session === session).length);
     expect(await load({ family: "writer" })).toBe(0);
     expect(await load({ dataSource: "real" })).toBe(0);

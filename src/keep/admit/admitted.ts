@@ -44,7 +44,7 @@ export interface Admitted {
 
 /** Freshness is the consumer's choice; what it needs of a stream too. Every other gate is the same for all. */
 export interface AdmitOptions
-  extends Pick<BatchOptions, "feedback" | "maxLength" | "requireVerdict" | "split"> {
+  extends Pick<BatchOptions, "distinct" | "feedback" | "maxLength" | "requireVerdict" | "split"> {
   /** Absent: no limit. What was released from quarantine stays in. */
   freshness?: DriftBudgets | undefined;
   /** Only rollouts of a group: advantages are measured against it. */

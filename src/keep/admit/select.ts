@@ -90,7 +90,8 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   const gate = gates.verdictGate(digest);
   if (!gate.open) return gate;
   // A rollout is known by its id: of two contents the one with the smaller digest stands.
-  if (names.has(content.rolloutId)) return { open: false, reason: "duplicate-rollout" };
+  if (request.options.distinct === true && names.has(content.rolloutId))
+    return { open: false, reason: "duplicate-rollout" };
   const { freshness: budgets } = request.options;
   if (budgets === undefined || gates.isReleased(digest)) return gate;
   const { outcome, message } = judgeDrift({

@@ -87,7 +87,11 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
       ...(admitted.logprobKind === undefined ? {} : { logprobKind: admitted.logprobKind }),
     },
     seed: request.seed,
-    options: recordedOptions(options, { freshness: ledger.freshness, choiceOnly: admitted.choiceOnly }),
+    options: recordedOptions(options, {
+      freshness: ledger.freshness,
+      choiceOnly: admitted.choiceOnly,
+      duplicates: ledger.reasons().some(({ reason }) => reason === "duplicate-rollout"),
+    }),
     lineage: lineage.digest,
     totals: written.totals.aggregate(),
     bySource: admitted.sources.map(({ record }, i) => ({
@@ -123,13 +127,14 @@ async function rowsOf(
  *  somebody set a limit or not. */
 function recordedOptions(
   options: BatchOptions,
-  used: { freshness: BatchOptions["freshness"]; choiceOnly: boolean },
+  used: { freshness: BatchOptions["freshness"]; choiceOnly: boolean; duplicates: boolean },
 ): BatchOptions {
-  const { freshness: _, propensity: __, ...rest } = options;
+  const { freshness: _, propensity: __, distinct: ___, ...rest } = options;
   return {
     ...rest,
     ...(used.freshness === undefined ? {} : { freshness: used.freshness }),
     ...(used.choiceOnly ? { propensity: "choice" as const } : {}),
+    ...(used.duplicates ? { distinct: true as const } : {}),
   };
 }
 
