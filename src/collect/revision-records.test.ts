@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { digestJson } from "../base/digest.ts";
 import { parseId } from "../base/ids.ts";
-import { standsBefore } from "../contract/policy-revision.ts";
+import { nameRevision, standsBefore } from "../contract/policy-revision.ts";
 import type { Step, Stream } from "../contract/stream.ts";
-import { loggedRevision, newRevisions } from "./revision-records.ts";
+import { newRevisions } from "./revision-records.ts";
 
 const family = parseId("router");
 const revision = { id: parseId("router-a"), digest: digestJson("test", "a") };
@@ -19,7 +19,7 @@ it("a revision that was logged by two processes has one record", () => {
   const again = newRevisions([stream], known);
   expect(again.map(({ digest }) => digest)).toEqual([one!.digest]);
   expect(newRevisions([stream], known)).toEqual([]);
-  expect(loggedRevision(family, revision).digest).toBe(one!.digest);
+  expect(nameRevision(family, revision).digest).toBe(one!.digest);
 });
 
 it("a record that says when the revision was made stands before one that was only logged", () => {

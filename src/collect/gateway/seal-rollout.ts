@@ -8,6 +8,7 @@ import {
   type Step,
   sealRecorded,
 } from "../../contract/index.ts";
+import { rewardStream } from "../reward-stream.ts";
 import { totalOf } from "../rollout/output.ts";
 import type { EventOf, OpenRollout } from "./open-rollout.ts";
 import { finishKind } from "./reply-facts.ts";
@@ -30,6 +31,7 @@ export function sealOpenRollout(
   const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
+  const reward = totalOf(closing.scores);
   return sealRecorded({
     rolloutId,
     environment,
@@ -40,7 +42,7 @@ export function sealOpenRollout(
     dataSource,
     sampling: record.sampling ?? {},
     calls: calls.map(({ digest }) => digest),
-    streams: streamsOf(record, calls, numbers).map((each) => rewarded(each, totalOf(closing.scores))),
+    streams: streamsOf(record, calls, numbers).map((each) => rewardStream(each, reward)),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
     ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
@@ -76,8 +78,6 @@ export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout[
   return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
 }
 
-type RecordedStream = RecordedRollout["streams"][number];
-
 function streamsOf(
   record: RolloutRecord,
   calls: readonly RecordedCall[],
@@ -96,22 +96,6 @@ function streamsOf(
   if (streams.length === 0)
     streams.push({ level: "step", family: NAMED_FAMILY, steps: chain(calls.map(namedStep), calls, numbers) });
   return streams;
-}
-
-/** What the scores add up to is the reward of the last choice of each stream, and 0 that of the others: the rule of late
- *  feedback. Without a score that counts a rollout is unlabelled. */
-function rewarded(stream: RecordedStream, reward: number | null): RecordedStream {
-  if (reward === null) return stream;
-  if (stream.level === "step") {
-    const last = stream.steps.length - 1;
-    return {
-      ...stream,
-      steps: stream.steps.map((step, i) => ({ ...step, reward: i === last ? reward : 0 })),
-    };
-  }
-  const mask = Array.from(stream.mask!);
-  const last = mask.lastIndexOf(1);
-  return { ...stream, rewards: mask.map((_, i) => (i === last ? reward : 0)) };
 }
 
 function namedStep({ index, model }: RecordedCall): Step {

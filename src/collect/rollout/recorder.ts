@@ -15,8 +15,9 @@ import {
   type Step,
   sealRollout,
 } from "../../contract/index.ts";
+import { nameRevision } from "../../contract/policy-revision.ts";
 import type { Book } from "../../store/index.ts";
-import { loggedRevision } from "../revision-records.ts";
+import { rewardStream } from "../reward-stream.ts";
 import type { Score } from "./output.ts";
 import { totalOf } from "./output.ts";
 import type { Usage } from "./reward.ts";
@@ -97,10 +98,14 @@ export function bookRecorder(): Recorder {
 function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefined): RolloutDraft {
   const { rolloutId, environment, task, assignment, group, seed, dataSource, sampling } = opening;
   const { worker, attempt, claim, startedAtMs } = opening;
+  const reward = totalOf(closing.scores);
   return {
     ...{ rolloutId, environment, task, assignment, group, seed, dataSource, sampling },
     calls: closing.calls,
-    streams: closing.streams.length > 0 ? closing.streams : [agentStream(opening, totalOf(closing.scores))],
+    streams:
+      closing.streams.length === 0
+        ? [agentStream(opening, reward)]
+        : closing.streams.map((stream) => rewardStream(stream, reward)),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
     ...(finalState === undefined ? {} : { finalState }),
@@ -114,7 +119,7 @@ function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefi
 
 /** What the steps of an agent's own run are logged under. */
 export function agentRevision({ digest }: Opening["agent"]): Sealed<PolicyRevision> {
-  return loggedRevision(AGENT_FAMILY, { id: agentName(digest), digest });
+  return nameRevision(AGENT_FAMILY, { id: agentName(digest), digest });
 }
 
 function agentName(digest: Digest): Id {
