@@ -60,7 +60,7 @@ export class ImportWatch {
     this.#twins.push({
       code: "two-contents",
       fields: { rolloutId, digests: [known, digest] },
-      message: `rollout ${rolloutId} has two contents, ${known} and ${digest}: both are in the book, and a batch counts both. Give each run an id of its own, or leave one out with \`rollbook batch assemble --exclude\` and its digest.`,
+      message: `rollout ${rolloutId} has two contents, ${known} and ${digest}: both are in the book, but batches, training and judging use only one of them. Give each run an id of its own, or leave one out with \`rollbook batch assemble --exclude\` and its digest.`,
     });
   }
 
