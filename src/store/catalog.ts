@@ -21,6 +21,8 @@ export interface Catalog {
   record(digest: Digest): CatalogRecord | undefined;
   /** Records whose digest begins with these hex digits. */
   recordsStarting(hex: string): CatalogRecord[];
+  /** Records of this kind with one of these ids. */
+  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
   /** One place of the blob's bytes; the book reads and checks them. */
   locate(digest: Digest): Location | undefined;
   referencesOf(digest: Digest): Digest[];
@@ -141,6 +143,14 @@ class SqliteCatalog implements Catalog {
     const bound = (fill: string) => Buffer.from(hex.padEnd(64, fill), "hex");
     const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
     return query.all<RecordRow>(bound("0"), bound("f")).map(recordOf);
+  }
+
+  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {
+    const query = this.#statement(
+      "SELECT id, digest FROM records WHERE id IN (SELECT value FROM json_each(?)) AND +kind = ?",
+    );
+    const rows = query.all<{ id: string; digest: Uint8Array }>(JSON.stringify(ids), kind);
+    return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
   }
 
   locate(digest: Digest): Location | undefined {

@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { decisionLine } from "../support/decision-lines.ts";
 
 const CSV = "--format csv --columns action=arm,reward=score,propensity=p";
 
@@ -119,5 +121,44 @@ describe("an imported log", () => {
       const folder = await cli.run(`${words} ${cli.folder}`);
       expect([folder.code, folder.err]).toEqual([1, expect.stringMatching(/ is a directory\. Name a file/)]);
     }
+  });
+});
+
+describe("a decision log under ids that the book has", () => {
+  async function bookOf(...rows: object[]): Promise<Cli> {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("first.jsonl", lines(...rows))}`);
+    return cli;
+  }
+
+  it("warns with their number and the first of them, and takes them in", async () => {
+    const cli = await bookOf(decisionLine("d1"), decisionLine("d2"), decisionLine("d3"));
+    const same = cli.file("same.jsonl", lines(decisionLine("d1"), decisionLine("d4")));
+    const clean = await cli.run(`data import ${same} --json`);
+    expect(JSON.parse(clean.out).warnings).toEqual([]);
+    expect(clean.err).not.toContain("warning");
+
+    const other = [decisionLine("d2", { reward: 0 }), decisionLine("d3", { reward: 0 })];
+    const file = cli.file("other.jsonl", lines(decisionLine("d1"), ...other));
+    const { code, out, err } = await cli.run(`data import ${file} --json`);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      rows: 3,
+      warnings: [{ code: "two-contents", fields: { count: 2, rollouts: ["d2", "d3"] } }],
+    });
+    expect(err).toMatch(/warning: 2 rollouts \(first d2\) .*use only one of them.*\[two-contents\]\n/);
+  });
+
+  it("refuses a decision that was erased from it", async () => {
+    const cli = await bookOf(decisionLine("d1", { prompt: "my name is Ada" }), decisionLine("d2"));
+    await cli.ok(["artifact", "erase", "d1", "--reason", "request 17", "--yes"]);
+    expect(await cli.run(`data import ${join(cli.folder, "first.jsonl")}`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/decision d1 was erased from the book on purpose.*\[erased\]/),
+    });
+    expect(filesHolding(cli.book, "my name is Ada")).toEqual([]);
+    await cli.ok(`data import ${cli.file("rest.jsonl", lines(decisionLine("d2"), decisionLine("d3")))}`);
+    await cli.ok("verify");
   });
 });

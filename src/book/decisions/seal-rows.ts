@@ -1,22 +1,43 @@
 /** Seals the rows of a decision log into a book, one rollout each, signed and durable, in bounded memory.
- *  In: rows, one at a time. Out: how many. What a crash leaves is whole rollouts; the same import finishes the rest. */
+ *  In: rows, one at a time. Out: how many, and warnings. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
 import { sealDecision } from "../../convert/decision-rollouts.ts";
 import { MetaTally, type RoutingMeta } from "../../convert/routing-jsonl.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/sealer.ts";
-import { type OpenBookOptions, useBook } from "../open-book.ts";
+import type { BookIndex } from "../find/book-index.ts";
+import { IdConflicts } from "../import/id-conflicts.ts";
+import type { ImportWarning } from "../import/import-watch.ts";
+import { type OpenBookOptions, requireBook, requireWritable, useBook } from "../open-book.ts";
 
 /** Rollouts that share a signature and an fsync. */
 const ROWS_PER_COMMIT = 256;
 /** A writer remembers what it has put: a new one begins with an empty memory. */
 const COMMITS_PER_SESSION = 200;
 
+export interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | "schema"> {
+  /** What entered the book and may surprise later. */
+  readonly warnings: readonly ImportWarning[];
+}
+
 export async function sealDecisions(
   root: string,
   rows: AsyncIterable<LoggedRow>,
   options: OpenBookOptions = {},
-): Promise<Omit<RoutingMeta, "filters" | "recommended" | "schema">> {
+): Promise<SealedDecisions> {
+  requireBook(root);
+  requireWritable(root);
+  return useBook(root, { ...options, mode: "read" }, async (book) =>
+    sealAll(root, rows, { options, index: await book.index() }),
+  );
+}
+
+async function sealAll(
+  root: string,
+  rows: AsyncIterable<LoggedRow>,
+  { options, index }: { options: OpenBookOptions; index: BookIndex },
+): Promise<SealedDecisions> {
   const tally = new MetaTally();
+  const conflicts = new IdConflicts(index);
   const groups = inGroups(rows, ROWS_PER_COMMIT);
   let left = true;
   while (left) {
@@ -28,13 +49,15 @@ export async function sealDecisions(
           left = false;
           return;
         }
-        await Promise.all(group.value.map((row) => sealer.add(sealDecision(row))));
+        const sealed = group.value.map(sealDecision);
+        conflicts.see(sealed.map(({ content }) => content));
+        await Promise.all(sealed.map((each) => sealer.add(each)));
         for (const row of group.value) tally.add(row);
       }
     });
   }
   const { filters: _, recommended: __, schema: ___, ...counts } = tally.meta({});
-  return counts;
+  return { ...counts, warnings: conflicts.warnings() };
 }
 
 async function* inGroups<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[], undefined> {

@@ -18,6 +18,8 @@ export interface BookIndex {
   ofKind(kind: string): IndexedRecord[];
   /** Records whose id is `name`, or whose digest begins with it (`sha256:` may be left out). */
   named(name: string): IndexedRecord[];
+  /** Records of this kind with one of these ids. */
+  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
   attestationsOf(subject: Digest): Digest[];
   /** The tombstones that name this digest as erased. */
   tombstonesOf(erased: Digest): Digest[];
@@ -39,6 +41,7 @@ export function catalogIndex(catalog: Catalog): BookIndex {
         for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
       return [...found.values()].map(toIndexed).sort(byIdAndDigest);
     },
+    digestsOf: (kind, ids) => catalog.digestsOf(kind, ids),
     attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
     tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
     lostSubjects: () =>
@@ -69,6 +72,11 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
       const prefix = prefixOf(name);
       const starts = (digest: Digest) => prefix !== undefined && digest.startsWith(`sha256:${prefix}`);
       return sorted.filter((record) => record.id === name || starts(record.digest));
+    },
+    digestsOf(kind, ids) {
+      const wanted = new Set<string | undefined>(ids);
+      const found = sorted.filter((record) => record.kind === kind && wanted.has(record.id));
+      return found.map(({ id, digest }) => ({ id: id!, digest }));
     },
     attestationsOf: (subject) => attestations.get(subject) ?? [],
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],

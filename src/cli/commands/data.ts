@@ -7,7 +7,7 @@ import { sealDecisions } from "../../book/decisions/seal-rows.ts";
 import { writeDataset } from "../../book/decisions/write-dataset.ts";
 import { keyringOf, loadSigner } from "../../book/keyring.ts";
 import type { RoutingMeta } from "../../convert/routing-jsonl.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { jsonLine, plural, printable } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -120,6 +120,7 @@ async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> 
   const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
   if (flags.sign && signer === undefined)
     io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
+  for (const { code, message } of sealed.warnings) io.err(`warning: ${printable(message)} [${code}]\n`);
   io.out(
     flags.json
       ? jsonLine({ book: root, ...sealed, signedBy: signer?.publicKey ?? null })

@@ -1,0 +1,64 @@
+/** Notices rollouts that enter a book under an id that another content has already, and rollouts that were erased from it.
+ *  In: contents, a group at a time: one look into the index for each. Out: one warning with their number, or a refusal.
+ *  The index is that of the start of the import: ids that come twice in one file are the reader's to refuse. */
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { plural, short } from "../../base/words.ts";
+import { RolloutContent, Tombstone } from "../../contract/index.ts";
+import type { BookIndex } from "../find/book-index.ts";
+import type { ImportWarning } from "./import-watch.ts";
+
+type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId"> };
+
+/** Ids that the warning lists. */
+const LISTED = 20;
+
+export class IdConflicts {
+  readonly #index: BookIndex;
+  readonly #hasErased: boolean;
+  readonly #listed: string[] = [];
+  #count = 0;
+
+  constructor(index: BookIndex) {
+    this.#index = index;
+    this.#hasErased = index.ofKind(Tombstone.kind).length > 0;
+  }
+
+  /** Before they are written. Refuses what was erased. */
+  see(contents: readonly Content[]): void {
+    if (this.#hasErased) for (const content of contents) this.#requireNotErased(content);
+    const ids = contents.map(({ record }) => record.rolloutId);
+    const known = new Map<string, Digest[]>();
+    for (const { id, digest } of this.#index.digestsOf(RolloutContent.kind, ids))
+      known.set(id, [...(known.get(id) ?? []), digest]);
+    for (const { digest, record } of contents)
+      if (known.get(record.rolloutId)?.some((other) => other !== digest) === true)
+        this.#add(record.rolloutId);
+  }
+
+  warnings(): ImportWarning[] {
+    if (this.#count === 0) return [];
+    const [first] = this.#listed;
+    return [
+      {
+        code: "two-contents",
+        fields: { count: this.#count, rollouts: this.#listed },
+        message: `${plural(this.#count, "rollout")} (first ${first}) came under an id that another content of the book has. Both are kept, but batches, training and judging use only one of them. Give each run an id of its own; \`rollbook artifact ls\` lists both.`,
+      },
+    ];
+  }
+
+  #add(rolloutId: string): void {
+    this.#count++;
+    if (this.#listed.length < LISTED) this.#listed.push(rolloutId);
+  }
+
+  #requireNotErased({ digest, record }: Content): void {
+    const [tombstone] = this.#index.tombstonesOf(digest);
+    if (tombstone === undefined) return;
+    throw new RollbookError(
+      "erased",
+      { rollout: record.rolloutId, digest, tombstone },
+      `decision ${record.rolloutId} was erased from the book on purpose, as the tombstone ${short(tombstone)} says. Leave it out of the file and import the file again.`,
+    );
+  }
+}
