@@ -29,13 +29,13 @@ describe("the packed package", () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("holds the build, the licence and the documents, and neither tests nor sources", () => {
+  it("holds the build, the licence, the documents and the examples, and neither tests nor sources", () => {
     expect(files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "CHANGELOG.md", "package.json"]));
     expect(files).toEqual(
       expect.arrayContaining(["dist/cli/main.js", "dist/base/index.js", "dist/base/index.d.ts"]),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json)|schemas\/.*\.json|docs\/.*\.md|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json)|schemas\/.*\.json|docs\/.*\.md|examples\/.*|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
   });
 

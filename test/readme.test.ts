@@ -94,7 +94,8 @@ describe("the documents", () => {
       text!.trim(),
     );
     const judged = all.filter((text) => text.includes("--data routing.jsonl"));
-    const words = all.filter((text) => !judged.includes(text));
+    // The demo has tests of its own, and works on a book of its own.
+    const words = all.filter((text) => text !== "demo" && !judged.includes(text));
     expect([words.length, judged.length]).toEqual([7, 3]);
     for (const text of words.slice(0, 5)) await cli.ok(text.replace("rollouts.jsonl", file));
     expect(await cli.ok("verify --require-trusted")).toContain("2 by a trusted key");

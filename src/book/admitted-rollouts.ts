@@ -124,13 +124,20 @@ export function defaultFreshness(level: Level): FreshnessChoice {
 export function collectManifest(
   index: BookIndex,
   artifacts: readonly Artifact[],
-  revisions: readonly Digest[] = index.ofKind(PolicyRevision.kind).map(({ digest }) => digest),
+  {
+    revisions = index.ofKind(PolicyRevision.kind).map(({ digest }) => digest),
+    feedback,
+  }: {
+    readonly revisions?: readonly Digest[] | undefined;
+    /** Only late feedback that this lets in. */
+    readonly feedback?: ((name: unknown) => boolean) | undefined;
+  } = {},
 ): Sealed<Manifest> {
   const chosen = new Set<unknown>(artifacts.map(({ content }) => content.digest));
-  const about = (kind: string) =>
+  const about = (kind: string, wanted: (name: unknown) => boolean = () => true) =>
     index
       .ofKind(kind)
-      .filter(({ fields }) => chosen.has(fields.subject))
+      .filter(({ fields }) => chosen.has(fields.subject) && wanted(fields.name))
       .map(({ digest }) => digest);
   return sealManifest({
     // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
@@ -141,7 +148,7 @@ export function collectManifest(
     revisions,
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
-    feedback: about(Feedback.kind),
+    feedback: about(Feedback.kind, feedback),
     receipts: about(Receipt.kind),
   });
 }
@@ -187,7 +194,7 @@ async function familyOf(
     level,
   }: Pick<AdmittedRequest, "family" | "level"> & { target: Sealed<PolicyRevision> | undefined },
 ): Promise<Id> {
-  if (family !== undefined) return parseId(family, "--family");
+  if (family !== undefined) return requireFamily(index, parseId(family, "--family"));
   if (target !== undefined) return target.record.family;
   const families = await familiesAt(book, index, level);
   if (families.length === 1) return families[0]!;
@@ -197,6 +204,19 @@ async function familyOf(
     families.length === 0
       ? `no rollout of the book holds ${level === "step" ? "decisions" : "tokens"}. Record some first.`
       : `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.`,
+  );
+}
+
+function requireFamily(index: BookIndex, family: Id): Id {
+  const known = new Set(
+    index.ofKind(RolloutContent.kind).flatMap(({ fields }) => fields.families as string[]),
+  );
+  if (known.size === 0 || known.has(family)) return family;
+  const families = [...known].sort();
+  throw new RollbookError(
+    "not-found",
+    { what: "family", family, families },
+    `no rollout of the book is of family ${family}. It has ${families.slice(0, 20).join(", ")}.`,
   );
 }
 

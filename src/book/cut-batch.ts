@@ -86,17 +86,18 @@ export interface CutFrom {
   readonly seed: bigint;
   /** The revisions of the manifest (default: all of the book). Those known by name alone enter the book with it. */
   readonly revisions?: readonly Sealed<PolicyRevision>[] | undefined;
+  /** Late feedback of the manifest, by name (default: all of it). */
+  readonly feedback?: ((name: unknown) => boolean) | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<TrainerBatch>> {
   const { store, signer } = book;
-  const { index, artifacts, revisions, onProgress, ...rest } = request;
-  const manifest = collectManifest(
-    index,
-    artifacts,
-    revisions?.map(({ digest }) => digest),
-  );
+  const { index, artifacts, revisions, feedback, onProgress, ...rest } = request;
+  const manifest = collectManifest(index, artifacts, {
+    revisions: revisions?.map(({ digest }) => digest),
+    feedback,
+  });
   const beside = new Map<Digest, SealedBlob>(
     [manifest, ...(revisions ?? [])].map((each) => [each.digest, each]),
   );

@@ -67,7 +67,9 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
           ...{ unlabelled: "keep", propensity: "any", logprobs: "any" },
         }),
       );
-  if (found.some(({ rows }) => rows.length > 0)) return found;
+  // A family that has nothing at a level is not left out there.
+  const own = found.filter(({ rows, ledger }) => rows.length > 0 || ledger.reasons().some(isOwn));
+  if (own.some(({ rows }) => rows.length > 0)) return own;
   const left = found.map(({ family, level, ledger }) => `${family} (${level}s): ${ledger.summary()}`);
   throw new RollbookError(
     "no-rollouts",
@@ -76,6 +78,10 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
       ? "the book holds no rollout of these families. Record some first, or check --family."
       : `no rollout of the book may enter the store. ${left.join(" ")}`,
   );
+}
+
+function isOwn({ reason }: { reason: string }): boolean {
+  return reason !== "other-level" && reason !== "other-family";
 }
 
 function storeOptions(

@@ -40,6 +40,8 @@ export const driftBudgets = z.strictObject({
   drift: z.optional(budget),
   /** Between the making of the source revision and of the target. */
   policyAgeMs: z.optional(budget),
+  /** Whether a drift that cannot be measured is too far; by default it is not judged. */
+  unmeasured: z.optional(z.literal("discarded")),
 });
 export type DriftBudgets = z.output<typeof driftBudgets>;
 

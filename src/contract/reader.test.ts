@@ -65,7 +65,7 @@ describe("the compiled reader", () => {
     fc.assert(
       fc.property(anyJson, (any) => {
         const text = canonicalize({ any });
-        const isPlain = /^[\u0020-\u005b\u005d-\u007f]*$/.test(text) && !text.includes("__proto__");
+        const isPlain = /^[\u0020-\u005b\u005d-\u007f]*$/.test(text) && !text.includes('"__proto__":');
         expect(read(Buffer.from(text))).toStrictEqual(isPlain ? JSON.parse(text) : INVALID);
         for (let i = 0; i < 10; i++) {
           const bytes = damage(Buffer.from(text), rng);

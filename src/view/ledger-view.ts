@@ -7,7 +7,7 @@ const OF_STREAMS: ReadonlySet<string> = new Set([
 ]);
 
 /** Reasons that only say that a stream is somebody else's are left out. */
-export function renderAdmitted({ ledger, rows, freshness, family }: AdmittedRollouts): string {
+export function renderAdmitted({ ledger, rows, freshness, family, level }: AdmittedRollouts): string {
   const reasons = ledger
     .reasons()
     .filter(({ reason }) => reason !== "other-family" && reason !== "other-level")
@@ -18,7 +18,7 @@ export function renderAdmitted({ ledger, rows, freshness, family }: AdmittedRoll
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const left = reasons.length === 0 ? "" : `; excluded: ${reasons.join(", ")}`;
   const admitted = new Set(rows.map(({ content }) => content)).size;
-  return `${family}: ${admitted} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+  return `${family} (${level}s): ${admitted} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

@@ -45,7 +45,7 @@ function reachedLines(reached: Verified["reached"]): string[] {
   const { batches, rollouts, calls } = reached;
   const named = batches.map(short).join(", ");
   return [
-    `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")}, ${plural(calls, "call")}`,
+    `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
   ];
 }
 

@@ -38,17 +38,22 @@ describe("admission", () => {
     expect(await assemble()).toEqual(judged);
     expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     expect(await assemble("--freshness default")).toEqual(judged);
-    expect(await assemble()).toEqual(judged);
+    expect(await assemble("--drift 7/7")).toEqual({ rows: 4, reasons: {} });
+    // A budget is of one batch. A judgement stands for all of them.
+    await cli.ok("artifact admit --target r8 --freshness default");
+    expect(await assemble("--freshness none")).toEqual(judged);
     expect(await cli.ok("verify --require-trusted")).toContain("4");
   });
 
   it("releases what was quarantined, by name and with a reason, for as long as nothing new is found", async () => {
-    await assemble("--freshness default");
+    await cli.ok("artifact admit --target r8 --freshness default");
     expect(await cli.ok(["artifact", "release", "from-r4", "--reason", "a rare task"])).toContain("released");
     expect(await assemble()).toEqual({ rows: 3, reasons: { stale: 1 } });
     expect(await assemble("--freshness default")).toEqual({ rows: 3, reasons: { stale: 1 } });
-    // Other budgets are another verdict.
-    expect(await assemble("--drift 0/4")).toEqual({ rows: 1, reasons: { quarantined: 2, stale: 1 } });
+    // What was released stays in under other budgets; a new judgement quarantines it again.
+    expect(await assemble("--drift 0/4")).toEqual({ rows: 2, reasons: { quarantined: 1, stale: 1 } });
+    await cli.ok("artifact admit from-r4 --target r8 --drift 0/4");
+    expect(await assemble()).toEqual({ rows: 2, reasons: { quarantined: 1, stale: 1 } });
     expect(await cli.ok("artifact show from-r4")).toContain("release      by owner: a rare task");
     for (const name of ["from-r8", "from-r1"]) {
       const refused = await cli.run(["artifact", "release", name, "--reason", "why not"]);

@@ -210,6 +210,11 @@ describe("a book", () => {
     const cli = await bookOf(...many(4, (i) => decision(`d-${i}`)));
     const train = (out: string) => cli.run(`train ucb --out ${join(cli.folder, out)} --id same --split all`);
     expect((await train("a")).code).toBe(0);
+    // The same policy again is the same record, wherever its checkpoint is written.
+    expect((await train("again")).code).toBe(0);
+    expect((await cli.run("verify same")).code).toBe(0);
+    const [a, again] = ["a", "again"].map((name) => readCheckpoint(join(cli.folder, name)).revision.digest);
+    expect(again).toBe(a);
     await cli.ok(`artifact import ${cli.file("more.jsonl", lines(decision("new", { chosen: 1 })))}`);
     const { code, err } = await train("b");
     expect([code, err]).toEqual([1, expect.stringContaining("another --id")]);

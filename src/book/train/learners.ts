@@ -1,5 +1,5 @@
 /** The trainers a book offers, one call shape for all: rows and options in, a model out. */
-import type { Digest } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import {
   type BanditStatistics,
   collectFields,
@@ -34,6 +34,18 @@ export type BanditLearner = Exclude<Learner, { kind: "bc" }>;
 export interface Learned {
   readonly model: PolicyModel;
   readonly report?: object;
+}
+
+const KINDS: readonly Learner["kind"][] = ["ucb", "linucb", "thompson", "bc"];
+
+/** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */
+export function requireLearner({ kind }: Learner): void {
+  if (KINDS.includes(kind)) return;
+  throw new RollbookError(
+    "unknown-learner",
+    { kind, known: KINDS },
+    `there is no learner ${JSON.stringify(kind)}. Choose one of ${KINDS.join(", ")}.`,
+  );
 }
 
 export function isBandit(learner: Learner): learner is BanditLearner {

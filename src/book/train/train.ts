@@ -5,7 +5,8 @@
 import { existsSync } from "node:fs";
 import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { short } from "../../base/words.ts";
-import { PolicyRevision } from "../../contract/index.ts";
+import { PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
+import { readSealed } from "../../keep/admit/read-sources.ts";
 import {
   DEFAULT_SPLIT,
   type DecisionRow,
@@ -43,7 +44,7 @@ import { promiseFloor } from "../judge/calibrate.ts";
 import { PROMISE_TERMS, type PromiseTerms } from "../judge/promise-terms.ts";
 import type { OpenBook } from "../open-book.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
-import { banditModel, isBandit, type Learned, type Learner, learn } from "./learners.ts";
+import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 
 /** Training is off-policy: it takes any age, and only what is labelled and logged with a probability. */
@@ -89,6 +90,7 @@ export interface TrainedPolicy {
 
 export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
   const { id, policy = "router", seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
+  requireLearner(request.learner);
   const clock = request.clock ?? (isDataset(source) ? systemClock : source.clock);
   const taught = isDataset(source)
     ? await learnFromDataset(source, request, rule)
@@ -213,9 +215,10 @@ async function keepCheckpoint(
 ): Promise<{ checkpoint: Checkpoint; sealed: boolean }> {
   const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
   if (standing !== undefined) return { checkpoint: standing, sealed: false };
-  if (!isDataset(source)) await requireNewName(source, checkpoint);
-  if (out !== undefined) writeCheckpoint(out, checkpoint);
-  if (isDataset(source)) return { checkpoint, sealed: false };
+  const known = isDataset(source) ? undefined : await recordedIn(source, checkpoint);
+  const kept = known === undefined ? checkpoint : { ...checkpoint, revision: known };
+  if (out !== undefined) writeCheckpoint(out, kept);
+  if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false };
   const { revision, promise, bytes } = checkpoint;
   source.store.put(CHECKPOINT_KIND, bytes);
   source.store.put(revision.kind, revision.bytes);
@@ -224,18 +227,27 @@ async function keepCheckpoint(
   return { checkpoint, sealed: true };
 }
 
-/** New weights under an old name would be two policies with one id: every sample of either would be in doubt. */
-async function requireNewName(book: OpenBook, { revision: { record } }: Checkpoint): Promise<void> {
-  const { family, id, digest } = record;
-  const other = (await book.index())
+/** The record of this revision that the book has already. Another policy under its name would be two with one id: every
+ *  sample of either would be in doubt. */
+async function recordedIn(
+  book: OpenBook,
+  { revision: { record } }: Checkpoint,
+): Promise<Sealed<PolicyRevision> | undefined> {
+  const { family, id, digest, parent } = record;
+  const named = (await book.index())
     .ofKind(PolicyRevision.kind)
-    .find((each) => each.family === family && each.id === id && each.fields.digest !== digest);
-  if (other === undefined) return;
-  throw new RollbookError(
-    "revision-exists",
-    { family, id, known: other.fields.digest, made: digest },
-    `the book has a revision ${id} of ${family} with other weights (${short(String(other.fields.digest))}). Give the new one another --id.`,
-  );
+    .filter((each) => each.family === family && each.id === id);
+  for (const { digest: known } of named) {
+    const other = await readSealed((each) => book.store.get(each), PolicyRevision, known);
+    if (other.record.digest === digest && other.record.parent?.digest === parent?.digest)
+      return seal(PolicyRevision, other.record);
+    throw new RollbookError(
+      "revision-exists",
+      { family, id, known: other.record.digest, made: digest },
+      `the book has a revision ${id} of ${family} with other weights or another parent (${short(other.record.digest)}). Give the new one another --id.`,
+    );
+  }
+  return undefined;
 }
 
 /** What the folder holds, if it is this very revision: then there is nothing to do. */

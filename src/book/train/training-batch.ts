@@ -66,6 +66,8 @@ export async function cutTrainingBatch(
       ...(except.length === 0 ? {} : { except: [...except] }),
       split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
     },
+    // What is not read does not change the batch.
+    feedback: (name) => name === request.feedback,
     revisions: sources.some(({ digest }) => digest === target.digest) ? sources : [target, ...sources],
   });
 }

@@ -14,7 +14,7 @@ import { renderBatch, renderBatches, renderDifferences } from "../../view/batch-
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
+import { addFreshnessOptions, batchFreshness, type FreshnessFlags } from "../options/freshness-options.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 import { addBatchExport } from "./batch-export.ts";
 import { addBatchVerify } from "./verify.ts";
@@ -51,9 +51,9 @@ function addAssemble(batch: Command, io: Io): void {
     summary: "cut a batch from the artifacts of the book",
     description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
 has been said about them (receipts, verdicts, releases, feedback), the target, the options and the seed; the order in which
-they arrived leaves no trace. What is left out stands in the ledger, with the reason. Budgets of freshness judge the
-artifacts against the target first, and the verdicts are sealed. Without any, a token batch leaves out what is more than
-3 revisions behind its target.`,
+they arrived leaves no trace. What is left out stands in the ledger, with the reason. Budgets of freshness
+apply to this batch alone; the age of a rollout is judged first, and its verdicts are sealed. Without any budget, a token
+batch leaves out what is more than 3 revisions behind its target.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -93,8 +93,7 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
       ...{ artifacts: flags.artifact, logprobKind: flags.logprobKind },
-      judge: budgetsOf(flags),
-      ...(flags.freshness === "none" ? { freshness: "none" } : {}),
+      ...batchFreshness(flags),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);
       },

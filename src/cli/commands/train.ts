@@ -102,7 +102,7 @@ lineage by the SHA-256 of its bytes, a replay store by the digest of its manifes
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--policy <family>", "the family of the new revision", "router")
     .option("--parent <dir|id>", "what it succeeds: a checkpoint, or a revision of the book it learns from")
-    .addOption(seedOption("fixes splits and draws", 0n));
+    .addOption(seedOption("fixes draws and hold-outs", 0n));
   if (note !== undefined)
     command.option("--no-baseline", "leave out the static table that the same rows would give");
   command.option(

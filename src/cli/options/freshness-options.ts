@@ -1,5 +1,6 @@
 /** The flags that say how old is too old, for every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { CutRequest } from "../../book/cut-batch.ts";
 import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
 
 export interface FreshnessFlags {
@@ -17,13 +18,30 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     .addOption(
       new Option(
         "--freshness <profile>",
-        `budgets: default (drift 3/5) or psionic (and age 30/60 s)${none ? "; none applies no limit" : ""}`,
+        `budgets: default (drift 3/5) or psionic (and age 30/60 s)${none ? "; none: no budget, sealed verdicts still count" : ""}`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option("--drift <accept/quarantine>", "revisions behind the target", budget)
     .option("--policy-age <accept/quarantine>", "seconds between source revision and target", seconds)
     .option("--rollout-age <accept/quarantine>", "seconds between end and submission", seconds)
     .option("--clock-skew <s>", "seconds that clocks may disagree by (default: 60)", amount);
+}
+
+/** What a batch applies: drift and policy age follow from the records and are its parameter; the age of a rollout depends on
+ *  the time, so it is judged first and the verdicts are sealed. */
+export function batchFreshness(flags: FreshnessFlags): Pick<CutRequest, "freshness" | "judge"> {
+  if (flags.freshness === "none") return { freshness: "none" };
+  const budgets = budgetsOf(flags);
+  if (budgets === undefined) return {};
+  const { drift, policyAgeMs, rolloutAgeMs, clockSkewMs } = budgets;
+  if (rolloutAgeMs !== undefined || clockSkewMs !== undefined) return { judge: budgets };
+  return {
+    freshness: {
+      ...(drift === undefined ? {} : { drift }),
+      ...(policyAgeMs === undefined ? {} : { policyAgeMs }),
+      unmeasured: "discarded",
+    },
+  };
 }
 
 /** Undefined if no flag asks for budgets. */

@@ -74,8 +74,8 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
   ]);
 }
 
-/** The part that follows from the records alone, whatever the time. A drift that cannot be measured is unknown, and excludes
- *  nothing: a limit that nobody asked for must not discard rollouts whose revisions have no number. */
+/** The part that follows from the records alone, whatever the time. A drift that cannot be measured excludes nothing unless
+ *  the budget says so: a limit that nobody asked for must not discard rollouts whose revisions have no number. */
 export function judgeDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {
@@ -87,7 +87,8 @@ export function judgeDrift(
   checkBudgets(budgets);
   const found = measureSources({ ...request, budgets });
   if (found === undefined) return noStream(request.target);
-  return conclude(found.within, driftSignals(found, budgets));
+  const lost = request.budgets.unmeasured === "discarded" && found.sources.some(({ measured }) => !measured);
+  return conclude(found.within, [...driftSignals(found, budgets), ...(lost ? [UNMEASURED] : [])]);
 }
 
 type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;

@@ -28,7 +28,7 @@ export function excludedBy(at: StreamAt, stream: Stream, index: number): Exclusi
     throw refuse(
       "policy-family-mismatch",
       { artifact: digest, rollout: content.rolloutId, expected: family, actual: stream.family },
-      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. Name the family to select; the rest then goes to the ledger.`,
+      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. Select it with --family ${family}; the rest then goes to the ledger.`,
     );
   }
   if (options.grouped === true && content.group === undefined) return "no-group";

@@ -67,7 +67,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     throw refuse(
       "empty-batch",
       { manifest: request.manifest, considered: manifest.artifacts.length },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${groupHint(ledger)}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];
@@ -108,6 +108,13 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   });
   write(batch);
   return batch;
+}
+
+function groupHint(ledger: Admitted["ledger"]): string {
+  const lacks = ledger.reasons().some(({ reason }) => reason === "no-group");
+  return lacks
+    ? " Advantages are measured against a group: name one when a rollout is opened, or use --advantage none."
+    : "";
 }
 
 async function rowsOf(
