@@ -41,7 +41,7 @@ async function bookOf(...records: object[]): Promise<Cli> {
   return cli;
 }
 
-const many = (count: number, make: (i: number) => object) => Array.from({ length: count }, (_, i) => make(i));
+const many = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
 
 describe("of 20 infrastructure failures and 20 rollouts that a verdict calls stale", () => {
   const ending = { kind: "failed", owner: "infrastructure", message: "out of disk" };
@@ -283,6 +283,56 @@ it("a verdict on rows of one book can be kept in another, which then verifies", 
     await from.close();
     await to.close();
   }
+});
+
+describe("what is asked for and is not there", () => {
+  it("is named, with what there is: a family, a learner, a group", async () => {
+    const { group: _, ...alone } = decision("alone") as { group?: string };
+    const cli = await bookOf(alone);
+    const out = join(cli.folder, "out");
+    for (const words of [
+      `train ucb --family nosuch --out ${out} --id p`,
+      `data export --family nosuch --out ${out}.jsonl`,
+      `replay write ${out} --family nosuch`,
+    ])
+      expect(await cli.run(words)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining("of family nosuch. It has router"),
+      });
+    expect(existsSync(`${out}.jsonl`)).toBe(false);
+    expect(await cli.run("batch assemble --target router-r9 --level step")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("--advantage none"),
+    });
+    const book = await openBook(cli.book);
+    const learner = { kind: "linucbb" } as never;
+    await expect(trainPolicy(book, { learner, id: "p" })).rejects.toThrow("ucb, linucb, thompson, bc");
+    await book.close();
+    expect(await cli.json("batch show")).toEqual([]);
+  });
+});
+
+it("a log that tells the probability of each choice alone teaches and judges, from book and store alike", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const rows = many(8, (i) => `${i % 2},${i % 2},${i % 2 === 0 ? 0.75 : 0.25}`);
+  const log = cli.file("log.csv", ["arm,score,p", ...rows].join("\n"));
+  const columns = "action=arm,reward=score,propensity=p";
+  await cli.ok(`data import ${log} --format csv --columns ${columns} --data-source real`);
+  const store = join(cli.folder, "store");
+  expect((await cli.json(`replay write ${store}`))[0]).toMatchObject({ chains: 8 });
+  expect(await cli.json(`replay validate ${store}`)).toMatchObject([{ valid: true }]);
+  for (const [name, from] of [
+    ["from-book", ""],
+    ["from-store", `--replay ${store}`],
+  ]) {
+    const words = `train ucb --out ${join(cli.folder, name!)} --id ${name} --split all ${from}`.trim();
+    expect((await cli.json(words))[0]).toMatchObject({ rows: 8 });
+    const { model } = readCheckpoint(join(cli.folder, name!));
+    expect([...model.tensors.sums!.data]).toEqual([0, 4]);
+  }
+  const [batch] = await cli.json("batch show");
+  expect((await cli.run(`batch verify ${batch.digest}`)).code).toBe(0);
 });
 
 async function put(cli: Cli, ...blobs: readonly { kind: string; bytes: Uint8Array }[]): Promise<void> {

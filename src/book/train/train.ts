@@ -3,6 +3,7 @@
  *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest, a
  *  replay store by its manifest's. */
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { short } from "../../base/words.ts";
 import { PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
@@ -252,7 +253,7 @@ async function recordedIn(
 
 /** What the folder holds, if it is this very revision: then there is nothing to do. */
 function standingAt(out: string, { revision: { record } }: Checkpoint): Checkpoint | undefined {
-  if (!existsSync(out)) return undefined;
+  if (!existsSync(join(out, "revision.json"))) return undefined;
   const known = readCheckpoint(out);
   const { id, digest, parent } = known.revision.record;
   const same = id === record.id && digest === record.digest && parent?.digest === record.parent?.digest;
