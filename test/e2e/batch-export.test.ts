@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { python } from "../../scripts/python.mjs";
 import * as requirement from "../../scripts/setup/python-arrow.mjs";
-import { Cli } from "../support/cli.ts";
+import type { Cli } from "../support/cli.ts";
+import { demoBook } from "../support/demo-book.ts";
 import { describeNeeding } from "../support/needs.ts";
 import { type ReadBack, readJsonl, readNpz, readParquet, readSafetensors } from "../support/read-exports.ts";
 
@@ -16,16 +17,15 @@ const READERS: Record<string, (path: string) => ReadBack | Promise<ReadBack>> = 
 };
 
 /** The book of the demo has a token and a step batch. */
-async function demoBook(): Promise<{ cli: Cli; batches: { level: string; digest: string }[] }> {
-  const cli = new Cli();
-  await cli.ok(`demo --book ${cli.book}`);
+async function batchesOfDemo(): Promise<{ cli: Cli; batches: { level: string; digest: string }[] }> {
+  const cli = await demoBook();
   const all = await cli.json("batch show");
   return { cli, batches: all.map(({ digest, selection }) => ({ digest, level: selection.level })) };
 }
 
 describe("rollbook batch export", () => {
   it("writes what batch show counts, in every format and at both levels", async () => {
-    const { cli, batches } = await demoBook();
+    const { cli, batches } = await batchesOfDemo();
     expect(new Set(batches.map(({ level }) => level))).toEqual(new Set(["token", "step"]));
     for (const { digest } of batches) {
       const [{ batch }] = await cli.json(`batch show ${digest}`);
@@ -45,7 +45,7 @@ describe("rollbook batch export", () => {
   });
 
   it("refuses an unknown batch or format, an existing file and a missing folder, else says what it wrote", async () => {
-    const { cli, batches } = await demoBook();
+    const { cli, batches } = await batchesOfDemo();
     const { digest } = batches[0]!;
     const taken = cli.file("taken.npz", "mine");
     const out = join(cli.folder, "out");
@@ -63,7 +63,7 @@ describe("rollbook batch export", () => {
   });
 
   it("names the damage of a damaged shard and leaves no file behind", async () => {
-    const { cli, batches } = await demoBook();
+    const { cli, batches } = await batchesOfDemo();
     const { digest } = batches.find(({ level }) => level === "token")!;
     const out = join(cli.folder, "whole.jsonl");
     await cli.ok(`batch export ${digest} --format jsonl --out ${out}`);
@@ -98,7 +98,7 @@ function flip(folder: string, wanted: Buffer): void {
 
 await describeNeeding(requirement, "examples/read_batch.py", () => {
   it("prints the totals of batch show, from every format it reads", async () => {
-    const { cli, batches } = await demoBook();
+    const { cli, batches } = await batchesOfDemo();
     for (const { digest } of batches) {
       const [{ batch }] = await cli.json(`batch show ${digest}`);
       for (const format of ["npz", "parquet", "jsonl"]) {

@@ -1,17 +1,17 @@
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Cli } from "../support/cli.ts";
+import type { Cli } from "../support/cli.ts";
+import { demoBook } from "../support/demo-book.ts";
 
-async function demoBook(): Promise<{ cli: Cli; store: string }> {
-  const cli = new Cli();
-  await cli.ok(`demo --book ${cli.book}`);
+async function placeOfDemo(): Promise<{ cli: Cli; store: string }> {
+  const cli = await demoBook();
   return { cli, store: join(cli.book, "replay", "router") };
 }
 
 describe("rollbook replay", () => {
   it("writes the decisions of a family, appends what is new, compacts, and all of it validates", async () => {
-    const { cli, store } = await demoBook();
+    const { cli, store } = await placeOfDemo();
     const flags = "--family router --returns reward-to-go --gamma 0.9";
     const [written] = await cli.json(`replay write ${store} ${flags} --artifact r-0001`);
     expect(written).toMatchObject({
@@ -37,7 +37,7 @@ describe("rollbook replay", () => {
   });
 
   it("lists every error with array, row and reason, refuses what it must, and leaves orphans to gc", async () => {
-    const { cli, store } = await demoBook();
+    const { cli, store } = await placeOfDemo();
     await cli.ok(`replay write ${store}`);
     const refused = async (words: string, code: number, error: string) =>
       expect(await cli.run(words)).toMatchObject({ code, err: expect.stringContaining(error) });
