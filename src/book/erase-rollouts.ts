@@ -9,7 +9,7 @@ import { loadSigner, ownKeyring } from "./keyring.ts";
 import { requireWritable, useBook } from "./open-book.ts";
 
 export interface EraseRequest {
-  /** Why; it stays in the book, so name nobody. */
+  /** The reason. It stays in the book: do not write a name into it. */
   readonly reason: string;
   /** Who erases (default: owner). */
   readonly by?: string | undefined;

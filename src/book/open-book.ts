@@ -148,7 +148,8 @@ class DiskBook implements BookOnDisk {
   }
 }
 
-function mayWrite(root: string): boolean {
+/** A catalog lies in the book: where that may not be written to, there is none to trust or to mend. */
+export function mayWrite(root: string): boolean {
   try {
     accessSync(root, constants.W_OK);
     return true;

@@ -1,6 +1,5 @@
 /** Recomputes everything that a book claims: the whole of it, or records with all they rest on.
  *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
-import { accessSync, constants } from "node:fs";
 import type { Digest } from "../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../contract/index.ts";
 import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
@@ -8,7 +7,7 @@ import { openCatalog } from "../store/index.ts";
 import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
 import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
 import { ownKeyring, trustedKeys } from "./keyring.ts";
-import type { OpenBook } from "./open-book.ts";
+import { mayWrite, type OpenBook } from "./open-book.ts";
 
 export interface VerifyRequest {
   /** Whose signatures count (default: the user's own key and those listed beside it). */
@@ -122,13 +121,4 @@ async function verifyRoots(
 
 function ownTrusted(): Iterable<string> {
   return trustedKeys(ownKeyring(), () => {}).keys();
-}
-
-function mayWrite(root: string): boolean {
-  try {
-    accessSync(root, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,4 +1,4 @@
-/** What was erased from a book, by whom and why. It stays where the erased bytes were: whoever meets a reference to them
+/** What was erased from a book, by whom and why. It stays where the erased bytes were: a reader that meets a reference to them
  *  learns that they are gone on purpose. Holds digests and kinds, nothing of the content. */
 import { z } from "zod";
 import type { Digest } from "../base/digest.ts";

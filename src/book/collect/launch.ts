@@ -57,9 +57,9 @@ class BookLaunch implements Launch {
       ({ launch }) => {
         this.#launch = launch;
       },
-      () => {}, // told to whoever asks for futures, and to the iteration
+      () => {}, // the error reaches callers of futures() and the iteration
     );
-    // Whoever asks for futures only does not close; what cannot be closed is told to whoever waits for the end.
+    // A caller that only asks for futures does not close. A failure to close rejects `ended`.
     this.ended.catch(() => {});
   }
 

@@ -54,7 +54,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, policies);
   const fields = candidates.map((each) => fieldOf(each, setup));
-  // A floor that does not follow from its calibration rows lets nobody pass, here as in an evaluation.
+  // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
   if (loaded !== undefined && field !== undefined) followPromise(rows, loaded, field);
   const rule = ruleOf(request);

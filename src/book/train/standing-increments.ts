@@ -1,6 +1,6 @@
 /** Which sealed increments of bandits still count: those whose every row is admitted now, with the rewards it had.
  *  In: an open book, the filters of a state, the rows of its train split. Out: increments, largest first, with the rows of
- *  their batches. Reads nothing of increments without batches, which 0.1.0 sealed: nobody knows whether their rows may teach. */
+ *  their batches. Reads nothing of increments without batches, which 0.1.0 sealed: their rows cannot be checked. */
 import { canonicalize } from "../../base/canonical-json.ts";
 import { type Digest, isRollbookError } from "../../base/index.ts";
 import { BanditIncrement } from "../../contract/index.ts";

@@ -26,7 +26,7 @@ erased instead of missing. Without --yes the command only says what would go. Af
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
     .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
-    .requiredOption("--reason <text>", "why; it stays in the book, so name nobody")
+    .requiredOption("--reason <text>", "the reason; it stays in the book, so leave names out")
     .option("--by <id>", "who erases", "owner")
     .option("--with-batches", "also erase the shards of batches that hold rows of the rollouts")
     .option("--yes", "erase; without it nothing is removed")

@@ -108,7 +108,7 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
     );
 }
 
-/** A batch whose rollouts were erased is not broken, but nobody can compare it any more. */
+/** A batch whose rollouts were erased is not broken, but it can no longer be compared. */
 function requireCut(all: readonly Verified[]): void {
   const batches = all.flatMap(({ report }) => report.erased.batches);
   if (batches.length === 0) return;

@@ -14,7 +14,7 @@ export interface GatewayPlace {
 }
 
 const TIMEOUT_MS = 10_000;
-/** About three seconds in all, where nobody listens. */
+/** About three seconds in all, where no server listens. */
 const ATTEMPTS = 13;
 const PAUSE_MS = 250;
 

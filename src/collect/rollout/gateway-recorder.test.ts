@@ -124,7 +124,7 @@ async function listening(answer: RequestListener) {
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** Where nobody listens any more. */
+/** Where no server listens any more. */
 async function closedUrl(): Promise<string> {
   const { server, url } = await listening(() => {});
   await new Promise((done) => server.close(done));

@@ -67,7 +67,7 @@ export async function openUpload(
   return { content, envelope };
 }
 
-/** Refuses blobs that name what is neither among them nor in the book. For whoever puts them into the book himself: what
+/** Refuses blobs that name what is neither among them nor in the book. For a caller that puts them into the book itself: what
  *  is there stays there, also if the upload that names it is refused. */
 export async function checkNamed(blobs: readonly Blob[], read: ReadBlob): Promise<void> {
   await new UploadParts({ blobs }, read).needNamed(new Set());

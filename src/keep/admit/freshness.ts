@@ -75,7 +75,7 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
 }
 
 /** The part that follows from the records alone, whatever the time. A drift that cannot be measured excludes nothing unless
- *  the budget says so: a limit that nobody asked for must not discard rollouts whose revisions have no number. */
+ *  the budget says so: a default limit must not discard rollouts whose revisions have no number. */
 export function judgeDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {

@@ -55,7 +55,7 @@ export async function readInputs(
   };
 }
 
-/** The revisions of one family by id. An id with two digests is refused where a sample uses it, and harms nobody else. */
+/** The revisions of one family by id. An id with two digests is refused only where a sample uses it. */
 export class KnownRevisions {
   readonly #family: Id;
   readonly #unrecorded: "refuse" | "name";

@@ -83,7 +83,7 @@ export interface Judged {
   readonly atMs: number;
 }
 
-/** A blob of the book, for whoever names it. */
+/** A blob of the book, by its digest. */
 export interface HeldBlob {
   readonly kind: string;
   /** Of an assignment: the rollout that names it must fit it. */

@@ -293,7 +293,7 @@ export class Sealing {
       if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
       else this.#urgent.unshift(each);
     }
-    // Whoever asked for a look may ask again.
+    // The caller may ask again.
     for (const { failed } of this.#looks.values()) failed(error);
     this.#looks.clear();
     if (!this.isWorking)
