@@ -3,8 +3,8 @@
 import { openSandbox } from "../src/collect/sandbox/open.ts";
 import type { EngineName, Sandbox } from "../src/collect/sandbox/sandbox.ts";
 import { FAMILIES } from "../src/collect/sim/families/index.ts";
-import { type GenerateOptions, generateTasks } from "../src/collect/sim/generate.ts";
-import { gatherProofs } from "../src/collect/sim/prove.ts";
+import { type GenerateOptions, generateTasks } from "../src/collect/sim/prove/generate.ts";
+import { gatherProofs } from "../src/collect/sim/prove/prove.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 

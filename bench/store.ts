@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Digest, rngFrom, systemClock } from "../src/base/index.ts";
-import { BlobIndex } from "../src/store/blob-index.ts";
+import { BlobIndex } from "../src/store/blob/blob-index.ts";
 import { type Book, openBook } from "../src/store/index.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";

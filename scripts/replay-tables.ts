@@ -2,7 +2,7 @@
  *  a test compares. In: the schema. Out: Markdown. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { type ColumnSpec, TABLE_NAMES, tableOf } from "../src/keep/replay/schema.ts";
+import { type ColumnSpec, TABLE_NAMES, tableOf } from "../src/keep/replay/tables/schema.ts";
 
 export const PAGE = "docs/replay-format.md";
 const [BEGIN, END] = ["<!-- tables: begin -->", "<!-- tables: end -->"];

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { REFUSALS } from "../src/contract/codec/refusal.ts";
 import { EXCHANGE_TYPES } from "../src/contract/json-schema.ts";
-import { REFUSALS } from "../src/contract/refusal.ts";
 
 const page = readFileSync("docs/contracts.md", "utf8");
 

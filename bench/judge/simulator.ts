@@ -4,20 +4,24 @@
 import { digestJson } from "../../src/base/digest.ts";
 import type { Rng } from "../../src/base/rng.ts";
 import { openSandbox } from "../../src/collect/sandbox/index.ts";
-import { behaviourRouter, policyOfRouter } from "../../src/collect/sim/behaviour.ts";
-import { type DecisionLog, makeDecisionLog, targetColumns } from "../../src/collect/sim/decision-log.ts";
 import { FAMILIES } from "../../src/collect/sim/families/index.ts";
-import { generateTasks } from "../../src/collect/sim/generate.ts";
-import { DEFAULT_MODELS } from "../../src/collect/sim/models.ts";
-import type { ProvedTask } from "../../src/collect/sim/outcomes.ts";
-import { proveTask } from "../../src/collect/sim/prove.ts";
+import { behaviourRouter, policyOfRouter } from "../../src/collect/sim/play/behaviour.ts";
+import { generateTasks } from "../../src/collect/sim/prove/generate.ts";
+import { proveTask } from "../../src/collect/sim/prove/prove.ts";
+import {
+  type DecisionLog,
+  makeDecisionLog,
+  targetColumns,
+} from "../../src/collect/sim/world/decision-log.ts";
+import { DEFAULT_MODELS } from "../../src/collect/sim/world/models.ts";
+import type { ProvedTask } from "../../src/collect/sim/world/outcomes.ts";
 import {
   knownValues,
   makeWorld,
   type PolicyOf,
   policyValue,
   type SimWorld,
-} from "../../src/collect/sim/world.ts";
+} from "../../src/collect/sim/world/world.ts";
 import {
   bootstrap,
   crossFitRewards,

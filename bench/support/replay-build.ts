@@ -6,10 +6,8 @@ import { join } from "node:path";
 import { type Digest, digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import { rngFrom } from "../../src/base/rng.ts";
-import type { RolloutContent } from "../../src/contract/rollout.ts";
-import type { Step } from "../../src/contract/stream.ts";
-import { addChain } from "../../src/keep/replay/chain-rows.ts";
-import { writeDenseView } from "../../src/keep/replay/dense-writer.ts";
+import type { RolloutContent } from "../../src/contract/rollout/rollout.ts";
+import type { Step } from "../../src/contract/rollout/stream.ts";
 import {
   DEFAULT_RETURNS,
   minibatches,
@@ -17,11 +15,13 @@ import {
   readDense,
   validateReplay,
 } from "../../src/keep/replay/index.ts";
-import { commitManifest, sealReplayManifest } from "../../src/keep/replay/manifest.ts";
-import { openSegment } from "../../src/keep/replay/open-segment.ts";
-import { ReasonNames } from "../../src/keep/replay/reason-names.ts";
-import { SegmentWriter } from "../../src/keep/replay/segment-writer.ts";
-import { writerOf } from "../../src/keep/replay/write-session.ts";
+import { commitManifest, sealReplayManifest } from "../../src/keep/replay/tables/manifest.ts";
+import { openSegment } from "../../src/keep/replay/tables/open-segment.ts";
+import { ReasonNames } from "../../src/keep/replay/tables/reason-names.ts";
+import { addChain } from "../../src/keep/replay/write/chain-rows.ts";
+import { writeDenseView } from "../../src/keep/replay/write/dense-writer.ts";
+import { SegmentWriter } from "../../src/keep/replay/write/segment-writer.ts";
+import { writerOf } from "../../src/keep/replay/write/write-session.ts";
 import { FileStore } from "../../src/keep/replay/zarr/index.ts";
 
 /** One row per size: building q_h and reading must grow with the candidates, memory must not. */

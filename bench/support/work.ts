@@ -3,8 +3,8 @@ import type { Digest } from "../../src/base/digest.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Claim } from "../../src/collect/queue/queue.ts";
-import type { Upload } from "../../src/collect/rollout/upload.ts";
-import { claimId } from "../../src/collect/rollout/work-item.ts";
+import { claimId } from "../../src/collect/rollout/work/work-item.ts";
+import type { Upload } from "../../src/collect/rollout/worker/upload.ts";
 import {
   Assignment,
   type EnvironmentKey,

@@ -4,7 +4,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { checksumMemory } from "../../src/keep/replay/zarr/crc32c.ts";
+import { checksumMemory } from "../../src/keep/replay/zarr/codecs/crc32c.ts";
 import { type ArrayOptions, createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
 import type { PythonPeer } from "./python-peer.ts";
 

@@ -3,7 +3,7 @@
 import { parseId, RollbookError } from "../base/index.ts";
 import { PolicyRevision, type Release, type Sealed, Verdict } from "../contract/index.ts";
 import { FRESHNESS_PROFILES, type FreshnessBudgets } from "../keep/admit/index.ts";
-import { readRecord } from "../store/read-record.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import { type AdmitRequest, type Judged, judgeInBook, releaseInBook, validateInBook } from "./admit.ts";
 import type { BookIndex } from "./find/book-index.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";

@@ -26,8 +26,8 @@ import {
   releaseQuarantined,
   validateBundle,
 } from "../keep/admit/index.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import type { BlobStore } from "../store/index.ts";
-import { readRecord } from "../store/read-record.ts";
 import { makeSealer } from "../store/sealer.ts";
 import type { BookIndex } from "./find/book-index.ts";
 import { type Artifact, resolveRevision } from "./find/resolve.ts";

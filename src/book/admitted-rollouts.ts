@@ -4,6 +4,7 @@
 import type { Digest } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { type Id, parseId } from "../base/ids.ts";
+import type { DriftBudgets } from "../contract/batch/ledger.ts";
 import {
   Feedback,
   type Level,
@@ -18,13 +19,12 @@ import {
   sealManifest,
   Verdict,
 } from "../contract/index.ts";
-import type { DriftBudgets } from "../contract/ledger.ts";
-import type { ReadBlob } from "../contract/rollout-exchange.ts";
+import type { ReadBlob } from "../contract/rollout/rollout-exchange.ts";
 import type { AdmitOptions, Admitted } from "../keep/admit/admitted.ts";
 import { FRESHNESS_PROFILES } from "../keep/admit/index.ts";
 import { readSealed } from "../keep/admit/read-sources.ts";
 import { selectAdmitted } from "../keep/admit/select.ts";
-import { readRecord } from "../store/read-record.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import type { BookIndex } from "./find/book-index.ts";
 import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";

@@ -10,7 +10,7 @@ import {
   type ReadableBatch,
   readBatch as readRows,
 } from "../keep/batch/index.ts";
-import { readRecord } from "../store/read-record.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import { readOf } from "./find/read-blob.ts";
 import { resolveBatch } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";

@@ -14,7 +14,7 @@ import {
 } from "../contract/index.ts";
 import type { FreshnessBudgets } from "../keep/admit/index.ts";
 import { assembleBatch } from "../keep/batch/index.ts";
-import { readRecord } from "../store/read-record.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import { judgeInBook } from "./admit.ts";
 import {
   chooseArtifacts,

@@ -5,7 +5,7 @@ import { RollbookError, reasonOf } from "../base/errors.ts";
 import { type Digest, parseId } from "../base/index.ts";
 import type { GatewayPlace } from "../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../contract/index.ts";
-import { readRecord } from "../store/read-record.ts";
+import { readRecord } from "../store/blob/read-record.ts";
 import { makeSealer } from "../store/sealer.ts";
 import { resolveArtifact } from "./find/resolve.ts";
 import type { OpenBook } from "./open-book.ts";

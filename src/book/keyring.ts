@@ -13,9 +13,9 @@ import {
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
-import { publicKey } from "../contract/attestation.ts";
 import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
-import { makeDirectory } from "../store/make-directory.ts";
+import { publicKey } from "../contract/trust/attestation.ts";
+import { makeDirectory } from "../store/disk/make-directory.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;

@@ -2,10 +2,10 @@
  *  The judge is a parameter (keep/admit makes one); here are the words both sides share, and the receipt. Pure. */
 import type { Digest } from "../base/digest.ts";
 import { type Id, parseId } from "../base/ids.ts";
-import { Receipt, type ReceiptOutcome } from "../contract/receipt.ts";
-import { type Sealed, seal } from "../contract/record.ts";
-import type { RolloutContent, RolloutEnvelope } from "../contract/rollout.ts";
-import type { SealedBlob } from "../contract/rollout-draft.ts";
+import { type Sealed, seal } from "../contract/codec/record.ts";
+import type { RolloutContent, RolloutEnvelope } from "../contract/rollout/rollout.ts";
+import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
+import { Receipt, type ReceiptOutcome } from "../contract/trust/receipt.ts";
 
 /** The records (verdicts) are kept with the receipt. */
 export interface Admission extends Pick<Receipt, "outcome" | "signals" | "message"> {

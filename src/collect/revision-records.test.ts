@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { digestJson } from "../base/digest.ts";
 import { parseId } from "../base/ids.ts";
-import { nameRevision, standsBefore } from "../contract/policy-revision.ts";
-import type { Step, Stream } from "../contract/stream.ts";
+import { nameRevision, standsBefore } from "../contract/policy/policy-revision.ts";
+import type { Step, Stream } from "../contract/rollout/stream.ts";
 import { newRevisions } from "./revision-records.ts";
 
 const family = parseId("router");

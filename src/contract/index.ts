@@ -1,33 +1,45 @@
-export { Assignment, checkBinding, sampleSeed } from "./assignment.ts";
 export {
-  Attestation,
-  checkAttestation,
-  newKeyPem,
-  type PublicKey,
-  type Signer,
-  signerFromPem,
-  signersOf,
-} from "./attestation.ts";
-export { BanditIncrement } from "./bandit-increment.ts";
-export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, sealMessage } from "./call.ts";
-export { type Ending, type FailureOwner, outsideBaseline } from "./ending.ts";
-export { type EnvironmentKey, EnvironmentPackage } from "./environment.ts";
-export { Feedback } from "./feedback.ts";
-export type { ColumnRef, Reference } from "./fields.ts";
-export { FloorPromise } from "./floor-promise.ts";
-export { GateVerdict } from "./gate-verdict.ts";
+  type ExclusionReason,
+  type LedgerEntry,
+  LedgerPage,
+  LossLedger,
+  type Tally,
+} from "./batch/ledger.ts";
+export { PolicyRevisionLineage, sealLineage } from "./batch/lineage.ts";
+export { Manifest, sealManifest } from "./batch/manifest.ts";
+export {
+  type AdvantageMethod,
+  BatchGroups,
+  type BatchOptions,
+  BatchProofs,
+  type BatchRow,
+  BatchShard,
+  requireLogprobKind,
+  type Selection,
+  TrainerBatch,
+} from "./batch/trainer-batch.ts";
+export type { ColumnRef, Reference } from "./codec/fields.ts";
+export {
+  decodeWire,
+  encodeWire,
+  openRecord,
+  type RecordOf,
+  type RecordType,
+  type Sealed,
+  seal,
+} from "./codec/record.ts";
+export { isRefusal, REFUSALS, type RefusalCode } from "./codec/refusal.ts";
 export { jsonSchemaOf } from "./json-schema.ts";
-export { type ExclusionReason, type LedgerEntry, LedgerPage, LossLedger, type Tally } from "./ledger.ts";
-export { PolicyRevisionLineage, sealLineage } from "./lineage.ts";
-export { Manifest, sealManifest } from "./manifest.ts";
+export { BanditIncrement } from "./policy/bandit-increment.ts";
+export { FloorPromise } from "./policy/floor-promise.ts";
+export { GateVerdict } from "./policy/gate-verdict.ts";
 export {
   advanceRevision,
   type CheckpointRef,
   PolicyRevision,
   type RevisionKey,
   revisionDrift,
-} from "./policy-revision.ts";
-export { commitTo, type Proof } from "./proof.ts";
+} from "./policy/policy-revision.ts";
 export {
   assemblePsionicBatch,
   checkPsionicArtifact,
@@ -45,19 +57,19 @@ export {
   toPsionicRevision,
   writePsionicJson,
 } from "./psionic/index.ts";
-export { Receipt, type ReceiptOutcome } from "./receipt.ts";
-export {
-  decodeWire,
-  encodeWire,
-  openRecord,
-  type RecordOf,
-  type RecordType,
-  type Sealed,
-  seal,
-} from "./record.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";
-export { isRefusal, REFUSALS, type RefusalCode } from "./refusal.ts";
-export { checkProofs, type Delivery, RolloutContent, RolloutEnvelope, rolloutIdFor } from "./rollout.ts";
+export { Assignment, checkBinding, sampleSeed } from "./rollout/assignment.ts";
+export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, sealMessage } from "./rollout/call.ts";
+export { type Ending, type FailureOwner, outsideBaseline } from "./rollout/ending.ts";
+export { Feedback } from "./rollout/feedback.ts";
+export { commitTo, type Proof } from "./rollout/proof.ts";
+export {
+  checkProofs,
+  type Delivery,
+  RolloutContent,
+  RolloutEnvelope,
+  rolloutIdFor,
+} from "./rollout/rollout.ts";
 export {
   parseRolloutDraft,
   type RecordedRollout,
@@ -66,9 +78,9 @@ export {
   type SealedRollout,
   sealRecorded,
   sealRollout,
-} from "./rollout-draft.ts";
-export { RolloutEvent } from "./rollout-event.ts";
-export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout-exchange.ts";
+} from "./rollout/rollout-draft.ts";
+export { RolloutEvent } from "./rollout/rollout-event.ts";
+export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout/rollout-exchange.ts";
 export type {
   Candidate,
   Level,
@@ -78,18 +90,18 @@ export type {
   Stream,
   TokenColumns,
   TokenStream,
-} from "./stream.ts";
-export { Task } from "./task.ts";
-export { type ErasedBlob, Tombstone } from "./tombstone.ts";
+} from "./rollout/stream.ts";
+export { type EnvironmentKey, EnvironmentPackage } from "./task/environment.ts";
+export { Task } from "./task/task.ts";
 export {
-  type AdvantageMethod,
-  BatchGroups,
-  type BatchOptions,
-  BatchProofs,
-  type BatchRow,
-  BatchShard,
-  requireLogprobKind,
-  type Selection,
-  TrainerBatch,
-} from "./trainer-batch.ts";
-export { type Disposition, Release, Verdict } from "./verdict.ts";
+  Attestation,
+  checkAttestation,
+  newKeyPem,
+  type PublicKey,
+  type Signer,
+  signerFromPem,
+  signersOf,
+} from "./trust/attestation.ts";
+export { Receipt, type ReceiptOutcome } from "./trust/receipt.ts";
+export { type ErasedBlob, Tombstone } from "./trust/tombstone.ts";
+export { type Disposition, Release, Verdict } from "./trust/verdict.ts";

@@ -5,7 +5,7 @@ import { exampleWire } from "../../test/support/examples.ts";
 import { draftWire, stepWire } from "../../test/support/shelf.ts";
 import { EXCHANGE_TYPES, schemaFiles } from "./json-schema.ts";
 import { RECORD_TYPES } from "./records.ts";
-import { RolloutDraft } from "./rollout-draft.ts";
+import { RolloutDraft } from "./rollout/rollout-draft.ts";
 
 const directory = new URL("../../schemas/", import.meta.url);
 const files = readdirSync(directory);

@@ -1,24 +1,25 @@
 /** Every record kind there is: what `verify` can check, `schema` can print and the catalog can describe. */
-import { Assignment } from "./assignment.ts";
-import { Attestation } from "./attestation.ts";
-import { BanditIncrement } from "./bandit-increment.ts";
-import { Call } from "./call.ts";
-import { EnvironmentPackage } from "./environment.ts";
-import { Feedback } from "./feedback.ts";
-import { FloorPromise } from "./floor-promise.ts";
-import { GateVerdict } from "./gate-verdict.ts";
-import { LedgerPage, LossLedger } from "./ledger.ts";
-import { PolicyRevisionLineage } from "./lineage.ts";
-import { Manifest } from "./manifest.ts";
-import { PolicyRevision } from "./policy-revision.ts";
-import { Receipt } from "./receipt.ts";
-import type { RecordType } from "./record.ts";
-import { RolloutContent, RolloutEnvelope } from "./rollout.ts";
-import { RolloutEvent } from "./rollout-event.ts";
-import { Task } from "./task.ts";
-import { Tombstone } from "./tombstone.ts";
-import { BatchGroups, BatchProofs, BatchShard, TrainerBatch } from "./trainer-batch.ts";
-import { Release, Verdict } from "./verdict.ts";
+
+import { LedgerPage, LossLedger } from "./batch/ledger.ts";
+import { PolicyRevisionLineage } from "./batch/lineage.ts";
+import { Manifest } from "./batch/manifest.ts";
+import { BatchGroups, BatchProofs, BatchShard, TrainerBatch } from "./batch/trainer-batch.ts";
+import type { RecordType } from "./codec/record.ts";
+import { BanditIncrement } from "./policy/bandit-increment.ts";
+import { FloorPromise } from "./policy/floor-promise.ts";
+import { GateVerdict } from "./policy/gate-verdict.ts";
+import { PolicyRevision } from "./policy/policy-revision.ts";
+import { Assignment } from "./rollout/assignment.ts";
+import { Call } from "./rollout/call.ts";
+import { Feedback } from "./rollout/feedback.ts";
+import { RolloutContent, RolloutEnvelope } from "./rollout/rollout.ts";
+import { RolloutEvent } from "./rollout/rollout-event.ts";
+import { EnvironmentPackage } from "./task/environment.ts";
+import { Task } from "./task/task.ts";
+import { Attestation } from "./trust/attestation.ts";
+import { Receipt } from "./trust/receipt.ts";
+import { Tombstone } from "./trust/tombstone.ts";
+import { Release, Verdict } from "./trust/verdict.ts";
 
 export const RECORD_TYPES: readonly RecordType[] = [
   PolicyRevision,

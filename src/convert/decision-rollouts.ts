@@ -5,12 +5,12 @@
 import { digestJson } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { type Id, idFault, parseId } from "../base/ids.ts";
-import type { EnvironmentKey } from "../contract/environment.ts";
-import { loggedPolicy } from "../contract/policy-revision.ts";
-import { seal } from "../contract/record.ts";
-import { type RecordedRollout, type SealedRollout, sealRecorded } from "../contract/rollout-draft.ts";
-import type { Step } from "../contract/stream.ts";
-import { Task } from "../contract/task.ts";
+import { seal } from "../contract/codec/record.ts";
+import { loggedPolicy } from "../contract/policy/policy-revision.ts";
+import { type RecordedRollout, type SealedRollout, sealRecorded } from "../contract/rollout/rollout-draft.ts";
+import type { Step } from "../contract/rollout/stream.ts";
+import type { EnvironmentKey } from "../contract/task/environment.ts";
+import { Task } from "../contract/task/task.ts";
 import type { LoggedRow } from "../learn/decision-row.ts";
 import type { DecisionContext } from "../policy/decision.ts";
 

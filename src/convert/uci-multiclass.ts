@@ -4,7 +4,7 @@
 import { drawIndex } from "../base/distributions.ts";
 import { RollbookError } from "../base/errors.ts";
 import type { Rng } from "../base/rng.ts";
-import type { LoggedDecisions } from "../judge/ope/logged-decisions.ts";
+import type { LoggedDecisions } from "../judge/ope/log/logged-decisions.ts";
 import { badRow, toNumber } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 

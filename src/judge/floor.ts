@@ -10,9 +10,9 @@
 import { RollbookError } from "../base/errors.ts";
 import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
 import { type JudgedRow, requireRows } from "./evaluate/judged-row.ts";
-import { type Estimate, estimateOf } from "./ope/estimate.ts";
-import type { Interval, Range } from "./ope/interval.ts";
-import { studentInterval } from "./ope/student-interval.ts";
+import { type Estimate, estimateOf } from "./ope/estimators/estimate.ts";
+import type { Interval, Range } from "./ope/intervals/interval.ts";
+import { studentInterval } from "./ope/intervals/student-interval.ts";
 
 export interface RiskTerms {
   readonly policy: DecisionPolicy;

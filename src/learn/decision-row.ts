@@ -3,7 +3,7 @@ import { canonicalize } from "../base/canonical-json.ts";
 import { type Digest, digestBytes } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { compareUtf8 } from "../base/ids.ts";
-import type { SplitUnit } from "../contract/split-rule.ts";
+import type { SplitUnit } from "../contract/policy/split-rule.ts";
 import type { DecisionCandidate, DecisionContext } from "../policy/decision.ts";
 
 export interface DecisionRow {

@@ -5,7 +5,7 @@
  *  Does not look whether a decision may still teach: `known` holds the increments that do. */
 import type { Digest } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
-import type { SealedBlob } from "../contract/rollout-draft.ts";
+import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
 import type { BlobStore } from "../store/index.ts";
 import {
   type BanditDefinition,

@@ -8,11 +8,11 @@ import { type Digest, digestBytes, digestJson } from "../base/digest.ts";
 import { RollbookError } from "../base/errors.ts";
 import { parseId } from "../base/ids.ts";
 import { parseJson } from "../base/parse-json.ts";
-import { FloorPromise } from "../contract/floor-promise.ts";
-import { PolicyRevision } from "../contract/policy-revision.ts";
-import { openRecord, type Sealed, seal } from "../contract/record.ts";
-import { syncDirectory, writeAtomically } from "../store/files.ts";
-import { makeDirectory } from "../store/make-directory.ts";
+import { openRecord, type Sealed, seal } from "../contract/codec/record.ts";
+import { FloorPromise } from "../contract/policy/floor-promise.ts";
+import { PolicyRevision } from "../contract/policy/policy-revision.ts";
+import { syncDirectory, writeAtomically } from "../store/disk/files.ts";
+import { makeDirectory } from "../store/disk/make-directory.ts";
 import { digestFeatureSpec, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
 

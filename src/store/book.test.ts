@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../base/index.ts";
-import { describeBlobStore } from "./blob-store.contract.ts";
+import { describeBlobStore } from "./blob/blob-store.contract.ts";
 import { openBook } from "./book.ts";
 
 let scratch = "";

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
-import { BlobIndex, type Place } from "./blob-index.ts";
+import { BlobIndex, type Place } from "./blob/blob-index.ts";
 import {
   type Blob,
   type BlobStore,
@@ -13,18 +13,18 @@ import {
   damageError,
   itemsOf,
   type ScanItem,
-} from "./blob-store.ts";
-import { isMissing, writeAtomically } from "./files.ts";
-import { largePath, readLarge } from "./large-files.ts";
-import { withLock } from "./locks.ts";
-import { makeDirectory } from "./make-directory.ts";
-import { PackFiles } from "./pack-files.ts";
-import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
-import type { HeaderVisit } from "./pack-headers.ts";
-import { type BookPaths, bookPaths, type PackName } from "./pack-names.ts";
-import { bookFault, bookIdOf, encodeBook, parseLargeEntry } from "./pack-records.ts";
-import { type Recovery, recoverBook } from "./recover.ts";
-import { listPacks, scanBook } from "./scan-book.ts";
+} from "./blob/blob-store.ts";
+import { isMissing, writeAtomically } from "./disk/files.ts";
+import { withLock } from "./disk/locks.ts";
+import { makeDirectory } from "./disk/make-directory.ts";
+import { largePath, readLarge } from "./pack/large-files.ts";
+import { PackFiles } from "./pack/pack-files.ts";
+import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack/pack-format.ts";
+import type { HeaderVisit } from "./pack/pack-headers.ts";
+import { type BookPaths, bookPaths, type PackName } from "./pack/pack-names.ts";
+import { bookFault, bookIdOf, encodeBook, parseLargeEntry } from "./pack/pack-records.ts";
+import { type Recovery, recoverBook } from "./pack/recover.ts";
+import { listPacks, scanBook } from "./pack/scan-book.ts";
 import { Session } from "./session.ts";
 
 export interface BookOptions {

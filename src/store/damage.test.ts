@@ -15,11 +15,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Digest, manualClock } from "../base/index.ts";
-import { type Finding, itemsOf } from "./blob-store.ts";
+import { type Finding, itemsOf } from "./blob/blob-store.ts";
 import { type Book, openBook } from "./book.ts";
-import { walkHeaders } from "./pack-headers.ts";
-import { bookPaths } from "./pack-names.ts";
-import { scanBook } from "./scan-book.ts";
+import { walkHeaders } from "./pack/pack-headers.ts";
+import { bookPaths } from "./pack/pack-names.ts";
+import { scanBook } from "./pack/scan-book.ts";
 
 let scratch = "";
 let made = 0;

@@ -1,4 +1,5 @@
-export type { Blob, BlobStore, Finding, FindingCode, Location, ScanItem } from "./blob-store.ts";
+export type { Blob, BlobStore, Finding, FindingCode, Location, ScanItem } from "./blob/blob-store.ts";
+export { memoryStore } from "./blob/memory-store.ts";
 export { type Book, type BookOptions, openBook } from "./book.ts";
 export {
   type Catalog,
@@ -6,11 +7,8 @@ export {
   type KindTotal,
   openCatalog,
   type RecordFilter,
-} from "./catalog.ts";
-export type { SyncReport } from "./catalog-sync.ts";
-export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
-export { memoryStore } from "./memory-store.ts";
-export type { Recovery } from "./recover.ts";
+} from "./catalog/catalog.ts";
+export type { SyncReport } from "./catalog/catalog-sync.ts";
 export {
   isBusy,
   isCorrupt,
@@ -19,4 +17,6 @@ export {
   type SqlRow,
   type SqlValue,
   type Statement,
-} from "./sqlite.ts";
+} from "./disk/sqlite.ts";
+export { collectGarbage, type GcOptions, type GcReport } from "./gc/gc.ts";
+export type { Recovery } from "./pack/recover.ts";

@@ -2,9 +2,9 @@
  *  A commit starts as soon as the one before it has ended and its group is complete, which `gather` decides: there is no
  *  timer here. */
 import type { Digest } from "../base/digest.ts";
-import type { Signer } from "../contract/attestation.ts";
-import type { SealedBlob } from "../contract/rollout-draft.ts";
-import type { BlobStore } from "./blob-store.ts";
+import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
+import type { Signer } from "../contract/trust/attestation.ts";
+import type { BlobStore } from "./blob/blob-store.ts";
 
 /** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
 export interface Sealable {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildProgram } from "../../src/cli/program.ts";
-import { writeTasks } from "../../src/collect/sim/task-files.ts";
+import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { lines } from "../support/cli.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../support/recorded-answers.ts";

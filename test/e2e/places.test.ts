@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { makeDirectory } from "../../src/store/make-directory.ts";
+import { makeDirectory } from "../../src/store/disk/make-directory.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire } from "../support/shelf.ts";
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readTaskFolder, readTasks } from "../../src/collect/sim/task-files.ts";
+import { readTaskFolder, readTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { Cli } from "../support/cli.ts";
 
 describe("rollbook sim generate", () => {

@@ -2,8 +2,8 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readRecorded } from "../../src/book/sim/read-recorded.ts";
-import { recordedWorld } from "../../src/collect/sim/recorded.ts";
-import { knownValues } from "../../src/collect/sim/world.ts";
+import { recordedWorld } from "../../src/collect/sim/play/recorded.ts";
+import { knownValues } from "../../src/collect/sim/world/world.ts";
 import { Cli } from "../support/cli.ts";
 import { realData } from "../support/real-data.ts";
 

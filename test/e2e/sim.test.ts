@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_MODELS } from "../../src/collect/sim/models.ts";
-import { routingContext } from "../../src/collect/sim/prompt.ts";
-import { writeTasks } from "../../src/collect/sim/task-files.ts";
-import { candidateOf } from "../../src/collect/sim/world.ts";
+import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
+import { routingContext } from "../../src/collect/sim/tasks/prompt.ts";
+import { DEFAULT_MODELS } from "../../src/collect/sim/world/models.ts";
+import { candidateOf } from "../../src/collect/sim/world/world.ts";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { Cli } from "../support/cli.ts";
 import { handTasks } from "../support/sim-tasks.ts";
@@ -65,7 +65,7 @@ describe("rollbook sim run", () => {
     const cli = new Cli();
     const [{ task, proof }] = handTasks(1) as [ReturnType<typeof handTasks>[number]];
     const check = { kind: "python" as const, entry: "check.py" };
-    const { taskDigest } = await import("../../src/collect/sim/generate.ts");
+    const { taskDigest } = await import("../../src/collect/sim/prove/generate.ts");
     const visible = { ...task.visible, check };
     const digest = taskDigest({ visible, oracle: task.oracle });
     writeTasks(join(cli.folder, "tasks"), [

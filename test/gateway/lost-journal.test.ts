@@ -6,8 +6,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
 import { eventText } from "../../src/collect/gateway/journal.ts";
 import { RolloutEvent } from "../../src/contract/index.ts";
-import { AppendLog } from "../../src/store/append-log.ts";
 import { openBook } from "../../src/store/index.ts";
+import { AppendLog } from "../../src/store/log/append-log.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 

@@ -3,10 +3,10 @@ import type { Digest } from "../../src/base/digest.ts";
 import { manualClock, parseId } from "../../src/base/index.ts";
 import type { Claim } from "../../src/collect/queue/queue.ts";
 import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
-import type { Upload } from "../../src/collect/rollout/upload.ts";
-import { claimId, workItems } from "../../src/collect/rollout/work-item.ts";
-import { type DeskOptions, makeDesk } from "../../src/collect/rollout/worker-protocol.ts";
-import { makeRegistration } from "../../src/collect/rollout/worker-registration.ts";
+import { claimId, workItems } from "../../src/collect/rollout/work/work-item.ts";
+import type { Upload } from "../../src/collect/rollout/worker/upload.ts";
+import { type DeskOptions, makeDesk } from "../../src/collect/rollout/worker/worker-protocol.ts";
+import { makeRegistration } from "../../src/collect/rollout/worker/worker-registration.ts";
 import {
   Assignment,
   newKeyPem,

@@ -9,9 +9,9 @@ import {
   functionAgent,
   type RolloutDefinition,
   type RolloutFunction,
-} from "../../src/collect/rollout/agent.ts";
-import { type Launch, type LaunchOptions, launch } from "../../src/collect/rollout/launcher.ts";
-import type { RolloutResult } from "../../src/collect/rollout/result.ts";
+} from "../../src/collect/rollout/agent/agent.ts";
+import { type Launch, type LaunchOptions, launch } from "../../src/collect/rollout/launch/launcher.ts";
+import type { RolloutResult } from "../../src/collect/rollout/launch/result.ts";
 import { newKeyPem, signerFromPem } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 

@@ -1,12 +1,12 @@
 /** Changes a replay store the way a buggy writer would: values are wrong, yet every digest fits. For tests only. */
 import { digestBytes } from "../../src/base/digest.ts";
-import type { ReplayManifest } from "../../src/contract/replay-manifest.ts";
+import type { ReplayManifest } from "../../src/contract/batch/replay-manifest.ts";
 import {
   commitManifest,
   readManifest,
   sealReplayManifest,
   segmentRoot,
-} from "../../src/keep/replay/manifest.ts";
+} from "../../src/keep/replay/tables/manifest.ts";
 import {
   consolidate,
   createArray,

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { parseId, rngFrom, systemClock } from "../../src/base/index.ts";
 import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
-import type { RolloutResult, SealedResult } from "../../src/collect/rollout/result.ts";
-import { openSimRun, type SimRunOptions } from "../../src/collect/sim/run.ts";
+import type { RolloutResult, SealedResult } from "../../src/collect/rollout/launch/result.ts";
+import { openSimRun, type SimRunOptions } from "../../src/collect/sim/play/run.ts";
 import { newKeyPem, openRecord, RolloutContent, signerFromPem } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 

@@ -1,8 +1,8 @@
 /** A handful of tasks made by hand: straight lines to implement in JavaScript, with facts worked out on paper.
  *  Three families by what is asked, three difficulties by how long the program has to be. */
-import { taskDigest } from "../../src/collect/sim/generate.ts";
-import type { ProvedTask } from "../../src/collect/sim/outcomes.ts";
-import type { SimTask, SourceFiles } from "../../src/collect/sim/sim-task.ts";
+import { taskDigest } from "../../src/collect/sim/prove/generate.ts";
+import type { SimTask, SourceFiles } from "../../src/collect/sim/tasks/sim-task.ts";
+import type { ProvedTask } from "../../src/collect/sim/world/outcomes.ts";
 
 const FAMILIES = ["hand-line", "hand-parabola", "hand-step"] as const;
 

@@ -10,7 +10,7 @@ import {
   type DataType,
   emptyValues,
   type Values,
-} from "../../src/keep/replay/zarr/data-types.ts";
+} from "../../src/keep/replay/zarr/codecs/data-types.ts";
 import type { Store, WrittenArray } from "../../src/keep/replay/zarr/index.ts";
 
 export interface Sample {

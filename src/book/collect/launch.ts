@@ -10,8 +10,8 @@ import {
   type RolloutResult,
   launch as startLaunch,
 } from "../../collect/rollout/index.ts";
-import { Tally } from "../../collect/rollout/progress.ts";
-import type { RowForm } from "../../collect/rollout/rows.ts";
+import { Tally } from "../../collect/rollout/launch/progress.ts";
+import type { RowForm } from "../../collect/rollout/work/rows.ts";
 import { agentOf } from "./agent.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";

@@ -5,7 +5,7 @@ import { type Clock, type Id, parseId, type Rng, rngFrom } from "../../base/inde
 import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
 import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
 import type { GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
-import { makeDirectory } from "../../store/make-directory.ts";
+import { makeDirectory } from "../../store/disk/make-directory.ts";
 import type { AgentChoice } from "./agent.ts";
 import type { PlaceRequest } from "./place.ts";
 

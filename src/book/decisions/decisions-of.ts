@@ -1,9 +1,9 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
 import type { Digest } from "../../base/digest.ts";
-import { openMessage } from "../../contract/call.ts";
 import { Call, type RolloutContent, type Step, type StepStream, Task } from "../../contract/index.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { openMessage } from "../../contract/rollout/call.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
 import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
 import { readRecord } from "../../keep/admit/read-sources.ts";
 import { decisionId, sessionOf } from "../../keep/admit/split.ts";

@@ -5,10 +5,10 @@
  *  says nothing about the policy. */
 import { RollbookError } from "../../base/index.ts";
 import { decisionId } from "../../keep/admit/split.ts";
-import { type ChainWindow, chainWindows, runs } from "../../keep/replay/fact-windows.ts";
 import type { ReplaySegment, ReplayStore } from "../../keep/replay/index.ts";
-import type { ColumnName, ColumnsOf, TableName } from "../../keep/replay/schema.ts";
-import type { SegmentReader } from "../../keep/replay/segment-reader.ts";
+import { type ChainWindow, chainWindows, runs } from "../../keep/replay/tables/fact-windows.ts";
+import type { ColumnName, ColumnsOf, TableName } from "../../keep/replay/tables/schema.ts";
+import type { SegmentReader } from "../../keep/replay/tables/segment-reader.ts";
 import { digestStoredArray } from "../../keep/replay/zarr/index.ts";
 import type { LoggedCandidate, LoggedRow } from "../../learn/index.ts";
 

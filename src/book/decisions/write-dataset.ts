@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import { MetaTally, type RoutingMeta, toRoutingRow } from "../../convert/routing-jsonl.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { syncDirectory, unlinkIfThere, writeAtomically } from "../../store/files.ts";
+import { syncDirectory, unlinkIfThere, writeAtomically } from "../../store/disk/files.ts";
 
 const FLUSH_CHARS = 1 << 20;
 

@@ -8,7 +8,7 @@ import {
   Tombstone,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { standsBefore } from "../../contract/policy-revision.ts";
+import { standsBefore } from "../../contract/policy/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 
 export interface Artifact {

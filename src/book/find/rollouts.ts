@@ -12,7 +12,7 @@ import {
   RolloutEnvelope,
   Verdict,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/read-record.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
 import type { OpenBook } from "../open-book.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "./resolve.ts";

@@ -1,6 +1,7 @@
 /** Decides whether a sealed record may enter the book: what it refers to is there, and nothing contradicts it.
  *  In: prepared records. Out: nothing, or a refusal. Writes nothing. */
 import { type Digest, RollbookError } from "../../base/index.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
 import {
   Assignment,
   checkBinding,
@@ -10,7 +11,6 @@ import {
   recordType,
   type Sealed,
 } from "../../contract/index.ts";
-import { refuse } from "../../contract/refusal.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { BookIndex } from "../find/book-index.ts";
 import type { Prepared } from "./prepare.ts";

@@ -3,6 +3,8 @@
 import type { Digest, Json } from "../../base/index.ts";
 import { RollbookError } from "../../base/index.ts";
 import type { WideJson } from "../../base/parse-json.ts";
+import { isNewerVersion, NEEDS_NEWER } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
 import {
   Assignment,
   Attestation,
@@ -29,9 +31,7 @@ import {
 } from "../../contract/index.ts";
 import { checkPsionicArtifact, decodePsionic } from "../../contract/psionic/artifact.ts";
 import { psionicArtifact, psionicRevision } from "../../contract/psionic/schema.ts";
-import { isNewerVersion, NEEDS_NEWER } from "../../contract/record.ts";
 import { RECORD_TYPES } from "../../contract/records.ts";
-import { refuse } from "../../contract/refusal.ts";
 
 /** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
 const IMPORTABLE = [

@@ -2,8 +2,8 @@
  *  Does not check signatures: `verify` does. */
 import type { Digest } from "../../base/index.ts";
 import { Attestation, type PublicKey } from "../../contract/index.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
 import type { BlobStore } from "../../store/index.ts";
-import { readRecord } from "../../store/read-record.ts";
 import type { BookIndex } from "../find/book-index.ts";
 
 export function signedBy(

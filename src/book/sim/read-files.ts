@@ -1,9 +1,9 @@
 /** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
 import { readFileSync } from "node:fs";
 import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/models.ts";
-import { readTasks } from "../../collect/sim/task-files.ts";
-import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world.ts";
+import { readTasks } from "../../collect/sim/prove/task-files.ts";
+import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/world/models.ts";
+import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world/world.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 
 /** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */

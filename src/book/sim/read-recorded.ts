@@ -3,8 +3,8 @@
  *  their place. */
 import { dirname, extname, join } from "node:path";
 import { parseJson } from "../../base/index.ts";
-import type { RecordedQuestion, RecordedSet } from "../../collect/sim/recorded.ts";
-import { badRecording as bad, parseRecording, type Recording } from "../../collect/sim/recording.ts";
+import type { RecordedQuestion, RecordedSet } from "../../collect/sim/play/recorded.ts";
+import { badRecording as bad, parseRecording, type Recording } from "../../collect/sim/serve/recording.ts";
 import { headerOf, readCsv } from "../../convert/csv-records.ts";
 import { readLines } from "../../convert/text-lines.ts";
 import { readText } from "./read-files.ts";

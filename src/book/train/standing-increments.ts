@@ -8,7 +8,7 @@ import type { AdmittedStream } from "../../keep/admit/admitted.ts";
 import { streamKey } from "../../keep/admit/stream-gates.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import { readRecord } from "../../store/read-record.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
 import type { OpenBook } from "../open-book.ts";
 
 export interface StandingIncrement {

@@ -28,7 +28,7 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
-import { readRecord } from "../../store/read-record.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
 import { admittedRollouts } from "../admitted-rollouts.ts";
 import type { DecisionRequest } from "../decisions/decision-rows.ts";
 import {

@@ -8,7 +8,7 @@ import { readSpec } from "../../book/train/read-spec.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { writeAtomically } from "../../store/files.ts";
+import { writeAtomically } from "../../store/disk/files.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";

@@ -4,7 +4,7 @@ import { type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { followLaunch } from "../../book/collect/follow.ts";
 import { launch } from "../../book/collect/launch.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
-import type { RowForm } from "../../collect/rollout/rows.ts";
+import type { RowForm } from "../../collect/rollout/work/rows.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderSummary } from "../../view/launch-view.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";

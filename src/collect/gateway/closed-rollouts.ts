@@ -6,7 +6,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, digestFromBytes, digestToBytes } from "../../base/digest.ts";
 import type { RolloutContent } from "../../contract/index.ts";
-import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../store/sqlite.ts";
+import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../store/disk/sqlite.ts";
 import type { EventOf } from "./open-rollout.ts";
 
 export interface ClosedRollout {

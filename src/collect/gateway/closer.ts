@@ -3,7 +3,6 @@
  *  Does not decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
 import type { Digest } from "../../base/digest.ts";
 import { type Id, parseId } from "../../base/ids.ts";
-import { FINAL_STATE_KIND } from "../../contract/final-state.ts";
 import {
   type PublicKey,
   type Receipt,
@@ -12,6 +11,7 @@ import {
   type SealedBlob,
   type SealedRollout,
 } from "../../contract/index.ts";
+import { FINAL_STATE_KIND } from "../../contract/rollout/final-state.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { makeGroupSealer, type Sealable, type Sealer, subjectsOf } from "../../store/sealer.ts";
 import { sealReceipt } from "../admission.ts";

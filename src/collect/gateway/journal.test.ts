@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parseId } from "../../base/ids.ts";
 import type { RolloutEvent } from "../../contract/index.ts";
-import { AppendLog } from "../../store/append-log.ts";
+import { AppendLog } from "../../store/log/append-log.ts";
 import { Journal, type LogPlace } from "./journal.ts";
 import type { CalledFacts, NewCall } from "./journal-call.ts";
 import { JournalReader } from "./journal-reader.ts";

@@ -6,7 +6,7 @@ import type { Digest } from "../../base/digest.ts";
 import { forAll } from "../../base/for-all.ts";
 import type { Id } from "../../base/ids.ts";
 import { openRecord, RolloutEvent } from "../../contract/index.ts";
-import { AppendLog, type LogPlace, type Waiter } from "../../store/append-log.ts";
+import { AppendLog, type LogPlace, type Waiter } from "../../store/log/append-log.ts";
 import {
   type CalledFacts,
   type CalledParts,

@@ -3,9 +3,9 @@
  *  cut into batches, and by the time it is sealed its calls are paid for. */
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
-import { checkBinding } from "../../contract/assignment.ts";
-import type { Reference } from "../../contract/fields.ts";
+import type { Reference } from "../../contract/codec/fields.ts";
 import { Assignment, isRefusal, openRecord, RolloutContent } from "../../contract/index.ts";
+import { checkBinding } from "../../contract/rollout/assignment.ts";
 import type { Opening } from "./open-rollout.ts";
 import { HttpRefusal } from "./refusal.ts";
 import type { HeldBlob } from "./sealing/messages.ts";

@@ -2,7 +2,7 @@
  *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
 import type { Id } from "../../base/ids.ts";
 import type { Call, Delivery, RolloutEvent } from "../../contract/index.ts";
-import type { LogPlace } from "../../store/append-log.ts";
+import type { LogPlace } from "../../store/log/append-log.ts";
 
 export type EventOf<K extends RolloutEvent["event"]["kind"]> = Extract<RolloutEvent["event"], { kind: K }>;
 export type Opening = EventOf<"opened">;

@@ -1,10 +1,10 @@
 /** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
 import { z } from "zod";
 import type { Json } from "../../base/canonical-json.ts";
-import { ending } from "../../contract/ending.ts";
-import { environmentKey } from "../../contract/environment.ts";
-import { count, dataSource, digest, finite, id, json, text } from "../../contract/fields.ts";
-import { rolloutRun } from "../../contract/rollout-event.ts";
+import { count, dataSource, digest, finite, id, json, text } from "../../contract/codec/fields.ts";
+import { ending } from "../../contract/rollout/ending.ts";
+import { rolloutRun } from "../../contract/rollout/rollout-event.ts";
+import { environmentKey } from "../../contract/task/environment.ts";
 import { decodePart } from "./identity.ts";
 import { SINGLE_TASK } from "./opening.ts";
 import { HttpRefusal } from "./refusal.ts";

@@ -2,7 +2,7 @@
  *  In: requests about rollouts. Out: their state in the journal while they are open; closings.ts has them sealed.
  *  Does not speak HTTP. */
 import { type Id, parseId } from "../../base/ids.ts";
-import { sealFinalState } from "../../contract/final-state.ts";
+import { sealFinalState } from "../../contract/rollout/final-state.ts";
 import type { ClosedRollout } from "./closed-rollouts.ts";
 import { type CloseReport, type Closing, Closings, type ClosingsOptions, isSealed } from "./closings.ts";
 import type { GatewayConfig } from "./config.ts";

@@ -9,7 +9,7 @@ import {
   sealRecorded,
 } from "../../contract/index.ts";
 import { rewardStream } from "../reward-stream.ts";
-import { totalOf } from "../rollout/output.ts";
+import { totalOf } from "../rollout/agent/output.ts";
 import type { EventOf, OpenRollout } from "./open-rollout.ts";
 import { finishKind } from "./reply-facts.ts";
 import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";

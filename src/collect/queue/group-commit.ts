@@ -3,7 +3,7 @@
  *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError } from "../../base/errors.ts";
-import { isBusy, type Sqlite } from "../../store/sqlite.ts";
+import { isBusy, type Sqlite } from "../../store/disk/sqlite.ts";
 
 export type Commit = <T>(operation: () => T) => Promise<T>;
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { manualClock, systemClock } from "../../base/clock.ts";
 import { digestJson } from "../../base/digest.ts";
-import { openSqlite } from "../../store/sqlite.ts";
+import { openSqlite } from "../../store/disk/sqlite.ts";
 import { describeQueue } from "./queue.contract.ts";
 import { openSqliteQueue } from "./sqlite-queue.ts";
 

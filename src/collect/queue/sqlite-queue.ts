@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "../../base/canonical-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import { parseId } from "../../base/ids.ts";
-import { openSqlite, type Sqlite } from "../../store/sqlite.ts";
+import { openSqlite, type Sqlite } from "../../store/disk/sqlite.ts";
 import {
   type CheckedItem,
   checkItems,

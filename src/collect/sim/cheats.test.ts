@@ -4,9 +4,9 @@ import * as requirement from "../../../scripts/setup/sandbox.mjs";
 import { describeNeeding } from "../../../test/support/needs.ts";
 import { openSandbox, type Sandbox } from "../sandbox/index.ts";
 import { familyNamed } from "./families/index.ts";
-import { generateTasks } from "./generate.ts";
-import { gradeHidden } from "./grade.ts";
-import type { SimTask, SourceFiles } from "./sim-task.ts";
+import { generateTasks } from "./prove/generate.ts";
+import { gradeHidden } from "./prove/grade.ts";
+import type { SimTask, SourceFiles } from "./tasks/sim-task.ts";
 
 /** A task for which nothing that the cheats below print is an answer to a hidden case. */
 async function taskOf(family: string): Promise<SimTask> {

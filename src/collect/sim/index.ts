@@ -1,4 +1,3 @@
-export { type Action, TOOLS } from "./actions.ts";
 export {
   BEHAVIOURS,
   type Behaviour,
@@ -6,18 +5,8 @@ export {
   behaviourRouter,
   chooseWith,
   policyOfRouter,
-} from "./behaviour.ts";
-export { chatAgent } from "./chat-agent.ts";
-export { type DecisionLog, makeDecisionLog, type TargetColumns, targetColumns } from "./decision-log.ts";
-export { openEnvironment, type RunTests, type TaskEnvironment, type TestRun } from "./environment.ts";
-export { type GeneratedTask, type GenerateOptions, generateTasks } from "./generate.ts";
-export { type Grader, proofGrader, sandboxGrader } from "./graders.ts";
-export { type ServedUpstream, serveOnLoopback } from "./loopback.ts";
-export { type ModelHandler, serveSimulatedModels, simulatedModels } from "./model-server.ts";
-export { DEFAULT_MODELS, parseModels, type SimModel, skillOf } from "./models.ts";
-export { type Outcome, type OutcomeModel, type ProvedTask, simulateOutcome } from "./outcomes.ts";
-export { promptOf, routingContext } from "./prompt.ts";
-export { proveTask } from "./prove.ts";
+} from "./play/behaviour.ts";
+export { chatAgent } from "./play/chat-agent.ts";
 export {
   openRecordedRun,
   type RecordedAnswer,
@@ -27,17 +16,17 @@ export {
   recordedRows,
   recordedScorer,
   recordedWorld,
-} from "./recorded.ts";
-export {
-  DEFAULT_WEIGHTS,
-  type Grade,
-  type PaidCall,
-  type RewardWeights,
-  type SimFinalState,
-  simScorer,
-} from "./reward.ts";
-export type { ModelRoute, RoutedModel, RoutedRun, RunPlace } from "./routed-run.ts";
-export { openSimRun, type SimRunOptions } from "./run.ts";
+} from "./play/recorded.ts";
+export type { ModelRoute, RoutedModel, RoutedRun, RunPlace } from "./play/routed-run.ts";
+export { openSimRun, type SimRunOptions } from "./play/run.ts";
+export { type GeneratedTask, type GenerateOptions, generateTasks } from "./prove/generate.ts";
+export { type Grader, proofGrader, sandboxGrader } from "./prove/graders.ts";
+export { proveTask } from "./prove/prove.ts";
+export { readTasks, writeTasks } from "./prove/task-files.ts";
+export { type ServedUpstream, serveOnLoopback } from "./serve/loopback.ts";
+export { type ModelHandler, serveSimulatedModels, simulatedModels } from "./serve/model-server.ts";
+export { type Action, TOOLS } from "./tasks/actions.ts";
+export { promptOf, routingContext } from "./tasks/prompt.ts";
 export type {
   Grading,
   Mutant,
@@ -48,8 +37,24 @@ export type {
   SourceFiles,
   TaskProof,
   VisibleTask,
-} from "./sim-task.ts";
-export { readTasks, writeTasks } from "./task-files.ts";
+} from "./tasks/sim-task.ts";
+export {
+  type DecisionLog,
+  makeDecisionLog,
+  type TargetColumns,
+  targetColumns,
+} from "./world/decision-log.ts";
+export { openEnvironment, type RunTests, type TaskEnvironment, type TestRun } from "./world/environment.ts";
+export { DEFAULT_MODELS, parseModels, type SimModel, skillOf } from "./world/models.ts";
+export { type Outcome, type OutcomeModel, type ProvedTask, simulateOutcome } from "./world/outcomes.ts";
+export {
+  DEFAULT_WEIGHTS,
+  type Grade,
+  type PaidCall,
+  type RewardWeights,
+  type SimFinalState,
+  simScorer,
+} from "./world/reward.ts";
 export {
   bestChoices,
   type FamilyValues,
@@ -61,4 +66,4 @@ export {
   policyValue,
   type SimWorld,
   valuesByFamily,
-} from "./world.ts";
+} from "./world/world.ts";

@@ -1,7 +1,7 @@
 /** psionic-v1 rollout artifacts: made with their digest, and checked against it. */
 import type { z } from "zod";
-import { refuseIssues } from "../record.ts";
-import { refuse } from "../refusal.ts";
+import { refuseIssues } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
 import { digestPsionicArtifact } from "./digest.ts";
 import { type PsionicArtifact, psionicArtifact } from "./schema.ts";
 

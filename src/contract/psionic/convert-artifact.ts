@@ -2,13 +2,13 @@
  *  From psionic only the sign of a zero is lost: what our records cannot say travels in their `origin`.
  *  To psionic much is lost (seed, group, prompt, mask, turns, calls, scores), and `lost` names it field by field. */
 import { canonicalize } from "../../base/canonical-json.ts";
-import type { Ending, FailureOwner } from "../ending.ts";
-import type { EnvironmentKey } from "../environment.ts";
-import type { PolicyRevision } from "../policy-revision.ts";
-import type { Proof } from "../proof.ts";
-import { refuse } from "../refusal.ts";
-import type { RolloutDraft } from "../rollout-draft.ts";
-import type { LogprobKind } from "../stream.ts";
+import { refuse } from "../codec/refusal.ts";
+import type { PolicyRevision } from "../policy/policy-revision.ts";
+import type { Ending, FailureOwner } from "../rollout/ending.ts";
+import type { Proof } from "../rollout/proof.ts";
+import type { RolloutDraft } from "../rollout/rollout-draft.ts";
+import type { LogprobKind } from "../rollout/stream.ts";
+import type { EnvironmentKey } from "../task/environment.ts";
 import { makePsionicArtifact } from "./artifact.ts";
 import {
   fromPsionicRevision,

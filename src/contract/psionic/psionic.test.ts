@@ -8,9 +8,9 @@ import {
 } from "../../../test/support/psionic-golden.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { parseId } from "../../base/ids.ts";
-import { PolicyRevision } from "../policy-revision.ts";
-import { seal } from "../record.ts";
-import { type RolloutDraft, sealRollout } from "../rollout-draft.ts";
+import { seal } from "../codec/record.ts";
+import { PolicyRevision } from "../policy/policy-revision.ts";
+import { type RolloutDraft, sealRollout } from "../rollout/rollout-draft.ts";
 import {
   assemblePsionicBatch,
   checkPsionicBatch,

@@ -2,7 +2,7 @@
  *  The first pass (`planColumns`) reads shard records alone and measures; the second (`flatBlocks`) gives the values in
  *  blocks. Memory: one shard, and the distinct names of candidates. */
 import { type Column, type DType, ITEM_BYTES } from "../../base/arrays.ts";
-import type { BatchRow } from "../../contract/trainer-batch.ts";
+import type { BatchRow } from "../../contract/batch/trainer-batch.ts";
 import type { ReadableBatch, StepShardColumns, TokenShardColumns } from "../../keep/batch/index.ts";
 
 export type NumberType = DType | "i64";

@@ -3,7 +3,7 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
 import { RollbookError } from "../../base/errors.ts";
-import { syncDirectory, unlinkIfThere, writeFully } from "../../store/files.ts";
+import { syncDirectory, unlinkIfThere, writeFully } from "../../store/disk/files.ts";
 
 const BUFFER_BYTES = 1 << 20;
 

@@ -8,12 +8,12 @@ import {
   HORIZON,
 } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { chainDr } from "./chain-dr.ts";
-import { standardError } from "./estimate.ts";
-import { crossFitQ } from "./fitted-q.ts";
-import type { LoggedDecisions } from "./logged-decisions.ts";
-import { perDecisionIs } from "./per-decision-is.ts";
-import { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
+import { chainDr } from "./estimators/chain-dr.ts";
+import { standardError } from "./estimators/estimate.ts";
+import { perDecisionIs } from "./estimators/per-decision-is.ts";
+import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
+import type { LoggedDecisions } from "./log/logged-decisions.ts";
+import { crossFitQ } from "./models/fitted-q.ts";
 
 /** All 256 paths of the chain, one episode each: expectations are exact sums over them. */
 const paths = chainPaths();

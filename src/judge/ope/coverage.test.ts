@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { bootstrap, percentileInterval } from "./bootstrap.ts";
-import { chainDr } from "./chain-dr.ts";
-import { doublyRobust } from "./doubly-robust.ts";
-import type { Estimate } from "./estimate.ts";
-import { crossFitQ } from "./fitted-q.ts";
-import { ips } from "./ips.ts";
-import { perDecisionIs } from "./per-decision-is.ts";
-import { crossFitRewards } from "./reward-model.ts";
-import { snips } from "./snips.ts";
-import { studentInterval } from "./student-interval.ts";
-import { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
+import { chainDr } from "./estimators/chain-dr.ts";
+import { doublyRobust } from "./estimators/doubly-robust.ts";
+import type { Estimate } from "./estimators/estimate.ts";
+import { ips } from "./estimators/ips.ts";
+import { perDecisionIs } from "./estimators/per-decision-is.ts";
+import { snips } from "./estimators/snips.ts";
+import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
+import { bootstrap, percentileInterval } from "./intervals/bootstrap.ts";
+import { studentInterval } from "./intervals/student-interval.ts";
+import { crossFitQ } from "./models/fitted-q.ts";
+import { crossFitRewards } from "./models/reward-model.ts";
 
 const LOGS = 300;
 

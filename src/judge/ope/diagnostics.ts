@@ -1,9 +1,10 @@
 /** What must be known before any number: how much of the log speaks about the target policy at all.
  *  In: checked decisions. Out: facts, no judgement; `support.ts` judges. Units are counted, rows are not: the
  *  weights of a unit's rows add up, and for chains a unit's weight is the product. */
-import { episodesOf, episodeWeights } from "./chain.ts";
-import { meanOverRows, standardError, sum } from "./estimate.ts";
-import { type LoggedDecisions, type Units, unitsOf, weightsOf } from "./logged-decisions.ts";
+
+import { meanOverRows, standardError, sum } from "./estimators/estimate.ts";
+import { episodesOf, episodeWeights } from "./log/chain.ts";
+import { type LoggedDecisions, type Units, unitsOf, weightsOf } from "./log/logged-decisions.ts";
 
 export interface Diagnostics {
   readonly rows: number;

@@ -2,17 +2,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BANDIT_TRUTH, banditLog } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { directMethod } from "./direct-method.ts";
-import { doublyRobust } from "./doubly-robust.ts";
-import { drShrinkage } from "./dr-shrinkage.ts";
-import { difference, type Estimate, standardError } from "./estimate.ts";
-import { ips } from "./ips.ts";
-import { type LoggedDecisions, weightsOf } from "./logged-decisions.ts";
-import { crossFitRewards } from "./reward-model.ts";
-import { predictionsFrom } from "./reward-predictions.ts";
-import { lambdaGrid, slope } from "./slope.ts";
-import { snips } from "./snips.ts";
-import { switchDr } from "./switch-dr.ts";
+import { directMethod } from "./estimators/direct-method.ts";
+import { doublyRobust } from "./estimators/doubly-robust.ts";
+import { drShrinkage } from "./estimators/dr-shrinkage.ts";
+import { difference, type Estimate, standardError } from "./estimators/estimate.ts";
+import { ips } from "./estimators/ips.ts";
+import { lambdaGrid, slope } from "./estimators/slope.ts";
+import { snips } from "./estimators/snips.ts";
+import { switchDr } from "./estimators/switch-dr.ts";
+import { type LoggedDecisions, weightsOf } from "./log/logged-decisions.ts";
+import { crossFitRewards } from "./models/reward-model.ts";
+import { predictionsFrom } from "./models/reward-predictions.ts";
 
 /** Four rows, two candidates, small enough to compute by hand. */
 const tiny: LoggedDecisions = {

@@ -1,36 +1,36 @@
 /** The whole judgement of one target policy on one log: diagnostics, then a refusal or all estimators side by side.
  *  In: decisions, an Rng, options. Out: a verdict. Pure; does not read, print or decide: gates do that. */
 import type { Rng } from "../../base/rng.ts";
-import { bootstrap, percentileInterval } from "./bootstrap.ts";
-import { bernsteinInterval, hoeffdingInterval } from "./bounds.ts";
-import { chainDr } from "./chain-dr.ts";
-import { confidenceSequence } from "./confidence-sequence.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
-import { directMethod } from "./direct-method.ts";
-import { doublyRobust } from "./doubly-robust.ts";
-import { drShrinkage } from "./dr-shrinkage.ts";
-import { difference, type Estimate, standardError, unitValues } from "./estimate.ts";
-import { crossFitQ } from "./fitted-q.ts";
-import type { Interval, Range } from "./interval.ts";
-import { ips } from "./ips.ts";
+import { chainDr } from "./estimators/chain-dr.ts";
+import { directMethod } from "./estimators/direct-method.ts";
+import { doublyRobust } from "./estimators/doubly-robust.ts";
+import { drShrinkage } from "./estimators/dr-shrinkage.ts";
+import { difference, type Estimate, standardError, unitValues } from "./estimators/estimate.ts";
+import { ips } from "./estimators/ips.ts";
+import { naiveAgreement } from "./estimators/naive.ts";
+import { perDecisionIs } from "./estimators/per-decision-is.ts";
+import { lambdaGrid, slope } from "./estimators/slope.ts";
+import { snips } from "./estimators/snips.ts";
+import { switchDr } from "./estimators/switch-dr.ts";
+import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
+import { bootstrap, percentileInterval } from "./intervals/bootstrap.ts";
+import { bernsteinInterval, hoeffdingInterval } from "./intervals/bounds.ts";
+import { confidenceSequence } from "./intervals/confidence-sequence.ts";
+import type { Interval, Range } from "./intervals/interval.ts";
+import { type SensitivityBound, sensitivityBounds } from "./intervals/sensitivity.ts";
+import { studentInterval } from "./intervals/student-interval.ts";
 import {
   checkDecisions,
   checkWithoutPropensities,
   type LoggedDecisions,
   weightsOf,
-} from "./logged-decisions.ts";
-import { naiveAgreement } from "./naive.ts";
-import { perDecisionIs } from "./per-decision-is.ts";
-import { withEstimatedPropensities } from "./propensity-model.ts";
-import { crossFitRewards } from "./reward-model.ts";
-import type { RewardPredictions } from "./reward-predictions.ts";
-import { type SensitivityBound, sensitivityBounds } from "./sensitivity.ts";
-import { lambdaGrid, slope } from "./slope.ts";
-import { snips } from "./snips.ts";
-import { studentInterval } from "./student-interval.ts";
+} from "./log/logged-decisions.ts";
+import { crossFitQ } from "./models/fitted-q.ts";
+import { withEstimatedPropensities } from "./models/propensity-model.ts";
+import { crossFitRewards } from "./models/reward-model.ts";
+import type { RewardPredictions } from "./models/reward-predictions.ts";
 import { explainFault, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
-import { switchDr } from "./switch-dr.ts";
-import { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
 
 export interface PanelOptions {
   readonly rng: Rng;

@@ -3,11 +3,11 @@
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
 import { parseId } from "../../base/ids.ts";
-import { Receipt } from "../../contract/receipt.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
-import { type Disposition, FULL_WEIGHT_BPS, Release, Verdict } from "../../contract/verdict.ts";
+import { type Sealed, seal } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import { Receipt } from "../../contract/trust/receipt.ts";
+import { type Disposition, FULL_WEIGHT_BPS, Release, Verdict } from "../../contract/trust/verdict.ts";
 import { type Freshness, type FreshnessOutcome, type FreshnessRequest, judgeFreshness } from "./freshness.ts";
 
 /** The name under which freshness gives its verdicts. */

@@ -3,10 +3,10 @@
 import { canonicalize } from "../../base/canonical-json.ts";
 import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
-import { type Call, digestCallLog } from "../../contract/call.ts";
-import { commitTo } from "../../contract/proof.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
-import type { Verdict } from "../../contract/verdict.ts";
+import { type Call, digestCallLog } from "../../contract/rollout/call.ts";
+import { commitTo } from "../../contract/rollout/proof.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import type { Verdict } from "../../contract/trust/verdict.ts";
 
 export type VerdictCode = Verdict["codes"][number];
 

@@ -4,10 +4,10 @@
  *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
 import { RollbookError } from "../../base/errors.ts";
 import { parseId } from "../../base/ids.ts";
-import type { DriftBudgets } from "../../contract/ledger.ts";
-import type { PolicyRevision, RevisionKey } from "../../contract/policy-revision.ts";
-import type { Receipt } from "../../contract/receipt.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
+import type { DriftBudgets } from "../../contract/batch/ledger.ts";
+import type { PolicyRevision, RevisionKey } from "../../contract/policy/policy-revision.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import type { Receipt } from "../../contract/trust/receipt.ts";
 
 /** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
 export interface Budget {

@@ -1,13 +1,18 @@
 /** What receipts, verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
 import type { Digest } from "../../base/digest.ts";
 import { isTaken } from "../../collect/admission.ts";
-import { itemOf } from "../../collect/rollout/work-item.ts";
-import { outsideBaseline } from "../../contract/ending.ts";
-import type { ExclusionReason } from "../../contract/ledger.ts";
-import type { Receipt } from "../../contract/receipt.ts";
-import type { Sealed } from "../../contract/record.ts";
-import { type RolloutContent, rolloutIdFor } from "../../contract/rollout.ts";
-import { type Disposition, FULL_WEIGHT_BPS, type Release, type Verdict } from "../../contract/verdict.ts";
+import { itemOf } from "../../collect/rollout/work/work-item.ts";
+import type { ExclusionReason } from "../../contract/batch/ledger.ts";
+import type { Sealed } from "../../contract/codec/record.ts";
+import { outsideBaseline } from "../../contract/rollout/ending.ts";
+import { type RolloutContent, rolloutIdFor } from "../../contract/rollout/rollout.ts";
+import type { Receipt } from "../../contract/trust/receipt.ts";
+import {
+  type Disposition,
+  FULL_WEIGHT_BPS,
+  type Release,
+  type Verdict,
+} from "../../contract/trust/verdict.ts";
 import { FRESHNESS_VALIDATOR } from "./admission.ts";
 
 export type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };

@@ -2,9 +2,9 @@
  *  A stream that was sealed with all its rewards keeps them. One that lacks any takes the late feedback that lands on its
  *  samples, with 0 elsewhere. Without either it is unlabelled, which is never 0. */
 import type { Digest } from "../../base/digest.ts";
-import type { Feedback } from "../../contract/feedback.ts";
-import type { Sealed } from "../../contract/record.ts";
-import type { StepStream, Stream, TokenColumns, TokenStream } from "../../contract/stream.ts";
+import type { Sealed } from "../../contract/codec/record.ts";
+import type { Feedback } from "../../contract/rollout/feedback.ts";
+import type { StepStream, Stream, TokenColumns, TokenStream } from "../../contract/rollout/stream.ts";
 
 /** `call` undefined: the outcome of the whole rollout. */
 export interface LateReward {

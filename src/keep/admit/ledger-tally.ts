@@ -8,10 +8,10 @@ import {
   LossLedger,
   TALLIED,
   type Tally,
-} from "../../contract/ledger.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import type { RolloutContent } from "../../contract/rollout.ts";
-import { type Stream, sampleCount } from "../../contract/stream.ts";
+} from "../../contract/batch/ledger.ts";
+import { type Sealed, seal } from "../../contract/codec/record.ts";
+import type { RolloutContent } from "../../contract/rollout/rollout.ts";
+import { type Stream, sampleCount } from "../../contract/rollout/stream.ts";
 
 const PAGE_ENTRIES = 10_000;
 

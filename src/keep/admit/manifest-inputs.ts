@@ -2,19 +2,19 @@
  *  In: a manifest, a family. Out: records, each checked. */
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
-import { Feedback } from "../../contract/feedback.ts";
-import type { Manifest } from "../../contract/manifest.ts";
+import type { Manifest } from "../../contract/batch/manifest.ts";
+import type { Sealed } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
 import {
   nameRevision,
   PolicyRevision,
   type RevisionKey,
   standsBefore,
-} from "../../contract/policy-revision.ts";
-import { Receipt } from "../../contract/receipt.ts";
-import type { Sealed } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { Release, Verdict } from "../../contract/verdict.ts";
+} from "../../contract/policy/policy-revision.ts";
+import { Feedback } from "../../contract/rollout/feedback.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
+import { Receipt } from "../../contract/trust/receipt.ts";
+import { Release, Verdict } from "../../contract/trust/verdict.ts";
 import { type LateReward, lateRewards } from "./labels.ts";
 import { readRecord, readSealed } from "./read-sources.ts";
 

@@ -1,10 +1,10 @@
 /** Typed reads for assembly: every record arrives checked, every absence is named. Holds no state but small caches. */
 import type { Digest } from "../../base/digest.ts";
-import { Assignment, checkBinding } from "../../contract/assignment.ts";
-import type { RecordOf, RecordType, Sealed } from "../../contract/record.ts";
-import { RolloutContent } from "../../contract/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { readRecord as readFrom } from "../../store/read-record.ts";
+import type { RecordOf, RecordType, Sealed } from "../../contract/codec/record.ts";
+import { Assignment, checkBinding } from "../../contract/rollout/assignment.ts";
+import { RolloutContent } from "../../contract/rollout/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
+import { readRecord as readFrom } from "../../store/blob/read-record.ts";
 
 export function readRecord<T extends RecordType>(
   read: ReadBlob,

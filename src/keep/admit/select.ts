@@ -3,14 +3,14 @@
  *  the ledger; the numbers stay in the store. Pure: same input, same rows. */
 import type { Digest } from "../../base/digest.ts";
 import { compareUtf8 } from "../../base/ids.ts";
-import type { DriftBudgets, ExclusionReason } from "../../contract/ledger.ts";
-import type { PolicyRevision } from "../../contract/policy-revision.ts";
-import type { Proof } from "../../contract/proof.ts";
-import type { Sealed } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
-import { checkProofs, type RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { type Stream, sampleCount } from "../../contract/stream.ts";
+import type { DriftBudgets, ExclusionReason } from "../../contract/batch/ledger.ts";
+import type { Sealed } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import type { PolicyRevision } from "../../contract/policy/policy-revision.ts";
+import type { Proof } from "../../contract/rollout/proof.ts";
+import { checkProofs, type RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
+import { type Stream, sampleCount } from "../../contract/rollout/stream.ts";
 import type { AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 import { judgeDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";

@@ -3,10 +3,10 @@
  *  arrives later, a unit keeps its part, and rows of one unit are never in two parts. */
 import { hash } from "node:crypto";
 import { RollbookError } from "../../base/errors.ts";
-import type { RolloutContent } from "../../contract/rollout.ts";
-import { type SplitPart, type SplitUnit, splitPart, splitUnit } from "../../contract/split-rule.ts";
+import { type SplitPart, type SplitUnit, splitPart, splitUnit } from "../../contract/policy/split-rule.ts";
+import type { RolloutContent } from "../../contract/rollout/rollout.ts";
 
-export type { SplitPart, SplitUnit } from "../../contract/split-rule.ts";
+export type { SplitPart, SplitUnit } from "../../contract/policy/split-rule.ts";
 
 export const SPLIT_PARTS = splitPart.options;
 export const SPLIT_UNITS = splitUnit.options;

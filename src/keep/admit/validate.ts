@@ -6,10 +6,10 @@
 import { type Digest, digestJson } from "../../base/digest.ts";
 import { RollbookError } from "../../base/errors.ts";
 import type { Id } from "../../base/ids.ts";
-import type { Call } from "../../contract/call.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout.ts";
-import { type Disposition, FULL_WEIGHT_BPS, Verdict } from "../../contract/verdict.ts";
+import { type Sealed, seal } from "../../contract/codec/record.ts";
+import type { Call } from "../../contract/rollout/call.ts";
+import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import { type Disposition, FULL_WEIGHT_BPS, Verdict } from "../../contract/trust/verdict.ts";
 import {
   checkExecutionProof,
   checkFinalState,

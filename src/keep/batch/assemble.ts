@@ -4,20 +4,20 @@
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { PolicyRevisionLineage, sealLineage } from "../../contract/lineage.ts";
-import { Manifest } from "../../contract/manifest.ts";
-import { PolicyRevision } from "../../contract/policy-revision.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
-import { RolloutContent } from "../../contract/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
+import { PolicyRevisionLineage, sealLineage } from "../../contract/batch/lineage.ts";
+import { Manifest } from "../../contract/batch/manifest.ts";
 import {
   BatchGroups,
   type BatchOptions,
   BatchProofs,
   BatchShard,
   TrainerBatch,
-} from "../../contract/trainer-batch.ts";
+} from "../../contract/batch/trainer-batch.ts";
+import { type Sealed, seal } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import { PolicyRevision } from "../../contract/policy/policy-revision.ts";
+import { RolloutContent } from "../../contract/rollout/rollout.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
 import type { AdmitRequest, Admitted } from "../admit/admitted.ts";
 import { readRecord, readSealed } from "../admit/read-sources.ts";
 import { selectAdmitted } from "../admit/select.ts";

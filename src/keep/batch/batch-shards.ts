@@ -2,10 +2,10 @@
  *  A digest is the store's to check; lengths, indexes and finite numbers are checked here. Holds one shard at a time. */
 import { type ColumnOf, firstNonFinite } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
-import type { RecordOf } from "../../contract/record.ts";
-import { refuse } from "../../contract/refusal.ts";
-import { type ReadBlob, readColumn } from "../../contract/rollout-exchange.ts";
-import { type BatchRow, BatchShard, type TrainerBatch } from "../../contract/trainer-batch.ts";
+import { type BatchRow, BatchShard, type TrainerBatch } from "../../contract/batch/trainer-batch.ts";
+import type { RecordOf } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import { type ReadBlob, readColumn } from "../../contract/rollout/rollout-exchange.ts";
 import { readRecord } from "../admit/read-sources.ts";
 
 /** One value per token of the shard. */

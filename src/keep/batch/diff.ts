@@ -1,10 +1,10 @@
 /** Says in words what differs between two batches, and why: cause first (manifest, seed, options), effect after. */
 import type { Digest } from "../../base/digest.ts";
-import { LossLedger } from "../../contract/ledger.ts";
-import { PolicyRevisionLineage } from "../../contract/lineage.ts";
-import { Manifest } from "../../contract/manifest.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { TrainerBatch } from "../../contract/trainer-batch.ts";
+import { LossLedger } from "../../contract/batch/ledger.ts";
+import { PolicyRevisionLineage } from "../../contract/batch/lineage.ts";
+import { Manifest } from "../../contract/batch/manifest.ts";
+import { TrainerBatch } from "../../contract/batch/trainer-batch.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
 import { readRecord } from "../admit/read-sources.ts";
 
 export interface BatchDifference {

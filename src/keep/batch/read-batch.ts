@@ -3,11 +3,11 @@
 import type { ColumnOf } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import type { Id } from "../../base/ids.ts";
-import { PolicyRevisionLineage } from "../../contract/lineage.ts";
-import type { RevisionKey } from "../../contract/policy-revision.ts";
-import { refuse } from "../../contract/refusal.ts";
-import type { ReadBlob } from "../../contract/rollout-exchange.ts";
-import { type BatchRow, TrainerBatch } from "../../contract/trainer-batch.ts";
+import { PolicyRevisionLineage } from "../../contract/batch/lineage.ts";
+import { type BatchRow, TrainerBatch } from "../../contract/batch/trainer-batch.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import type { RevisionKey } from "../../contract/policy/policy-revision.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
 import { readRecord } from "../admit/read-sources.ts";
 import {
   type StepShard,

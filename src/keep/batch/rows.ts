@@ -1,8 +1,8 @@
 /** One row of a batch: the numbers of one stream, with its advantages filled in. */
 
-import { type ReadBlob, readTokenColumns } from "../../contract/rollout-exchange.ts";
-import { checkTokenColumns, type StepStream, type TokenStream } from "../../contract/stream.ts";
-import type { AdvantageMethod } from "../../contract/trainer-batch.ts";
+import type { AdvantageMethod } from "../../contract/batch/trainer-batch.ts";
+import { type ReadBlob, readTokenColumns } from "../../contract/rollout/rollout-exchange.ts";
+import { checkTokenColumns, type StepStream, type TokenStream } from "../../contract/rollout/stream.ts";
 import type { AdmittedStream } from "../admit/admitted.ts";
 import { labelSteps, labelTokens } from "../admit/labels.ts";
 import type { ShardWriter, StepRowColumns, TokenRowColumns } from "./shard-writer.ts";

@@ -10,10 +10,10 @@ import {
   emptyColumn,
 } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
-import type { ColumnRef } from "../../contract/fields.ts";
-import { type Sealed, seal } from "../../contract/record.ts";
-import { TOKEN_COLUMNS } from "../../contract/stream.ts";
-import { type BatchRow, BatchShard } from "../../contract/trainer-batch.ts";
+import { type BatchRow, BatchShard } from "../../contract/batch/trainer-batch.ts";
+import type { ColumnRef } from "../../contract/codec/fields.ts";
+import { type Sealed, seal } from "../../contract/codec/record.ts";
+import { TOKEN_COLUMNS } from "../../contract/rollout/stream.ts";
 
 /** Stores a blob under its digest; assembly does not care where. */
 export type WriteBlob = (blob: { kind: string; digest: Digest; bytes: Uint8Array }) => void;

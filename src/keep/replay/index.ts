@@ -1,7 +1,5 @@
-export type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../contract/replay-manifest.ts";
-export { type CompactOptions, compactReplay } from "./compact.ts";
-export { type DenseActor, type DenseSupervision, type DenseView, readDense } from "./dense-reader.ts";
-export type { LateFeedback } from "./late-labels.ts";
+export type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../contract/batch/replay-manifest.ts";
+export { type DenseActor, type DenseSupervision, type DenseView, readDense } from "./read/dense-reader.ts";
 export {
   type ActorInputs,
   actorInputs,
@@ -11,20 +9,8 @@ export {
   type Supervision,
   statesOf,
   supervision,
-} from "./minibatches.ts";
-export { collectOrphans, isReplayStore, listOrphans } from "./orphans.ts";
-export { type Block, type OpenReplayOptions, openReplay, ReplayStore } from "./replay-store.ts";
-export { DEFAULT_RETURNS, type ReturnSemantics, type Returns } from "./return-semantics.ts";
-export {
-  type ColumnName,
-  type ColumnSpec,
-  type ColumnsOf,
-  SCHEMA_ID,
-  SCHEMA_VERSION,
-  TABLES,
-  type TableName,
-  type TableSpec,
-} from "./schema.ts";
+} from "./read/minibatches.ts";
+export { type Block, type OpenReplayOptions, openReplay, ReplayStore } from "./read/replay-store.ts";
 export {
   type Difference,
   findDifferences,
@@ -34,9 +20,23 @@ export {
   requireHomogeneous,
   type SplitLeak,
   type StoreField,
-} from "./store-checks.ts";
-export type { Layout } from "./table-writer.ts";
+} from "./read/store-checks.ts";
+export { DEFAULT_RETURNS, type ReturnSemantics, type Returns } from "./tables/return-semantics.ts";
+export {
+  type ColumnName,
+  type ColumnSpec,
+  type ColumnsOf,
+  SCHEMA_ID,
+  SCHEMA_VERSION,
+  TABLES,
+  type TableName,
+  type TableSpec,
+} from "./tables/schema.ts";
 export type { ReplayError, ReplayErrorCode } from "./validate/findings.ts";
 export { type ValidateOptions, type ValidationReport, validateReplay } from "./validate/validate.ts";
-export { appendReplay, type WriteOptions, type WriteResult, writeReplay } from "./write.ts";
-export type { AppendOptions, SegmentLimits, WriteProgress } from "./write-session.ts";
+export { type CompactOptions, compactReplay } from "./write/compact.ts";
+export type { LateFeedback } from "./write/late-labels.ts";
+export { collectOrphans, isReplayStore, listOrphans } from "./write/orphans.ts";
+export type { Layout } from "./write/table-writer.ts";
+export { appendReplay, type WriteOptions, type WriteResult, writeReplay } from "./write/write.ts";
+export type { AppendOptions, SegmentLimits, WriteProgress } from "./write/write-session.ts";

@@ -10,8 +10,8 @@ import { describeNeeding } from "../../../test/support/needs.ts";
 import { ReplayWorld } from "../../../test/support/replay-world.ts";
 import { manualClock } from "../../base/clock.ts";
 import { compactReplay, openReplay, readDense, writeReplay } from "./index.ts";
-import { arrayPaths } from "./schema.ts";
-import { bytesOver, type NumericValues } from "./zarr/data-types.ts";
+import { arrayPaths } from "./tables/schema.ts";
+import { bytesOver, type NumericValues } from "./zarr/codecs/data-types.ts";
 import { FileStore, openArray } from "./zarr/index.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));

@@ -3,7 +3,7 @@
 import { carry, columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import { DigestTable } from "../../base/digest-table.ts";
-import { type MaskRuns, scanMask } from "../../contract/mask-runs.ts";
+import { type MaskRuns, scanMask } from "../../contract/codec/mask-runs.ts";
 
 const DTYPES = new Map<string, DType>(
   (Object.keys(ITEM_BYTES) as DType[]).map((dtype) => [columnTag(dtype), dtype]),

@@ -2,8 +2,8 @@
  *  In: tombstones, and references to what is not there. Out: whether it was erased, and a report. Believes every
  *  tombstone: whether a trusted key signed it is reported beside. */
 import type { Digest } from "../../base/digest.ts";
-import type { Reference } from "../../contract/fields.ts";
-import type { Tombstone } from "../../contract/tombstone.ts";
+import type { Reference } from "../../contract/codec/fields.ts";
+import type { Tombstone } from "../../contract/trust/tombstone.ts";
 import type { ErasedReport } from "./report.ts";
 import type { TrustTally } from "./trust-tally.ts";
 

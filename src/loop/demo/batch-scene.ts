@@ -3,8 +3,8 @@ import { rngFrom } from "../../base/index.ts";
 import { cutBatch } from "../../book/cut-batch.ts";
 import { bookOver } from "../../book/open-book.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
 import { type BlobStore, memoryStore } from "../../store/index.ts";
-import { readRecord } from "../../store/read-record.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import type { Scene } from "./stage.ts";
 

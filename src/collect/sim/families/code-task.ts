@@ -2,7 +2,7 @@
  *  In: what the function should do (evaluated here, in the generator), sources, inputs. Out: a draft.
  *  Expected answers come from `evaluate`, never from running the reference: that the two agree is what the proof shows. */
 import { canonicalize, type Json } from "../../../base/canonical-json.ts";
-import type { Mutant, SourceFiles } from "../sim-task.ts";
+import type { Mutant, SourceFiles } from "../tasks/sim-task.ts";
 import {
   type Args,
   byHeart,

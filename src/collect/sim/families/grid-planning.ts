@@ -1,8 +1,8 @@
 /** A plan of moves through a grid world: waypoints in order, mud, a budget. The plan is a text file; nothing of it is
  *  run, it is walked. The visible check is JavaScript. */
 import type { Rng } from "../../../base/rng.ts";
-import type { GridWorld, Mutant } from "../sim-task.ts";
-import { findCell, walkGrid } from "../walk-grid.ts";
+import type { GridWorld, Mutant } from "../tasks/sim-task.ts";
+import { findCell, walkGrid } from "../tasks/walk-grid.ts";
 import { type Difficulty, type Draft, type Family, pick, type Unusable } from "./family.ts";
 import { drawMudCost, drawRows, GRID_PLAN, planThrough, STYLES, waypointsOf } from "./grid/draw-world.ts";
 

@@ -4,12 +4,12 @@
  *  manifest or the schema, so that an altered file cannot send it looking for billions of chunks. */
 import type { Digest } from "../../../base/digest.ts";
 import { reasonOf } from "../../../base/errors.ts";
-import type { ReplaySegment } from "../../../contract/replay-manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "../manifest.ts";
-import { digestFault } from "../open-segment.ts";
-import { arrayPaths, type ColumnSpec, TABLE_NAMES } from "../schema.ts";
-import { metadataFault } from "../segment-reader.ts";
-import { attributesOf } from "../table-writer.ts";
+import type { ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "../tables/manifest.ts";
+import { digestFault } from "../tables/open-segment.ts";
+import { arrayPaths, type ColumnSpec, TABLE_NAMES } from "../tables/schema.ts";
+import { metadataFault } from "../tables/segment-reader.ts";
+import { attributesOf } from "../write/table-writer.ts";
 import { ChunkSource } from "../zarr/chunk-source.ts";
 import {
   type ArrayMetadata,

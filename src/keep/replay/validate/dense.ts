@@ -1,4 +1,6 @@
 /** The dense view is derived: it is built again from the facts and compared bit for bit. */
+
+import { chainWindows, stepWindows } from "../tables/fact-windows.ts";
 import {
   buildCells,
   buildStates,
@@ -6,9 +8,8 @@ import {
   CELL_NEEDS,
   STATE_COLUMNS,
   STATE_NEEDS,
-} from "../dense-view.ts";
-import { chainWindows, stepWindows } from "../fact-windows.ts";
-import { bytesOver, type NumericValues } from "../zarr/data-types.ts";
+} from "../write/dense-view.ts";
+import { bytesOver, type NumericValues } from "../zarr/codecs/data-types.ts";
 import type { Rule, RuleContext } from "./rule.ts";
 
 export const denseStates: Rule = {

@@ -1,6 +1,13 @@
 /** Every number that points somewhere must arrive: foreign keys, dictionary rows, ranges, flags. Driven by the schema.
  *  Ranges of one column follow one another without gap or overlap and end where the table ends. */
-import { type ColumnSpec, columnsOf, FACT_TABLES, TABLE_NAMES, type TableName, tableOf } from "../schema.ts";
+import {
+  type ColumnSpec,
+  columnsOf,
+  FACT_TABLES,
+  TABLE_NAMES,
+  type TableName,
+  tableOf,
+} from "../tables/schema.ts";
 import type { RuleContext } from "./rule.ts";
 
 const BLOCK = 65_536;

@@ -6,7 +6,7 @@ import { reseal, rewriteColumn } from "../../../../test/support/replay-tamper.ts
 import { ReplayWorld } from "../../../../test/support/replay-world.ts";
 import { manualClock } from "../../../base/clock.ts";
 import { appendReplay, compactReplay, validateReplay, writeReplay } from "../index.ts";
-import { readManifest } from "../manifest.ts";
+import { readManifest } from "../tables/manifest.ts";
 import type { Values } from "../zarr/index.ts";
 
 const folder = fastFolder("replay-validate");

@@ -4,13 +4,20 @@
 import { resolve } from "node:path";
 import { canonicalize } from "../../../base/canonical-json.ts";
 import { reasonOf } from "../../../base/errors.ts";
-import type { ReplayManifest, ReplaySegment } from "../../../contract/replay-manifest.ts";
-import { KeyMap, pairKey } from "../key-map.ts";
-import { MANIFEST_FILE, ROOT_FILE, readManifest, SEGMENTS, segmentRoot, totalRows } from "../manifest.ts";
-import { rootFault } from "../replay-store.ts";
-import { SCHEMA_ID, SCHEMA_VERSION } from "../schema.ts";
-import { SegmentReader } from "../segment-reader.ts";
-import { SplitWatch } from "../store-checks.ts";
+import type { ReplayManifest, ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
+import { rootFault } from "../read/replay-store.ts";
+import { SplitWatch } from "../read/store-checks.ts";
+import { KeyMap, pairKey } from "../tables/key-map.ts";
+import {
+  MANIFEST_FILE,
+  ROOT_FILE,
+  readManifest,
+  SEGMENTS,
+  segmentRoot,
+  totalRows,
+} from "../tables/manifest.ts";
+import { SCHEMA_ID, SCHEMA_VERSION } from "../tables/schema.ts";
+import { SegmentReader } from "../tables/segment-reader.ts";
 import { FileStore, openGroup } from "../zarr/index.ts";
 import { checkBytes } from "./bytes.ts";
 import { candidates } from "./candidates.ts";

@@ -13,7 +13,7 @@ import {
   itemBytes,
   type NumericValues,
   type ValuesOf,
-} from "./data-types.ts";
+} from "./codecs/data-types.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata.ts";
 import { eachInFlight, type ReadableStore } from "./store.ts";

@@ -3,7 +3,7 @@
  *  An array exists once `close` has written its metadata. Does not fsync, and does not extend finished arrays. */
 import type { Digest } from "../../../base/digest.ts";
 import { RollbookError } from "../../../base/errors.ts";
-import { type BytesCodec, encodeBytes } from "./codecs.ts";
+import { type BytesCodec, encodeBytes } from "./codecs/codecs.ts";
 import {
   bytesOver,
   type DataType,
@@ -16,7 +16,9 @@ import {
   type NumericValues,
   parseFill,
   type ValuesOf,
-} from "./data-types.ts";
+} from "./codecs/data-types.ts";
+import { ShardBuilder } from "./codecs/sharding.ts";
+import { encodeStrings } from "./codecs/vlen-utf8.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import {
   type ArrayMetadata,
@@ -27,9 +29,7 @@ import {
   metadataKey,
   parseNode,
 } from "./metadata.ts";
-import { ShardBuilder } from "./sharding.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
-import { encodeStrings } from "./vlen-utf8.ts";
 
 export interface ArrayOptions<T extends DataType> {
   dtype: T;

@@ -3,8 +3,8 @@
  *  Short, long, missing and altered objects are errors; nothing reads as zeros. Knows no rows beyond its chunks. */
 import type { Digest } from "../../../base/digest.ts";
 import { RollbookError } from "../../../base/errors.ts";
-import { CRC_BYTES, damaged, decodeBytes, verifyCrc } from "./codecs.ts";
-import { checksumMemory } from "./crc32c.ts";
+import { CRC_BYTES, damaged, decodeBytes, verifyCrc } from "./codecs/codecs.ts";
+import { checksumMemory } from "./codecs/crc32c.ts";
 import {
   bytesOver,
   type DataType,
@@ -16,12 +16,12 @@ import {
   parseFill,
   type ValuesOf,
   valuesOver,
-} from "./data-types.ts";
+} from "./codecs/data-types.ts";
+import { indexBytes, parseShardIndex, type ShardIndex } from "./codecs/sharding.ts";
+import { decodeStrings } from "./codecs/vlen-utf8.ts";
 import { digestChunk } from "./digests.ts";
 import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
-import { indexBytes, parseShardIndex, type ShardIndex } from "./sharding.ts";
 import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";
-import { decodeStrings } from "./vlen-utf8.ts";
 
 export interface SourceOptions {
   /** What a chunk that was never written means: damage (default), or rows of the fill value. */

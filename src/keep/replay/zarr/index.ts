@@ -7,8 +7,8 @@ export {
   ZarrArray,
 } from "./array-reader.ts";
 export { type ArrayOptions, ArrayWriter, createArray, type WrittenArray } from "./array-writer.ts";
-export type { BytesCodec } from "./codecs.ts";
-export type { DataType, FillValue, Values, ValuesOf } from "./data-types.ts";
+export type { BytesCodec } from "./codecs/codecs.ts";
+export type { DataType, FillValue, Values, ValuesOf } from "./codecs/data-types.ts";
 export {
   ARRAY_TAG,
   type ArrayDigests,

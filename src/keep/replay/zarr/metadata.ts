@@ -4,9 +4,9 @@
 import { canonicalize, type Json } from "../../../base/canonical-json.ts";
 import { RollbookError } from "../../../base/errors.ts";
 import { decodeUtf8, parseJson } from "../../../base/parse-json.ts";
-import { formatCodecs, parseCodecs } from "./codec-metadata.ts";
-import type { BytesCodec } from "./codecs.ts";
-import { type DataType, type FillValue, isDataType, itemBytes, parseFill } from "./data-types.ts";
+import { formatCodecs, parseCodecs } from "./codecs/codec-metadata.ts";
+import type { BytesCodec } from "./codecs/codecs.ts";
+import { type DataType, type FillValue, isDataType, itemBytes, parseFill } from "./codecs/data-types.ts";
 
 export type Attributes = Readonly<Record<string, Json>>;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as zarr from "zarrita";
 import { bits, randomValues, sampleMatrix, writeSample } from "../../../../test/support/zarr-samples.ts";
 import { rngFrom } from "../../../base/rng.ts";
-import type { Values } from "./data-types.ts";
+import type { Values } from "./codecs/data-types.ts";
 import { consolidate, createArray, openArray, openGroup, writeGroup } from "./index.ts";
 
 type Bytes = Map<string, Uint8Array>;

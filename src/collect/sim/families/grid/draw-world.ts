@@ -1,7 +1,7 @@
 /** Draws grid worlds in several styles, and finds the cheapest plan by Dijkstra's algorithm. */
 import type { Rng } from "../../../../base/rng.ts";
-import type { GridWorld } from "../../sim-task.ts";
-import { findCell } from "../../walk-grid.ts";
+import type { GridWorld } from "../../tasks/sim-task.ts";
+import { findCell } from "../../tasks/walk-grid.ts";
 import { between, type Difficulty, pick } from "../family.ts";
 
 export const STYLES = ["scattered", "corridors", "rooms", "spiral"] as const;

@@ -1,0 +1,88 @@
+/** `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
+import type { Command } from "commander";
+import { type Digest, RollbookError } from "../../../base/index.ts";
+import { eraseRollouts } from "../../../book/erase-rollouts.ts";
+import { keyringOf, loadSigner } from "../../../book/keyring.ts";
+import type { EraseReport } from "../../../keep/erase/index.ts";
+import { jsonLine, plural, printable, short } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, bookRoot } from "../../with-book.ts";
+
+interface EraseFlags extends BookFlags {
+  reason: string;
+  by: string;
+  withBatches?: true;
+  yes?: true;
+  json?: true;
+}
+
+export function addErase(artifact: Command, io: Io): void {
+  addCommand(artifact, "erase", {
+    summary: "erase rollouts for good and leave a tombstone",
+    description: `Erase rollouts for good: content, envelopes, calls, messages, media, columns, events, feedback and tasks, as far as
+nothing else in the book needs them. A sealed tombstone names every digest that went, with the reason, and \`verify\` then says
+erased instead of missing. Without --yes the command only says what would go. After a crash, run it again.`,
+    examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
+  })
+    .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
+    .requiredOption("--reason <text>", "the reason; it stays in the book, so leave names out")
+    .option("--by <id>", "who erases", "owner")
+    .option("--with-batches", "also erase the shards of batches that hold rows of the rollouts")
+    .option("--yes", "erase; without it nothing is removed")
+    .action((names: string[], flags: EraseFlags) => runErase(io, names, flags));
+}
+
+async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Promise<void> {
+  const { reason, by, withBatches, yes } = flags;
+  const report = await eraseRollouts(bookRoot(io, flags), names, {
+    ...{ reason, by, withBatches, confirmed: yes, clock: io.clock },
+    signer: () => loadSigner(keyringOf(io)),
+  });
+  io.out(flags.json ? jsonLine(report) : renderErased(report));
+  for (const line of remainsText(report)) io.err(`${printable(line)}\n`);
+  if (report.dryRun)
+    throw new RollbookError(
+      "not-confirmed",
+      { rollouts: report.rollouts },
+      "nothing was erased. Run the command again with --yes: it cannot be undone.",
+    );
+  if (report.journal.length > 0)
+    throw new RollbookError(
+      "journal-holds",
+      { journal: report.journal },
+      `erased from the book, but ${report.journal[0]} still holds calls of it. The gateway removes a segment once every rollout in it is sealed: close the others, then run the command again.`,
+    );
+}
+
+function renderErased({ dryRun, rollouts, records, blobs, batches, bytes, tombstone }: EraseReport): string {
+  const what = `${rollouts.join(", ")}: ${plural(records.length, "record")} and ${plural(blobs.length, "blob")}, ${plural(bytes, "byte")}`;
+  const shards = batches.length === 0 ? "" : `, with shards of ${plural(batches.length, "batch")}`;
+  const end = tombstone === undefined ? "" : `; tombstone ${short(tombstone)}`;
+  return `${printable(`${dryRun ? "would erase" : "erased"} ${what}${shards}${end}`)}\n`;
+}
+
+function listed(digests: readonly Digest[]): string {
+  const more = digests.length > 5 ? ` and ${digests.length - 5} more (--json lists all)` : "";
+  return `${digests.slice(0, 5).map(short).join(", ")}${more}`;
+}
+
+function remainsText({ tasksKept, torn, replay }: EraseReport): string[] {
+  return [
+    ...(tasksKept.length === 0
+      ? []
+      : [
+          `kept ${plural(tasksKept.length, "task")} with prompts, because other records of the book need them: ${listed(tasksKept)}`,
+        ]),
+    ...(torn.length === 0
+      ? []
+      : [
+          `torn/ holds ${plural(torn.length, "piece")} of packs from crashes, which may hold text of it: remove them yourself`,
+        ]),
+    ...(replay.length === 0
+      ? []
+      : [
+          `replay stores of the book may hold its decisions and tokens and were not changed: write them again (${replay.join(", ")})`,
+        ]),
+  ];
+}

@@ -1,0 +1,92 @@
+/** `rollbook artifact import`: seals and signs what files and pipes hold. */
+import { type Command, Option } from "commander";
+import type { RollbookError } from "../../../base/index.ts";
+import type { ImportSummary } from "../../../book/import/import-files.ts";
+import { importRollouts, refusedError } from "../../../book/import/import-rollouts.ts";
+import type { ImportWarning } from "../../../book/import/import-watch.ts";
+import type { LogprobKind } from "../../../contract/index.ts";
+import { jsonLine, plural, printable, renderError } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
+
+interface ImportFlags extends BookFlags {
+  strict?: true;
+  sign: boolean;
+  logprobKind?: LogprobKind;
+  dataSource?: "real" | "synthetic";
+  json?: true;
+}
+
+/** Errors past this many are counted, not printed. */
+const MOST_ERRORS = 100;
+
+export function addImport(artifact: Command, io: Io): void {
+  addCommand(artifact, "import", {
+    summary: "seal and sign records from JSON or JSON Lines",
+    description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
+assignments, verdicts, releases, feedback and other records by their schema, and psionic-v1 artifacts.
+What is in the book already is recognised by digest, and signed if your key has not signed it yet. A bad line is reported with file and line and costs itself only.`,
+    examples: [
+      "rollbook artifact import rollouts.jsonl",
+      "rollbook artifact show r-0001 --json | rollbook artifact import -",
+    ],
+  })
+    .argument("<file...>", "files to read; - is standard input")
+    .option("--strict", "write nothing at all if one line is bad")
+    .option("--no-sign", "do not sign, even if there is a key")
+    .addOption(
+      new Option("--logprob-kind <kind>", "what psionic-v1 logprobs are").choices(["sampling", "model"]),
+    )
+    .addOption(new Option("--data-source <source>", "what psionic-v1 data is").choices(["real", "synthetic"]))
+    .action((files: string[], flags: ImportFlags) => runImport(io, files, flags));
+}
+
+async function runImport(io: Io, files: readonly string[], flags: ImportFlags): Promise<void> {
+  const { logprobKind, dataSource, strict = false } = flags;
+  const errors: RollbookError[] = [];
+  let more = 0;
+  const inputs = files.map((file) => (file === "-" ? { name: "<stdin>", stream: io.stdin } : file));
+  const { signedBy, warnings, ...summary } = await withBook(io, { ...flags, mode: "write" }, (book) =>
+    importRollouts(book, inputs, {
+      ...{ logprobKind, dataSource, strict },
+      onRefusal(error) {
+        if (errors.length >= MOST_ERRORS) more++;
+        else {
+          errors.push(error);
+          if (!flags.json) io.err(renderError(error, { json: false, debug: false }));
+        }
+      },
+      onProgress: progressOn(io),
+    }),
+  );
+  if (more > 0 && !flags.json) io.err(`… and ${plural(more, "error")} more\n`);
+  if (flags.json)
+    io.out(jsonLine({ ...summary, signedBy, warnings, errors: errors.map((each) => each.toJSON()) }));
+  else {
+    printWarnings(io, warnings);
+    io.out(`${summaryText(summary)}\n`);
+    if (flags.sign && signedBy === null)
+      io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
+  }
+  if (summary.refused > 0) throw refusedError(summary, { strict });
+}
+
+function printWarnings(io: Io, warnings: readonly ImportWarning[]): void {
+  for (const { code, message } of warnings.slice(0, MOST_ERRORS))
+    io.err(`warning: ${printable(message)} [${code}]\n`);
+  const more = warnings.length - MOST_ERRORS;
+  if (more > 0) io.err(`… and ${plural(more, "warning")} more (--json lists all)\n`);
+}
+
+function summaryText({ imported, already, signed, repaired, refused }: ImportSummary): string {
+  const signedNow = signed === 0 ? "" : `, ${signed} signed now`;
+  const mended = repaired === 0 ? "" : `, ${repaired} repaired`;
+  return `${imported} imported, ${already} already there${signedNow}${mended}, ${refused} refused`;
+}
+
+function progressOn(io: Io): (items: number) => void {
+  return (items) => {
+    if (io.live && items % 1000 === 0) io.err(`\r${plural(items, "record")} read`);
+  };
+}

@@ -1,0 +1,40 @@
+/** `rollbook batch export`: the rows of a batch as one file for a trainer. */
+import { type Command, Option } from "commander";
+import { exportBatch } from "../../../book/batches.ts";
+import { EXPORT_FORMATS, type ExportFormat } from "../../../convert/batch/index.ts";
+import { jsonLine, plural, short, thousands } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
+
+interface ExportFlags extends BookFlags {
+  format: ExportFormat;
+  out: string;
+  json?: true;
+}
+
+export function addBatchExport(batch: Command, io: Io): void {
+  addCommand(batch, "export", {
+    summary: "write the rows of a batch to one file for a trainer",
+    description: `Write the rows of a batch to one file: JSON Lines, numpy (npz), safetensors or Parquet. The file names the batch,
+its manifest, target, seed and options. An existing file is never overwritten, and a failed export leaves no file behind.`,
+    examples: [
+      "rollbook batch export b745 --format npz --out batch.npz",
+      "rollbook batch export b745 --format parquet --out batch.parquet --json",
+    ],
+  })
+    .argument("<batch>", "digest, or the first digits of it")
+    .addOption(
+      new Option("--format <format>", "format of the file").choices(EXPORT_FORMATS).makeOptionMandatory(),
+    )
+    .requiredOption("--out <file>", "file to write; must not exist")
+    .action(async (name: string, flags: ExportFlags) => {
+      const exported = await withBook(io, flags, (book) => exportBatch(book, name, flags));
+      const { batch: digest, out, rows, samples, bytes } = exported;
+      io.out(
+        flags.json
+          ? jsonLine(exported)
+          : `${out}: ${plural(rows, "row")} with ${plural(samples, "sample")} of batch ${short(digest)} (${thousands(bytes)} bytes)\n`,
+      );
+    });
+}

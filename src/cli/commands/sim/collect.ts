@@ -1,0 +1,102 @@
+/** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { RollbookError } from "../../../base/index.ts";
+import { collectDecisions } from "../../../book/sim/collect-decisions.ts";
+import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/play/behaviour.ts";
+import { meanReward, standardErrors } from "../../../view/family-summary.ts";
+import { jsonLine } from "../../../view/format.ts";
+import { renderCollected } from "../../../view/sim-view.ts";
+import { addCommand } from "../../command.ts";
+import { interruptible } from "../../interrupted.ts";
+import type { Io } from "../../io.ts";
+import { progressLine } from "../../options/run-options.ts";
+import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
+
+interface CollectFlags extends SimFlags {
+  tasks?: string;
+  recorded?: string;
+  policy: Behaviour;
+  table?: string;
+  epsilon?: number;
+  temperature?: number;
+  fast?: true;
+}
+
+export function addSimCollect(sim: Command, io: Io): void {
+  const command = addCommand(sim, "collect", {
+    summary: "log routing decisions in a world whose optimum is known",
+    description: `Run the chat agent on every task of a folder while a behaviour policy chooses the model of each rollout, and
+seal the decisions with their probabilities and rewards. The policy sees prompt and request fields only. \`rollbook data
+export\` makes a routing dataset of the book. Prints the exact values of the behaviour policy, of the best policy, of
+the best single model and of an even choice, beside what was observed.
+
+With --fast nothing is run: what each solution does is looked up in the proofs of the tasks, and the environment of the
+rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
+
+With --recorded the questions, the answers and what was right come from a file of recorded answers of real models
+(docs/simulator.md): each rollout asks one question once.`,
+    examples: [
+      "rollbook sim collect --book runs --tasks tasks --policy uniform --samples 2 --engine quickjs",
+      "rollbook sim collect --book runs --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",
+    ],
+  })
+    .option("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
+    .option("--recorded <file>", "recorded answers of real models instead of tasks, described in YAML")
+    .addOption(new Option("--policy <policy>", "the behaviour policy").choices(BEHAVIOURS).default("uniform"))
+    .option("--table <file>", "a static table, for epsilon-greedy and table (default: the first model)")
+    .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", number)
+    .option("--temperature <t>", "of softmax: small is greedy (default: 0.5)", number)
+    .option("--fast", "look results up in the proofs instead of running them");
+  addSimOptions(command).action((flags: CollectFlags) => collect(io, flags));
+}
+
+async function collect(io: Io, flags: CollectFlags): Promise<void> {
+  refuseIdle(flags);
+  const { tasks, recorded, models, policy, table, epsilon, temperature, fast } = flags;
+  const { values, families, results, progress } = await interruptible((signal) => {
+    const { end, ...followers } = progressLine(io);
+    return collectDecisions({
+      ...placeRequest(io, flags),
+      ...followers,
+      from: recorded === undefined ? { tasks: tasks!, models } : { recorded },
+      ...{ policy, table, epsilon, temperature, fast, signal },
+    }).finally(end);
+  });
+  const observed = meanReward(results);
+  const z = standardErrors(observed, values.behaviour);
+  io.out(
+    flags.json
+      ? jsonLine({ kind: "summary", policy, observed, z, values, families, ...progress })
+      : renderCollected({ progress, families, values, observed, z, policy }),
+  );
+  requireComplete(progress);
+}
+
+/** Which behaviours an option means something to: given to others, it would be ignored. */
+const MEANT_FOR = {
+  table: ["epsilon-greedy", "table"],
+  epsilon: ["epsilon-greedy", "softmax"],
+  temperature: ["softmax"],
+} as const satisfies Partial<Record<keyof CollectFlags, readonly Behaviour[]>>;
+
+function refuseIdle(flags: CollectFlags): void {
+  const { policy, recorded, tasks, epsilon } = flags;
+  if ((tasks === undefined) === (recorded === undefined))
+    throw wrongUsage("give either --tasks or --recorded");
+  if (epsilon !== undefined && epsilon > 1) throw wrongUsage(`--epsilon ${epsilon} is not in 0 … 1`);
+  for (const [name, policies] of Object.entries(MEANT_FOR))
+    if (flags[name as keyof typeof MEANT_FOR] !== undefined && !policies.some((each) => each === policy))
+      throw wrongUsage(`--${name} says nothing to --policy ${policy}, only to ${policies.join(" and ")}`);
+  for (const name of ["models", "fast"] as const)
+    if (recorded !== undefined && flags[name] !== undefined)
+      throw wrongUsage(`--${name} is for --tasks: with --recorded nothing is simulated and nothing is run`);
+}
+
+function wrongUsage(what: string): RollbookError {
+  return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
+}
+
+function number(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 0.2.");
+  return Number(text);
+}

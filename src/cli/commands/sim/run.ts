@@ -1,0 +1,126 @@
+/** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
+import type { Command } from "commander";
+import { RollbookError } from "../../../base/index.ts";
+import { simulate } from "../../../book/sim/simulate.ts";
+import type { RolloutResult } from "../../../collect/rollout/index.ts";
+import { type FamilySummary, summarise } from "../../../view/family-summary.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { renderSimulated } from "../../../view/sim-view.ts";
+import { addCommand, positiveWhole } from "../../command.ts";
+import { interruptible } from "../../interrupted.ts";
+import type { Io } from "../../io.ts";
+import { share } from "../../options/judge-options.ts";
+import { progressLine } from "../../options/run-options.ts";
+import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
+
+interface RunFlags extends SimFlags {
+  tasks: string;
+  agent: string;
+  model?: string;
+  router?: string;
+  checkpoint?: string;
+  floor?: number;
+  fast?: true;
+  everyTurn?: true;
+  timeLimit?: number;
+  maxTurns?: number;
+  minPass?: number;
+}
+
+export function addSimRun(sim: Command, io: Io): void {
+  const command = addCommand(sim, "run", {
+    summary: "run an agent on simulated tasks in parallel sandboxes",
+    description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway, and seal
+what happened. Hidden tests decide what a rollout earns. The same command again runs only what is missing.
+
+Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the reference
+solutions; any other name is an agent file as for launch, which gets the visible part of a task as its payload and returns
+{ finalState: { files } }.
+
+For the chat agent the exact expected reward is printed beside what was observed, and that of the best policy.`,
+    examples: [
+      "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
+      "rollbook sim run --book runs --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
+    ],
+  })
+    .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
+    .option("--agent <agent>", "chat, reference, or an agent file", "chat")
+    .option("--model <name>", "the model that answers (default: the first one)")
+    .option("--router <file>", "a static table that chooses the model of each rollout")
+    .option(
+      "--checkpoint <dir>",
+      "a learned policy that chooses, as `train` wrote it; --router is its fallback",
+    )
+    .option(
+      "--floor <c>",
+      "confidence below which the fallback decides (default: the checkpoint's, else 0)",
+      share,
+    )
+    .option("--fast", "look results up in the proofs instead of running them; agents chat and reference only")
+    .option("--every-turn", "ask the router for every call, not once a rollout")
+    .option("--time-limit <s>", "seconds for one rollout, then it is truncated (default: 120)", positiveWhole)
+    .option(
+      "--max-turns <n>",
+      "model calls of one rollout, then it is truncated (default: 12)",
+      positiveWhole,
+    )
+    .option("--min-pass <share>", "exit 1 unless at least this share passes all hidden tests", share);
+  addSimOptions(command).action((flags: RunFlags) => run(io, flags));
+}
+
+async function run(io: Io, flags: RunFlags): Promise<void> {
+  refuseIdle(flags);
+  const {
+    json,
+    timeLimit,
+    tasks,
+    models,
+    agent,
+    model,
+    router,
+    checkpoint,
+    floor,
+    everyTurn,
+    fast,
+    maxTurns,
+  } = flags;
+  const { world, values, results, progress } = await interruptible((signal) => {
+    const { end, ...followers } = progressLine(io);
+    return simulate({
+      ...placeRequest(io, flags),
+      ...followers,
+      ...{ tasks, models, agent, model, router, checkpoint, floor, everyTurn, fast, maxTurns, signal },
+      ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
+      ...(json
+        ? { onResult: (result: RolloutResult) => io.out(jsonLine({ kind: "rollout", ...result })) }
+        : {}),
+    }).finally(end);
+  });
+  const families = summarise(results, world);
+  io.out(
+    json
+      ? jsonLine({ kind: "summary", ...progress, families, values })
+      : renderSimulated({ progress, families, values }),
+  );
+  requireComplete(progress);
+  requirePassed(families.at(-1)!, flags.minPass);
+}
+
+function refuseIdle({ model, router, checkpoint, everyTurn, floor }: RunFlags): void {
+  const isRouted = router !== undefined || checkpoint !== undefined;
+  if (model !== undefined && isRouted)
+    throw new RollbookError("wrong-usage", {}, "--model excludes --router and --checkpoint. See --help.");
+  if (everyTurn === true && !isRouted)
+    throw new RollbookError("wrong-usage", {}, "--every-turn needs --router or --checkpoint. See --help.");
+  if (floor !== undefined && checkpoint === undefined)
+    throw new RollbookError("wrong-usage", {}, "--floor needs --checkpoint. See --help.");
+}
+
+function requirePassed({ passRate, passed, rollouts }: FamilySummary, least: number | undefined): void {
+  if (least === undefined || passRate >= least) return;
+  throw new RollbookError(
+    "below-min-pass",
+    { passed, rollouts, passRate, least },
+    `${passed} of ${plural(rollouts, "rollout")} passed all hidden tests: ${passRate.toFixed(3)}, less than --min-pass ${least}.`,
+  );
+}

@@ -1,0 +1,96 @@
+/** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
+ *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
+import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import type { Ending, FailureOwner } from "../../../contract/index.ts";
+
+const OWNERS: readonly FailureOwner[] = ["agent", "task", "provider", "sandbox", "infrastructure"];
+type Limit = Extract<Ending, { kind: "truncated" }>["limit"];
+const LIMITS: readonly Limit[] = ["turns", "tokens", "time", "budget"];
+const MAX_MESSAGE = 4096;
+
+/** Thrown by an agent that knows whose fault it is: `throw failedBy("provider", "the model is gone")`. */
+export function failedBy(owner: FailureOwner, message: string, options?: ErrorOptions): RollbookError {
+  return new RollbookError(`failed-${owner}`, { owner }, message, options);
+}
+
+/** Thrown by an agent that ran into a limit: the rollout is truncated, which is no failure. */
+export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`): RollbookError {
+  return new RollbookError(`limit-${limit}`, { limit }, message);
+}
+
+/** The first error in the chain of causes that names an owner or a limit decides; else it is the agent's. */
+export function endingOfError(error: unknown): Ending {
+  return namedEnding(error) ?? failure("agent", reasonOf(error));
+}
+
+/** Whether the owner is named by a `failedBy`, and not found in a reply or in a sandbox. */
+export function isNamedByThrower(error: unknown): boolean {
+  const naming = [...causesOf(error)].find((each) => endingOf(each, "") !== undefined);
+  return naming instanceof RollbookError && naming.code.startsWith("failed-");
+}
+
+/** Undefined where nobody in the chain of causes is named. */
+export function namedEnding(error: unknown): Ending | undefined {
+  for (const each of causesOf(error)) {
+    const ending = endingOf(each, reasonOf(error));
+    if (ending !== undefined) return ending;
+  }
+  return undefined;
+}
+
+/** What this one error says, its causes aside. */
+function endingOf(error: Error, message: string): Ending | undefined {
+  return error instanceof RollbookError
+    ? endingOfCode(error.code, message)
+    : endingOfReply(error as ReplyError, message);
+}
+
+/** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */
+interface ReplyError {
+  readonly status?: number;
+  readonly statusCode?: number;
+  readonly code?: unknown;
+  readonly headers?: unknown;
+  readonly responseHeaders?: unknown;
+  readonly responseBody?: unknown;
+  readonly message: string;
+  /** The `ai` package wraps what it has retried. */
+  readonly lastError?: unknown;
+}
+
+/** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
+ *  the provider's. Replies of other servers are the agent's own business. */
+function endingOfReply(error: ReplyError, message: string): Ending | undefined {
+  const status = error.status ?? error.statusCode;
+  if (typeof status !== "number") return undefined;
+  const said = `${String(error.code)} ${String(error.responseBody)} ${error.message}`;
+  if (status === 429 && said.includes("turn-cap")) return { kind: "truncated", limit: "turns" };
+  if (status === 402 && said.includes("budget-cap")) return { kind: "truncated", limit: "budget" };
+  const isOurs = headerIn(error.headers ?? error.responseHeaders, "x-rollbook-call");
+  return isOurs && (status === 408 || status === 429 || status >= 500)
+    ? failure("provider", message)
+    : undefined;
+}
+
+function headerIn(headers: unknown, name: string): boolean {
+  if (headers instanceof Headers) return headers.has(name);
+  return typeof headers === "object" && headers !== null && Object.hasOwn(headers, name);
+}
+
+function* causesOf(error: unknown): IterableIterator<Error> {
+  for (let each: unknown = error; each instanceof Error; each = each.cause ?? (each as ReplyError).lastError)
+    yield each;
+}
+
+export function failure(owner: FailureOwner, message: string): Ending {
+  return { kind: "failed", owner, message: message.toWellFormed().slice(0, MAX_MESSAGE).toWellFormed() };
+}
+
+function endingOfCode(code: string, message: string): Ending | undefined {
+  const owner = OWNERS.find((each) => code === `failed-${each}`);
+  if (owner !== undefined) return failure(owner, message);
+  const limit = LIMITS.find((each) => code === `limit-${each}`);
+  if (limit !== undefined) return { kind: "truncated", limit };
+  // The engines of this package raise only when they broke themselves; a program's failure is data.
+  return code.startsWith("sandbox-") ? failure("sandbox", message) : undefined;
+}

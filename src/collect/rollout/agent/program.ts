@@ -1,0 +1,165 @@
+/** Agents in any language: a program that reads one JSON request on stdin and prints one JSON result on stdout, or a
+ *  server that answers a POST with it (docs/executor.md is the contract). In: payload and context. Out: the result,
+ *  not yet checked. A program runs once per rollout, in a process group of its own, which is killed when told.
+ *  Runs trusted code on this host: what must not be trusted belongs into the sandbox. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import type { Agent, Payload, RolloutContext } from "./agent.ts";
+import { failedBy } from "./failure.ts";
+
+export const REQUEST_SCHEMA = "rollbook.executor-request.v1";
+/** A result is a few numbers and a final state; whatever is larger belongs into the agent's own storage. */
+const MAX_RESULT_BYTES = 16 * 1024 * 1024;
+const MAX_STDERR_TAIL = 2_000;
+const KILL_AFTER_MS = 1_000;
+
+/** The request, the same for programs and servers. Seeds are decimal text: JSON numbers end at 2^53. */
+export function requestOf(payload: Payload, context: RolloutContext) {
+  const { rolloutId, sample, attempt, seed, rolloutConfig } = context;
+  return {
+    schema: REQUEST_SCHEMA,
+    payload,
+    rollout_config: rolloutConfig,
+    rollout: { id: rolloutId, sample, attempt, seed: String(seed) },
+  };
+}
+
+export function programAgent(options: {
+  readonly argv: readonly string[];
+  readonly digest: Digest;
+  readonly name: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}): Agent {
+  const { argv, digest, name, cwd, env = process.env } = options;
+  if (argv[0] === undefined)
+    throw new RollbookError("bad-agent", { name }, "a program needs a command line.");
+  return {
+    name,
+    digest,
+    async run(payload, context) {
+      const child = spawn(argv[0]!, argv.slice(1), {
+        ...(cwd === undefined ? {} : { cwd }),
+        env: { ...env, ...environmentOf(context) },
+        detached: true,
+        stdio: ["pipe", "pipe", "pipe"],
+      });
+      return converse(child, JSON.stringify(requestOf(payload, context)), context);
+    },
+  };
+}
+
+/** POSTs the request to `url`. The server answers when the rollout is over. */
+export function serverAgent(url: string): Agent {
+  return {
+    name: url,
+    digest: digestJson("rollbook.agent-url.v1", url),
+    async run(payload, context) {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(requestOf(payload, context)),
+        signal: context.signal,
+      }).catch((cause: unknown) => {
+        throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+      });
+      const text = await response.text();
+      if (!response.ok) throw failedBy("agent", `${url} answered ${response.status}: ${text.slice(0, 500)}`);
+      return parseResult(text, url);
+    },
+  };
+}
+
+/** What SDKs read by themselves, so that an unchanged agent talks to the gateway. */
+function environmentOf({ rolloutId, seed, baseUrl, apiKey }: RolloutContext): Record<string, string> {
+  return {
+    ROLLBOOK_ROLLOUT_ID: rolloutId,
+    ROLLBOOK_SEED: String(seed),
+    ...(baseUrl === undefined
+      ? {}
+      : { OPENAI_BASE_URL: baseUrl, ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1\/?$/, "") }),
+    ...(apiKey === undefined ? {} : { OPENAI_API_KEY: apiKey, ANTHROPIC_API_KEY: apiKey }),
+  };
+}
+
+async function converse(child: ChildProcess, request: string, context: RolloutContext): Promise<unknown> {
+  const stdout: Buffer[] = [];
+  let size = 0;
+  let tail = "";
+  child.stdout!.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= MAX_RESULT_BYTES) stdout.push(chunk);
+    else killGroup(child, "SIGKILL");
+  });
+  child.stderr!.on("data", (chunk: Buffer) => {
+    tail = (tail + chunk.toString()).slice(-MAX_STDERR_TAIL);
+    context.log(chunk.toString().trimEnd());
+  });
+  // A program that never reads its request closes the pipe early: its exit says the rest.
+  child.stdin!.on("error", () => {});
+  child.stdin!.end(request);
+  const { code, signal } = await ended(child, context.signal);
+  if (context.signal.aborted) throw context.signal.reason;
+  if (size > MAX_RESULT_BYTES)
+    throw failedBy("agent", `its output is larger than ${MAX_RESULT_BYTES} bytes.`);
+  if (code !== 0)
+    throw failedBy("agent", `it exited with ${signal ?? code}: ${tail.trim() || "no word on stderr"}`);
+  return parseResult(Buffer.concat(stdout).toString(), "the program");
+}
+
+/** Ends when the program has, and nothing of its group is left that we could name. */
+function ended(
+  child: ChildProcess,
+  stop: AbortSignal,
+): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  let timer: NodeJS.Timeout | undefined;
+  const onStop = () => {
+    killGroup(child, "SIGTERM");
+    timer = setTimeout(() => killGroup(child, "SIGKILL"), KILL_AFTER_MS);
+  };
+  if (stop.aborted) onStop();
+  else stop.addEventListener("abort", onStop, { once: true });
+  const release = () => {
+    clearTimeout(timer);
+    stop.removeEventListener("abort", onStop);
+  };
+  return new Promise((resolve, reject) => {
+    child.once("error", (cause) => {
+      release();
+      reject(failedBy("infrastructure", `the program cannot be started: ${reasonOf(cause)}.`, { cause }));
+    });
+    child.once("close", (code, signal) => {
+      release();
+      killGroup(child, "SIGKILL"); // children that outlived it
+      resolve({ code, signal });
+    });
+  });
+}
+
+/** Negative pid: the whole group. One that is gone already is no fault. */
+function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** The last line that is not empty: what a program prints before it is for people. */
+function parseResult(text: string, who: string): unknown {
+  const line = text.trimEnd().split("\n").at(-1)!.trim();
+  const whole = text.trim();
+  for (const candidate of [whole, line]) {
+    try {
+      return JSON.parse(candidate);
+    } catch {
+      // The next form, then the error below.
+    }
+  }
+  throw failedBy(
+    "agent",
+    `${who} gave no JSON result but ${JSON.stringify(line.slice(0, 200))}. See docs/executor.md.`,
+  );
+}

@@ -1,0 +1,42 @@
+/** What an agent is told beside its payload: `rollout_config`, with the names agents already know.
+ *  In: the parts it is merged from, last wins. Out: one frozen object. Keys of providers never enter it from a file:
+ *  the only key in it is the one that names this rollout to the gateway. */
+import type { Json } from "../../../base/canonical-json.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { frozenCopy } from "../work/rows.ts";
+
+export interface RolloutConfig {
+  readonly exp_id: string;
+  readonly input_id: string;
+  /** Where models answer: the gateway, where there is one. */
+  readonly base_url?: string;
+  readonly api_key?: string;
+  readonly model_id?: string;
+  readonly sampling_params?: Readonly<Record<string, Json>>;
+  readonly [extra: string]: Json | undefined;
+}
+
+export interface ConfigParts {
+  readonly required: { readonly exp_id: string; readonly input_id: string };
+  readonly extra?: Readonly<Record<string, Json>>;
+  readonly endpoint?: { readonly base_url?: string; readonly api_key?: string; readonly model_id?: string };
+  readonly overrides?: Readonly<Record<string, Json>>;
+}
+
+export function mergeConfig({ required, extra, endpoint, overrides }: ConfigParts): RolloutConfig {
+  const known = Object.fromEntries(Object.entries(endpoint ?? {}).filter(([, value]) => value !== undefined));
+  return frozenCopy({ ...required, ...extra, ...known, ...overrides } as Record<
+    string,
+    Json
+  >) as RolloutConfig;
+}
+
+/** Configuration is written to the queue and hashed into ids: a key has no place in it. */
+export function refuseKeys(config: Readonly<Record<string, Json>> | undefined, where: string): void {
+  if (config === undefined || !Object.hasOwn(config, "api_key")) return;
+  throw new RollbookError(
+    "key-on-disk",
+    { where },
+    `${where} holds api_key, which would be written to disk. Leave it out: agents read keys from the environment, or get the gateway's.`,
+  );
+}

@@ -1,0 +1,56 @@
+/** From rows to queued work. In: rows, and what makes them the rollouts of this launch. Out: tasks and assignments in
+ *  the book, items in the queue, every planned rollout told. Tasks are durable before the queue names them. Runs none. */
+import type { Signer } from "../../../contract/index.ts";
+import type { Book } from "../../../store/index.ts";
+import { makeSealer } from "../../../store/sealer.ts";
+import type { WorkQueue } from "../../queue/queue.ts";
+import type { Agent } from "../agent/agent.ts";
+import { agentRevision } from "../record/recorder.ts";
+import type { RowForm } from "../work/rows.ts";
+import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "../worker/plan.ts";
+
+export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
+  readonly agent: Agent;
+  readonly book: Pick<Book, "has" | "put" | "flush">;
+  readonly queue: Pick<WorkQueue, "enqueue">;
+  readonly signer: Signer;
+  readonly form?: RowForm;
+  /** What is different for one row: configuration, limits. */
+  readonly override?: (row: unknown, index: number) => Overrides | undefined;
+  readonly log?: (message: string) => void;
+}
+
+/** Rollouts enqueued in one commit, about. */
+const CHUNK = 256;
+
+export async function enqueueRows(
+  rows: Iterable<unknown> | AsyncIterable<unknown>,
+  options: EnqueueOptions,
+  { signal, onRollout }: { signal: AbortSignal; onRollout: (rollout: PlannedRollout) => void },
+): Promise<void> {
+  const { book, queue, form, override, log, agent, signer } = options;
+  const plan = planner({ ...options, agent: agent.digest }, form);
+  const sealer = makeSealer(book, signer);
+  let chunk: PlannedRollout[] = [];
+  let puts: Promise<void>[] = [];
+  const flush = async () => {
+    await Promise.all(puts);
+    await queue.enqueue(chunk.map(({ item }) => item));
+    [chunk, puts] = [[], []];
+  };
+  let revisions = [agentRevision(agent)]; // goes in with the first row
+  let index = 0;
+  for await (const row of rows) {
+    if (signal.aborted) break;
+    const { task, assignment, rollouts, warning } = plan(row, override?.(row, index++));
+    if (warning !== undefined) log?.(warning);
+    if (!(await book.has(assignment.digest))) {
+      puts.push(sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] }));
+      revisions = [];
+    }
+    for (const rollout of rollouts) onRollout(rollout);
+    chunk.push(...rollouts);
+    if (chunk.length >= CHUNK) await flush();
+  }
+  await flush();
+}

@@ -1,0 +1,300 @@
+/** Launches rollouts: rows × samples, durable, resumable, in completion order.
+ *  In: rows, an agent, a book, a queue. Out: results, by iterating or by future. Work begins at once; leaving the
+ *  iteration early cancels what runs here and gives its claims back. The same launch again runs only what is missing:
+ *  ids follow from content, the queue knows what is done, the book what is sealed. Does not parse files or print. */
+import type { Clock } from "../../../base/clock.ts";
+import type { Id } from "../../../base/ids.ts";
+import type { Rng } from "../../../base/rng.ts";
+import type { PublicKey, Signer } from "../../../contract/index.ts";
+import type { Book } from "../../../store/index.ts";
+import type { Admit } from "../../admission.ts";
+import type { SettledItem, WorkQueue } from "../../queue/queue.ts";
+import { bookRecorder, type Recorder } from "../record/recorder.ts";
+import type { Attempts } from "../worker/run-claim.ts";
+import { openSealedIndex, type SealedIndex } from "../worker/sealed-index.ts";
+import { startWorker, type Worker } from "../worker/worker.ts";
+import { makeDesk, type WorkerDesk } from "../worker/worker-protocol.ts";
+import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
+import { deferred, futureOf, type RolloutFuture, type Slot, Slots } from "./futures.ts";
+import { type Progress, Tally } from "./progress.ts";
+import { Receipts } from "./receipts.ts";
+import { type ReadResult, type RolloutResult, readResult } from "./result.ts";
+
+export interface LaunchOptions extends EnqueueOptions {
+  readonly book: Book;
+  readonly queue: WorkQueue;
+  readonly clock: Clock;
+  readonly rng: Rng;
+  readonly worker: Id;
+  /** Signs assignments, what is uploaded here, and the receipts. */
+  readonly signer: Signer;
+  /** Whose signatures count besides our own: of workers that died, and of gateways. */
+  readonly trusts?: (key: PublicKey) => boolean;
+  /** Judges every rollout when it is uploaded. */
+  readonly admit?: Admit;
+  /** Who records the rollouts; the book itself unless given. */
+  readonly recorder?: Recorder;
+  /** How many run at a time in this process; 0: only others work. */
+  readonly concurrency: number;
+  readonly attempts?: Partial<Attempts>;
+  readonly retryBaseMs?: number;
+  readonly heartbeatMs?: number;
+  readonly rate?: number;
+  /** The launch ends this long after it began, finished or not. */
+  readonly deadlineMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Launch extends AsyncIterable<RolloutResult> {
+  /** One for each rollout, rows first, once everything is enqueued. */
+  futures(): Promise<readonly RolloutFuture[]>;
+  progress(): Progress;
+  /** Resolves when nothing runs here any more, however the launch ended. */
+  readonly ended: Promise<void>;
+  /** Stops what runs here and gives it back; resolves when nothing is held any more. */
+  cancel(): Promise<void>;
+}
+
+export function launch(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions): Launch {
+  return new RunningLaunch(rows, options);
+}
+
+const LOOK_MS = 500;
+
+class RunningLaunch implements Launch {
+  readonly #options: LaunchOptions;
+  readonly #tally: Tally;
+  readonly #startMs: number;
+  readonly #stop = new AbortController();
+  readonly #slots = new Slots();
+  readonly #cancelled = new Set<string>();
+  readonly #results: RolloutResult[] = [];
+  readonly #planned: Promise<void>;
+  readonly #over: Promise<void>;
+  readonly #desk: WorkerDesk;
+  #receipts!: Receipts;
+  #worker: Worker | undefined;
+  #wake: () => void = () => {};
+  #ended: { error?: unknown } | undefined;
+
+  constructor(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions) {
+    this.#options = options;
+    this.#tally = new Tally(options.clock);
+    this.#desk = deskOf(options);
+    this.#startMs = options.clock.nowMs();
+    const planned = deferred<void>();
+    this.#planned = planned.promise;
+    this.#planned.catch(() => {}); // told to whoever asks for futures, and to the iteration
+    this.#over = this.#run(rows, planned.resolve).then(
+      () => this.#end({}),
+      (error: unknown) => {
+        planned.reject(error);
+        this.#end({ error });
+      },
+    );
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<RolloutResult, void, void> {
+    try {
+      for (;;) {
+        const next = this.#results.shift();
+        if (next !== undefined) yield next;
+        else if (this.#ended !== undefined) break;
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+      }
+      if (this.#ended?.error !== undefined) throw this.#ended.error;
+    } finally {
+      await this.cancel();
+    }
+  }
+
+  async futures(): Promise<readonly RolloutFuture[]> {
+    await this.#planned;
+    return [...this.#slots].map((slot) => this.#future(slot));
+  }
+
+  progress(): Progress {
+    return this.#tally.now();
+  }
+
+  get ended(): Promise<void> {
+    return this.#over.then(() => {
+      if (this.#ended?.error !== undefined) throw this.#ended.error;
+    });
+  }
+
+  async cancel(): Promise<void> {
+    this.#stop.abort();
+    await this.#over;
+  }
+
+  async #run(rows: Iterable<unknown> | AsyncIterable<unknown>, planned: () => void): Promise<void> {
+    const { deadlineMs, signal } = this.#options;
+    const stop = () => this.#stop.abort();
+    const timer = deadlineMs === undefined ? undefined : setTimeout(stop, deadlineMs);
+    signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted) stop();
+    try {
+      const { book, recorder } = this.#options;
+      await recorder?.checkBook?.(book);
+      const sealed = await openSealedIndex(book.root);
+      try {
+        await this.#collect(rows, sealed, planned);
+      } finally {
+        stop();
+        await this.#worker?.ended.finally(() => sealed.close());
+        if (this.#worker === undefined) await sealed.close();
+      }
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  async #collect(
+    rows: Iterable<unknown> | AsyncIterable<unknown>,
+    sealed: SealedIndex,
+    planned: () => void,
+  ): Promise<void> {
+    this.#receipts = new Receipts(sealed, this.#desk);
+    const cursor = await this.#readEarlier();
+    await enqueueRows(rows, this.#options, {
+      signal: this.#stop.signal,
+      onRollout: (rollout) => {
+        this.#slots.add(rollout);
+        this.#tally.total = this.#slots.size;
+      },
+    });
+    planned();
+    await this.#revive();
+    this.#worker = this.#startWorker(sealed);
+    await this.#follow(cursor);
+  }
+
+  readonly #earlier = new Map<string, SettledItem>();
+
+  /** What earlier runs settled, before anything of this one can. */
+  async #readEarlier(): Promise<number> {
+    let cursor = 0;
+    for (;;) {
+      const page = await this.#options.queue.settled(cursor, 1000);
+      for (const item of page) this.#earlier.set(item.item, item);
+      if (page.length === 0) return cursor;
+      cursor = page.at(-1)!.cursor;
+    }
+  }
+
+  /** Whoever gives the same command again wants what is missing, and what was set aside is missing. */
+  async #revive(): Promise<void> {
+    const ours = [...this.#earlier.values()].filter(({ item }) => this.#slots.has(item));
+    const dead = ours.filter(({ state }) => state === "dead").map(({ item }) => item);
+    if (dead.length > 0) await this.#options.queue.revive(dead);
+    await this.#settle(
+      ours.filter(({ state }) => state === "done"),
+      true,
+    );
+  }
+
+  #startWorker(sealed: SealedIndex): Worker | undefined {
+    const { concurrency, worker, recorder } = this.#options;
+    if (concurrency === 0) return undefined;
+    return startWorker({
+      ...this.#options,
+      name: worker,
+      desk: this.#desk,
+      sealed,
+      recorder: recorder ?? bookRecorder(),
+      onReceipt: (receipt) => this.#receipts.note(receipt),
+      signal: this.#stop.signal,
+      cancelled: this.#cancelled,
+    });
+  }
+
+  /** Reads ends from the queue until every rollout has one, or the launch is stopped, or its worker gives up. */
+  async #follow(from: number): Promise<void> {
+    const { queue } = this.#options;
+    const watch = queue.watch();
+    const stopped = new Promise<void>((resolve) => {
+      this.#stop.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    let cursor = from;
+    let gaveUp: { error: unknown } | undefined;
+    this.#worker?.ended.catch((error: unknown) => {
+      gaveUp = { error };
+      this.#stop.abort();
+    });
+    while (this.#left > 0 && gaveUp === undefined) {
+      const page = await queue.settled(cursor, 1000);
+      cursor = page.at(-1)?.cursor ?? cursor;
+      await this.#settle(page, false);
+      if (this.#stop.signal.aborted) break;
+      if (page.length === 0) await Promise.race([watch.changed(LOOK_MS), stopped]);
+    }
+    if (gaveUp !== undefined) throw gaveUp.error;
+  }
+
+  get #left(): number {
+    const { done, dead, total } = this.#tally.now();
+    return total - done - dead;
+  }
+
+  async #settle(items: readonly SettledItem[], earlier: boolean): Promise<void> {
+    const read: { slot: Slot; result: ReadResult }[] = [];
+    for (const item of items) {
+      const slot = this.#slots.get(item.item);
+      if (slot === undefined || slot.settled) continue;
+      slot.settled = true;
+      read.push({
+        slot,
+        result: await readResult(this.#options.book, slot.planned, { ...item, earlier }),
+      });
+    }
+    const done = read.flatMap(({ slot, result }) =>
+      result.state === "sealed" ? [{ item: slot.planned.id, content: result.content, earlier }] : [],
+    );
+    const receipts = await this.#receipts.of(done);
+    for (const { slot, result } of read)
+      this.#tell(
+        slot,
+        result.state === "sealed" ? { ...result, receipt: receipts.get(result.content)! } : result,
+      );
+  }
+
+  #tell(slot: Slot, result: RolloutResult): void {
+    slot.told = true;
+    this.#tally.add(result);
+    slot.resolve(result);
+    this.#results.push(result);
+    this.#wake();
+  }
+
+  #end(ended: { error?: unknown }): void {
+    this.#ended = ended;
+    this.#slots.reject(ended.error);
+    this.#wake();
+  }
+
+  #future(slot: Slot): RolloutFuture {
+    return futureOf(slot, {
+      elapsedMs: () => this.#options.clock.nowMs() - this.#startMs,
+      cancel: (id) => {
+        this.#cancelled.add(id);
+        this.#worker?.cancel(id);
+      },
+    });
+  }
+}
+
+/** The desk of this process: its workers come here, those of other processes have their own over the same queue. */
+function deskOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerDesk {
+  // No transport leads here, so a number is a name that nobody else can give.
+  let sessions = 0;
+  return makeDesk({
+    ...{ queue, book, clock, signer, admit },
+    trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
+    newSession: () => `${worker}-${sessions++}`,
+  });
+}

@@ -1,0 +1,84 @@
+/** Where a launch stands. In: results as they come. Out: counts, rates, and when it will be done. Does not print. */
+import type { Clock } from "../../../base/clock.ts";
+import { BLAMED } from "../record/executor.ts";
+import type { RolloutResult } from "./result.ts";
+
+export interface Progress {
+  readonly total: number;
+  /** Sealed, whatever their ending; those of earlier runs included. */
+  readonly done: number;
+  readonly earlier: number;
+  readonly dead: number;
+  /** Sealed failures, by owner. */
+  readonly failed: Readonly<Record<string, number>>;
+  /** Of these failures, those that are another's by the agent's word alone. */
+  readonly blamed: number;
+  readonly truncated: number;
+  readonly tokens: number;
+  readonly costUsd: number;
+  /** Of labelled rollouts; null while there is none. */
+  readonly meanReward: number | null;
+  readonly perSecond: number;
+  /** Null while nothing can be said. */
+  readonly etaMs: number | null;
+}
+
+export class Tally {
+  total = 0;
+  #done = 0;
+  #earlier = 0;
+  #dead = 0;
+  #truncated = 0;
+  #blamed = 0;
+  #tokens = 0;
+  #costUsd = 0;
+  #rewards = 0;
+  #labelled = 0;
+  readonly #failed: Record<string, number> = {};
+  readonly #clock: Clock;
+  readonly #startMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startMs = clock.nowMs();
+  }
+
+  add(result: RolloutResult): void {
+    if (result.state === "dead") {
+      this.#dead++;
+      return;
+    }
+    const { ending, usage, reward, earlier, scores } = result;
+    this.#done++;
+    if (earlier) this.#earlier++;
+    if (ending.kind === "truncated") this.#truncated++;
+    if (ending.kind === "failed") this.#failed[ending.owner] = (this.#failed[ending.owner] ?? 0) + 1;
+    if (scores.some(({ name }) => name === BLAMED.name)) this.#blamed++;
+    this.#tokens += usage.promptTokens + usage.completionTokens;
+    this.#costUsd += usage.costUsd;
+    if (reward === null) return;
+    this.#rewards += reward;
+    this.#labelled++;
+  }
+
+  now(): Progress {
+    const fresh = this.#done - this.#earlier + this.#dead;
+    const seconds = (this.#clock.nowMs() - this.#startMs) / 1000;
+    const perSecond = seconds > 0 ? fresh / seconds : 0;
+    const left = this.total - this.#done - this.#dead;
+    return {
+      total: this.total,
+      done: this.#done,
+      earlier: this.#earlier,
+      dead: this.#dead,
+      failed: { ...this.#failed },
+      blamed: this.#blamed,
+      truncated: this.#truncated,
+      tokens: this.#tokens,
+      costUsd: this.#costUsd,
+      meanReward: this.#labelled === 0 ? null : this.#rewards / this.#labelled,
+      perSecond,
+      etaMs: perSecond > 0 ? Math.round((left / perSecond) * 1000) : left === 0 ? 0 : null,
+    };
+  }
+}

@@ -1,0 +1,66 @@
+/** The receipts of a launch's results: those given in this process, those that other workers were given, and, in place
+ *  of one that a crash took, a new one. In: what the queue says is done. Out: a receipt for each of it. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Digest } from "../../../base/digest.ts";
+import type { Receipt, Sealed } from "../../../contract/index.ts";
+import { isTaken } from "../../admission.ts";
+import type { GivenReceipt, SealedIndex } from "../worker/sealed-index.ts";
+import type { WorkerDesk } from "../worker/worker-protocol.ts";
+
+export interface DoneItem {
+  readonly item: string;
+  readonly content: Digest;
+  /** Done before this launch began: whoever was to give its receipt has done so, or never will. */
+  readonly earlier: boolean;
+}
+
+/** The queue hears before the receipt is written; so long at most, unless its writer died. */
+const PATIENCE_MS = 2_000;
+const LOOK_MS = 25;
+
+export class Receipts {
+  readonly #own = new Map<Digest, GivenReceipt>();
+  readonly #sealed: SealedIndex;
+  readonly #desk: Pick<WorkerDesk, "reissue">;
+
+  constructor(sealed: SealedIndex, desk: Pick<WorkerDesk, "reissue">) {
+    this.#sealed = sealed;
+    this.#desk = desk;
+  }
+
+  /** A receipt that a worker of this process was given. */
+  note({ digest, record: { subject, outcome } }: Sealed<Receipt>): void {
+    if (isTaken(outcome)) this.#own.set(subject, { digest, outcome });
+  }
+
+  async of(items: readonly DoneItem[]): Promise<Map<Digest, GivenReceipt>> {
+    const given = new Map<Digest, GivenReceipt>();
+    let missing = this.#collect(items, given, this.#own);
+    for (let waitedMs = 0; missing.length > 0; waitedMs += LOOK_MS) {
+      const found = await this.#sealed.receipts(missing.map(({ content }) => content));
+      missing = this.#collect(missing, given, found);
+      missing = this.#collect(missing, given, this.#own);
+      const late = missing.filter(({ earlier }) => earlier || waitedMs >= PATIENCE_MS);
+      for (const { item, content } of late) {
+        const { digest, record } = await this.#desk.reissue(item);
+        given.set(content, { digest, outcome: record.outcome });
+      }
+      missing = missing.filter((each) => !late.includes(each));
+      if (missing.length > 0) await sleep(LOOK_MS);
+    }
+    return given;
+  }
+
+  /** Moves what `from` knows into `given`; returns the rest. */
+  #collect(
+    items: readonly DoneItem[],
+    given: Map<Digest, GivenReceipt>,
+    from: Map<Digest, GivenReceipt>,
+  ): DoneItem[] {
+    return items.filter(({ content }) => {
+      const receipt = from.get(content);
+      if (receipt !== undefined) given.set(content, receipt);
+      return receipt === undefined;
+    });
+  }
+}

@@ -1,0 +1,105 @@
+/** Scores stored rollouts again. In: envelopes in a book, a scorer. Out: new sealed feedback records beside the old
+ *  artifacts, which stay as they are. Scoring twice with one scorer counts once: the key is the scorer's digest.
+ *  Does not choose what to score and does not assemble batches: `batch assemble --feedback NAME` reads the records. */
+import type { Json } from "../../../base/canonical-json.ts";
+import type { Clock } from "../../../base/clock.ts";
+import type { Digest } from "../../../base/digest.ts";
+import { parseId } from "../../../base/ids.ts";
+import {
+  Feedback,
+  RolloutContent,
+  RolloutEnvelope,
+  type Signer,
+  seal,
+  Task,
+} from "../../../contract/index.ts";
+import { readRecord } from "../../../store/blob/read-record.ts";
+import type { BlobStore } from "../../../store/index.ts";
+import { makeSealer } from "../../../store/sealer.ts";
+import { totalOf } from "../agent/output.ts";
+import type { RewardInput, Scorer } from "../agent/reward.ts";
+import { readUsage } from "./result.ts";
+
+export interface Rescored {
+  readonly envelope: Digest;
+  readonly content: Digest;
+  /** What the artifact says, and what the scorer says now; null: nothing. */
+  readonly before: number | null;
+  readonly after: number | null;
+  readonly feedback: Digest[];
+}
+
+export async function rescore(
+  envelopes: Iterable<Digest>,
+  options: {
+    readonly book: Pick<BlobStore, "get" | "put" | "flush">;
+    readonly scorer: Scorer;
+    /** The name of the total in the feedback; terms stand below it as NAME.TERM. */
+    readonly name: string;
+    readonly clock: Clock;
+    readonly signer?: Signer;
+  },
+): Promise<Rescored[]> {
+  const { book, scorer, name, clock, signer } = options;
+  const sealer = makeSealer(book, signer);
+  const results: Rescored[] = [];
+  for (const envelope of envelopes) {
+    const input = await readInput(book, envelope);
+    const scores = await scorer.score(input);
+    const after = totalOf(scores);
+    const values =
+      after === null
+        ? []
+        : [[name, after] as const, ...scores.map((s) => [`${name}.${s.name}`, s.value] as const)];
+    const records = values.map(([each, value]) =>
+      seal(Feedback, {
+        subject: input.content,
+        name: parseId(each, "name"),
+        value,
+        source: `scorer ${scorer.name} ${scorer.digest}`,
+        idempotencyKey: scorer.digest,
+        atMs: clock.nowMs(),
+      }),
+    );
+    await Promise.all(records.map((record) => sealer.add({ envelope: record, blobs: [record] })));
+    results.push({
+      envelope,
+      content: input.content,
+      before: input.before,
+      after,
+      feedback: records.map((r) => r.digest),
+    });
+  }
+  return results;
+}
+
+/** What the scorer saw when the rollout ended, read back from its records. */
+async function readInput(
+  book: Pick<BlobStore, "get">,
+  digest: Digest,
+): Promise<RewardInput & { readonly content: Digest; readonly before: number | null }> {
+  const envelope = await readRecord(book, RolloutEnvelope, digest);
+  const content = await readRecord(book, RolloutContent, envelope.content);
+  const task =
+    content.task.digest === undefined ? undefined : await readRecord(book, Task, content.task.digest);
+  const state = content.finalState === undefined ? undefined : await book.get(content.finalState);
+  const own = content.scores.filter(({ scorer }) => scorer === undefined);
+  const before = totalOf(content.scores);
+  return {
+    content: envelope.content,
+    before,
+    task:
+      task === undefined
+        ? { payload: {} }
+        : { payload: task.payload, prompt: task.prompt, label: task.label },
+    ending: content.ending,
+    claimed: own.find(({ name }) => name === "reward")?.value ?? totalOf(own),
+    metrics: Object.fromEntries(
+      own.filter(({ weight }) => weight === 0).map(({ name, value }) => [name, value]),
+    ),
+    ...(state === undefined ? {} : { finalState: JSON.parse(Buffer.from(state.bytes).toString()) as Json }),
+    usage: await readUsage(book, content),
+    durationMs: envelope.endedAtMs - envelope.startedAtMs,
+    attempt: envelope.attempt,
+  };
+}

@@ -1,0 +1,239 @@
+/** Runs one rollout to its typed ending. In: a job, an agent, a recorder. Out: an execution that waits to be sealed or
+ *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
+ *  does: that is data. Does not claim, retry or count. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Clock } from "../../../base/clock.ts";
+import type { Digest } from "../../../base/digest.ts";
+import { isRollbookError, reasonOf } from "../../../base/errors.ts";
+import { type Id, parseId } from "../../../base/ids.ts";
+import { rngFrom } from "../../../base/rng.ts";
+import type { Ending, Task } from "../../../contract/index.ts";
+import type { Agent, RolloutContext, RolloutLimits } from "../agent/agent.ts";
+import { cutBy, endingOfError, failure, isNamedByThrower, namedEnding } from "../agent/failure.ts";
+import { type ReadOutput, readOutput, type Score, totalOf } from "../agent/output.ts";
+import type { Usage } from "../agent/reward.ts";
+import type { ConfigParts } from "../agent/rollout-config.ts";
+import { mergeConfig } from "../agent/rollout-config.ts";
+import { frozenCopy } from "../work/rows.ts";
+import type { Closing, Recorded, Recorder, Recording } from "./recorder.ts";
+
+export interface RolloutJob {
+  readonly rolloutId: Id;
+  readonly task: Task;
+  readonly taskDigest: Digest;
+  readonly assignment: { readonly digest: Digest; readonly sample: number };
+  readonly group?: Id;
+  readonly seed: bigint;
+  readonly attempt: number;
+  readonly claim?: Id;
+  readonly token?: number;
+  readonly config: ConfigParts;
+  readonly limits: RolloutLimits;
+}
+
+export interface ExecutorOptions {
+  readonly agent: Agent;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+  readonly worker: Id;
+  /** Cancels the rollout. */
+  readonly signal?: AbortSignal;
+  readonly log?: (message: string) => void;
+  /** How long an agent may take to stop after its signal; then it is left to itself. */
+  readonly graceMs?: number;
+}
+
+export interface Execution {
+  readonly ending: Ending;
+  readonly scores: readonly Score[];
+  readonly usage: Usage;
+  readonly durationMs: number;
+  seal(): Promise<Recorded>;
+  abandon(): Promise<void>;
+}
+
+export const GRACE_MS = 2_000;
+const NOTHING: ReadOutput = { scores: [], metrics: {}, ending: { kind: "terminal" }, streams: [], calls: [] };
+
+export async function executeRollout(job: RolloutJob, options: ExecutorOptions): Promise<Execution> {
+  const { agent, recorder, clock, worker } = options;
+  const limits = { ...agent.limits, ...job.limits };
+  const startedAtMs = clock.nowMs();
+  const { environment, dataSource, id } = job.task;
+  const sampling = mergeConfig(job.config).sampling_params ?? {};
+  const recording = await recorder.open({
+    ...{ rolloutId: job.rolloutId, environment, dataSource, sampling, worker, startedAtMs, agent },
+    task: { id, digest: job.taskDigest },
+    assignment: job.assignment,
+    seed: job.seed,
+    attempt: job.attempt,
+    ...(job.group === undefined ? {} : { group: job.group }),
+    ...(job.claim === undefined ? {} : { claim: job.claim }),
+    ...(job.token === undefined ? {} : { token: job.token }),
+    ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
+    ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),
+  });
+  const ran = await runAgent({ job, options, recording, limits });
+  const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
+  const usage = await recording.usage();
+  const { ending, scores } = await scoreRun({ job, agent, ran, usage, durationMs });
+  if (ran.blamed === true) scores.push(BLAMED);
+  const { streams, calls, finalState } = ran;
+  const closing = { ending, scores, streams, calls, endedAtMs: startedAtMs + durationMs };
+  return {
+    ...{ ending, scores, usage, durationMs },
+    seal: () => sealRun(recording, { ...closing, ...(finalState === undefined ? {} : { finalState }) }),
+    abandon: () => recording.abandon(ending),
+  };
+}
+
+/** Marks a failure that is another's by the agent's word alone. */
+export const BLAMED: Score = { name: parseId("blamed-by-agent"), value: 1, weight: 0 };
+
+interface Ran extends ReadOutput {
+  readonly blamed?: boolean;
+}
+
+interface Run {
+  readonly job: RolloutJob;
+  readonly options: ExecutorOptions;
+  readonly recording: Recording;
+  readonly limits: RolloutLimits;
+}
+
+async function runAgent({ job, options, recording, limits }: Run): Promise<Ran> {
+  const stop = new AbortController();
+  const cancel = () => stop.abort(new Error("the rollout was cancelled"));
+  let timedOut = false;
+  const timer =
+    limits.timeMs === undefined
+      ? undefined
+      : setTimeout(() => {
+          timedOut = true;
+          stop.abort(cutBy("time"));
+        }, limits.timeMs);
+  options.signal?.addEventListener("abort", cancel, { once: true });
+  if (options.signal?.aborted) cancel();
+  try {
+    const context = contextOf({ job, options, recording, limits }, stop.signal);
+    const output = await settle(options, frozenCopy(job.task.payload as never), context);
+    if (options.signal?.aborted) return { ...output, blamed: false, ending: { kind: "cancelled" } };
+    return timedOut ? { ...output, blamed: false, ending: { kind: "truncated", limit: "time" } } : output;
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/** What the agent returned or threw, or nothing if it does not stop when told. */
+async function settle(
+  { agent, graceMs = GRACE_MS }: ExecutorOptions,
+  payload: RolloutJob["task"]["payload"],
+  context: RolloutContext,
+): Promise<Ran> {
+  const { signal } = context;
+  const over = new AbortController();
+  const running = (async () => readOutput(await agent.run(payload as never, context)))().then(
+    (output) => takenAtItsWord(output, agent),
+    (error: unknown) => {
+      const output = { ...NOTHING, ending: endingOfError(error) };
+      return agent.inProcess && isNamedByThrower(error) ? takenAtItsWord(output, agent) : output;
+    },
+  );
+  const cutOff = new Promise<Ran>((resolve) => {
+    const wait = () =>
+      void sleep(graceMs, undefined, { signal: over.signal }).then(
+        () => resolve({ ...NOTHING, ending: failure("agent", "the agent did not stop when told") }),
+        () => {},
+      );
+    if (signal.aborted) wait();
+    else signal.addEventListener("abort", wait, { once: true, signal: over.signal });
+  });
+  const output = await Promise.race([running, cutOff]);
+  over.abort();
+  return output;
+}
+
+/** What an agent says of others: a task it calls broken would otherwise cost it nothing. */
+function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): Ran {
+  const { ending } = output;
+  // Only a signal cancels.
+  if (ending.kind === "cancelled")
+    return { ...output, ending: failure("agent", "the agent says that it was cancelled, and nobody did") };
+  if (ending.kind !== "failed" || ending.owner === "agent" || blame === "trusted") return output;
+  if (blame === "marked") return { ...output, blamed: true };
+  return { ...output, ending: failure("agent", `the agent blames the ${ending.owner}: ${ending.message}`) };
+}
+
+function contextOf({ job, options, recording, limits }: Run, signal: AbortSignal): RolloutContext {
+  const { baseUrl, apiKey } = recording;
+  const endpoint = {
+    ...job.config.endpoint,
+    ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+    ...(apiKey === undefined ? {} : { api_key: apiKey }),
+  };
+  let turns = 0;
+  return Object.freeze({
+    rolloutId: job.rolloutId,
+    sample: job.assignment.sample,
+    attempt: job.attempt,
+    seed: job.seed,
+    rng: rngFrom(job.seed),
+    signal,
+    rolloutConfig: mergeConfig({ ...job.config, endpoint }),
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    nextTurn() {
+      if (limits.maxTurns !== undefined && turns >= limits.maxTurns) throw cutBy("turns");
+      return ++turns;
+    },
+    log: (message: string) => options.log?.(`${job.rolloutId}: ${message}`),
+  });
+}
+
+/** With a scorer its terms count, and what the agent said of itself is kept with weight 0. */
+async function scoreRun(run: {
+  job: RolloutJob;
+  agent: Agent;
+  ran: ReadOutput;
+  usage: Usage;
+  durationMs: number;
+}): Promise<{ ending: Ending; scores: Score[] }> {
+  const { job, agent, ran, usage, durationMs } = run;
+  if (agent.scorer === undefined || ran.ending.kind === "cancelled")
+    return { ending: ran.ending, scores: [...ran.scores] };
+  const { payload, prompt, label } = job.task;
+  try {
+    const own = await agent.scorer.score({
+      task: { payload, prompt, label },
+      ending: ran.ending,
+      claimed: totalOf(ran.scores),
+      metrics: ran.metrics,
+      ...(ran.finalState === undefined ? {} : { finalState: ran.finalState }),
+      ...{ usage, durationMs, attempt: job.attempt },
+    });
+    const names = new Set<string>(own.map(({ name }) => name));
+    const claims = ran.scores
+      .filter(({ name }) => !names.has(name))
+      .map((score) => ({ ...score, weight: 0 }));
+    return { ending: ran.ending, scores: [...own, ...claims] };
+  } catch (error) {
+    // A reward that cannot be computed is a fault of the task, not of the agent that ran it; unless what broke says
+    // that it was neither, as a sandbox does: then the rollout is tried again.
+    const named = namedEnding(error);
+    const isOther = named?.kind === "failed" && named.owner !== "agent";
+    const why = `the reward ${agent.scorer.name} failed: ${reasonOf(error)}`;
+    return { ending: isOther ? named : failure("task", why), scores: [] };
+  }
+}
+
+/** A report that no artifact can hold (a bad stream, a foreign ending) is the agent's failure, and sealed as such. */
+async function sealRun(recording: Recording, closing: Closing): Promise<Recorded> {
+  try {
+    return await recording.close(closing);
+  } catch (error) {
+    if (!isRollbookError(error) || error.code === "session-failed") throw error;
+    const ending = failure("agent", `the agent's report cannot be sealed: ${error.message}`);
+    return recording.close({ ending, scores: [], streams: [], calls: [], endedAtMs: closing.endedAtMs });
+  }
+}

@@ -1,0 +1,83 @@
+/** Asks a gateway which book it writes to, before the first rollout begins. In: the gateway's place, and the book in which
+ *  its artifacts will be looked for. Out: nothing, or an error that says what to do. Through a gateway on another book
+ *  every call is paid for, and no rollout is ever found. */
+import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import type { Book } from "../../../store/index.ts";
+
+export interface GatewayPlace {
+  /** `http://127.0.0.1:8790` */
+  readonly url: string;
+  /** Needed where the gateway asks for one. */
+  readonly token?: string;
+}
+
+const TIMEOUT_MS = 10_000;
+/** About three seconds in all, where no server listens. */
+const ATTEMPTS = 13;
+const PAUSE_MS = 250;
+
+export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id" | "root">): Promise<void> {
+  const { url } = place;
+  const theirs = await bookOf(place);
+  if (theirs.id === book.id) return;
+  const root = resolve(book.root);
+  throw new RollbookError(
+    "other-book",
+    { url, gateway: theirs, book: { id: book.id, root } },
+    `the gateway at ${url} writes to the book ${theirs.root} (${theirs.id}), these rollouts belong to ${root} (${book.id}). Start the gateway with --book ${root}, or use --book ${theirs.root} here.`,
+  );
+}
+
+async function bookOf(place: GatewayPlace): Promise<{ id: string; root: string }> {
+  const { url } = place;
+  const response = await ask(place).catch((cause: unknown) => {
+    // fetch says only that it failed; its cause says why.
+    const why = reasonOf((cause as Error).cause ?? cause);
+    throw new RollbookError(
+      "no-gateway",
+      { url },
+      `the gateway at ${url} cannot be reached: ${why}. Start it, or correct its URL.`,
+      { cause },
+    );
+  });
+  const text = await response.text();
+  if (response.status === 401 || response.status === 403)
+    throw new RollbookError(
+      "gateway-refused",
+      { url, status: response.status },
+      `the gateway at ${url} does not accept the token: ${response.status} ${text.slice(0, 200)}. Give the one that is in its tokensEnv.`,
+    );
+  const book = response.ok ? read(text) : undefined;
+  if (book !== undefined) return book;
+  throw new RollbookError(
+    "gateway-without-book",
+    { url, status: response.status },
+    `${url} does not say which book it writes to (GET /v1/book: ${response.status}): it is an older gateway, or none. Update it to this version of rollbook, or correct the URL.`,
+  );
+}
+
+/** A gateway that was started together with the launch gets a moment to listen. */
+async function ask({ url, token }: GatewayPlace): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await fetch(`${url}/v1/book`, {
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    } catch (error) {
+      if (attempt === ATTEMPTS || (error as Error).name === "TimeoutError") throw error;
+      await sleep(PAUSE_MS);
+    }
+  }
+}
+
+function read(text: string): { id: string; root: string } | undefined {
+  try {
+    const { id, root } = JSON.parse(text) as { id?: unknown; root?: unknown };
+    return typeof id === "string" && typeof root === "string" ? { id, root } : undefined;
+  } catch {
+    return undefined; // not JSON: some other server
+  }
+}

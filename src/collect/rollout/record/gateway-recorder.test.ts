@@ -1,0 +1,204 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import OpenAI from "openai";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
+import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
+import { chatReply, json } from "../../../../test/support/scripted-upstream.ts";
+import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
+import { compositeReward, costTerm, verificationTerm } from "../agent/reward.ts";
+import type { GatewayPlace } from "./gateway-book.ts";
+import { gatewayRecorder } from "./gateway-recorder.ts";
+import { bookRecorder } from "./recorder.ts";
+
+const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
+  const client = new OpenAI({ baseURL: baseUrl!, apiKey: apiKey!, maxRetries: 0 });
+  const reply = await client.chat.completions.create(
+    { model: "tiny", messages: [{ role: "user", content: "2 + 2" }] },
+    { signal },
+  );
+  return reply.choices[0]!.message.content === "4" ? 1 : 0;
+};
+
+async function world(config: object = {}) {
+  const test = await TestGateway.open({ upstreams: { main: { retries: 0 } }, ...config });
+  const { start } = await launchWorld();
+  const recorder = gatewayRecorder({ url: `${test.gateway.url}/`, token: TOKEN }, bookRecorder());
+  const run = (agent: RolloutFunction, options: object = {}) =>
+    collect(start([{ q: 1 }], agent, { recorder, book: test.book, ...options } as never));
+  return { test, run };
+}
+
+describe("rollouts recorded by a gateway", () => {
+  it("are sealed with their calls, scores and assignment; usage is read from the calls", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const [result] = await run(ask);
+    expect(result).toMatchObject({
+      state: "sealed",
+      reward: 1,
+      usage: { calls: 1, promptTokens: 7, completionTokens: 3 },
+    });
+    const [artifact] = await test.artifacts();
+    expect(artifact).toMatchObject({
+      rolloutId: result!.rolloutId,
+      assignment: { sample: 0 },
+      group: result!.group,
+    });
+  });
+
+  it("carry final state, metrics and scores that name their scorer; its cost term knows what the calls cost", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const scorer = compositeReward({
+      name: "sums",
+      terms: [
+        verificationTerm(({ finalState }) => finalState === 4),
+        costTerm({ weight: 0.5, perUsd: 26e-6 }),
+      ],
+    });
+    const agent = defineRollout(
+      async (payload, context) => {
+        await ask(payload, context);
+        return { reward: 9, finalState: 4, metrics: { asked: 1 } };
+      },
+      { scorer },
+    );
+    const [result] = await run(agent as never);
+    expect(result).toMatchObject({ state: "sealed", reward: 0.75 });
+    const [artifact] = await test.artifacts();
+    expect(artifact!.scores).toEqual([
+      { name: "verification", value: 1, weight: 1, scorer: scorer.digest },
+      { name: "cost", value: -0.5, weight: 0.5, scorer: scorer.digest },
+      { name: "reward", value: 9, weight: 0 },
+      { name: "asked", value: 1, weight: 0 },
+      { name: "reported", value: 1, weight: 0 },
+    ]);
+    expect(Buffer.from((await test.book.get(artifact!.finalState))!.bytes).toString()).toBe("4");
+  });
+
+  it("that fail by the provider are tried again under a name of their own, and the result is the last one", async () => {
+    const { test, run } = await world();
+    test.upstream.play(json({ error: { message: "overloaded" } }, 503));
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const [result] = await run(ask);
+    expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2 });
+    const artifacts = await test.artifacts();
+    const endings = artifacts.map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner]).sort();
+    expect(endings).toEqual([
+      [result!.rolloutId, "failed", "provider"],
+      [`${result!.rolloutId}.2`, "terminal", undefined],
+    ]);
+  });
+
+  it("that hit the turn cap are truncated, which is no failure", async () => {
+    const { test, run } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "5" }));
+    const forever: RolloutFunction = async (payload, context) => {
+      for (;;) await ask(payload, context);
+    };
+    const [result] = await run(forever, { limits: { maxTurns: 3 } });
+    expect(result).toMatchObject({ ending: { kind: "truncated", limit: "turns" }, usage: { calls: 3 } });
+  });
+
+  it("that call no model are sealed all the same", async () => {
+    const { run } = await world();
+    expect(await run(() => 0.5)).toMatchObject([{ state: "sealed", reward: 0.5, usage: { calls: 0 } }]);
+  });
+
+  it("are ours to answer for when the gateway goes away after the launch began", async () => {
+    const { run } = await world();
+    const { checkBook: _, ...gone } = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder());
+    const [result] = await run(ask, { recorder: gone });
+    expect(result).toMatchObject({
+      state: "dead",
+      attempt: 3,
+      reason: expect.stringContaining("cannot be reached"),
+    });
+  });
+});
+
+async function listening(answer: RequestListener) {
+  const server = createServer(answer);
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** Where no server listens any more. */
+async function closedUrl(): Promise<string> {
+  const { server, url } = await listening(() => {});
+  await new Promise((done) => server.close(done));
+  return url;
+}
+
+describe("a launch through a gateway", () => {
+  /** A launch on a book of its own, with an agent that counts its runs. */
+  async function launchOver(place: GatewayPlace) {
+    const world = await launchWorld();
+    let runs = 0;
+    const agent: RolloutFunction = () => ++runs;
+    const recorder = gatewayRecorder(place, bookRecorder());
+    const error = await collect(world.start([{ q: 1 }], agent, { recorder })).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    const { waiting, claimed } = await world.queue.counts();
+    return { ...world, error, runs, queued: waiting + claimed };
+  }
+
+  it("on another book is refused before anything is queued or run", async () => {
+    const { test } = await world();
+    const { error, runs, queued, book } = await launchOver({ url: test.gateway.url, token: TOKEN });
+    expect(error).toMatchObject({ code: "other-book" });
+    for (const part of [test.gateway.url, test.root, test.book.id, book.root, book.id])
+      expect((error as Error).message).toContain(part);
+    expect([runs, queued, test.upstream.asked.length]).toEqual([0, 0, 0]);
+  });
+
+  it("that is away, or does not take the token, is refused before anything is queued or run", async () => {
+    const { test } = await world();
+    const { url } = test.gateway;
+    const away = await launchOver({ url: await closedUrl() });
+    const message = expect.stringContaining("ECONNREFUSED");
+    expect(away).toMatchObject({ error: { code: "no-gateway", message }, runs: 0, queued: 0 });
+    const refused = await launchOver({ url, token: "another" });
+    expect(refused).toMatchObject({ error: { code: "gateway-refused" }, runs: 0, queued: 0 });
+  });
+
+  it("that begins to listen a moment later waits for it", async () => {
+    const { test } = await world();
+    const { server, url } = await listening(async (_, response) => {
+      const { book, root } = test;
+      response.end(JSON.stringify({ id: book.id, root }));
+    });
+    const { port } = server.address() as AddressInfo;
+    await new Promise((done) => server.close(done));
+    setTimeout(() => server.listen(port, "127.0.0.1"), 600);
+    onTestFinished(() => void server.close());
+    const { error } = await launchOver({ url });
+    expect(error).toMatchObject({ code: "other-book" });
+  });
+
+  it.each([
+    ["answers 404, as an older gateway does", 404, '{"error":{"code":"not-found"}}'],
+    ["answers something else", 200, "<html></html>"],
+    ["names no book", 200, "{}"],
+  ])("that %s is refused", async (_what, status, body) => {
+    const { server, url } = await listening((_, response) => response.writeHead(status).end(body));
+    onTestFinished(() => void server.close());
+    const { error, runs, queued } = await launchOver({ url });
+    expect(error).toMatchObject({ code: "gateway-without-book" });
+    expect([runs, queued]).toEqual([0, 0]);
+  });
+});
+
+describe("a gateway", () => {
+  it("tells its book to whoever has the token, and to no rollout's key", async () => {
+    const { test } = await world();
+    const askAs = async (key: string) =>
+      (await fetch(`${test.gateway.url}/v1/book`, { headers: { authorization: `Bearer ${key}` } })).json();
+    expect(await askAs(TOKEN)).toEqual({ id: test.book.id, root: test.root });
+    const { apiKey } = await test.openRollout();
+    expect(await askAs(apiKey)).toMatchObject({ error: { code: "forbidden" } });
+  });
+});

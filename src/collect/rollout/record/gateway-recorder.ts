@@ -1,0 +1,74 @@
+/** Records rollouts through a gateway, over HTTP: it sees the model calls and seals them.
+ *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
+ *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
+ *  A rollout that called no model is sealed by the book's recorder. */
+import { reasonOf } from "../../../base/errors.ts";
+import { parseId } from "../../../base/ids.ts";
+import { failedBy } from "../agent/failure.ts";
+import type { Score } from "../agent/output.ts";
+import type { Usage } from "../agent/reward.ts";
+import { claimedName } from "../work/work-item.ts";
+import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
+import type { Opening, Recorded, Recorder } from "./recorder.ts";
+
+/** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
+export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
+
+export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
+  const url = place.url.replace(/\/+(v1\/?)?$/, "");
+  return {
+    checkBook: (book) => checkGatewayBook({ ...place, url }, book),
+    namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
+    isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
+    async open(opening) {
+      const id = claimedName({ item: opening.rolloutId, token: opening.token ?? opening.attempt });
+      const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
+        apiKey: string;
+      };
+      const own = `${url}/v1/rollouts/${encodeURIComponent(id)}`;
+      const close = (body: object) => ask(place, `${own}/close`, body) as Promise<Partial<Recorded>>;
+      return {
+        baseUrl: `${url}/v1`,
+        apiKey,
+        usage: async () => ((await ask(place, own)) as { usage: Usage }).usage,
+        async close(closing) {
+          const { ending, finalState } = closing;
+          const scores = [...closing.scores, REPORTED];
+          const { content, envelope } = await close({ ending, scores, finalState });
+          if (content !== undefined && envelope !== undefined) return { content, envelope, blobs: [] };
+          return (await fallback.open(opening)).close({ ...closing, scores });
+        },
+        async abandon(ending) {
+          await close({ ending });
+        },
+      };
+    },
+  };
+}
+
+function openingBody(id: string, opening: Opening): object {
+  const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
+  const { worker, attempt, claim } = opening;
+  return {
+    ...{ id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd },
+    run: { worker, attempt, claim },
+  };
+}
+
+/** POSTs what is given, GETs if nothing is. */
+async function ask({ token }: GatewayPlace, url: string, body?: object): Promise<unknown> {
+  const response = await fetch(url, {
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+  }).catch((cause: unknown) => {
+    throw failedBy("infrastructure", `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, {
+      cause,
+    });
+  });
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text);
+  throw failedBy("infrastructure", `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`);
+}

@@ -1,0 +1,80 @@
+/** Task rows as people have them: lines of JSON, of slime's form or plain.
+ *  In: a parsed row. Out: payload, prompt and label, apart. The payload is the row's metadata and nothing else: prompt
+ *  and label never leak into it, and it shares no object with the row. Does not read files. */
+import type { Json } from "../../../base/canonical-json.ts";
+import { RollbookError } from "../../../base/errors.ts";
+
+export type RowForm = "auto" | "slime" | "plain";
+
+export interface TaskRow {
+  readonly payload: Readonly<Record<string, Json>>;
+  readonly prompt?: Json;
+  readonly label?: Json;
+  /** What was odd about the row, in words. */
+  readonly warning?: string;
+}
+
+/** The fields of slime's rows. A row with a prompt and nothing else but these is of that form. */
+const SLIME_FIELDS: ReadonlySet<string> = new Set(["prompt", "label", "metadata", "tools"]);
+
+export function readRow(
+  row: unknown,
+  { form = "auto", where = "row" }: { form?: RowForm; where?: string } = {},
+) {
+  if (!isObject(row)) {
+    throw new RollbookError(
+      "bad-row",
+      { where },
+      `${where} is not a JSON object. Write one object a line: {"prompt": …, "metadata": {…}}, or the payload itself.`,
+    );
+  }
+  return form === "slime" || (form === "auto" && looksLikeSlime(row)) ? slimeRow(row, where) : plainRow(row);
+}
+
+function looksLikeSlime(row: object): boolean {
+  if (!Object.hasOwn(row, "prompt")) return false;
+  return Object.hasOwn(row, "metadata") || Object.keys(row).every((name) => SLIME_FIELDS.has(name));
+}
+
+function slimeRow(row: Record<string, Json>, where: string): TaskRow {
+  const { prompt, label, metadata, tools } = row;
+  const payload: Record<string, Json> = isObject(metadata) ? copy(metadata) : {};
+  // slime writes a list of tools at the top of a row into its metadata.
+  if (Array.isArray(tools) && !Object.hasOwn(payload, "tools")) payload.tools = copy(tools);
+  return {
+    payload,
+    ...(prompt === undefined ? {} : { prompt: copy(prompt) }),
+    ...(label === undefined ? {} : { label: copy(label) }),
+    ...(isObject(metadata)
+      ? {}
+      : {
+          warning: `${where}: metadata is ${metadata === undefined ? "missing" : "not an object"}; the agent gets an empty payload`,
+        }),
+  };
+}
+
+function plainRow(row: Record<string, Json>): TaskRow {
+  return { payload: copy(row) };
+}
+
+/** Through text, so that nothing is shared and a key named `__proto__` stays a key. */
+export function copy<T extends Json>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+/** A copy that cannot be changed, however deep one goes. */
+export function frozenCopy<T extends Json>(value: T): T {
+  return freeze(copy(value));
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) {
+    for (const item of Object.values(value)) freeze(item);
+    Object.freeze(value);
+  }
+  return value;
+}
+
+function isObject(value: unknown): value is Record<string, Json> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

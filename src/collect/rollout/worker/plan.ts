@@ -1,0 +1,158 @@
+/** From rows to work: tasks, assignments and queue items with ids that follow from content alone, so that the same
+ *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
+ *  A row that stands twice is two assignments of one task: they differ in their visit. */
+import type { Json } from "../../../base/canonical-json.ts";
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { type Id, parseId } from "../../../base/ids.ts";
+import { Assignment, type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
+import type { QueueItem } from "../../queue/queue.ts";
+import type { RolloutLimits } from "../agent/agent.ts";
+import { refuseKeys } from "../agent/rollout-config.ts";
+import { type RowForm, readRow } from "../work/rows.ts";
+import { workItems } from "../work/work-item.ts";
+
+/** What is the same for every rollout of a launch. All of it enters the ids. */
+export interface LaunchSettings {
+  readonly exp: string;
+  readonly agent: Digest;
+  readonly samples: number;
+  readonly seed: bigint;
+  readonly environment: EnvironmentKey;
+  readonly dataSource: "real" | "synthetic";
+  readonly modelId?: string;
+  readonly baseUrl?: string;
+  /** Further fields of `rollout_config`. */
+  readonly extra?: Readonly<Record<string, Json>>;
+  readonly limits?: RolloutLimits;
+}
+
+export interface Overrides {
+  readonly config?: Readonly<Record<string, Json>>;
+  readonly limits?: RolloutLimits;
+}
+
+export interface PlannedRollout {
+  readonly id: Id;
+  readonly row: number;
+  readonly sample: number;
+  readonly task: Id;
+  readonly group: Id;
+  readonly item: QueueItem;
+}
+
+export interface PlannedRow {
+  readonly task: Sealed<Task>;
+  readonly assignment: Sealed<Assignment>;
+  readonly rollouts: readonly PlannedRollout[];
+  readonly warning?: string;
+}
+
+/** What an item of the queue says; bulk is in the book. */
+export interface WorkOrder {
+  readonly assignment: Digest;
+  readonly sample: number;
+  readonly extra: OrderExtra;
+}
+
+export interface OrderExtra {
+  readonly exp: string;
+  readonly modelId?: string;
+  readonly baseUrl?: string;
+  readonly extra?: Readonly<Record<string, Json>>;
+  readonly overrides?: Readonly<Record<string, Json>>;
+  readonly limits?: RolloutLimits;
+}
+
+/** The name of a launch: the same command, the same name. Rows are not part of it, so a file may grow. */
+export function launchId(settings: LaunchSettings): string {
+  return `launch-${digestJson("rollbook.launch.v1", settingsJson(settings)).slice(7, 23)}`;
+}
+
+export function planner(settings: LaunchSettings, form: RowForm = "auto") {
+  refuseKeys(settings.extra, "the configuration");
+  if (!Number.isSafeInteger(settings.samples) || settings.samples < 1)
+    throw new RollbookError(
+      "bad-samples",
+      { samples: settings.samples },
+      `${settings.samples} samples are none.`,
+    );
+  const launch = digestJson("rollbook.launch.v1", settingsJson(settings));
+  const visits = new Map<Digest, number>();
+  let rows = 0;
+
+  return (row: unknown, overrides: Overrides = {}): PlannedRow => {
+    const index = rows++;
+    refuseKeys(overrides.config, `the overrides of row ${index + 1}`);
+    const { payload, prompt, label, warning } = readRow(row, { form, where: `row ${index + 1}` });
+    const task = seal(Task, {
+      id: parseId(
+        `t-${digestJson("rollbook.task-id.v1", { payload, prompt: prompt ?? null, label: label ?? null }).slice(7, 23)}`,
+      ),
+      environment: settings.environment,
+      payload,
+      ...(prompt === undefined ? {} : { prompt }),
+      ...(label === undefined ? {} : { label }),
+      dataSource: settings.dataSource,
+    });
+    const visit = visits.get(task.digest) ?? 0;
+    visits.set(task.digest, visit + 1);
+    const assignment = assign(settings, task, [launch, task.digest, visit, overridesJson(overrides)]);
+    const rollouts = planRollouts({ settings, overrides, task, assignment, row: index });
+    return { task, assignment, rollouts, ...(warning === undefined ? {} : { warning }) };
+  };
+}
+
+function assign(settings: LaunchSettings, task: Sealed<Task>, identity: Json): Sealed<Assignment> {
+  const name = digestJson("rollbook.assignment-id.v1", identity).slice(7, 23);
+  return seal(Assignment, {
+    id: parseId(`a-${name}`),
+    environment: settings.environment,
+    task: { id: task.record.id, digest: task.digest },
+    group: parseId(`g-${name}`),
+    samples: settings.samples,
+    seed: settings.seed,
+  });
+}
+
+/** Items of one agent are for workers that have this very agent. */
+export function laneOf(agent: Digest): string {
+  return `agent-${agent.slice(7, 23)}`;
+}
+
+function planRollouts(plan: {
+  settings: LaunchSettings;
+  overrides: Overrides;
+  task: Sealed<Task>;
+  assignment: Sealed<Assignment>;
+  row: number;
+}): PlannedRollout[] {
+  const { settings, overrides, task, assignment, row } = plan;
+  const { agent, exp, modelId, baseUrl, extra } = settings;
+  const order: OrderExtra = {
+    ...{ exp, limits: { ...settings.limits, ...overrides.limits } },
+    ...(modelId === undefined ? {} : { modelId }),
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(extra === undefined ? {} : { extra }),
+    ...(overrides.config === undefined ? {} : { overrides: overrides.config }),
+  };
+  const items = workItems(assignment, { lane: laneOf(agent), extra: order as unknown as Json });
+  const common = { row, task: task.record.id, group: assignment.record.group! };
+  return items.map((item, sample) => ({ ...common, id: parseId(item.id), sample, item }));
+}
+
+function settingsJson(settings: LaunchSettings): Json {
+  const { exp, agent, samples, seed, environment, dataSource, modelId, baseUrl, extra, limits } = settings;
+  return {
+    ...{ exp, agent, samples, environment, dataSource },
+    seed: String(seed),
+    modelId: modelId ?? null,
+    baseUrl: baseUrl ?? null,
+    extra: (extra ?? {}) as Json,
+    limits: (limits ?? {}) as Json,
+  };
+}
+
+function overridesJson({ config = {}, limits = {} }: Overrides): Json {
+  return { config, limits } as unknown as Json;
+}

@@ -1,0 +1,210 @@
+/** One claim of a worker, from the claim to its receipt: adopted, run, given up, or given back.
+ *  In: a claim, and what the worker has. Out: an upload to the desk, or word that there will be none.
+ *  Order of truth: the artifact is durable before the queue hears of it; what a worker that died in between had sealed is
+ *  uploaded, not run again. Decides nothing about when to claim. */
+import type { Clock } from "../../../base/clock.ts";
+import { isRollbookError } from "../../../base/errors.ts";
+import { type Id, parseId } from "../../../base/ids.ts";
+import type { Rng } from "../../../base/rng.ts";
+import {
+  Assignment,
+  Attestation,
+  type FailureOwner,
+  type Receipt,
+  RolloutContent,
+  type Sealed,
+  type Signer,
+  sampleSeed,
+  Task,
+} from "../../../contract/index.ts";
+import { readRecord } from "../../../store/blob/read-record.ts";
+import type { BlobStore } from "../../../store/index.ts";
+import { isTaken } from "../../admission.ts";
+import { type Claim, type ClaimKey, MAX_ATTEMPTS } from "../../queue/queue.ts";
+import type { Agent } from "../agent/agent.ts";
+import { type Execution, executeRollout, type RolloutJob } from "../record/executor.ts";
+import type { Recorded, Recorder } from "../record/recorder.ts";
+import { claimId } from "../work/work-item.ts";
+import type { WorkOrder } from "./plan.ts";
+import type { SealedIndex } from "./sealed-index.ts";
+import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
+import type { WorkerDesk } from "./worker-protocol.ts";
+
+/** Attempts by who is to blame. What an agent or a task does wrong it does again. */
+export type Attempts = Readonly<Record<FailureOwner, number>>;
+export const ATTEMPTS: Attempts = {
+  agent: 1,
+  task: 1,
+  provider: MAX_ATTEMPTS,
+  sandbox: MAX_ATTEMPTS,
+  infrastructure: MAX_ATTEMPTS,
+};
+
+/** What a worker has to run claims with. */
+export interface ClaimRunner {
+  readonly desk: WorkerDesk;
+  /** Signs registration and uploads. */
+  readonly signer: Signer;
+  readonly book: Pick<BlobStore, "get" | "put" | "flush">;
+  readonly sealed: SealedIndex;
+  readonly agent: Agent;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+  /** Only for the jitter of retries. */
+  readonly rng: Rng;
+  readonly name: Id;
+  readonly attempts?: Partial<Attempts>;
+  readonly retryBaseMs?: number;
+  readonly cancelled?: ReadonlySet<string>;
+  readonly onReceipt?: (receipt: Sealed<Receipt>) => void;
+  readonly log?: (message: string) => void;
+}
+
+/** … once the desk knows the worker. */
+export interface RegisteredRunner extends ClaimRunner {
+  readonly session: string;
+}
+
+const RETRY_BASE_MS = 1_000;
+const RETRY_MAX_MS = 60_000;
+
+export async function runClaim(claim: Claim, options: RegisteredRunner, signal: AbortSignal): Promise<void> {
+  const { desk, session, cancelled } = options;
+  if (cancelled?.has(claim.item)) {
+    await desk.fail(session, claim, { message: "cancelled" });
+    return;
+  }
+  try {
+    if (await adoptSealed(claim, options)) return;
+    const job = await readJob(claim, options);
+    const execution = await executeRollout(job, { ...options, worker: options.name, signal });
+    await settleClaim(claim, execution, options, signal);
+  } catch (error) {
+    // What breaks around a rollout, not in it: a gateway that is away, a record that is missing. A disk that fails
+    // must stop the worker.
+    if (!isRollbookError(error, "failed-infrastructure") && !isRollbookError(error, "missing-blob"))
+      throw error;
+    await giveUp(claim, { owner: "infrastructure", message: error.message }, options);
+  }
+}
+
+/** Uploads what a worker that died in between had sealed for this item, if a trusted key signed it. The first claim of
+ *  all can find it only at the start. */
+async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boolean> {
+  const { sealed, recorder, book } = options;
+  const ids = recorder.namesOf?.(claim.item, claim.token) ?? [claim.item];
+  const found = await sealed.find(ids, {
+    fresh: claim.token > 1,
+    accept: async (digest) => recorder.isReported?.(await readRecord(book, RolloutContent, digest)) ?? true,
+  });
+  for (const { content, envelope, attestations } of found)
+    for (const attestation of attestations) {
+      const { bytes } = (await book.get(attestation))!;
+      const upload = { claim: keyOf(claim), content, envelope, attestation: bytes, blobs: [] };
+      try {
+        noteReceipt(claim, await options.desk.upload(options.session, { ...upload, adopted: true }), options);
+        return true;
+      } catch (error) {
+        if (!isRollbookError(error, "bad-signature")) throw error;
+      }
+    }
+  return false;
+}
+
+async function settleClaim(
+  claim: Claim,
+  execution: Execution,
+  options: RegisteredRunner,
+  signal: AbortSignal,
+): Promise<void> {
+  const { desk, session, cancelled } = options;
+  const { ending } = execution;
+  if (signal.aborted) {
+    await execution.abandon();
+    // Given back, so that whoever resumes runs it; a claim that was lost is not ours to give.
+    if (cancelled?.has(claim.item)) await desk.fail(session, claim, { message: "cancelled" });
+    else await desk.release(session, [claim]);
+    return;
+  }
+  if (ending.kind === "failed" && claim.attempt < attemptsFor(options, ending.owner)) {
+    await execution.abandon();
+    await giveUp(claim, ending, options);
+    return;
+  }
+  // The last look before sealing: a worker that slept past its time must not put a second artifact beside another's.
+  if ((await desk.heartbeat(session, [keyOf(claim)])).length > 0) {
+    await execution.abandon();
+    return;
+  }
+  noteReceipt(claim, await upload(claim, await execution.seal(), options), options);
+}
+
+async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunner): Promise<Sealed<Receipt>> {
+  const { desk, session, signer, book } = options;
+  const attestation = signer.attest([recorded.envelope]).bytes;
+  const whole = { claim: keyOf(claim), ...recorded, attestation };
+  if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return desk.upload(session, whole);
+  // Too large for one message: into the book with its signature, then by name.
+  await checkNamed(recorded.blobs, (digest) => book.get(digest));
+  for (const { kind, bytes } of recorded.blobs) book.put(kind, bytes);
+  book.put(Attestation.kind, attestation);
+  await book.flush();
+  return desk.upload(session, { ...whole, blobs: [] });
+}
+
+function noteReceipt(claim: Claim, receipt: Sealed<Receipt>, { onReceipt, log }: ClaimRunner): void {
+  const { outcome, message } = receipt.record;
+  if (!isTaken(outcome)) log?.(`${claim.item}: ${outcome}: ${message}; the first result stands`);
+  onReceipt?.(receipt);
+}
+
+function keyOf({ item, token }: Claim): ClaimKey {
+  return { item, token };
+}
+
+async function giveUp(
+  claim: Claim,
+  { owner, message }: { owner: FailureOwner; message: string },
+  options: RegisteredRunner,
+): Promise<void> {
+  const { retryBaseMs = RETRY_BASE_MS, rng } = options;
+  const backoffMs = Math.min(RETRY_MAX_MS, retryBaseMs * 2 ** (claim.attempt - 1)) * (0.5 + rng.float());
+  const again = claim.attempt < attemptsFor(options, owner);
+  options.log?.(`${claim.item}: attempt ${claim.attempt} failed by ${owner}: ${message}`);
+  await options.desk.fail(options.session, claim, {
+    message: `${owner}: ${message}`,
+    ...(again ? { retryAfterMs: Math.round(backoffMs) } : {}),
+  });
+}
+
+function attemptsFor({ attempts }: ClaimRunner, owner: FailureOwner): number {
+  return attempts?.[owner] ?? ATTEMPTS[owner] ?? 1;
+}
+
+async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob> {
+  const order = claim.payload as unknown as WorkOrder;
+  const { exp, extra, baseUrl, modelId, overrides, limits } = order.extra;
+  const assignment = await readRecord(book, Assignment, order.assignment);
+  const task = await readRecord(book, Task, assignment.task.digest!);
+  return {
+    rolloutId: parseId(claim.item),
+    task,
+    taskDigest: assignment.task.digest!,
+    assignment: { digest: order.assignment, sample: order.sample },
+    ...(assignment.group === undefined ? {} : { group: assignment.group }),
+    seed: sampleSeed(order.assignment, order.sample),
+    attempt: claim.attempt,
+    claim: parseId(claimId(claim)),
+    token: claim.token,
+    config: {
+      required: { exp_id: exp, input_id: task.id },
+      ...(extra === undefined ? {} : { extra }),
+      endpoint: {
+        ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+        ...(modelId === undefined ? {} : { model_id: modelId }),
+      },
+      ...(overrides === undefined ? {} : { overrides }),
+    },
+    limits: limits ?? {},
+  };
+}

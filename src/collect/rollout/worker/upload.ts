@@ -1,0 +1,246 @@
+/** An uploaded artifact, taken apart and checked against its claim and its assignment.
+ *  In: the upload, a way to read what the book holds. Out: the opened records, or a refusal with a code.
+ *  Every digest is recomputed and every blob must be one the artifact names. Writes nothing. */
+import { type Digest, digestBytes } from "../../../base/digest.ts";
+import type { RollbookError } from "../../../base/errors.ts";
+import type { Reference } from "../../../contract/codec/fields.ts";
+import { openRecord, type RecordOf, type RecordType } from "../../../contract/codec/record.ts";
+import { refuse } from "../../../contract/codec/refusal.ts";
+import { recordType } from "../../../contract/records.ts";
+import { Assignment, checkBinding } from "../../../contract/rollout/assignment.ts";
+import { Call, MESSAGE_KIND, openMessage } from "../../../contract/rollout/call.ts";
+import {
+  checkProofs,
+  RolloutContent,
+  RolloutEnvelope,
+  rolloutIdFor,
+} from "../../../contract/rollout/rollout.ts";
+import { type ReadBlob, readTokenColumns } from "../../../contract/rollout/rollout-exchange.ts";
+import { checkTokenColumns } from "../../../contract/rollout/stream.ts";
+import { Attestation, checkAttestationAside, type PublicKey } from "../../../contract/trust/attestation.ts";
+import type { Blob } from "../../../store/blob/blob-store.ts";
+import type { ClaimKey } from "../../queue/queue.ts";
+import { claimedName, claimId } from "../work/work-item.ts";
+import type { RegisteredWorker } from "./worker-registration.ts";
+
+/** More travels by reference: the worker puts it into the book and names it. */
+export const INLINE_LIMIT_BYTES = 65_536;
+
+export interface Upload {
+  readonly claim: ClaimKey;
+  readonly content: Digest;
+  readonly envelope: Digest;
+  /** A sealed attestation by the worker's key whose subjects include the envelope. */
+  readonly attestation: Uint8Array;
+  /** The blobs of the artifact; those left out are in the book already. Empty: an upload by reference. */
+  readonly blobs: readonly Blob[];
+  /** Made under an earlier claim of this item, whose holder died before it could say so: what counts is that a trusted
+   *  key signed it. */
+  readonly adopted?: true;
+}
+
+export interface OpenedUpload {
+  readonly content: RolloutContent;
+  readonly envelope: RolloutEnvelope;
+}
+
+export function inlineBytes({ blobs, attestation }: Upload): number {
+  return blobs.reduce((sum, blob) => sum + blob.bytes.byteLength, attestation.byteLength);
+}
+
+export async function openUpload(
+  upload: Upload,
+  by: {
+    worker: RegisteredWorker;
+    attempt: number;
+    trusts: (key: PublicKey) => boolean;
+    read: ReadBlob;
+    has: (digest: Digest) => Promise<boolean>;
+  },
+): Promise<OpenedUpload> {
+  const parts = new UploadParts(upload, by.read);
+  const envelope = await parts.open(RolloutEnvelope, upload.envelope, "envelope");
+  const content = await parts.open(RolloutContent, upload.content, "content");
+  checkClaimed(upload, { content, envelope }, by);
+  await checkSigned(upload, by);
+  const assigned = content.assignment!.digest;
+  checkBinding(content, await parts.open(Assignment, assigned, "assignment"), assigned);
+  checkProofs(envelope, content);
+  await checkReferences(parts, content, envelope);
+  parts.refuseUnused();
+  await parts.needNamed(new Set([upload.content, upload.envelope, ...content.calls]));
+  return { content, envelope };
+}
+
+/** Refuses blobs that name what is neither among them nor in the book. For a caller that puts them into the book itself: what
+ *  is there stays there, also if the upload that names it is refused. */
+export async function checkNamed(blobs: readonly Blob[], read: ReadBlob): Promise<void> {
+  await new UploadParts({ blobs }, read).needNamed(new Set());
+}
+
+/** Blobs by digest, the inline ones first; remembers which were asked for and found. */
+class UploadParts {
+  readonly #inline: Map<Digest, Blob>;
+  /** By their kinds. */
+  readonly #found = new Map<Digest, string>();
+  readonly #book: ReadBlob;
+
+  constructor({ blobs }: Pick<Upload, "blobs">, book: ReadBlob) {
+    this.#inline = new Map(blobs.map((blob) => [digestBytes(blob.kind, blob.bytes), blob]));
+    this.#book = book;
+  }
+
+  readonly read: ReadBlob = async (digest) => {
+    const blob = this.#inline.get(digest) ?? (await this.#book(digest));
+    if (blob !== undefined) this.#found.set(digest, blob.kind);
+    return blob;
+  };
+
+  async open<T extends RecordType>(type: T, digest: Digest, what: string): Promise<RecordOf<T>> {
+    const blob = await this.read(digest);
+    if (blob === undefined) throw this.#missing(digest, what);
+    if (blob.kind !== type.kind)
+      throw refuse(
+        "bad-record",
+        { digest, expected: type.kind, actual: blob.kind },
+        `the ${what} ${digest} is a ${blob.kind}, not a ${type.kind}.`,
+      );
+    return openRecord(type, blob.bytes, what);
+  }
+
+  /** Present, and what it is named as; what is `external` may also be elsewhere. */
+  async need({ digest, kind, field, external }: Reference): Promise<void> {
+    const actual = this.#found.get(digest) ?? (await this.read(digest))?.kind;
+    if (actual === undefined && external !== true) throw this.#missing(digest, field);
+    if (actual === undefined || kind === "" || kind === actual) return;
+    throw refuse(
+      "missing-blob",
+      { digest, what: field, expected: kind, actual },
+      `${field} names the ${kind} ${digest}, which is a ${actual}. Name a ${kind}, or leave ${field} out.`,
+    );
+  }
+
+  /** Whatever the inline records name in their turn, but for those that are checked. */
+  async needNamed(checked: ReadonlySet<Digest>): Promise<void> {
+    for (const [digest, { kind, bytes }] of this.#inline) {
+      const type = recordType(kind);
+      if (type === undefined || checked.has(digest)) continue;
+      for (const reference of type.references(openRecord(type, bytes, digest))) await this.need(reference);
+    }
+  }
+
+  /** A blob that nobody names would be kept for nothing, or for something else. */
+  refuseUnused(): void {
+    for (const [digest, { kind }] of this.#inline)
+      if (!this.#found.has(digest))
+        throw refuse(
+          "digest-mismatch",
+          { digest, kind },
+          `the upload brings a ${kind} ${digest} that its artifact does not name. Send what was sealed, unchanged.`,
+        );
+  }
+
+  /** Of an inline upload: bytes were sent, and none hash to what was claimed. */
+  #missing(digest: Digest, what: string): RollbookError {
+    if (this.#inline.size > 0 && (what === "envelope" || what === "content"))
+      return refuse(
+        "digest-mismatch",
+        { expected: digest, what },
+        `no uploaded blob hashes to the ${what} ${digest}. Send what was sealed, unchanged.`,
+      );
+    return refuse(
+      "missing-blob",
+      { digest, what },
+      `the ${what} ${digest} is neither in the upload nor in the book. Put it into the book before naming it.`,
+    );
+  }
+}
+
+/** The artifact is the one that this worker's claim asked for, or an earlier claim of the same item. */
+function checkClaimed(
+  upload: Upload,
+  { content, envelope }: OpenedUpload,
+  { worker, attempt }: { worker: RegisteredWorker; attempt: number },
+): void {
+  const bound = content.assignment;
+  const item = bound === undefined ? undefined : rolloutIdFor(bound.digest, bound.sample);
+  const claim = upload.adopted === true ? claimOf(envelope, upload.claim) : upload.claim;
+  // Through a gateway every claim makes a rollout of its own name.
+  const name = content.rolloutId === claimedName(claim) ? content.rolloutId : claim.item;
+  const pairs: [string, unknown, unknown][] = [
+    ["envelope.content", upload.content, envelope.content],
+    ["envelope.claim", claimId(claim), envelope.claim],
+    ["assignment", upload.claim.item, item],
+    ["rolloutId", name, content.rolloutId],
+  ];
+  if (upload.adopted !== true)
+    pairs.push(
+      ["envelope.worker", worker.id, envelope.worker],
+      ["envelope.attempt", attempt, envelope.attempt],
+    );
+  for (const [field, expected, actual] of pairs)
+    if (expected !== actual)
+      throw refuse(
+        "not-bound",
+        { field, expected: String(expected), actual: String(actual) },
+        `${field} is ${String(actual)}, the claim says ${String(expected)}. Submit what was claimed.`,
+      );
+}
+
+/** The claim of the same item under which an envelope says it was made: this one, or one before it. */
+function claimOf({ claim }: RolloutEnvelope, { item, token }: ClaimKey): ClaimKey {
+  const [, number] = claim?.startsWith(`${item}:`) ? (/:(\d{1,9})$/.exec(claim) ?? []) : [];
+  return { item, token: number === undefined ? token : Math.min(token, Number(number)) };
+}
+
+async function checkSigned(
+  upload: Upload,
+  {
+    worker,
+    trusts,
+    has,
+  }: {
+    worker: RegisteredWorker;
+    trusts: (key: PublicKey) => boolean;
+    has: (digest: Digest) => Promise<boolean>;
+  },
+): Promise<void> {
+  const attestation = openRecord(Attestation, upload.attestation, "attestation");
+  const { signer, subjects } = attestation;
+  const isTheirs = upload.adopted === true ? trusts(signer) : signer === worker.key;
+  if (!isTheirs || !subjects.includes(upload.envelope))
+    throw refuse(
+      "bad-signature",
+      { signer, expected: worker.key, envelope: upload.envelope },
+      `the upload is signed by ${signer}, over ${subjects.length} subjects; it needs the key ${worker.key} over ${upload.envelope}.`,
+    );
+  await checkAttestationAside(attestation);
+  // Kept beside the artifact, it must not name what the book will never have.
+  for (const subject of subjects)
+    if (subject !== upload.envelope && !(await has(subject)))
+      throw refuse(
+        "missing-blob",
+        { digest: subject, what: "attested record" },
+        `the attestation also covers ${subject}, which is not in the book. Sign each inline upload by itself.`,
+      );
+}
+
+/** Everything the artifact names is there, and its numbers are numbers. */
+async function checkReferences(
+  parts: UploadParts,
+  content: RolloutContent,
+  envelope: RolloutEnvelope,
+): Promise<void> {
+  for (const [i, stream] of content.streams.entries())
+    if (stream.level === "token")
+      checkTokenColumns(stream, await readTokenColumns(parts.read, stream), `streams[${i}]`);
+  for (const digest of content.calls) {
+    const call = await parts.open(Call, digest, "call");
+    for (const part of Call.references(call)) {
+      await parts.need(part);
+      if (part.kind === MESSAGE_KIND) openMessage((await parts.read(part.digest))!.bytes, part.digest);
+    }
+  }
+  for (const reference of RolloutContent.references(content)) await parts.need(reference);
+  for (const reference of RolloutEnvelope.references(envelope)) await parts.need(reference);
+}

@@ -1,0 +1,81 @@
+/** Who a worker is: a name and a key, and the key is what counts. Pure.
+ *  A worker registers by signing its name, key and the time. Claims are held in the name of both, so a stranger who
+ *  takes the name gets none of its claims; uploads must be signed by the same key. */
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { type Id, parseId } from "../../../base/ids.ts";
+import { openRecord } from "../../../contract/codec/record.ts";
+import { refuse } from "../../../contract/codec/refusal.ts";
+import {
+  Attestation,
+  checkAttestation,
+  type PublicKey,
+  type Signer,
+} from "../../../contract/trust/attestation.ts";
+import { CLAIM_TTL_MS } from "../../queue/queue.ts";
+
+export interface Registration {
+  readonly worker: string;
+  readonly publicKey: PublicKey;
+  readonly atMs: number;
+  /** A sealed attestation by that key over `registrationDigest`. */
+  readonly attestation: Uint8Array;
+}
+
+export interface RegisteredWorker {
+  readonly id: Id;
+  readonly key: PublicKey;
+  /** The name under which the queue keeps its claims. */
+  readonly holder: string;
+  readonly seenAtMs: number;
+}
+
+/** A registration is good this long: a recorded one is of no use to anybody. */
+export const REGISTRATION_MS = 60_000;
+/** Two heartbeats missed. */
+export const STALE_AFTER_MS = CLAIM_TTL_MS;
+
+export function registrationDigest(parts: Omit<Registration, "attestation">): Digest {
+  const { worker, publicKey, atMs } = parts;
+  return digestJson("rollbook.worker-registration.v1", { worker, publicKey, atMs });
+}
+
+/** What a worker sends to register. */
+export function makeRegistration(signer: Signer, worker: string, atMs: number): Registration {
+  const parts = { worker, publicKey: signer.publicKey, atMs };
+  return { ...parts, attestation: signer.attest([registrationDigest(parts)]).bytes };
+}
+
+export function checkRegistration(
+  registration: Registration,
+  { nowMs, trusts }: { nowMs: number; trusts: (key: PublicKey) => boolean },
+): RegisteredWorker {
+  const { worker, publicKey: key, atMs } = registration;
+  const id = parseId(worker, "worker");
+  const attestation = openRecord(Attestation, registration.attestation, "registration");
+  if (attestation.signer !== key || !attestation.subjects.includes(registrationDigest(registration)))
+    throw refuse(
+      "bad-signature",
+      { worker, key },
+      `the registration of ${worker} is not signed by the key it names. Sign name, key and time.`,
+    );
+  checkAttestation(attestation);
+  if (!trusts(key))
+    throw new RollbookError(
+      "untrusted-key",
+      { worker, key },
+      `the key ${key} of worker ${worker} is not trusted here. Trust it with \`rollbook keys trust\`.`,
+    );
+  if (Math.abs(nowMs - atMs) > REGISTRATION_MS)
+    throw new RollbookError(
+      "stale-registration",
+      { worker, atMs, nowMs },
+      `the registration of ${worker} was signed at ${atMs}, now is ${nowMs}. Register again; check both clocks.`,
+    );
+  return { id, key, holder: holderOf(id, key), seenAtMs: nowMs };
+}
+
+/** 96 bits of the key are enough to keep namesakes apart, and short enough for any name to keep its place. */
+function holderOf(worker: Id, key: PublicKey): string {
+  return `${digestJson("rollbook.worker-holder.v1", { worker, key }).slice(7, 31)}`;
+}

@@ -1,0 +1,127 @@
+/** A worker: registers, claims work and keeps its claims alive while they run. Stateless: it may die at any moment, and
+ *  another goes on. In: a desk, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
+ *  one claim is in run-claim.ts. Speaks to the queue through the desk alone, but for its bell. */
+import { isRollbookError } from "../../../base/errors.ts";
+import type { Book } from "../../../store/index.ts";
+import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/queue.ts";
+import { claimId } from "../work/work-item.ts";
+import { laneOf } from "./plan.ts";
+import { makeRateLimit } from "./rate-limit.ts";
+import { type ClaimRunner, type RegisteredRunner, runClaim } from "./run-claim.ts";
+import { makeRegistration } from "./worker-registration.ts";
+
+export interface WorkerOptions extends ClaimRunner {
+  /** Only to hear of new work, and of its end. */
+  readonly queue: Pick<WorkQueue, "watch" | "counts">;
+  readonly book: Pick<Book, "id" | "root" | "get" | "put" | "flush">;
+  readonly concurrency: number;
+  readonly heartbeatMs?: number;
+  /** Rollouts begun per second, at most. */
+  readonly rate?: number;
+  /** Stops: what runs is cancelled and given back. */
+  readonly signal: AbortSignal;
+  /** Ends when the queue has nothing left for anyone, or nothing for this agent for so long; absent: never. */
+  readonly idleMs?: number;
+}
+
+/** What becomes ready by waiting (a retry, an expired claim) is found by asking again this often. */
+const ASK_MS = 250;
+
+export interface Worker {
+  /** Resolves when the worker has ended and holds nothing; rejects if it could not go on. */
+  readonly ended: Promise<void>;
+  /** Cancels one rollout if it runs here. */
+  cancel(item: string): void;
+}
+
+export function startWorker(options: WorkerOptions): Worker {
+  const running: Running = new Map();
+  return {
+    ended: join(options).then((at) => work(at, running)),
+    cancel(item) {
+      for (const { key, stop } of running.values()) if (key.item === item) stop.abort();
+    },
+  };
+}
+
+/** By claim, not by item: what was lost and claimed again may not have stopped yet. */
+type Running = Map<string, { key: ClaimKey; stop: AbortController; done: Promise<void> }>;
+
+/** A worker that the desk knows. */
+type Joined = WorkerOptions & RegisteredRunner;
+
+async function join(options: WorkerOptions): Promise<Joined> {
+  const { desk, signer, name, clock, recorder, book } = options;
+  await recorder.checkBook?.(book);
+  return { ...options, ...desk.register(makeRegistration(signer, name, clock.nowMs())) };
+}
+
+async function work(options: Joined, running: Running): Promise<void> {
+  const { queue, concurrency, signal, heartbeatMs = HEARTBEAT_MS } = options;
+  const lane = laneOf(options.agent.digest);
+  const watch = queue.watch();
+  const rate = makeRateLimit(options.clock, options.rate);
+  let fault: { error: unknown } | undefined;
+  let busyAtMs = options.clock.nowMs();
+  const keepAlive = setInterval(() => {
+    void beat(options, running).catch((error: unknown) => {
+      fault ??= { error };
+    });
+  }, heartbeatMs);
+  const stopAll = () => {
+    for (const { stop } of running.values()) stop.abort();
+  };
+  signal.addEventListener("abort", stopAll, { once: true });
+  try {
+    while (!signal.aborted && fault === undefined) {
+      const room = Math.min(concurrency - running.size, rate.available());
+      const claims = room > 0 ? await claimSome(options, room, lane) : [];
+      rate.take(claims.length);
+      for (const claim of claims) {
+        const stop = new AbortController();
+        if (signal.aborted) stop.abort();
+        const done = runClaim(claim, options, stop.signal)
+          .catch((error: unknown) => {
+            fault ??= { error };
+          })
+          .finally(() => running.delete(claimId(claim)));
+        running.set(claimId(claim), { key: { item: claim.item, token: claim.token }, stop, done });
+      }
+      if (claims.length > 0 || running.size > 0) busyAtMs = options.clock.nowMs();
+      if (claims.length > 0) continue;
+      if (running.size === 0 && (await isDrained(options, busyAtMs))) break;
+      await Promise.race([watch.changed(ASK_MS), ...[...running.values()].map(({ done }) => done)]);
+    }
+  } finally {
+    stopAll();
+    await Promise.all([...running.values()].map(({ done }) => done));
+    clearInterval(keepAlive);
+    signal.removeEventListener("abort", stopAll);
+  }
+  if (fault !== undefined) throw fault.error;
+}
+
+async function isDrained({ queue, idleMs, clock }: WorkerOptions, busyAtMs: number): Promise<boolean> {
+  if (idleMs === undefined) return false;
+  const { waiting, claimed } = await queue.counts();
+  return waiting + claimed === 0 || clock.nowMs() - busyAtMs >= idleMs;
+}
+
+/** A process that stood still for too long has to show that it lives before it may claim. */
+async function claimSome({ desk, session }: Joined, limit: number, lane: string): Promise<Claim[]> {
+  try {
+    return await desk.claim(session, { limit, lane });
+  } catch (error) {
+    if (!isRollbookError(error, "stale-heartbeat")) throw error;
+    await desk.heartbeat(session, []);
+    return [];
+  }
+}
+
+async function beat({ desk, session }: Joined, running: Running): Promise<void> {
+  const lost = await desk.heartbeat(
+    session,
+    [...running.values()].map(({ key }) => key),
+  );
+  for (const claim of lost) running.get(claimId(claim))?.stop.abort();
+}

@@ -1,0 +1,81 @@
+/** One request of a rollout to a model server, and who is to blame when it fails. In: the rollout's context, a request.
+ *  Out: the reply, and the message in it with what it used. Knows no task and no protocol of actions. */
+import { reasonOf } from "../../../base/errors.ts";
+import type { RolloutContext } from "../../rollout/agent/agent.ts";
+import { cutBy, failedBy } from "../../rollout/agent/failure.ts";
+import type { Message } from "../tasks/prompt.ts";
+import type { PaidCall } from "../world/reward.ts";
+
+/** 48 bits: JSON numbers end at 2^53. */
+const SEED_BITS = 48;
+
+export interface Reply {
+  readonly status: number;
+  readonly text: string;
+  /** The gateway's name of the model that a routed call went to. */
+  readonly routed: string | undefined;
+}
+
+export interface Answer extends PaidCall {
+  readonly message: Message;
+}
+
+/** The seed that a rollout's requests carry. */
+export function requestSeed(seed: bigint): number {
+  return Number(BigInt.asUintN(SEED_BITS, seed));
+}
+
+export async function postChat(
+  { baseUrl, apiKey, rolloutConfig, seed, signal }: RolloutContext,
+  request: {
+    readonly model: string;
+    readonly messages: readonly Message[];
+    readonly tools?: readonly object[];
+  },
+): Promise<Reply> {
+  const url = baseUrl ?? rolloutConfig.base_url;
+  if (url === undefined) throw failedBy("infrastructure", "no model server is named: give --gateway.");
+  const response = await fetch(`${url}/chat/completions`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    },
+    body: JSON.stringify({ ...rolloutConfig.sampling_params, ...request, seed: requestSeed(seed) }),
+    signal,
+  }).catch((cause: unknown) => {
+    if (signal.aborted) throw signal.reason;
+    throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+  });
+  const routed = response.headers.get("x-rollbook-model") ?? undefined;
+  return { status: response.status, text: await response.text(), routed };
+}
+
+export function readAnswer({ status, text, routed }: Reply, asked: string): Answer {
+  if (status !== 200) throw refusalOf(status, text);
+  try {
+    const body = JSON.parse(text) as {
+      choices: { message: Message }[];
+      usage?: { prompt_tokens?: number; completion_tokens?: number };
+    };
+    const { message } = body.choices[0]!;
+    return {
+      message: { ...message, role: "assistant", content: message.content ?? null },
+      model: routed ?? asked,
+      promptTokens: body.usage?.prompt_tokens ?? 0,
+      completionTokens: body.usage?.completion_tokens ?? 0,
+    };
+  } catch (cause) {
+    throw failedBy("provider", `the model's reply is no chat completion: ${text.slice(0, 200)}`, { cause });
+  }
+}
+
+/** Caps of the gateway are limits; a task that nobody knows is the task's fault; the rest is the provider's. */
+function refusalOf(status: number, text: string): Error {
+  const said = `the model server answered ${status}: ${text.slice(0, 300)}`;
+  if (status === 429 && text.includes("turn-cap")) return cutBy("turns");
+  if (status === 402 && text.includes("budget-cap")) return cutBy("budget");
+  if (status === 404 && /unknown_(task|prompt)/.test(text)) return failedBy("task", said);
+  if (status >= 500 || status === 429 || status === 408) return failedBy("provider", said);
+  return failedBy("infrastructure", said);
+}

@@ -1,0 +1,131 @@
+/** One launch with a gateway of its own: rows, an agent, models that answer in this process, and who chooses among them.
+ *  In: those, a book, a queue. Out: a launch, to be iterated, then closed. The same options again run only what is
+ *  missing. What the router decides is logged by the gateway with its probabilities. Knows no task and no reward. */
+import type { Json } from "../../../base/canonical-json.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import type { EnvironmentPackage, Sealed, Signer } from "../../../contract/index.ts";
+import { digestRouter, type Router } from "../../../policy/index.ts";
+import { makeSealer } from "../../../store/sealer.ts";
+import { checkGatewayConfig, openGateway } from "../../gateway/index.ts";
+import type { Agent } from "../../rollout/agent/agent.ts";
+import { type Launch, type LaunchOptions, launch } from "../../rollout/launch/launcher.ts";
+import { gatewayRecorder } from "../../rollout/record/gateway-recorder.ts";
+import { bookRecorder } from "../../rollout/record/recorder.ts";
+import type { ModelHandler } from "../serve/model-server.ts";
+import { chooseWith } from "./behaviour.ts";
+
+/** The name under which agents ask for whatever the router chooses. */
+export const ROUTED = "auto";
+
+export type ModelRoute =
+  | { readonly kind: "model"; readonly model: string }
+  | { readonly kind: "router"; readonly router: Router; readonly everyTurn?: boolean };
+
+/** Where and how a run takes place, whatever it runs. */
+export interface RunPlace
+  extends Pick<
+    LaunchOptions,
+    "book" | "queue" | "clock" | "rng" | "worker" | "samples" | "seed" | "exp" | "limits" | "attempts"
+  > {
+  readonly route: ModelRoute;
+  /** Rollouts at a time. */
+  readonly workers: number;
+  readonly newId: () => string;
+  /** Signs registrations, uploads and receipts. */
+  readonly signer: Signer;
+  readonly trusts?: NonNullable<LaunchOptions["trusts"]>;
+  readonly signal?: AbortSignal;
+  readonly retryBaseMs?: number;
+  readonly heartbeatMs?: number;
+  readonly log?: (line: string) => void;
+}
+
+export interface RoutedRunOptions extends RunPlace {
+  readonly rows: readonly object[];
+  readonly agent: Agent;
+  readonly models: readonly RoutedModel[];
+  readonly answer: ModelHandler;
+  readonly environment: Sealed<EnvironmentPackage>;
+  readonly dataSource: "real" | "synthetic";
+}
+
+export interface RoutedModel {
+  readonly name: string;
+  readonly price: { readonly prompt: number; readonly completion: number };
+}
+
+export interface RoutedRun {
+  readonly launched: Launch;
+  close(): Promise<void>;
+}
+
+export async function openRoutedRun(options: RoutedRunOptions): Promise<RoutedRun> {
+  const { route, book, clock, signer, environment, models } = options;
+  const modelId = route.kind === "model" ? checkModel(models, route.model) : ROUTED;
+  if (!(await book.has(environment.digest)))
+    await makeSealer(book, signer).add({ envelope: environment, blobs: [environment] });
+  const gateway = await openGateway({
+    config: gatewayConfig(options),
+    ...{ book, clock, signer, env: {}, rng: options.rng, newId: options.newId },
+    local: { models: options.answer },
+    ...(route.kind === "router" ? { choose: chooseWith(route.router, options.seed) } : {}),
+    ...(options.log === undefined ? {} : { log: options.log }),
+  });
+  let launched: Launch;
+  try {
+    launched = launch(options.rows, {
+      ...options,
+      form: "slime",
+      recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
+      environment: environment.record.key,
+      modelId,
+      extra: identityOf(options),
+      concurrency: options.workers,
+    });
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+  return {
+    launched,
+    async close() {
+      try {
+        await launched.cancel();
+      } finally {
+        await gateway.close();
+      }
+    },
+  };
+}
+
+function gatewayConfig({ models, environment, dataSource }: RoutedRunOptions) {
+  return checkGatewayConfig({
+    listen: { port: 0 },
+    worker: "sim",
+    rollouts: { environment: environment.record.key, dataSource },
+    upstreams: { models: { baseUrl: "local:models" } },
+    models: Object.fromEntries(
+      models.map(({ name, price }) => [name, { upstream: "models", price: { ...price } }]),
+    ),
+    routes: { [ROUTED]: models.map(({ name }) => name) },
+  });
+}
+
+/** What makes a run another run, beside what a launch knows: it enters the ids of the rollouts. */
+function identityOf({ environment, route }: RoutedRunOptions): Record<string, Json> {
+  if (route.kind === "model") return { environment: environment.digest };
+  return {
+    environment: environment.digest,
+    router: digestRouter(route.router),
+    ...(route.everyTurn === true ? { route_every_turn: true } : {}),
+  };
+}
+
+function checkModel(models: readonly RoutedModel[], name: string): string {
+  if (models.some((model) => model.name === name)) return name;
+  throw new RollbookError(
+    "unknown-model",
+    { model: name },
+    `no model is called ${name} here. There are ${models.map((model) => model.name).join(", ")}.`,
+  );
+}

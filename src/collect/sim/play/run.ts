@@ -1,0 +1,59 @@
+/** Runs agents in a simulated world. In: a world, who grades, an agent, a model or a router, a book. Out: a launch whose
+ *  rollouts are graded by hidden tests. routed-run.ts does the running. */
+import { digestJson } from "../../../base/digest.ts";
+import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../../rollout/agent/agent.ts";
+import type { Scorer } from "../../rollout/agent/reward.ts";
+import { environmentPackage, ROLLOUT_LIMITS } from "../prove/environment-package.ts";
+import type { Grader } from "../prove/graders.ts";
+import { simulatedModels } from "../serve/model-server.ts";
+import { promptOf } from "../tasks/prompt.ts";
+import type { SimTask } from "../tasks/sim-task.ts";
+import { simScorer } from "../world/reward.ts";
+import type { SimWorld } from "../world/world.ts";
+import { chatAgent, readVisible } from "./chat-agent.ts";
+import { openRoutedRun, type RoutedRun, type RunPlace } from "./routed-run.ts";
+
+export interface SimRunOptions extends RunPlace {
+  readonly world: SimWorld;
+  readonly grader: Grader;
+  readonly agent: "chat" | "reference" | Agent;
+}
+
+export function openSimRun(options: SimRunOptions): Promise<RoutedRun> {
+  const { world, grader, limits } = options;
+  const scorer = simScorer({ grade: grader.grade, models: world.models, weights: world.weights });
+  const tasks = world.tasks.map(({ task }) => task);
+  return openRoutedRun({
+    ...options,
+    rows: tasks.map(rowOf),
+    agent: agentOf(options, scorer),
+    models: world.models,
+    answer: simulatedModels(tasks, world.models),
+    environment: environmentPackage(world, { grader, scorer, ...(limits === undefined ? {} : { limits }) }),
+    dataSource: "synthetic",
+    limits: { ...ROLLOUT_LIMITS, ...limits },
+  });
+}
+
+/** The agent gets the visible part as its payload, the reward the oracle as its label; solutions stay here. */
+export function rowOf({ visible, oracle }: SimTask): object {
+  return { prompt: promptOf(visible), label: oracle, metadata: visible };
+}
+
+/** Hands in the reference solution: what a perfect agent earns without a model. */
+export function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
+  const solutions = new Map(tasks.map((task) => [promptOf(task.visible), task.solutions.reference]));
+  return (payload) => {
+    const files = solutions.get(promptOf(readVisible(payload))) ?? {};
+    return { finalState: { files, calls: [] } };
+  };
+}
+
+function agentOf({ agent, world, grader }: SimRunOptions, scorer: Scorer): Agent {
+  // Its tasks are proved: an agent that calls one broken, or blames whatever else, has failed.
+  if (typeof agent !== "string") return { ...agent, scorer, blame: "refused" };
+  const run =
+    agent === "chat" ? chatAgent(grader.runTests) : referenceAgent(world.tasks.map(({ task }) => task));
+  const digest = digestJson("rollbook.sim-agent.v1", { name: agent, version: 1 });
+  return { ...functionAgent(defineRollout(run, { scorer }), { name: agent, digest }), blame: "trusted" };
+}

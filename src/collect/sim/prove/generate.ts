@@ -1,0 +1,135 @@
+/** Draws tasks from a seed: families take turns, difficulties too, and a draw that makes no good task is replaced by the
+ *  next one. In: count, seed, families, difficulties, and a proof. Out: tasks in order, each with its proof.
+ *  Same seed, same tasks, however many are proved at once. Writes no files. */
+import { digestJson } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { type Rng, rngFrom } from "../../../base/rng.ts";
+import { DIFFICULTIES, type Difficulty, type Draft, type Family, isUnusable } from "../families/family.ts";
+import { FAMILIES } from "../families/index.ts";
+import type { SimTask, TaskProof } from "../tasks/sim-task.ts";
+
+/** Changes whenever one seed would give other tasks. */
+export const GENERATOR_VERSION = 1;
+
+export interface GenerateOptions {
+  readonly count: number;
+  readonly seed: bigint | number;
+  readonly families?: readonly Family[];
+  readonly difficulties?: readonly Difficulty[];
+  /** Without it tasks are drawn and not run. */
+  prove?(task: SimTask): Promise<ProofOutcome>;
+  /** Proofs under way at a time; 1 if absent. */
+  readonly parallel?: number;
+  onRejected?(rejection: TaskRejection): void;
+}
+
+export type ProofOutcome =
+  | { readonly proved: true; readonly proof: TaskProof }
+  | { readonly proved: false; readonly reason: string };
+
+export interface TaskRejection {
+  readonly family: string;
+  readonly difficulty: Difficulty;
+  readonly reason: string;
+}
+
+export interface GeneratedTask {
+  readonly task: SimTask;
+  /** Absent where nothing was proved. */
+  readonly proof?: TaskProof;
+}
+
+/** Enough for any family; more would mean that a family is broken, and that must be seen. */
+const MOST_DRAWS = 200;
+
+export async function* generateTasks(options: GenerateOptions): AsyncGenerator<GeneratedTask> {
+  const drawing = checkOptions(options);
+  const underWay: Promise<Settled>[] = [];
+  const statements = new Set<string>();
+  let next = 0;
+  try {
+    for (let index = 0; index < options.count; index++) {
+      while (next < options.count && underWay.length < (options.parallel ?? 1)) {
+        const settling = settle(drawing, next++, 0);
+        // A failure is thrown when its turn comes; until then it is not unheard.
+        settling.catch(() => {});
+        underWay.push(settling);
+      }
+      let settled = await underWay.shift()!;
+      // Compared in order of output, so that the outcome does not hang on which proof ends first.
+      while (statements.has(settled.generated.task.visible.statement)) {
+        options.onRejected?.({ ...placeOf(drawing, index), reason: "asks the same as another task" });
+        settled = await settle(drawing, index, settled.draw + 1);
+      }
+      statements.add(settled.generated.task.visible.statement);
+      yield settled.generated;
+    }
+  } finally {
+    await Promise.allSettled(underWay);
+  }
+}
+
+export function taskDigest({ visible, oracle }: Pick<SimTask, "visible" | "oracle">) {
+  return digestJson("rollbook.sim-task.v1", { visible, oracle });
+}
+
+interface Drawing extends GenerateOptions {
+  readonly families: readonly Family[];
+  readonly difficulties: readonly Difficulty[];
+  readonly rng: Rng;
+}
+
+interface Settled {
+  readonly generated: GeneratedTask;
+  readonly draw: number;
+}
+
+function checkOptions(options: GenerateOptions): Drawing {
+  const { count, seed, families = FAMILIES, difficulties = DIFFICULTIES } = options;
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new RollbookError("bad-count", { count }, `count is ${count}; ask for at least 1 task.`);
+  if (families.length === 0 || difficulties.length === 0)
+    throw new RollbookError("no-families", {}, "name at least one family and one difficulty.");
+  return { ...options, families, difficulties, rng: rngFrom(seed) };
+}
+
+function placeOf({ families, difficulties }: Drawing, index: number) {
+  const family = families[index % families.length]!;
+  const difficulty = difficulties[Math.floor(index / families.length) % difficulties.length]!;
+  return { family: family.name, difficulty, draw: family.draw.bind(family) };
+}
+
+/** The first draw from `from` on that makes a task and holds its proof. */
+async function settle(drawing: Drawing, index: number, from: number): Promise<Settled> {
+  const { family, difficulty, draw: drawTask } = placeOf(drawing, index);
+  const reject = (reason: string) => drawing.onRejected?.({ family, difficulty, reason });
+  for (let draw = from; draw < from + MOST_DRAWS; draw++) {
+    const draft = drawTask(drawing.rng.split(family).split(index).split(draw), difficulty);
+    if (isUnusable(draft)) {
+      reject(draft.unusable);
+      continue;
+    }
+    const task = taskOf(draft, {
+      id: `sim-${drawing.seed}-${String(index).padStart(5, "0")}`,
+      family,
+      difficulty,
+    });
+    if (drawing.prove === undefined) return { generated: { task }, draw };
+    const outcome = await drawing.prove(task);
+    if (outcome.proved) return { generated: { task, proof: outcome.proof }, draw };
+    reject(outcome.reason);
+  }
+  throw new RollbookError(
+    "sim-exhausted",
+    { family, difficulty, index },
+    `${MOST_DRAWS} draws of ${family} at difficulty ${difficulty} made no task that could be proved. Report this seed.`,
+  );
+}
+
+function taskOf(
+  { visible, grading, solutions }: Draft,
+  { id, family, difficulty }: { id: string; family: string; difficulty: Difficulty },
+): SimTask {
+  const oracle = { family, difficulty, grading };
+  return { id, digest: taskDigest({ visible, oracle }), visible, oracle, solutions };
+}

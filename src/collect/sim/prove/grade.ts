@@ -1,0 +1,100 @@
+/** Runs the visible tests and the hidden oracle over what was handed in. The only grader: reward, proof and
+ *  environments all take this path.
+ *  In: the parts of a task, handed-in files, a sandbox. Out: verdicts. Whatever handed-in code does is data; only a
+ *  failing sandbox throws. Hidden output is never returned: it would tell an agent the hidden inputs. */
+import { canonicalize, type Json } from "../../../base/canonical-json.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { parseJson } from "../../../base/parse-json.ts";
+import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/sandbox.ts";
+import type { Grading, Oracle, SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
+import { walkGrid } from "../tasks/walk-grid.ts";
+
+export interface Score {
+  readonly passed: number;
+  readonly total: number;
+}
+
+/** For one run of the visible tests or of the hidden oracle. */
+export const SIM_LIMITS: Partial<Limits> = Object.freeze({ timeoutMs: 8_000, outputBytes: 1024 * 1024 });
+
+/** Exit code 0 means that the visible tests pass. The output is what an agent may read. */
+export function runVisible(
+  visible: VisibleTask,
+  handedIn: SourceFiles,
+  sandbox: Sandbox,
+): Promise<ExecResult> {
+  return sandbox.exec(visible.check, withEdits(visible, handedIn), SIM_LIMITS);
+}
+
+export async function gradeHidden(
+  { visible, oracle }: { visible: VisibleTask; oracle: Oracle },
+  handedIn: SourceFiles,
+  sandbox: Sandbox,
+): Promise<Score> {
+  const files = withEdits(visible, handedIn);
+  const { grading } = oracle;
+  if (grading.kind !== "program") return gradeFiles(grading, files);
+  const result = await sandbox.exec(grading.program, { ...files, ...grading.files }, SIM_LIMITS);
+  return gradeOutput(textOf(result.stdout), grading.expected);
+}
+
+/** The files of the task with those handed in; only the editable ones may be. */
+export function withEdits(visible: VisibleTask, handedIn: SourceFiles): SourceFiles {
+  for (const path of Object.keys(handedIn)) {
+    if (!visible.editable.includes(path))
+      throw new RollbookError(
+        "sim-not-editable",
+        { path, editable: visible.editable },
+        `${path} cannot be handed in; this task takes ${visible.editable.join(", ")}.`,
+      );
+  }
+  return { ...visible.files, ...handedIn };
+}
+
+/** The grades that need no sandbox: nothing handed in is run. */
+export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files: SourceFiles): Score {
+  const text = files[grading.path] ?? "";
+  switch (grading.kind) {
+    case "answers":
+      return gradeAnswers(text, grading.expected);
+    case "plan": {
+      const { passed, total } = walkGrid(grading.world, text);
+      return { passed, total };
+    }
+    default:
+      return grading satisfies never;
+  }
+}
+
+/** Of several lines for one case the last counts. A line that is no answer is other output. */
+export function gradeOutput(stdout: string, expected: readonly Json[]): Score {
+  const right = new Set<number>();
+  for (const [, index, text] of stdout.matchAll(/^@(\d{1,6}) (.*)$/gm)) {
+    const at = Number(index);
+    if (at >= expected.length) continue;
+    if (isEqual(readJson(text!), expected[at]!)) right.add(at);
+    else right.delete(at);
+  }
+  return { passed: right.size, total: expected.length };
+}
+
+function gradeAnswers(text: string, expected: readonly Json[]): Score {
+  const answers = readJson(text);
+  if (!Array.isArray(answers) || answers.length !== expected.length)
+    return { passed: 0, total: expected.length };
+  const passed = expected.filter((value, i) => isEqual(answers[i] as Json, value)).length;
+  return { passed, total: expected.length };
+}
+
+function isEqual(answer: Json | undefined, expected: Json): boolean {
+  return answer !== undefined && canonicalize(answer) === canonicalize(expected);
+}
+
+/** Undefined for what is no JSON: a wrong answer, not an error. */
+function readJson(text: string): Json | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,65 @@
+/** Who runs the tests of a task: a sandbox, or the proof of what every known solution does.
+ *  In: a sandbox, or proved tasks. Out: visible test runs and hidden grades. The second runs nothing and knows only the
+ *  solutions that were proved: other files are refused by name, never guessed at. */
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { failedBy } from "../../rollout/agent/failure.ts";
+import { type Sandbox, textOf } from "../../sandbox/sandbox.ts";
+import type { SolutionFacts, SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
+import type { RunTests } from "../world/environment.ts";
+import type { ProvedTask } from "../world/outcomes.ts";
+import type { Grade } from "../world/reward.ts";
+import { gradeHidden, runVisible } from "./grade.ts";
+
+export interface Grader {
+  /** Of the environment's key: whether solutions were run, or looked up. */
+  readonly ref: "sim" | "sim-proofs";
+  readonly runTests: RunTests;
+  readonly grade: Grade;
+}
+
+export function sandboxGrader(sandbox: Sandbox): Grader {
+  return {
+    ref: "sim",
+    async runTests(visible, files) {
+      const result = await runVisible(visible, files, sandbox);
+      const why = result.timedOut ? "\n(ran out of time)" : result.outOfMemory ? "\n(ran out of memory)" : "";
+      return {
+        passed: result.exitCode === 0,
+        output: `${textOf(result.stdout)}${textOf(result.stderr)}${why}`,
+      };
+    },
+    async grade(task, files) {
+      const { passed, total } = await gradeHidden(task, files, sandbox);
+      return total === 0 ? 0 : passed / total;
+    },
+  };
+}
+
+export function proofGrader(tasks: readonly ProvedTask[]): Grader {
+  const known = new Map<Digest, SolutionFacts>();
+  for (const { task, proof } of tasks) {
+    known.set(keyOf(task.visible, {}), proof.start);
+    known.set(keyOf(task.visible, task.solutions.reference), proof.reference);
+    for (const [i, { files }] of task.solutions.mutants.entries())
+      known.set(keyOf(task.visible, files), proof.mutants[i]!);
+  }
+  const factsOf = (visible: VisibleTask, files: SourceFiles): SolutionFacts => {
+    const facts = known.get(keyOf(visible, files));
+    if (facts !== undefined) return facts;
+    throw failedBy(
+      "task",
+      "these files are none of the proved solutions, so nothing is known of them. Run in a sandbox, without --fast.",
+    );
+  };
+  return {
+    ref: "sim-proofs",
+    runTests: async (visible, files) => ({ passed: factsOf(visible, files).passesVisible, output: "" }),
+    grade: async ({ visible }, files) => factsOf(visible, files).hidden,
+  };
+}
+
+/** Editing a file back to its start is not editing it. */
+function keyOf({ statement, files: start, editable }: VisibleTask, files: SourceFiles): Digest {
+  const now = editable.map((path) => files[path] ?? start[path] ?? null);
+  return digestJson("rollbook.sim-handed-in.v1", { statement, start, now });
+}

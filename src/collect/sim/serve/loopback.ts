@@ -1,0 +1,68 @@
+/** A function from request to response as an HTTP server on loopback, for gateways in other processes.
+ *  In: the function. Out: its URL. Bodies in, bodies out, streams as they come; nothing else. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { RollbookError, reasonOf } from "../../../base/errors.ts";
+
+export interface ServedUpstream {
+  /** With /v1, as a gateway's `baseUrl` takes it. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export async function serveOnLoopback(
+  handle: (request: Request) => Promise<Response>,
+  port = 0,
+): Promise<ServedUpstream> {
+  const server = createServer((request, response) => {
+    answer(handle, request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else response.writeHead(500, { "content-type": "application/json" }).end(failed(error));
+    });
+  });
+  await new Promise<void>((done, reject) => {
+    server.once("error", (cause) => reject(cannotListen(port, cause)));
+    server.listen(port, "127.0.0.1", done);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    close: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  handle: (request: Request) => Promise<Response>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const body = chunks.length === 0 ? undefined : Buffer.concat(chunks);
+  const reply = await handle(
+    new Request(`http://127.0.0.1${request.url ?? "/"}`, {
+      method: request.method ?? "GET",
+      headers: { "content-type": "application/json" },
+      ...(body === undefined ? {} : { body }),
+    }),
+  );
+  response.writeHead(reply.status, Object.fromEntries(reply.headers));
+  for await (const chunk of reply.body ?? []) response.write(chunk);
+  response.end();
+}
+
+function cannotListen(port: number, cause: Error): RollbookError {
+  return new RollbookError(
+    "cannot-listen",
+    { port },
+    `port ${port} of 127.0.0.1 cannot be had: ${reasonOf(cause)}. Name another, or 0 for any that is free.`,
+    { cause },
+  );
+}
+
+function failed(error: unknown): string {
+  return JSON.stringify({ error: { message: reasonOf(error), type: "server_error", code: "internal" } });
+}

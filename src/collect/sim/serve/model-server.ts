@@ -1,0 +1,63 @@
+/** Simulated models behind the words of OpenAI's chat completions. In: tasks and declared models. Out: a function from a
+ *  request to a response, for a gateway in this process, or an HTTP server on loopback. They know a task by its prompt, or
+ *  by its statement where an agent words the prompt itself; what they do not know they answer with 404. Keeps no state. */
+import { RollbookError } from "../../../base/errors.ts";
+import { promptOf } from "../tasks/prompt.ts";
+import type { SimTask } from "../tasks/sim-task.ts";
+import type { SimModel } from "../world/models.ts";
+import { replyTo } from "../world/simulated-model.ts";
+import { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
+import { type ServedUpstream, serveOnLoopback } from "./loopback.ts";
+
+export type ModelHandler = (request: Request) => Promise<Response>;
+
+export function simulatedModels(tasks: readonly SimTask[], models: readonly SimModel[]): ModelHandler {
+  const find = recogniser(tasks);
+  const byName = new Map(models.map((model) => [model.name, model]));
+  return async (request) => {
+    const chat = await readChat(request, [...byName.keys()]);
+    if (chat instanceof Response) return chat;
+    const model = byName.get(chat.model);
+    if (model === undefined)
+      return refuse(
+        404,
+        "model_not_found",
+        `no simulated model is called ${chat.model}; there are ${[...byName.keys()].join(", ")}.`,
+      );
+    const user = chat.messages.find(({ role }) => role === "user")?.content ?? "";
+    const task = find(user);
+    if (task === undefined)
+      return refuse(
+        404,
+        "unknown_task",
+        "no simulated model knows this task: its prompt is of none of the tasks they were given.",
+      );
+    const reply = replyTo(task, model, { ...chat, protocol: chat.hasTools ? "tools" : "text" });
+    return chat.stream ? chatStream(chat, reply) : chatCompletion(chat, reply);
+  };
+}
+
+export function serveSimulatedModels(
+  tasks: readonly SimTask[],
+  models: readonly SimModel[],
+): Promise<ServedUpstream> {
+  return serveOnLoopback(simulatedModels(tasks, models));
+}
+
+/** By the whole prompt; else by the longest statement that the prompt holds. */
+function recogniser(tasks: readonly SimTask[]): (user: string) => SimTask | undefined {
+  const byPrompt = new Map<string, SimTask>();
+  for (const task of tasks) {
+    const prompt = promptOf(task.visible);
+    const other = byPrompt.get(prompt);
+    if (other !== undefined && other.digest !== task.digest)
+      throw new RollbookError(
+        "ambiguous-task",
+        { tasks: [other.id, task.id] },
+        `the tasks ${other.id} and ${task.id} look the same to a model. Leave one of them out.`,
+      );
+    byPrompt.set(prompt, task);
+  }
+  const longestFirst = [...tasks].sort((a, b) => b.visible.statement.length - a.visible.statement.length);
+  return (user) => byPrompt.get(user) ?? longestFirst.find(({ visible }) => user.includes(visible.statement));
+}

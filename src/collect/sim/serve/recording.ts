@@ -1,0 +1,50 @@
+/** The description of a file of recorded answers: which column holds what, and what models cost. In: YAML. Out: the checked
+ *  description; a typo is refused. Reads no file. */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { RollbookError } from "../../../base/errors.ts";
+
+const column = z.string().min(1);
+const amount = z.number().min(0);
+
+const schema = z.strictObject({
+  schema: z.literal("rollbook.recorded.v1"),
+  /** Beside this file: .csv with a header, or .jsonl with one object a line. */
+  file: z.string().min(1),
+  prompt: column,
+  models: z
+    .array(
+      z.strictObject({
+        name: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name"),
+        response: column,
+        correct: column,
+        price: z.strictObject({ prompt: amount, completion: amount }),
+      }),
+    )
+    .min(1),
+  /** How dollars enter the reward. */
+  cost: z
+    .strictObject({ weight: z.number().min(0), perUsd: z.number().gt(0) })
+    .default({ weight: 0.3, perUsd: 0.01 }),
+  /** Prompts to leave out: a JSON Lines file and the field that holds them. */
+  drop: z.optional(z.strictObject({ file: z.string().min(1), field: column })),
+});
+export type Recording = z.output<typeof schema>;
+
+export function parseRecording(text: string, where: string): Recording {
+  const document = parseDocument(text, { uniqueKeys: true, strict: true });
+  const [problem] = [...document.errors, ...document.warnings];
+  if (problem !== undefined) throw badRecording(where, problem.message.split("\n")[0]!);
+  const result = schema.safeParse(document.toJS());
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  throw badRecording(where, `${issue.path.map(String).join(".") || "the file"}: ${issue.message}`);
+}
+
+export function badRecording(where: string, what: string): RollbookError {
+  return new RollbookError(
+    "bad-recorded",
+    { where },
+    `${where}: ${what}. Correct it; docs/simulator.md lists what the description may hold.`,
+  );
+}

@@ -1,0 +1,201 @@
+/** What comes of giving a task to a simulated model: every course it can take, with its probability.
+ *  In: a proved task, a declared model, the weights of the reward. Out: the exact expectation, and the outcome of a seed,
+ *  which is the one a really executed rollout of that seed has. Runs no program: the proof says what each solution does. */
+import { RollbookError } from "../../../base/errors.ts";
+import { openingMessages } from "../tasks/prompt.ts";
+import type { SimTask, SolutionFacts, TaskProof } from "../tasks/sim-task.ts";
+import { readLine, wroteLine } from "./environment.ts";
+import { type SimModel, skillOf } from "./models.ts";
+import { type RewardWeights, rewardOfParts } from "./reward.ts";
+import {
+  attemptSteps,
+  candidatesOf,
+  drawOf,
+  lookSteps,
+  looksFirst,
+  messageOf,
+  pickCandidate,
+  promptTokensOf,
+  type Step,
+  SUBMIT,
+  TESTS_FAILED,
+  TESTS_PASSED,
+  tokensOfMessage,
+  tokensOfText,
+} from "./simulated-model.ts";
+
+export interface ProvedTask {
+  readonly task: SimTask;
+  readonly proof: TaskProof;
+}
+
+export interface Outcome {
+  readonly reward: number;
+  /** Share of the hidden checks. */
+  readonly quality: number;
+  readonly costUsd: number;
+  readonly latencyMs: number;
+  readonly calls: number;
+}
+
+export interface OutcomeModel {
+  /** Of everything in an outcome; `passes` is the probability of full quality. */
+  readonly expected: Outcome & { readonly passes: number };
+  outcome(seed: number): Outcome;
+}
+
+/** The outcome of one rollout, exactly as if it had been executed with this seed. */
+export function simulateOutcome(
+  { task, proof }: ProvedTask,
+  { model, weights, seed }: { model: SimModel; weights: RewardWeights; seed: number },
+): Outcome {
+  return outcomesOf({ task, proof }, model, weights).outcome(seed);
+}
+
+export function outcomesOf(
+  { task, proof }: ProvedTask,
+  model: SimModel,
+  weights: RewardWeights,
+): OutcomeModel {
+  const plan = planOf({ task, proof }, model);
+  let expected: OutcomeModel["expected"] | undefined;
+  return {
+    get expected() {
+      expected ??= expectation(plan, weights);
+      return expected;
+    },
+    outcome: (seed) => outcomeOf(plan, weights, seed),
+  };
+}
+
+interface CandidateFacts extends SolutionFacts {
+  readonly completionTokens: number;
+  /** Of the first lines of what it is told then. */
+  readonly observedTokens: number;
+}
+
+interface Plan {
+  readonly model: SimModel;
+  readonly task: SimTask;
+  readonly skill: number;
+  readonly candidates: readonly CandidateFacts[];
+  /** After the opening, and after a look where there is one. */
+  readonly begin: Bill;
+  readonly firstTurn: number;
+  readonly submitTokens: number;
+}
+
+/** What has been paid so far, and what the next call will have to read. */
+interface Bill {
+  readonly costUsd: number;
+  readonly latencyMs: number;
+  readonly calls: number;
+  readonly promptTokens: number;
+}
+
+function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
+  const facts = [proof.reference, ...(proof.mutants.length > 0 ? proof.mutants : [proof.start])];
+  const files = candidatesOf(task);
+  if (proof.task !== task.digest || facts.length !== files.length)
+    throw new RollbookError(
+      "wrong-proof",
+      { task: task.digest, proof: proof.task },
+      `the proof at hand is not of task ${task.id}. Generate and prove the tasks again.`,
+    );
+  const opened: Bill = {
+    ...{ costUsd: 0, latencyMs: 0, calls: 0 },
+    promptTokens: promptTokensOf(openingMessages(task.visible, "tools")),
+  };
+  const looks = looksFirst(task, model);
+  const look = lookSteps(task);
+  const observed = look.reduce((sum, { given }) => sum + tokensOfText(readLine(given.path!).length), 0);
+  return {
+    model,
+    task,
+    skill: skillOf(model, task.oracle),
+    candidates: files.map((each, i) => candidateFacts(attemptSteps(each), facts[i]!)),
+    begin: looks ? call(opened, model, tokensOfSteps(look), observed) : opened,
+    firstTurn: looks ? 1 : 0,
+    submitTokens: tokensOfSteps(SUBMIT),
+  };
+}
+
+function candidateFacts(steps: readonly Step[], facts: SolutionFacts): CandidateFacts {
+  const verdict = facts.passesVisible ? TESTS_PASSED : TESTS_FAILED;
+  const lines = steps.map(({ tool, given }) => (tool === "write_file" ? wroteLine(given.path!) : verdict));
+  return {
+    ...facts,
+    completionTokens: tokensOfSteps(steps),
+    observedTokens: lines.reduce((sum, line) => sum + tokensOfText(line.length), 0),
+  };
+}
+
+function tokensOfSteps(steps: readonly Step[]): number {
+  return tokensOfMessage(messageOf(steps, "tools", 0));
+}
+
+/** In the order of operations of `billOf`, so that both give the same bits. */
+function call(bill: Bill, { price, latency }: SimModel, completion: number, observed: number): Bill {
+  return {
+    costUsd: bill.costUsd + (bill.promptTokens * price.prompt + completion * price.completion) / 1e6,
+    latencyMs: bill.latencyMs + (latency.firstMs + completion * latency.tokenMs),
+    calls: bill.calls + 1,
+    promptTokens: bill.promptTokens + completion + observed,
+  };
+}
+
+function outcomeOf(plan: Plan, weights: RewardWeights, seed: number): Outcome {
+  const { model, task, candidates } = plan;
+  let bill = plan.begin;
+  for (let attempt = 1; ; attempt++) {
+    const turn = plan.firstTurn + attempt - 1;
+    const draw = drawOf({ model: model.name, task: task.digest, seed, turn });
+    const right = attempt === 1 ? plan.skill : model.repair;
+    const taken = candidates[pickCandidate(draw, right, candidates.length)]!;
+    bill = call(bill, model, taken.completionTokens, taken.observedTokens);
+    if (taken.passesVisible || attempt >= model.patience) return ended(plan, weights, { bill, taken });
+  }
+}
+
+function ended(
+  { model, submitTokens }: Plan,
+  weights: RewardWeights,
+  { bill, taken }: { bill: Bill; taken: CandidateFacts },
+): Outcome {
+  const { costUsd, latencyMs, calls } = call(bill, model, submitTokens, 0);
+  const quality = taken.hidden;
+  return {
+    reward: rewardOfParts(quality, { costUsd, latencyMs }, weights),
+    quality,
+    costUsd,
+    latencyMs,
+    calls,
+  };
+}
+
+/** The finite sum over all courses. */
+function expectation(plan: Plan, weights: RewardWeights): OutcomeModel["expected"] {
+  const { candidates, model } = plan;
+  const sum = { reward: 0, quality: 0, costUsd: 0, latencyMs: 0, calls: 0, passes: 0 };
+  const walk = (attempt: number, bill: Bill, probability: number): void => {
+    const right = attempt === 1 ? plan.skill : model.repair;
+    candidates.forEach((taken, i) => {
+      const p = probability * (i === 0 ? right : (1 - right) / (candidates.length - 1));
+      if (p === 0) return;
+      const paid = call(bill, model, taken.completionTokens, taken.observedTokens);
+      if (!taken.passesVisible && attempt < model.patience) {
+        walk(attempt + 1, paid, p);
+        return;
+      }
+      const leaf = ended(plan, weights, { bill: paid, taken });
+      sum.reward += p * leaf.reward;
+      sum.quality += p * leaf.quality;
+      sum.costUsd += p * leaf.costUsd;
+      sum.latencyMs += p * leaf.latencyMs;
+      sum.calls += p * leaf.calls;
+      if (leaf.quality === 1) sum.passes += p;
+    });
+  };
+  walk(1, plan.begin, 1);
+  return sum;
+}

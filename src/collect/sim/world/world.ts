@@ -1,0 +1,165 @@
+/** A world whose optimum is known: proved tasks, declared models, a reward. In: those three. Out: the exact expected reward
+ *  of every model on every task, hence of every policy, of the best one, of the best single model, of a coin.
+ *  Tasks are equally likely. A policy sees prompt and request only; tasks with one prompt are one question to it. */
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import type { DecisionCandidate, DecisionContext } from "../../../policy/index.ts";
+import { routingContext } from "../tasks/prompt.ts";
+import { digestModels, type SimModel } from "./models.ts";
+import { type OutcomeModel, outcomesOf, type ProvedTask } from "./outcomes.ts";
+import { DEFAULT_WEIGHTS, type RewardWeights } from "./reward.ts";
+
+/** A policy as judged here: a distribution over the candidates for every question. */
+export type PolicyOf = (
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+) => readonly number[];
+
+/** Questions, candidates, and what each candidate is worth for each question: enough for the value of any policy. */
+export interface KnownWorld {
+  /** One per question: what the router is asked. */
+  readonly contexts: readonly DecisionContext[];
+  /** As the gateway offers them. */
+  readonly candidates: readonly DecisionCandidate[];
+  /** The exact expected reward. */
+  value(question: number, candidate: number): number;
+}
+
+export interface SimWorld extends KnownWorld {
+  readonly tasks: readonly ProvedTask[];
+  readonly models: readonly SimModel[];
+  readonly weights: RewardWeights;
+  /** Of tasks, their solutions and what these do, models and weights: one world, one digest. */
+  readonly digest: Digest;
+  outcomes(task: number, model: number): OutcomeModel;
+}
+
+export function makeWorld(options: {
+  readonly tasks: readonly ProvedTask[];
+  readonly models: readonly SimModel[];
+  readonly weights?: RewardWeights;
+}): SimWorld {
+  const { tasks, models, weights = DEFAULT_WEIGHTS } = options;
+  if (tasks.length === 0 || models.length === 0)
+    throw new RollbookError("empty-world", {}, "a world needs at least one task and one model.");
+  const cache: (OutcomeModel | undefined)[] = new Array(tasks.length * models.length);
+  const outcomes = (task: number, model: number): OutcomeModel => {
+    const at = task * models.length + model;
+    cache[at] ??= outcomesOf(tasks[task]!, models[model]!, weights);
+    return cache[at];
+  };
+  return {
+    ...{ tasks, models, weights, outcomes },
+    digest: digestJson("rollbook.sim-world.v1", {
+      tasks: tasks.map(identityOf),
+      models: digestModels(models),
+      weights,
+    }),
+    contexts: tasks.map(({ task }) => routingContext(task.visible)),
+    candidates: models.map(candidateOf),
+    value: (task, model) => outcomes(task, model).expected.reward,
+  };
+}
+
+/** All that outcomes follow from; in which engine a solution was proved is not among it. */
+function identityOf({ task, proof: { start, reference, mutants } }: ProvedTask) {
+  return { task: task.digest, solutions: task.solutions, facts: { start, reference, mutants } };
+}
+
+/** With the features that the gateway gives a priced model. */
+export function candidateOf({ name, price }: SimModel): DecisionCandidate {
+  return {
+    id: name,
+    selectable: true,
+    reasons: [],
+    features: { promptPrice: price.prompt, completionPrice: price.completion },
+  };
+}
+
+/** The exact value of a policy: the mean over tasks of what it can expect. */
+export function policyValue(world: KnownWorld, policy: PolicyOf): number {
+  return meanOver(world, (task) => {
+    const probabilities = policy(world.contexts[task]!, world.candidates);
+    return probabilities.reduce((sum, p, m) => (p === 0 ? sum : sum + p * world.value(task, m)), 0);
+  });
+}
+
+export interface KnownValues {
+  readonly best: number;
+  readonly bestSingle: { readonly model: string; readonly value: number };
+  readonly uniform: number;
+  /** Of always taking one model, by name. */
+  readonly single: Readonly<Record<string, number>>;
+  /** How many tasks each model is best for, by name. */
+  readonly bestFor: Readonly<Record<string, number>>;
+}
+
+export function knownValues(world: KnownWorld): KnownValues {
+  const { candidates } = world;
+  const single = candidates.map((_, m) => meanOver(world, (task) => world.value(task, m)));
+  const top = argMax(single);
+  const choices = bestChoices(world);
+  return {
+    best: meanOver(world, (task) => world.value(task, choices[task]!)),
+    bestSingle: { model: candidates[top]!.id, value: single[top]! },
+    uniform: single.reduce((sum, value) => sum + value, 0) / candidates.length,
+    single: Object.fromEntries(candidates.map(({ id }, m) => [id, single[m]!])),
+    bestFor: Object.fromEntries(
+      candidates.map(({ id }, m) => [id, choices.filter((choice) => choice === m).length]),
+    ),
+  };
+}
+
+/** What a family is worth to each model, and to the best policy: the truth that no router is told. */
+export interface FamilyValues {
+  readonly family: string;
+  readonly tasks: number;
+  readonly single: Readonly<Record<string, number>>;
+  readonly best: number;
+  /** Models that are best for some of its tasks, most tasks first. */
+  readonly bestModels: readonly string[];
+}
+
+export function valuesByFamily(world: SimWorld): FamilyValues[] {
+  const choices = bestChoices(world);
+  const names = world.models.map(({ name }) => name);
+  const families = [...new Set(world.tasks.map(({ task }) => task.oracle.family))].sort();
+  return families.map((family) => {
+    const own = world.tasks.flatMap(({ task }, t) => (task.oracle.family === family ? [t] : []));
+    const mean = (value: (task: number) => number) =>
+      own.reduce((sum, task) => sum + value(task), 0) / own.length;
+    const wins = names.map((_, m) => own.filter((task) => choices[task] === m).length);
+    return {
+      family,
+      tasks: own.length,
+      single: Object.fromEntries(names.map((name, m) => [name, mean((task) => world.value(task, m))])),
+      best: mean((task) => world.value(task, choices[task]!)),
+      bestModels: names
+        .map((name, m) => ({ name, wins: wins[m]! }))
+        .filter((each) => each.wins > 0)
+        .sort((a, b) => b.wins - a.wins)
+        .map(({ name }) => name),
+    };
+  });
+}
+
+/** The model the best policy takes for each task: by prompt, since that is what a policy sees. */
+export function bestChoices(world: KnownWorld): readonly number[] {
+  const byPrompt = new Map<string, number[]>();
+  world.contexts.forEach(({ prompt }, task) => {
+    const sums = byPrompt.get(prompt) ?? new Array<number>(world.candidates.length).fill(0);
+    byPrompt.set(
+      prompt,
+      sums.map((sum, m) => sum + world.value(task, m)),
+    );
+  });
+  return world.contexts.map(({ prompt }) => argMax(byPrompt.get(prompt)!));
+}
+
+function argMax(values: readonly number[]): number {
+  return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
+}
+
+function meanOver({ contexts }: KnownWorld, value: (question: number) => number): number {
+  return contexts.reduce((sum, _, question) => sum + value(question), 0) / contexts.length;
+}

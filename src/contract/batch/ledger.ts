@@ -1,0 +1,119 @@
+/** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
+import { z } from "zod";
+import { count, digest, finite, text } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
+
+export const exclusionReason = z.enum([
+  "other-family",
+  "other-level",
+  "other-logprob-kind",
+  "failed-task",
+  "failed-provider",
+  "failed-sandbox",
+  "failed-infrastructure",
+  "cancelled",
+  "task-quarantined",
+  "not-accepted",
+  "no-verdict",
+  "unobserved",
+  "quarantined",
+  "replay-required",
+  "rejected",
+  "stale",
+  "zero-weight",
+  "unlabelled",
+  "no-propensity",
+  "no-group",
+  "too-long",
+  "held-out",
+  "already-batched",
+  "duplicate-rollout",
+]);
+export type ExclusionReason = z.output<typeof exclusionReason>;
+
+/** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
+const budget = z.strictObject({ accept: finite, quarantine: finite });
+/** How far the policy that sampled may lie behind the target. Both follow from the records alone, whatever the time. */
+export const driftBudgets = z.strictObject({
+  /** In revisions. */
+  drift: z.optional(budget),
+  /** Between the making of the source revision and of the target. */
+  policyAgeMs: z.optional(budget),
+  /** Whether a drift that cannot be measured is too far; by default it is not judged. */
+  unmeasured: z.optional(z.literal("discarded")),
+});
+export type DriftBudgets = z.output<typeof driftBudgets>;
+
+const tally = z.strictObject({ artifacts: count, streams: count, samples: count, tokens: count });
+export type Tally = z.output<typeof tally>;
+export const TALLIED = [
+  "artifacts",
+  "streams",
+  "samples",
+  "tokens",
+] as const satisfies readonly (keyof Tally)[];
+
+/** `stream` null: the whole artifact, every stream of it. */
+export const ledgerEntry = z.strictObject({
+  content: digest,
+  stream: z.nullable(count),
+  reason: exclusionReason,
+  samples: count,
+  tokens: count,
+  detail: z.optional(text()),
+});
+export type LedgerEntry = z.output<typeof ledgerEntry>;
+
+export const LedgerPage = defineRecord({
+  kind: "rollbook.ledger-page.v1",
+  summary: "A page of exclusions, sorted by rollout and stream.",
+  shape: { entries: z.array(ledgerEntry).min(1).max(100_000) },
+  check({ entries }) {
+    for (let i = 1; i < entries.length; i++) {
+      const [before, here] = [entries[i - 1]!, entries[i]!];
+      const follows =
+        before.content < here.content ||
+        (before.content === here.content && before.stream !== null && before.stream < (here.stream ?? 0));
+      if (!follows)
+        throw refuse(
+          "bad-record",
+          { field: `entries[${i}]` },
+          `entries[${i}] is out of order, or excludes again what an entry before it excluded.`,
+        );
+    }
+  },
+});
+
+export const LossLedger = defineRecord({
+  kind: "rollbook.loss-ledger.v1",
+  summary: "Everything that did not reach a batch, by reason; the counts add up exactly.",
+  shape: {
+    manifest: digest,
+    considered: tally,
+    batched: tally,
+    excluded: tally,
+    reasons: z.array(z.strictObject({ reason: exclusionReason, ...tally.shape })).max(64),
+    pages: z.array(digest).max(100_000),
+    /** The budget of freshness, where it excluded something. */
+    freshness: z.optional(driftBudgets),
+  },
+  references: (ledger) =>
+    ledger.pages.map((page, i) => ({ digest: page, kind: LedgerPage.kind, field: `pages[${i}]` })),
+  check(ledger) {
+    for (const name of TALLIED) {
+      const byReason = ledger.reasons.reduce((sum, each) => sum + each[name], 0);
+      if (
+        ledger.batched[name] + ledger.excluded[name] !== ledger.considered[name] ||
+        byReason !== ledger.excluded[name]
+      ) {
+        throw refuse(
+          "bad-record",
+          { field: name },
+          `the ledger does not add up for ${name}: ${ledger.batched[name]} batched + ${ledger.excluded[name]} excluded (${byReason} by reason), ${ledger.considered[name]} considered.`,
+        );
+      }
+    }
+  },
+});
+export type LossLedger = RecordOf<typeof LossLedger>;

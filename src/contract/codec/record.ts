@@ -1,0 +1,223 @@
+/** Records: versioned, canonical, named by their digest.
+ *  A record's kind is its `schema` string, which is also the domain tag of its digest. */
+import { z } from "zod";
+import { canonicalize, isCanonical } from "../../base/canonical-json.ts";
+import { type Digest, digestBytes } from "../../base/digest.ts";
+import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { decodeUtf8, parseJson } from "../../base/parse-json.ts";
+import { compileDecoder, type Decoder, INVALID } from "./decoder.ts";
+import type { Reference } from "./fields.ts";
+import { compileReader } from "./reader.ts";
+import { type RefusalCode, refuse } from "./refusal.ts";
+
+export interface Sealed<T> {
+  readonly kind: string;
+  readonly digest: Digest;
+  readonly bytes: Uint8Array;
+  readonly record: T;
+}
+
+export interface RecordType<Schema extends z.ZodType = z.ZodType> {
+  readonly kind: string;
+  readonly summary: string;
+  readonly schema: Schema;
+  /** The same as the schema, only fast, and silent about reasons. */
+  readonly decode: Decoder;
+  /** The same from canonical bytes, as fast as can be; INVALID where the long way has to decide. */
+  read(bytes: Uint8Array): unknown;
+  /** Everything the record points to; `verify` follows them. */
+  references(record: z.output<Schema>): Reference[];
+  /** Rules that a schema cannot say. Throws a refusal. */
+  check(record: z.output<Schema>): void;
+}
+
+export type RecordOf<T extends RecordType> = z.output<T["schema"]>;
+
+export function defineRecord<
+  Shape extends z.ZodRawShape,
+  Kind extends `rollbook.${string}.v${number}`,
+>(options: {
+  kind: Kind;
+  summary: string;
+  shape: Shape;
+  references?: (record: z.output<z.ZodObject<Shape>>) => Reference[];
+  check?: (record: z.output<z.ZodObject<Shape>>) => void;
+}) {
+  const schema = z.strictObject({ schema: z.literal(options.kind), ...options.shape });
+  let reader: ((bytes: Uint8Array) => unknown) | undefined;
+  return {
+    kind: options.kind,
+    summary: options.summary,
+    schema,
+    decode: compileDecoder(schema),
+    read(bytes: Uint8Array) {
+      reader ??= compileReader(schema); // few kinds are ever read by one command
+      return reader(bytes);
+    },
+    references: (options.references ?? (() => [])) as (record: z.output<typeof schema>) => Reference[],
+    check: (options.check ?? (() => {})) as (record: z.output<typeof schema>) => void,
+  };
+}
+
+/** Checks and freezes a record into its canonical bytes. */
+export function seal<T extends RecordType>(
+  type: T,
+  record: Omit<RecordOf<T>, "schema">,
+): Sealed<RecordOf<T>> {
+  const full = { ...record, schema: type.kind } as RecordOf<T>;
+  const wire = encodeWire(type, full);
+  const bytes = Buffer.from(canonicalize(wire));
+  const checked = decodeWire(type, wire, type.kind);
+  return { kind: type.kind, digest: digestBytes(type.kind, bytes), bytes, record: checked };
+}
+
+/** Reads sealed bytes: they must be the canonical form of a valid record. The digest is the caller's to compare,
+ *  because the store has recomputed it already. */
+export function openRecord<T extends RecordType>(
+  type: T,
+  bytes: Uint8Array,
+  where: string = type.kind,
+): RecordOf<T> {
+  const record = type.read(bytes);
+  if (record === INVALID) return decodeWire(type, parseCanonical(bytes, where), where);
+  checkRules(type, record as RecordOf<T>, where);
+  return record as RecordOf<T>;
+}
+
+/** The JSON value of bytes that must be canonical. */
+export function parseCanonical(bytes: Uint8Array, where: string): unknown {
+  const text = decodeUtf8(bytes, where);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    parseJson(text, where); // says where; JSON.parse does not
+  }
+  if (!isCanonical(text, value)) {
+    throw refuse(
+      "not-canonical",
+      { where },
+      `${where}: the bytes are not the canonical form (RFC 8785) of their own content. Seal the record again.`,
+    );
+  }
+  return value;
+}
+
+/** A record from a JSON value of any formatting: checks kind, version, schema and rules. */
+export function decodeWire<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
+  requireKind(type.kind, value, where);
+  const record = decodeValue(type, value, where);
+  checkRules(type, record, where);
+  return record;
+}
+
+function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: string): void {
+  try {
+    type.check(record);
+  } catch (error) {
+    if (!(error instanceof RollbookError) || error.message.startsWith(where)) throw error;
+    throw new RollbookError(error.code, { where, ...error.fields }, `${where}: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+function decodeValue<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
+  const decoded = type.decode(value);
+  if (decoded !== INVALID) return decoded as RecordOf<T>;
+  const result = z.safeDecode(type.schema, value as never);
+  if (!result.success) throw refuseIssues(result.error.issues, value, where);
+  return result.data as RecordOf<T>;
+}
+
+/** The wire form (plain JSON, u64 as strings) of a typed record. */
+export function encodeWire<T extends RecordType>(type: T, record: RecordOf<T>): unknown {
+  try {
+    return encodeValue(record);
+  } catch (cause) {
+    throw refuse("bad-record", { kind: type.kind }, `${type.kind}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Bigints are the only values whose wire form differs; everything else passes as it is. */
+function encodeValue(value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  if (Array.isArray(value)) return value.map(encodeValue);
+  if (typeof value !== "object" || value === null) return value;
+  const out: Record<string, unknown> = {};
+  for (const [key, item] of Object.entries(value)) {
+    if (item === undefined) continue;
+    // A plain assignment to __proto__ would change the prototype instead of adding a key.
+    if (key === "__proto__")
+      Object.defineProperty(out, key, {
+        value: encodeValue(item),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    else out[key] = encodeValue(item);
+  }
+  return out;
+}
+
+function requireKind(kind: string, value: unknown, where: string): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw refuse("bad-record", { where, kind }, `${where}: expected a ${kind} object.`);
+  }
+  const found = (value as { schema?: unknown }).schema;
+  if (found === kind) return;
+  const remedy = isNewerVersion(found, kind) ? NEEDS_NEWER : `Expected "${kind}".`;
+  throw refuse(
+    "unknown-schema",
+    { where, expected: kind, actual: found },
+    `${where}: schema is ${JSON.stringify(found) ?? "missing"}. ${remedy}`,
+  );
+}
+
+/** What to do about a record of a later version than this package knows. */
+export const NEEDS_NEWER = "Upgrade rollbook to read it: a newer rollbook wrote it.";
+
+/** True if `found` is a later version of `kind`. */
+export function isNewerVersion(found: unknown, kind: string): boolean {
+  const [, name, version] = /^(.*)\.v(\d+)$/.exec(kind) ?? [];
+  const [, foundName, foundVersion] = /^(.*)\.v(\d+)$/.exec(typeof found === "string" ? found : "") ?? [];
+  return name !== undefined && foundName === name && Number(foundVersion) > Number(version);
+}
+
+/** The refusal for what a schema found wrong with `value`: the first issue, by code, place and field. */
+export function refuseIssues(
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  where: string,
+): RollbookError {
+  const issue = deepest(issues);
+  const field = `$${issue.path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("")}`;
+  const params = (issue as { params?: { refusal?: RefusalCode } }).params;
+  const actual = valueAt(value, issue.path);
+  const code: RefusalCode = params?.refusal ?? (isNonFinite(actual) ? "non-finite-number" : "bad-record");
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
+  const message = `${where}: ${field} ${issue.message[0]?.toLowerCase()}${issue.message.slice(1)}${more}. Correct the field.`;
+  return refuse(code, { where, field, issues: issues.length }, message);
+}
+
+/** A failed union hides its cause one level down: report the branch that came furthest. */
+function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue {
+  const issue = issues[0]!;
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue;
+  const branches = issue.errors.filter((branch) => branch.length > 0).map((branch) => deepest(branch));
+  const best = branches.reduce<z.core.$ZodIssue | undefined>(
+    (a, b) => (a && a.path.length >= b.path.length ? a : b),
+    undefined,
+  );
+  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let at = value;
+  for (const key of path) at = (at as Record<PropertyKey, unknown> | undefined)?.[key];
+  return at;
+}
+
+function isNonFinite(value: unknown): boolean {
+  return typeof value === "number" && !Number.isFinite(value);
+}

@@ -1,0 +1,75 @@
+/** What bandits sum over decisions, sealed in increments: the state of a bandit is the sum of increments that share no
+ *  decision. Two processes that count the same decisions write the same bytes; whatever overlaps is counted once. */
+import { z } from "zod";
+import { columnRef, columnReference, digest, finite, id, jsonObject, text } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
+
+export const BanditIncrement = defineRecord({
+  kind: "rollbook.bandit-increment.v1",
+  summary:
+    "Sufficient statistics of a set of decisions, each counted once; sums of them are a bandit's state.",
+  shape: {
+    /** Which decisions of the book belong to the state: family, session, dates, split. */
+    filters: z.record(id as z.ZodType<string, string>, text(512)),
+    /** The feature spec of the linear sums; without one there are counts and rewards alone. */
+    features: z.optional(jsonObject),
+    /** Candidates in order of their names; columns hold one value or block per candidate. */
+    arms: z.array(text(512)).min(1).max(100_000),
+    /** Ids of the decisions, and the units (tasks, sessions) they belong to: sorted, one per line of UTF-8. */
+    decisions: z.strictObject({
+      count: z.number().int().min(1),
+      ids: columnRef("u8"),
+      units: columnRef("u8"),
+    }),
+    rewards: z.strictObject({ low: finite, high: finite }),
+    columns: z.strictObject({
+      counts: columnRef("f64"),
+      sums: columnRef("f64"),
+      /** Σxxᵀ, the lower triangle row by row. */
+      gram: z.optional(columnRef("f64")),
+      /** Σr·x. */
+      response: z.optional(columnRef("f64")),
+    }),
+    /** A snapshot names the increments whose decisions it covers. */
+    merges: z.array(digest).max(100_000),
+    /** The trainer batches whose rows it sums. */
+    batches: z.optional(z.array(digest).min(1).max(100_000)),
+  },
+  references: ({ columns, decisions, merges, batches = [] }) => [
+    ...batches.map((each, i) => ({
+      digest: each,
+      kind: "rollbook.trainer-batch.v1",
+      field: `batches[${i}]`,
+    })),
+    columnReference(decisions.ids, "decisions.ids"),
+    columnReference(decisions.units, "decisions.units"),
+    ...Object.entries(columns).flatMap(([name, column]) =>
+      column === undefined ? [] : [columnReference(column, `columns.${name}`)],
+    ),
+    // What a snapshot covers may be gone: the snapshot stands by itself.
+    ...merges.map((each, i) => ({
+      digest: each,
+      kind: "rollbook.bandit-increment.v1",
+      field: `merges[${i}]`,
+      external: true,
+    })),
+  ],
+  check({ features, arms, rewards, columns }) {
+    const bad = (field: string, message: string) => refuse("bad-record", { field }, `${field}: ${message}`);
+    const { counts, sums, gram, response } = columns;
+    if (new Set(arms).size !== arms.length) throw bad("arms", "a candidate stands twice.");
+    if (counts.length !== arms.length || sums.length !== arms.length)
+      throw bad("columns.counts", `needs one count and one sum for each of ${arms.length} candidates.`);
+    if (
+      (features === undefined) !== (gram === undefined) ||
+      (gram === undefined) !== (response === undefined)
+    )
+      throw bad("columns.gram", "linear sums have features, gram and response; counts have none of them.");
+    const size = (response?.length ?? 0) / arms.length;
+    if (!Number.isInteger(size) || (gram?.length ?? 0) !== (arms.length * size * (size + 1)) / 2)
+      throw bad("columns.gram", "does not fit the response: give d(d+1)/2 and d values for each candidate.");
+    if (rewards.low > rewards.high) throw bad("rewards", "the lowest is above the highest.");
+  },
+});
+export type BanditIncrement = RecordOf<typeof BanditIncrement>;

@@ -1,0 +1,43 @@
+/** A confidence floor with what it promises: the expected loss of a policy's departures from its table, at most alpha. */
+import { z } from "zod";
+import { count, digest, finite, id, probability, timeMs } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
+import { revisionKey } from "./policy-revision.ts";
+import { splitRule } from "./split-rule.ts";
+
+export const FloorPromise = defineRecord({
+  kind: "rollbook.floor-promise.v1",
+  summary: "A policy's confidence floor, calibrated by conformal risk control, with the risk it promises.",
+  shape: {
+    policy: revisionKey,
+    table: digest,
+    /** Null: no floor keeps the promise; the policy may not act. */
+    floor: z.nullable(probability),
+    alpha: probability,
+    /** n, B, R̂ and the corrected bound that was compared with alpha. */
+    units: count,
+    largestLoss: finite,
+    empiricalRisk: finite,
+    bound: finite,
+    coverage: probability,
+    feedback: z.enum(["bandit", "full"]),
+    measure: id,
+    range: z.strictObject({ low: finite, high: finite }),
+    propensityFloor: probability,
+    /** The calibration rows. */
+    data: digest,
+    split: splitRule,
+    atMs: timeMs,
+  },
+  references: ({ policy }) => [{ digest: policy.digest, kind: "", field: "policy.digest", external: true }],
+  check({ floor, bound, alpha }) {
+    if (floor !== null && bound > alpha)
+      throw refuse(
+        "bad-record",
+        { field: "bound", bound, alpha },
+        `a floor whose risk bound ${bound} exceeds alpha ${alpha} promises nothing: floor must be null.`,
+      );
+  },
+});
+export type FloorPromise = RecordOf<typeof FloorPromise>;

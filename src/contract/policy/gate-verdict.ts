@@ -1,0 +1,118 @@
+/** What a gate decided about candidate policies, with everything needed to decide it again. */
+import { z } from "zod";
+import { count, digest, finite, id, probability, text, timeMs, u64 } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
+import { revisionKey } from "./policy-revision.ts";
+import { splitRule } from "./split-rule.ts";
+
+const outcome = z.enum(["pass", "refuse"]);
+
+/** One measure of one candidate: the paired difference to the baseline, its bound, and what it had to clear. */
+const check = z.strictObject({
+  measure: id,
+  candidate: finite,
+  baseline: finite,
+  /** Candidate minus baseline. */
+  difference: finite,
+  standardError: z.nullable(finite),
+  /** The lower bound of the difference; of a cost, the upper one. Null where it is infinite. */
+  bound: z.nullable(finite),
+  epsilon: finite,
+  clears: z.boolean(),
+});
+
+const judged = z.strictObject({
+  revision: revisionKey,
+  router: z.strictObject({
+    digest,
+    table: digest,
+    floor: z.nullable(probability),
+    exploration: probability,
+    promise: z.optional(digest),
+  }),
+  outcome,
+  reasons: z.array(text()).max(64),
+  checks: z.array(check).max(8),
+  support: z.strictObject({
+    effectiveSize: finite,
+    largestWeight: finite,
+    meanWeight: finite,
+    unsupportedMass: finite,
+  }),
+  /** Share of rows where the policy decides. */
+  live: probability,
+});
+
+export const GateVerdict = defineRecord({
+  kind: "rollbook.gate-verdict.v1",
+  summary: "A gate's decision about candidate policies: data, split, rule, estimates, bounds and reasons.",
+  shape: {
+    outcome,
+    /** The candidate that was let through. */
+    passed: z.optional(revisionKey),
+    candidates: z.array(judged).min(1).max(1000),
+    baseline: z.strictObject({
+      kind: z.enum(["static", "behaviour", "policy"]),
+      /** Of the table, or of the router around the policy; absent for the policy behind the log. */
+      digest: z.optional(digest),
+      revision: z.optional(revisionKey),
+    }),
+    rule: z.strictObject({
+      method: z.enum(["student-t", "empirical-bernstein", "confidence-sequence"]),
+      alpha: probability,
+      /** Candidates tried, those included that are not in this record. */
+      tried: count,
+      correction: z.literal("bonferroni"),
+      /** alpha / tried: the one-sided error of each bound. */
+      perCandidate: probability,
+      epsilonQuality: finite,
+      /** Null: quality alone was asked for. */
+      epsilonCost: z.nullable(finite),
+      propensityFloor: z.optional(probability),
+      ranges: z.optional(z.record(z.string(), z.strictObject({ low: finite, high: finite }))),
+    }),
+    data: z.strictObject({
+      /** Of the rows that judged, in canonical form. */
+      digest,
+      rows: count,
+      units: count,
+      unlabelled: count,
+      leftOut: z.strictObject({ train: count, calibration: count }),
+      /** Of rows from a book: the manifest they were admitted from, and the ledger of what was not. */
+      manifest: z.optional(digest),
+      ledger: z.optional(digest),
+    }),
+    split: splitRule,
+    seed: u64,
+    atMs: timeMs,
+  },
+  references: ({ candidates, data: { manifest, ledger } }) => [
+    ...candidates.map(({ revision }, i) => ({
+      digest: revision.digest,
+      kind: "",
+      field: `candidates[${i}].revision.digest`,
+      external: true,
+    })),
+    ...(manifest === undefined
+      ? []
+      : [{ digest: manifest, kind: "rollbook.manifest.v1", field: "data.manifest" }]),
+    ...(ledger === undefined
+      ? []
+      : [{ digest: ledger, kind: "rollbook.loss-ledger.v1", field: "data.ledger" }]),
+  ],
+  check({ outcome: all, passed, candidates }) {
+    const through = candidates.filter((each) => each.outcome === "pass");
+    const bad = (message: string) => refuse("bad-record", { field: "outcome", outcome: all }, message);
+    if ((all === "pass") !== through.length > 0)
+      throw bad("the gate passes if and only if a candidate does.");
+    if ((passed === undefined) !== (all === "refuse"))
+      throw bad("a gate that passes names the candidate it lets through, and only then.");
+    if (passed !== undefined && !through.some(({ revision }) => revision.digest === passed.digest))
+      throw bad(`${passed.id} was let through, but did not pass.`);
+    for (const { outcome: one, checks, reasons } of candidates)
+      if ((one === "pass") !== (reasons.length === 0 && checks.length > 0 && checks.every((c) => c.clears)))
+        throw bad("a candidate passes if every check clears and no reason stands against it.");
+  },
+});
+export type GateVerdict = RecordOf<typeof GateVerdict>;

@@ -1,0 +1,84 @@
+/** One model call as it crossed the wire, and the messages it carried.
+ *  Messages are blobs of their own, so a history resent with every turn is stored once. Measured times are in the envelope. */
+import { z } from "zod";
+import { canonicalize, type Json } from "../../base/canonical-json.ts";
+import { type Digest, digestBytes, digestJson } from "../../base/digest.ts";
+import { count, digest, finite, id, jsonObject, text } from "../codec/fields.ts";
+import { defineRecord, parseCanonical, type RecordOf } from "../codec/record.ts";
+import { revisionKey } from "../policy/policy-revision.ts";
+
+export const MESSAGE_KIND = "rollbook.message.v1";
+/** Bytes of an image, a sound or a file that a message carried; the message names them by digest. */
+export const MEDIA_KIND = "rollbook.media.v1";
+
+export const Call = defineRecord({
+  kind: "rollbook.call.v1",
+  summary:
+    "One model call: request and response by message digests, parameters, usage, the revision that answered.",
+  shape: {
+    dialect: z.enum(["openai-chat", "openai-responses", "openai-completions", "anthropic-messages", "other"]),
+    model: text(512),
+    revision: z.optional(z.strictObject({ family: id, ...revisionKey.shape })),
+    request: z.strictObject({
+      messages: z.array(digest).max(100_000),
+      /** The tools offered, as one blob: they are resent with every turn, like messages. */
+      tools: z.optional(digest),
+      parameters: jsonObject,
+      bodyDigest: z.optional(digest),
+      /** What was sent on, where that differs from what was received: a routed alias, a configured capture. */
+      sentDigest: z.optional(digest),
+    }),
+    response: z.strictObject({
+      messages: z.array(digest).max(1024),
+      finishReason: z.optional(text(128)),
+      status: z.optional(count),
+      bodyDigest: z.optional(digest),
+    }),
+    /** What the messages carried beside text. */
+    media: z.optional(z.array(digest).max(10_000)),
+    usage: z.optional(
+      z.strictObject({ promptTokens: count, completionTokens: count, cachedTokens: z.optional(count) }),
+    ),
+    tokenizer: z.optional(digest),
+    costUsd: z.optional(finite),
+    declaredLatencyMs: z.optional(finite),
+  },
+  references: (call) => [
+    ...call.request.messages.map((message, i) => ({
+      digest: message,
+      kind: MESSAGE_KIND,
+      field: `request.messages[${i}]`,
+    })),
+    ...call.response.messages.map((message, i) => ({
+      digest: message,
+      kind: MESSAGE_KIND,
+      field: `response.messages[${i}]`,
+    })),
+    ...(call.request.tools === undefined
+      ? []
+      : [{ digest: call.request.tools, kind: MESSAGE_KIND, field: "request.tools" }]),
+    // An artifact may travel without its pictures.
+    ...(call.media ?? []).map((each, i) => ({
+      digest: each,
+      kind: MEDIA_KIND,
+      field: `media[${i}]`,
+      external: true,
+    })),
+  ],
+});
+export type Call = RecordOf<typeof Call>;
+
+/** A message as a blob: any JSON object, in canonical form. */
+export function sealMessage(message: Json): { kind: string; digest: Digest; bytes: Uint8Array } {
+  const bytes = Buffer.from(canonicalize(message));
+  return { kind: MESSAGE_KIND, digest: digestBytes(MESSAGE_KIND, bytes), bytes };
+}
+
+export function openMessage(bytes: Uint8Array, where: string): unknown {
+  return parseCanonical(bytes, where);
+}
+
+/** What a call-log proof binds: the calls of a rollout in order. */
+export function digestCallLog(calls: readonly Digest[]): Digest {
+  return digestJson("rollbook.call-log.v1", calls);
+}

@@ -1,0 +1,32 @@
+/** How a rollout ended, and who is to blame if it failed. Truncation is not termination. */
+import { z } from "zod";
+import { text } from "../codec/fields.ts";
+
+export const failureOwner = z.enum(["agent", "task", "provider", "sandbox", "infrastructure"]);
+export type FailureOwner = z.output<typeof failureOwner>;
+
+export const ending = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("terminal") }),
+  z.strictObject({ kind: z.literal("truncated"), limit: z.enum(["turns", "tokens", "time", "budget"]) }),
+  z.strictObject({ kind: z.literal("failed"), owner: failureOwner, message: text() }),
+  z.strictObject({ kind: z.literal("cancelled") }),
+]);
+export type Ending = z.output<typeof ending>;
+
+/** Why a rollout with this ending says nothing about the policy, or undefined if it does.
+ *  An agent's own failure is a result; a provider's, a sandbox's or ours is not. */
+export function outsideBaseline(
+  end: Ending,
+): `failed-${Exclude<FailureOwner, "agent">}` | "cancelled" | undefined {
+  switch (end.kind) {
+    case "terminal":
+    case "truncated":
+      return undefined;
+    case "cancelled":
+      return "cancelled";
+    case "failed":
+      return end.owner === "agent" ? undefined : `failed-${end.owner}`;
+    default:
+      return end satisfies never;
+  }
+}

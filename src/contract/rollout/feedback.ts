@@ -1,0 +1,23 @@
+/** An outcome that arrives after the rollout was sealed. It adds a record; it never edits one. */
+import { z } from "zod";
+import { count, digest, finite, id, text, timeMs } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+
+export const Feedback = defineRecord({
+  kind: "rollbook.feedback.v1",
+  summary: "A late outcome for a rollout or one of its calls, idempotent by key.",
+  shape: {
+    /** The content digest of the rollout. */
+    subject: digest,
+    call: z.optional(count),
+    name: id,
+    value: finite,
+    source: text(512),
+    idempotencyKey: text(256),
+    atMs: timeMs,
+  },
+  references: (feedback) => [
+    { digest: feedback.subject, kind: "rollbook.rollout-content.v1", field: "subject" },
+  ],
+});
+export type Feedback = RecordOf<typeof Feedback>;

@@ -1,0 +1,10 @@
+/** The state in which a rollout ended, as its agent reports it: any JSON, kept as a blob and named by digest. */
+import { canonicalize, type Json } from "../../base/canonical-json.ts";
+import { type Digest, digestBytes } from "../../base/digest.ts";
+
+export const FINAL_STATE_KIND = "rollbook.final-state.v1";
+
+export function sealFinalState(state: Json): { kind: string; digest: Digest; bytes: Uint8Array } {
+  const bytes = Buffer.from(canonicalize(state));
+  return { kind: FINAL_STATE_KIND, digest: digestBytes(FINAL_STATE_KIND, bytes), bytes };
+}

@@ -1,0 +1,123 @@
+/** How a rollout came to be: what was opened, called, graded and closed, one record per event. A recorder journals them
+ *  while the rollout is open, and puts them into the book with the artifact: a later one knows from them which calls
+ *  became which, and whether the sealing was cut short. They prove nothing. */
+import { z } from "zod";
+import {
+  columnRef,
+  columnReference,
+  count,
+  dataSource,
+  digest,
+  finite,
+  id,
+  text,
+  timeMs,
+  u64,
+} from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { revisionKey } from "../policy/policy-revision.ts";
+import { environmentKey } from "../task/environment.ts";
+import { publicKey } from "../trust/attestation.ts";
+import { ending } from "./ending.ts";
+import { delivery } from "./rollout.ts";
+import { logprobKind, step } from "./stream.ts";
+
+/** Token ids as the upstream gave them. The prompt repeats `keep` tokens of the call with tokens before it (its
+ *  prompt, then its first sample), so that a resent history is stored once. */
+const tokens = z.strictObject({
+  family: id,
+  revision: revisionKey,
+  logprobKind,
+  tokenizer: z.optional(digest),
+  keep: count,
+  prompt: columnRef("u32"),
+  samples: z
+    .array(z.strictObject({ ids: columnRef("u32"), logprobs: columnRef("f32") }))
+    .min(1)
+    .max(1024),
+});
+
+export const rolloutRun = z.strictObject({ worker: id, attempt: count, claim: z.optional(id) });
+
+const event = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("opened"),
+    /** Whose rollout it is: another recorder on the same book leaves it alone. */
+    worker: id,
+    environment: environmentKey,
+    task: z.strictObject({ id, digest: z.optional(digest) }),
+    assignment: z.optional(z.strictObject({ digest, sample: count })),
+    group: z.optional(id),
+    seed: u64,
+    dataSource,
+    maxTurns: z.optional(count),
+    budgetUsd: z.optional(finite),
+    /** Who runs it and under which claim, where that is another than the recorder. */
+    run: z.optional(rolloutRun),
+    atMs: timeMs,
+  }),
+  z.strictObject({
+    kind: z.literal("called"),
+    index: count,
+    call: digest,
+    /** The choices of a model that led to this call; more than one after a failover. */
+    steps: z.array(step).max(1024),
+    stepFamily: z.optional(id),
+    /** The call this one continues, by its messages. */
+    parent: z.optional(count),
+    tokens: z.optional(tokens),
+    outcome: z.enum(["answered", "refused", "provider-failed", "cut", "disconnected"]),
+    startedAtMs: timeMs,
+    firstByteMs: z.optional(finite),
+    durationMs: finite,
+    /** What became of earlier replies of this rollout. */
+    deliveries: z.array(z.strictObject({ call: count, delivery })).max(10_000),
+  }),
+  z.strictObject({
+    kind: z.literal("graded"),
+    call: z.optional(count),
+    name: id,
+    value: finite,
+    source: text(512),
+    idempotencyKey: text(256),
+    atMs: timeMs,
+  }),
+  /** Comes before the artifact: an event without its envelope means that the sealing was cut short. */
+  z.strictObject({
+    kind: z.literal("closed"),
+    ending,
+    scores: z
+      .array(z.strictObject({ name: id, value: finite, weight: finite, scorer: z.optional(digest) }))
+      .max(1024),
+    finalState: z.optional(digest),
+    /** Absent if there was nothing to seal. */
+    envelope: z.optional(digest),
+    /** What admission said, where there is one. */
+    receipt: z.optional(digest),
+    /** The key that is to sign the envelope: after a crash it may have to do so again. */
+    signer: z.optional(publicKey),
+    atMs: timeMs,
+  }),
+]);
+
+export const RolloutEvent = defineRecord({
+  kind: "rollbook.rollout-event.v1",
+  summary: "One entry in the journal of an open rollout: opened, called, graded or closed.",
+  shape: { rollout: id, event },
+  references: ({ event: each }) =>
+    each.kind !== "called"
+      ? []
+      : [
+          { digest: each.call, kind: "rollbook.call.v1", field: "event.call" },
+          ...(each.tokens === undefined
+            ? []
+            : [
+                columnReference(each.tokens.prompt, "event.tokens.prompt"),
+                ...each.tokens.samples.flatMap(({ ids, logprobs }, i) => [
+                  columnReference(ids, `event.tokens.samples[${i}].ids`),
+                  columnReference(logprobs, `event.tokens.samples[${i}].logprobs`),
+                ]),
+              ]),
+        ],
+});
+export type RolloutEvent = RecordOf<typeof RolloutEvent>;

@@ -1,0 +1,43 @@
+/** The answer to a submission: what was decided, by which measurements. Refusing is an answer, not an error. */
+import { z } from "zod";
+import { digest, finite, id, text, timeMs } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+
+/** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */
+export const receiptOutcome = z.enum([
+  "stored",
+  "accepted-exact",
+  "accepted-off-policy",
+  "quarantined",
+  "discarded",
+  "duplicate",
+  "expired",
+  "oversize",
+  "unknown",
+]);
+export type ReceiptOutcome = z.output<typeof receiptOutcome>;
+
+/** One measurement against its budgets. A null observation is an explicit "could not be measured". */
+export const signal = z.strictObject({
+  name: id,
+  observed: z.nullable(finite),
+  acceptBudget: z.nullable(finite),
+  quarantineBudget: z.nullable(finite),
+  outcome: receiptOutcome,
+});
+
+export const Receipt = defineRecord({
+  kind: "rollbook.receipt.v1",
+  summary: "The outcome of submitting one artifact: accepted, quarantined, discarded, and why.",
+  shape: {
+    subject: digest,
+    claim: z.optional(id),
+    worker: z.optional(id),
+    outcome: receiptOutcome,
+    signals: z.array(signal).max(64),
+    message: text(),
+    atMs: timeMs,
+  },
+  references: (receipt) => [{ digest: receipt.subject, kind: "", field: "subject", external: true }],
+});
+export type Receipt = RecordOf<typeof Receipt>;

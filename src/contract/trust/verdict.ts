@@ -1,0 +1,73 @@
+/** A validator's judgement of one rollout, and the release of a quarantined one. Verdicts gate batches. */
+import { z } from "zod";
+import { digest, id, json, text, timeMs } from "../codec/fields.ts";
+import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { refuse } from "../codec/refusal.ts";
+
+export const FULL_WEIGHT_BPS = 10_000;
+
+export const disposition = z.enum([
+  "accepted",
+  "normalized",
+  "quarantined",
+  "replay-required",
+  "rejected",
+  "unobserved",
+]);
+export type Disposition = z.output<typeof disposition>;
+
+export const verdictCode = z.enum([
+  "execution-proof-missing",
+  "stale-policy-rejected",
+  "replayed-artifact-detected",
+  "timer-integrity-mismatch",
+  "token-accounting-mismatch",
+  "final-state-mismatch",
+  "execution-strategy-mismatch",
+  "duplicate-detected",
+  "contribution-normalized",
+]);
+
+export const Verdict = defineRecord({
+  kind: "rollbook.verdict.v1",
+  summary: "A validator's disposition of one rollout, with weight, codes and what it observed.",
+  shape: {
+    subject: digest,
+    validator: id,
+    /** The policy family it is about; absent: whoever learns from the rollout. */
+    family: z.optional(id),
+    disposition,
+    weightBps: z.number().int().min(0).max(FULL_WEIGHT_BPS),
+    codes: z.array(verdictCode).max(32),
+    observations: z.array(z.strictObject({ name: id, observed: json, expected: z.optional(json) })).max(1024),
+    atMs: timeMs,
+  },
+  references: (verdict) => [
+    { digest: verdict.subject, kind: "rollbook.rollout-content.v1", field: "subject" },
+  ],
+  check(verdict) {
+    const bad = (message: string) =>
+      refuse("bad-record", { field: "disposition", disposition: verdict.disposition }, message);
+    // Nobody may accept what nobody looked at: that is "unobserved".
+    if (verdict.disposition === "accepted" && verdict.observations.length === 0)
+      throw bad("an acceptance without observations: use unobserved.");
+    if (verdict.codes.includes("duplicate-detected") && verdict.disposition === "accepted")
+      throw bad("a duplicate is normalized or rejected, not accepted.");
+    if (verdict.disposition === "normalized" && verdict.weightBps === FULL_WEIGHT_BPS)
+      throw bad("normalized needs a weight below 10000 basis points.");
+    if (verdict.disposition === "accepted" && verdict.weightBps !== FULL_WEIGHT_BPS)
+      throw bad("accepted has the full weight of 10000 basis points.");
+  },
+});
+export type Verdict = RecordOf<typeof Verdict>;
+
+export const Release = defineRecord({
+  kind: "rollbook.release.v1",
+  summary: "Lets a quarantined rollout into batches, by name and with a reason.",
+  shape: { subject: digest, verdict: digest, by: id, reason: text(), atMs: timeMs },
+  references: (release) => [
+    { digest: release.subject, kind: "rollbook.rollout-content.v1", field: "subject" },
+    { digest: release.verdict, kind: "rollbook.verdict.v1", field: "verdict" },
+  ],
+});
+export type Release = RecordOf<typeof Release>;

@@ -1,8 +1,0 @@
-/** Direct method:  V = mean(Σ_a π_e(a|x)·q̂(x, a)).  No weights, hence low variance; as wrong as its model. */
-import { type Estimate, meanOverRows } from "./estimate.ts";
-import { type LoggedDecisions, unitsOf } from "./logged-decisions.ts";
-import type { RewardPredictions } from "./reward-predictions.ts";
-
-export function directMethod(log: LoggedDecisions, q: RewardPredictions): Estimate {
-  return meanOverRows("DM", q.expected, unitsOf(log));
-}

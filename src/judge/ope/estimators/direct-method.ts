@@ -1,0 +1,9 @@
+/** Direct method:  V = mean(Σ_a π_e(a|x)·q̂(x, a)).  No weights, hence low variance; as wrong as its model. */
+
+import { type LoggedDecisions, unitsOf } from "../log/logged-decisions.ts";
+import type { RewardPredictions } from "../models/reward-predictions.ts";
+import { type Estimate, meanOverRows } from "./estimate.ts";
+
+export function directMethod(log: LoggedDecisions, q: RewardPredictions): Estimate {
+  return meanOverRows("DM", q.expected, unitsOf(log));
+}

@@ -1,0 +1,22 @@
+/** Doubly robust (Dudík, Langford and Li, 2011):  V = mean(Σ_a π_e·q̂ + w·(r − q̂(x, a))).
+ *  Right if either the propensities or the model are; with logged propensities always unbiased. */
+
+import { type LoggedDecisions, unitsOf, weightsOf } from "../log/logged-decisions.ts";
+import type { RewardPredictions } from "../models/reward-predictions.ts";
+import { type Estimate, meanOverRows } from "./estimate.ts";
+
+export function doublyRobust(log: LoggedDecisions, q: RewardPredictions): Estimate {
+  return correctedBy("DR", { log, q, weight: (w) => w });
+}
+
+/** The shared form: the model's value plus its residual under `weight(w)`. */
+export function correctedBy(
+  name: string,
+  { log, q, weight }: { log: LoggedDecisions; q: RewardPredictions; weight: (w: number) => number },
+): Estimate {
+  const terms = weightsOf(log);
+  for (let i = 0; i < terms.length; i++) {
+    terms[i] = q.expected[i]! + weight(terms[i]!) * (log.reward[i]! - q.chosen[i]!);
+  }
+  return meanOverRows(name, terms, unitsOf(log));
+}

@@ -1,0 +1,112 @@
+/** An estimate as the sums it is made of, so that one value, one standard error and one bootstrap serve them all.
+ *  Every estimator here is a sum of ratios  Σᵢ topᵢ / Σᵢ bottomᵢ  over independent units i (episodes or rows);
+ *  a plain mean is the ratio whose bottom counts the units. */
+import { RollbookError } from "../../../base/errors.ts";
+import type { Units } from "../log/logged-decisions.ts";
+
+export interface Ratio {
+  readonly top: Float64Array;
+  /** Undefined: every unit counts 1. */
+  readonly bottom: Float64Array | undefined;
+}
+
+export interface Estimate {
+  readonly name: string;
+  readonly value: number;
+  readonly units: number;
+  readonly ratios: readonly Ratio[];
+}
+
+export function estimateOf(name: string, ratios: readonly Ratio[]): Estimate {
+  const units = ratios[0]!.top.length;
+  let value = 0;
+  for (const ratio of ratios) value += ratioValue(ratio, name);
+  return { name, value, units, ratios };
+}
+
+/** The mean of `terms` over rows; rows of one unit stay together. */
+export function meanOverRows(name: string, terms: Float64Array, units: Units): Estimate {
+  return estimateOf(name, [{ top: perUnit(terms, units), bottom: units.rows }]);
+}
+
+/** Σ tops / Σ bottoms over rows. */
+export function ratioOverRows(
+  name: string,
+  { tops, bottoms, units }: { tops: Float64Array; bottoms: Float64Array; units: Units },
+): Estimate {
+  return estimateOf(name, [{ top: perUnit(tops, units), bottom: perUnit(bottoms, units) }]);
+}
+
+/** a − b on the same units, as one estimate: what a paired comparison or a gate asks about. */
+export function difference(a: Estimate, b: Estimate): Estimate {
+  if (a.units !== b.units) {
+    throw new RollbookError(
+      "not-paired",
+      { left: a.units, right: b.units },
+      `${a.name} rests on ${a.units} units, ${b.name} on ${b.units}. Compare estimates of the same log.`,
+    );
+  }
+  const negated = b.ratios.map(({ top, bottom }) => ({ top: top.map((x) => -x), bottom }));
+  return estimateOf(`${a.name} − ${b.name}`, [...a.ratios, ...negated]);
+}
+
+/** The unit values whose mean the estimate is; undefined for ratios, which no bound for means covers. */
+export function unitValues(estimate: Estimate): Float64Array | undefined {
+  if (estimate.ratios.some((ratio) => ratio.bottom !== undefined)) return undefined;
+  if (estimate.ratios.length === 1) return estimate.ratios[0]!.top;
+  const values = new Float64Array(estimate.units);
+  for (const { top } of estimate.ratios)
+    for (let i = 0; i < values.length; i++) values[i] = values[i]! + top[i]!;
+  return values;
+}
+
+/** Delta method: φᵢ = Σ (topᵢ − v·bottomᵢ) / mean(bottom), so that the denominator's variance is counted too. */
+export function influenceOf(estimate: Estimate): Float64Array {
+  const influence = new Float64Array(estimate.units);
+  for (const ratio of estimate.ratios) {
+    const value = ratioValue(ratio, estimate.name);
+    const { top, bottom } = ratio;
+    const scale = bottom === undefined ? 1 : estimate.units / sum(bottom);
+    for (let i = 0; i < influence.length; i++) {
+      influence[i] = influence[i]! + (top[i]! - value * (bottom === undefined ? 1 : bottom[i]!)) * scale;
+    }
+  }
+  return influence;
+}
+
+export function standardError(estimate: Estimate): number {
+  if (estimate.units < 2) return Number.POSITIVE_INFINITY;
+  const influence = influenceOf(estimate);
+  for (let i = 0; i < influence.length; i++) influence[i] = influence[i]! * influence[i]!;
+  return Math.sqrt(sum(influence) / (estimate.units * (estimate.units - 1)));
+}
+
+/** Left to right with Neumaier's correction: one order, and no drift on long logs. */
+export function sum(values: Float64Array): number {
+  let total = 0;
+  let lost = 0;
+  for (let i = 0; i < values.length; i++) {
+    const x = values[i]!;
+    const next = total + x;
+    lost += Math.abs(total) >= Math.abs(x) ? total - next + x : x - next + total;
+    total = next;
+  }
+  return total + lost;
+}
+
+function perUnit(terms: Float64Array, units: Units): Float64Array {
+  if (units.rows === undefined) return terms;
+  const sums = new Float64Array(units.count);
+  for (let i = 0; i < terms.length; i++) sums[units.of[i]!] = sums[units.of[i]!]! + terms[i]!;
+  return sums;
+}
+
+function ratioValue(ratio: Ratio, name: string): number {
+  const bottom = ratio.bottom === undefined ? ratio.top.length : sum(ratio.bottom);
+  if (bottom > 0) return sum(ratio.top) / bottom;
+  throw new RollbookError(
+    "no-overlap",
+    { estimator: name },
+    `${name}: every importance weight is 0, so the log says nothing about the target policy. Log with more exploration.`,
+  );
+}

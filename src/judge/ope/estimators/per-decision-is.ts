@@ -1,0 +1,20 @@
+/** Per-decision importance sampling (Precup, Sutton and Singh, 2000):  V = mean over episodes of Σ_t γᵗ·ρ_t·r_t.
+ *  Unbiased; a reward is weighted only by the choices made before it. Variance grows exponentially with length. */
+import { discounts, episodesOf, runningWeights } from "../log/chain.ts";
+import type { LoggedDecisions } from "../log/logged-decisions.ts";
+import { type Estimate, estimateOf } from "./estimate.ts";
+
+export function perDecisionIs(log: LoggedDecisions): Estimate {
+  const episodes = episodesOf(log);
+  const running = runningWeights(log, episodes);
+  const gamma = discounts(episodes);
+  const returns = new Float64Array(episodes.count);
+  for (let e = 0; e < episodes.count; e++) {
+    const first = episodes.start[e]!;
+    let value = 0;
+    for (let at = first; at < episodes.start[e + 1]!; at++)
+      value += gamma[at - first]! * running[at]! * log.reward[episodes.rows[at]!]!;
+    returns[e] = value;
+  }
+  return estimateOf("PDIS", [{ top: returns, bottom: undefined }]);
+}

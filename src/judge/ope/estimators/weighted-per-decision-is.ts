@@ -1,0 +1,25 @@
+/** Weighted per-decision importance sampling:  V = Σ_t γᵗ · (Σ_e ρ_t·r_t / Σ_e ρ_t).
+ *  Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
+ *  reward 0, its last weight stays in the denominator. */
+import { discounts, episodesOf, runningWeights } from "../log/chain.ts";
+import type { LoggedDecisions } from "../log/logged-decisions.ts";
+import { type Estimate, estimateOf, type Ratio } from "./estimate.ts";
+
+export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {
+  const episodes = episodesOf(log);
+  const running = runningWeights(log, episodes);
+  const gamma = discounts(episodes);
+  const ratios: Ratio[] = [];
+  for (let t = 0; t < episodes.horizon; t++) {
+    const top = new Float64Array(episodes.count);
+    const bottom = new Float64Array(episodes.count);
+    for (let e = 0; e < episodes.count; e++) {
+      const last = episodes.start[e + 1]! - 1;
+      const at = Math.min(episodes.start[e]! + t, last);
+      bottom[e] = running[at]!;
+      if (at === episodes.start[e]! + t) top[e] = gamma[t]! * running[at]! * log.reward[episodes.rows[at]!]!;
+    }
+    ratios.push({ top, bottom });
+  }
+  return estimateOf("WPDIS", ratios);
+}

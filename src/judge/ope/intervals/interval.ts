@@ -1,0 +1,76 @@
+/** What an interval promises, and the inputs that intervals share. */
+import { RollbookError } from "../../../base/errors.ts";
+import { type Estimate, unitValues } from "../estimators/estimate.ts";
+
+export interface Interval {
+  readonly method: "bootstrap" | "student-t" | "hoeffding" | "empirical-bernstein" | "confidence-sequence";
+  readonly level: number;
+  readonly low: number;
+  readonly high: number;
+  /** Asymptotic: right for many units. Finite-sample: right for any number. Any-time: also when looked at repeatedly. */
+  readonly guarantee: "asymptotic" | "finite-sample" | "any-time";
+}
+
+/** Where a unit's term can lie, known before the data: never the sample's extremes. */
+export interface Range {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The range of w·r from promises made before logging: rewards in `reward`, π_b ≥ `floor`, π_e ≤ `ceiling`. */
+export function weightedRange({
+  reward,
+  floor,
+  ceiling = 1,
+}: {
+  reward: Range;
+  floor: number;
+  ceiling?: number;
+}): Range {
+  if (!(floor > 0 && floor <= 1)) {
+    throw new RollbookError(
+      "bad-floor",
+      { floor },
+      `propensity floor ${floor} is not in (0, 1]. State the smallest probability the logging policy could give.`,
+    );
+  }
+  const largest = ceiling / floor;
+  return { low: Math.min(0, reward.low * largest), high: Math.max(0, reward.high * largest) };
+}
+
+export function checkLevel(level: number): number {
+  if (level > 0 && level < 1) return 1 - level;
+  throw new RollbookError(
+    "bad-level",
+    { level },
+    `level ${level} is not between 0 and 1. Use 0.95 for 95 %.`,
+  );
+}
+
+/** The terms of a mean, proven to lie inside the promised range. */
+export function boundedTerms(estimate: Estimate, range: Range | undefined, method: string): Float64Array {
+  if (range === undefined) {
+    throw new RollbookError(
+      "range-unknown",
+      { method, estimator: estimate.name },
+      `${method} needs the range of ${estimate.name}'s terms, known before the data. The sample's maximum is not one: state a propensity floor and a reward range.`,
+    );
+  }
+  const terms = unitValues(estimate);
+  if (terms === undefined) {
+    throw new RollbookError(
+      "not-a-mean",
+      { method, estimator: estimate.name },
+      `${method} holds for means, and ${estimate.name} is a ratio. Use IPS or DR with it, or Student-t and the bootstrap.`,
+    );
+  }
+  const row = terms.findIndex((x) => !(x >= range.low && x <= range.high));
+  if (row >= 0) {
+    throw new RollbookError(
+      "range-broken",
+      { unit: row, value: terms[row], ...range },
+      `unit ${row}: ${estimate.name}'s term ${terms[row]} is outside the promised range ${range.low} … ${range.high}. The promise was wrong: state the true range.`,
+    );
+  }
+  return terms;
+}

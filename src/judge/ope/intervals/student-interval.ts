@@ -1,0 +1,19 @@
+/** Student-t:  V ± t_{n−1}·se,  se by the delta method over units, so SNIPS pays for its denominator. */
+import { type Estimate, standardError } from "../estimators/estimate.ts";
+import { studentQuantile } from "../math/student-t.ts";
+import { checkLevel, type Interval } from "./interval.ts";
+
+export function studentInterval(estimate: Estimate, level = 0.95): Interval {
+  const alpha = checkLevel(level);
+  const half =
+    estimate.units < 2
+      ? Number.POSITIVE_INFINITY
+      : studentQuantile(1 - alpha / 2, estimate.units - 1) * standardError(estimate);
+  return {
+    method: "student-t",
+    level,
+    low: estimate.value - half,
+    high: estimate.value + half,
+    guarantee: "asymptotic",
+  };
+}

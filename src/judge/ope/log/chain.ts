@@ -1,0 +1,69 @@
+/** Chains of decisions: rows in episode and step order, and the running products of their weights. */
+import { RollbookError } from "../../../base/errors.ts";
+import { type Chain, type LoggedDecisions, unitsOf } from "./logged-decisions.ts";
+
+export interface Episodes {
+  readonly count: number;
+  /** Rows of episode e, in step order: rows[start[e]] … rows[start[e + 1] − 1]. */
+  readonly rows: Int32Array;
+  readonly start: Int32Array;
+  /** Length of the longest episode. */
+  readonly horizon: number;
+  readonly discount: number;
+}
+
+export function episodesOf(log: LoggedDecisions): Episodes {
+  const chain = chainOf(log);
+  const units = unitsOf(log);
+  const start = new Int32Array(units.count + 1);
+  for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
+  let horizon = 0;
+  for (let e = 0; e < units.count; e++) {
+    horizon = Math.max(horizon, start[e + 1]!);
+    start[e + 1] = start[e + 1]! + start[e]!;
+  }
+  // Steps are 0 … length−1, each once (checked), so the step is the place.
+  const rows = new Int32Array(log.reward.length);
+  for (let row = 0; row < rows.length; row++) rows[start[units.of[row]!]! + chain.step[row]!] = row;
+  return { count: units.count, rows, start, horizon, discount: chain.discount };
+}
+
+/** ρ_t = Π_{s ≤ t} w_s per place in `episodes.rows`. */
+export function runningWeights(log: LoggedDecisions, episodes: Episodes): Float64Array {
+  const products = new Float64Array(episodes.rows.length);
+  for (let e = 0; e < episodes.count; e++) {
+    let product = 1;
+    for (let at = episodes.start[e]!; at < episodes.start[e + 1]!; at++) {
+      const row = episodes.rows[at]!;
+      product *= log.target[row]! / log.behaviour[row]!;
+      products[at] = product;
+    }
+  }
+  return products;
+}
+
+/** The product over the whole episode. */
+export function episodeWeights(log: LoggedDecisions, episodes: Episodes): Float64Array {
+  const running = runningWeights(log, episodes);
+  return Float64Array.from({ length: episodes.count }, (_, e) => running[episodes.start[e + 1]! - 1]!);
+}
+
+/** γ^t for t < horizon, by repeated multiplication. */
+export function discounts(episodes: Episodes): Float64Array {
+  const powers = new Float64Array(episodes.horizon);
+  let power = 1;
+  for (let t = 0; t < powers.length; t++) {
+    powers[t] = power;
+    power *= episodes.discount;
+  }
+  return powers;
+}
+
+function chainOf(log: LoggedDecisions): Chain {
+  if (log.chain !== undefined && log.episode !== undefined) return log.chain;
+  throw new RollbookError(
+    "no-chain",
+    {},
+    "this estimator is for chains of decisions. Add `episode` and `chain.step`, or use IPS, SNIPS or DR.",
+  );
+}

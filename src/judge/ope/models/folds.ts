@@ -1,0 +1,21 @@
+/** Cross-fitting: units dealt into folds, so that no model predicts a unit it has seen. */
+import { RollbookError } from "../../../base/errors.ts";
+import type { Rng } from "../../../base/rng.ts";
+import type { Units } from "../log/logged-decisions.ts";
+
+/** The fold of each row. Folds differ by at most one unit; the rows of a unit share a fold. */
+export function dealFolds(units: Units, folds: number, rng: Rng): Int32Array {
+  if (!Number.isInteger(folds) || folds < 2 || folds > units.count) {
+    throw new RollbookError(
+      "bad-folds",
+      { folds, units: units.count },
+      `${folds} folds of ${units.count} units leave one empty. Choose between 2 and ${units.count}.`,
+    );
+  }
+  const order = rng.shuffle(Array.from({ length: units.count }, (_, i) => i));
+  const ofUnit = new Int32Array(units.count);
+  order.forEach((unit, rank) => {
+    ofUnit[unit] = rank % folds;
+  });
+  return units.of.map((unit) => ofUnit[unit]!);
+}

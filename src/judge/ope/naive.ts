@@ -1,9 +1,0 @@
-/** The number people compute first: the mean logged reward where the target agrees with the log,  Σ π_e·r / Σ π_e.
- *  Not an estimate of the target's value: it keeps the logging policy's choice of contexts. Shown to be compared. */
-import { sum } from "./estimate.ts";
-import type { LoggedDecisions } from "./logged-decisions.ts";
-
-export function naiveAgreement(log: LoggedDecisions): number {
-  const agreement = sum(log.target);
-  return agreement === 0 ? Number.NaN : sum(log.target.map((p, i) => p * log.reward[i]!)) / agreement;
-}

@@ -1,0 +1,215 @@
+/** Minibatches: states drawn by a seeded order, what the actor saw in them, and apart from it what a learner needs.
+ *  In: a store, an Rng, states. Out: dense typed arrays. Reads only the rows of the batch; an epoch holds eight bytes
+ *  per state. Two functions give two objects: code that is handed `actorInputs` cannot look at the answers. */
+import { RollbookError } from "../../../base/errors.ts";
+import type { Rng } from "../../../base/rng.ts";
+import { type ColumnName, type ColumnsOf, columnOf } from "../tables/schema.ts";
+import { emptyValues, type NumericValues } from "../zarr/codecs/data-types.ts";
+import { spreadRows } from "./dense-reader.ts";
+import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
+
+/** What a policy sees: `states` rows of context, `states × width` candidates with their features. */
+export interface ActorInputs {
+  readonly states: number;
+  readonly width: number;
+  readonly contextWidth: number;
+  readonly featureWidth: number;
+  /** states × contextWidth; shorter contexts end in zeros. */
+  readonly context: Float32Array;
+  /** states × width × featureWidth; padding is zeros. */
+  readonly features: Float32Array;
+  readonly candidateCount: Int32Array;
+  /** states × width. */
+  readonly selectable: Uint8Array;
+}
+
+const SUPERVISION = [
+  ...(["selected_index", "reward", "return_to_go", "discount", "terminal", "truncated"] as const),
+  ...(["next_state", "labelled", "trainable", "selected", "label", "probability"] as const),
+] as const;
+/** What happened in the same states, and how good it was. Padded columns are states × width. */
+export type Supervision = ColumnsOf<"q_h", (typeof SUPERVISION)[number]> & { readonly width: number };
+
+export interface Minibatch {
+  /** Rows of q_h. */
+  readonly states: Uint32Array;
+  readonly actor: ActorInputs;
+  readonly supervision: Supervision;
+}
+
+export interface MinibatchOptions {
+  readonly size: number;
+  readonly rng: Rng;
+  /** Times every state is drawn; each time in a new order. 1 by default. */
+  readonly epochs?: number;
+  /** Only states of tasks in this split. */
+  readonly split?: string;
+}
+
+/** Every state once per epoch, in an order that the seed alone decides; the last batch may be smaller. */
+export async function* minibatches(store: ReplayStore, options: MinibatchOptions): AsyncGenerator<Minibatch> {
+  const { size, rng, epochs = 1, split } = options;
+  if (!Number.isInteger(size) || size < 1)
+    throw new RollbookError("bad-batch-size", { size }, `a minibatch of ${size} states is not possible.`);
+  const all = await statesOf(store, split);
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    const order = Uint32Array.from(all);
+    shuffle(order, rng.split(epoch));
+    for (let at = 0; at < order.length; at += size) {
+      const states = order.slice(at, at + size);
+      yield {
+        states,
+        actor: await actorInputs(store, states),
+        supervision: await supervision(store, states),
+      };
+    }
+  }
+}
+
+/** The rows of q_h whose task is in `split`; all without one. */
+export async function statesOf(store: ReplayStore, split?: string): Promise<Uint32Array> {
+  if (split === undefined) return Uint32Array.from({ length: store.rows("q_h") }, (_, i) => i);
+  const states = new Uint32Array(store.rows("q_h"));
+  let count = 0;
+  for (const { reader, first } of store.segments) {
+    const texts = await reader.texts();
+    const { split: splits } = await reader.read("sources", ["split"]);
+    const wanted = texts.indexOf(split);
+    const array = await reader.array("q_h", "source");
+    for await (const chunk of array.chunks()) {
+      const sources = chunk.values as Int32Array;
+      for (let i = 0; i < sources.length; i++)
+        if (wanted >= 0 && splits[sources[i]!] === wanted) states[count++] = first.q_h + chunk.from + i;
+    }
+  }
+  return states.subarray(0, count);
+}
+
+export async function supervision(store: ReplayStore, states: ArrayLike<number>): Promise<Supervision> {
+  return { width: store.width, ...(await gather(store, SUPERVISION, states)) };
+}
+
+export async function actorInputs(store: ReplayStore, states: ArrayLike<number>): Promise<ActorInputs> {
+  const { width } = store;
+  const widest = (name: "maxContext" | "maxFeatures") =>
+    Math.max(0, ...store.manifest.segments.map((segment) => segment[name]));
+  const [contextWidth, featureWidth] = [widest("maxContext"), widest("maxFeatures")];
+  const { candidate_count, selectable } = await gather(store, ["candidate_count", "selectable"], states);
+  const count = states.length;
+  const context = new Float32Array(count * contextWidth);
+  const features = new Float32Array(count * width * featureWidth);
+  for (const { segment, at, rows } of bySegment(store, states)) {
+    if (contextWidth > 0) await readContext(segment, { at, rows, into: context, width: contextWidth });
+    if (featureWidth > 0) await readFeatures(segment, { at, rows, into: features, width, featureWidth });
+  }
+  return {
+    states: count,
+    width,
+    contextWidth,
+    featureWidth,
+    context,
+    features,
+    candidateCount: candidate_count,
+    selectable,
+  };
+}
+
+interface Placed {
+  segment: PlacedSegment;
+  /** Positions in the batch, and the rows of the segment that belong there. */
+  at: number[];
+  rows: number[];
+}
+
+function bySegment(store: ReplayStore, states: ArrayLike<number>): Placed[] {
+  const placed = new Map<PlacedSegment, Placed>();
+  for (let i = 0; i < states.length; i++) {
+    const segment = store.segmentOf("q_h", states[i]!);
+    const entry = placed.get(segment) ?? { segment, at: [], rows: [] };
+    placed.set(segment, entry);
+    entry.at.push(i);
+    entry.rows.push(states[i]! - segment.first.q_h);
+  }
+  return [...placed.values()];
+}
+
+/** Columns of q_h for the given states, in their order, padded to the width of the store. */
+async function gather<C extends ColumnName<"q_h">>(
+  store: ReplayStore,
+  columns: readonly C[],
+  states: ArrayLike<number>,
+): Promise<ColumnsOf<"q_h", C>> {
+  const placed = bySegment(store, states);
+  const out: Record<string, NumericValues> = {};
+  for (const column of columns) {
+    const spec = columnOf("q_h", column);
+    const width = spec.pad === undefined ? 1 : store.width;
+    const values = emptyValues(spec.dtype, states.length * width) as NumericValues;
+    if (spec.pad !== undefined) values.fill(spec.pad as never);
+    for (const { segment, at, rows } of placed) {
+      const array = await segment.reader.array("q_h", column);
+      const read = (await array.gather(rows)) as NumericValues;
+      rebase(read, spec, segment.first);
+      at.forEach((to, i) => {
+        const row = read.subarray(i * array.width, (i + 1) * array.width) as NumericValues;
+        spreadRows(row, array.width, { into: values.subarray(to * width) as NumericValues, width });
+      });
+    }
+    out[column] = values;
+  }
+  return out as ColumnsOf<"q_h", C>;
+}
+
+async function readContext(
+  { reader }: PlacedSegment,
+  { at, rows, into, width }: { at: number[]; rows: number[]; into: Float32Array; width: number },
+): Promise<void> {
+  const sources = await reader.gather("q_h", "source", rows);
+  const starts = await reader.gather("sources", "features_start", sources);
+  const lengths = await reader.gather("sources", "features_length", sources);
+  const values = await reader.array("source_features", "value");
+  for (let i = 0; i < rows.length; i++) {
+    const from = Number(starts[i]!);
+    const target = into.subarray(at[i]! * width, at[i]! * width + lengths[i]!);
+    await values.read({ from, to: from + lengths[i]!, into: target });
+  }
+}
+
+/** The candidates of a state stand together, and so do their features: one read per state. */
+async function readFeatures(
+  { reader }: PlacedSegment,
+  {
+    at,
+    rows,
+    into,
+    width,
+    featureWidth,
+  }: { at: number[]; rows: number[]; into: Float32Array; width: number; featureWidth: number },
+): Promise<void> {
+  const starts = await reader.gather("steps", "candidates_start", rows);
+  const counts = await reader.gather("steps", "candidates_count", rows);
+  const values = await reader.array("candidate_features", "value");
+  for (let i = 0; i < rows.length; i++) {
+    const range = { from: starts[i]!, to: starts[i]! + counts[i]! };
+    const places = await reader.read("candidates", ["features_start", "features_length"], range);
+    const from = Number(places.features_start[0]!);
+    const last = counts[i]! - 1;
+    const to = Number(places.features_start[last]!) + places.features_length[last]!;
+    const read = (await values.read({ from, to })) as Float32Array;
+    for (let k = 0; k <= last; k++) {
+      const start = Number(places.features_start[k]!) - from;
+      const cell = (at[i]! * width + k) * featureWidth;
+      into.set(read.subarray(start, start + places.features_length[k]!), cell);
+    }
+  }
+}
+
+/** Fisher–Yates over a typed array. */
+function shuffle(order: Uint32Array, rng: Rng): void {
+  for (let i = order.length - 1; i > 0; i--) {
+    const j = rng.below(i + 1);
+    const held = order[i]!;
+    order[i] = order[j]!;
+    order[j] = held;
+  }
+}

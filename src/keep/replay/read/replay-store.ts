@@ -1,0 +1,170 @@
+/** A replay store as readers see it: its segments one after another, as if it were one.
+ *  In: the directory of a store. Out: columns in blocks, the dense view, minibatches. Row numbers run over the whole
+ *  store. Opening checks the contract (schema, manifest, metadata); reading checks every chunk's checksum; values
+ *  are the business of `validateReplay`. Does not write. */
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { RollbookError } from "../../../base/errors.ts";
+import type { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
+import { isMissing } from "../../../store/disk/files.ts";
+import { MANIFEST_FILE, ROOT_FILE, readManifest, segmentedRoot } from "../tables/manifest.ts";
+import { closeSegments, type OpenedSegment, openSegments } from "../tables/open-segment.ts";
+import {
+  type ColumnName,
+  type ColumnSpec,
+  type ColumnsOf,
+  columnOf,
+  TABLE_NAMES,
+  type TableName,
+} from "../tables/schema.ts";
+import type { SegmentReader } from "../tables/segment-reader.ts";
+
+/** Rows `from` … `to` of a table. Dictionary columns hold rows of `texts`. */
+export interface Block<T extends TableName, C extends ColumnName<T>> {
+  readonly from: number;
+  readonly to: number;
+  readonly segment: number;
+  readonly columns: ColumnsOf<T, C>;
+  readonly texts: readonly string[];
+}
+
+/** A segment and where its rows begin in the whole store. */
+export interface PlacedSegment {
+  readonly index: number;
+  readonly reader: SegmentReader;
+  readonly first: Readonly<Record<TableName, number>>;
+}
+
+const BLOCK_ROWS = 65_536;
+const CACHE_BYTES = 16 << 20;
+
+export interface OpenReplayOptions {
+  /** Decoded chunks kept per array and segment; 16 MiB by default. More helps random reads of compressed stores. */
+  readonly cacheBytes?: number;
+}
+
+export async function openReplay(
+  root: string,
+  { cacheBytes = CACHE_BYTES }: OpenReplayOptions = {},
+): Promise<ReplayStore> {
+  const directory = resolve(root);
+  const manifest = readCurrentManifest(directory);
+  const segments = await openSegments(directory, manifest, cacheBytes);
+  return new ReplayStore(directory, { manifest, segments });
+}
+
+export class ReplayStore {
+  readonly root: string;
+  readonly manifest: ReplayManifest;
+  readonly segments: readonly PlacedSegment[];
+  /** Most candidates of any state. */
+  readonly width: number;
+  readonly #opened: readonly OpenedSegment[];
+
+  constructor(
+    root: string,
+    { manifest, segments }: { manifest: ReplayManifest; segments: readonly OpenedSegment[] },
+  ) {
+    this.root = root;
+    this.manifest = manifest;
+    this.#opened = segments;
+    this.segments = placeSegments(segments);
+    this.width = Math.max(1, ...segments.map(({ entry }) => entry.maxCandidates));
+  }
+
+  rows(table: TableName): number {
+    return this.manifest.rows[table] ?? 0;
+  }
+
+  /** Some columns of a table, block by block; no block crosses a segment. */
+  async *blocks<T extends TableName, C extends ColumnName<T>>(
+    table: T,
+    columns: readonly C[],
+    { rows = BLOCK_ROWS }: { rows?: number } = {},
+  ): AsyncGenerator<Block<T, C>> {
+    for (const segment of this.segments) {
+      const total = segment.reader.rows(table);
+      const texts = await segment.reader.texts();
+      for (let from = 0; from < total; from += rows) {
+        const to = Math.min(from + rows, total);
+        const values = await segment.reader.read(table, columns, { from, to });
+        for (const name of columns) rebase(values[name], columnOf(table, name), segment.first);
+        const first = segment.first[table];
+        yield { from: first + from, to: first + to, segment: segment.index, columns: values, texts };
+      }
+    }
+  }
+
+  /** The segment that holds a row of a table. */
+  segmentOf(table: TableName, row: number): PlacedSegment {
+    const found = this.segments.findLast((segment) => segment.first[table] <= row);
+    if (found !== undefined && row >= 0 && row < this.rows(table)) return found;
+    throw new RollbookError(
+      "no-such-row",
+      { table, row },
+      `${table} has rows 0 … ${this.rows(table) - 1}, not ${row}. Fix the row number.`,
+    );
+  }
+
+  close(): void {
+    closeSegments(this.#opened);
+  }
+}
+
+/** Turns rows of a segment into rows of the store, in place. */
+export function rebase(
+  values: unknown,
+  { references, starts }: ColumnSpec,
+  first: PlacedSegment["first"],
+): void {
+  const table = (references ?? starts) as TableName | undefined;
+  const shift = table === undefined ? 0 : first[table];
+  if (shift === 0) return;
+  if (values instanceof BigInt64Array) {
+    for (let i = 0; i < values.length; i++) values[i] = values[i]! + BigInt(shift);
+  } else {
+    const rows = values as Int32Array;
+    for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = rows[i]! + shift;
+  }
+}
+
+function placeSegments(opened: readonly OpenedSegment[]): PlacedSegment[] {
+  const next = Object.fromEntries(TABLE_NAMES.map((table) => [table, 0])) as Record<TableName, number>;
+  return opened.map(({ reader }, index) => {
+    const first = { ...next };
+    for (const table of TABLE_NAMES) next[table] += reader.rows(table);
+    return { index, reader, first };
+  });
+}
+
+/** The manifest together with a root that fits it: an old manifest put back is refused, because what it does not list
+ *  would be taken for orphans. A commit replaces first the one, then the other: look again. */
+export function readCurrentManifest(root: string): ReplayManifest {
+  for (let attempt = 0; ; attempt++) {
+    const manifest = readManifest(root);
+    const fault = rootFault(root, manifest);
+    if (fault === undefined) return manifest;
+    if (attempt === 2)
+      throw new RollbookError("replay-bad-root", { root }, `${join(root, ROOT_FILE)}: ${fault}`);
+  }
+}
+
+/** What is wrong with the root group of a segmented store, given its manifest. That of a plain store is checked as
+ *  the metadata of its only segment. */
+export function rootFault(root: string, { layout, generation }: ReplayManifest): string | undefined {
+  if (layout === "plain") return undefined;
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(join(root, ROOT_FILE));
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return `the file is missing. Restore it from a copy.`;
+  }
+  const is = (number: number) => Buffer.compare(bytes, segmentedRoot(number)) === 0;
+  // A writer that died between its two last renames leaves the root one commit behind.
+  if (is(generation) || is(generation - 1)) return undefined;
+  const found = /"generation":(\d+)/.exec(Buffer.from(bytes).toString("latin1"))?.[1];
+  return Number(found) > generation && is(Number(found))
+    ? `the store was committed ${found} times, ${MANIFEST_FILE} is of commit ${generation}: it is stale. Restore the newest manifest.`
+    : `the root group is not what the writer wrote. Restore it from a copy.`;
+}

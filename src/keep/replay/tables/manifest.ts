@@ -1,0 +1,118 @@
+/** `manifest.json` and the root group of a store: reading them checked, replacing them atomically.
+ *  In: the directory of a store. Out: the manifest, or a refusal that says what the store needs. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { canonicalize } from "../../../base/canonical-json.ts";
+import { type Digest, digestJson } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
+import { openRecord, parseCanonical } from "../../../contract/codec/record.ts";
+import { isMissing, writeAtomically } from "../../../store/disk/files.ts";
+import { formatNode } from "../zarr/index.ts";
+import { NEEDS, SCHEMA_ID, SCHEMA_VERSION, TABLE_NAMES } from "./schema.ts";
+
+export const MANIFEST_FILE = "manifest.json";
+export const ROOT_FILE = "zarr.json";
+export const SEGMENTS = "segments";
+export const LOCK_FILE = "writer.lock";
+
+export type ManifestParts = Omit<ReplayManifest, "schema" | "digest" | "needs" | "tables" | "rows">;
+
+export function sealReplayManifest(parts: ManifestParts): ReplayManifest {
+  const body = {
+    schema: ReplayManifest.kind,
+    needs: NEEDS,
+    tables: { id: SCHEMA_ID, version: SCHEMA_VERSION },
+    rows: totalRows(parts.segments),
+    ...parts,
+  };
+  return { ...body, digest: digestOf(body) };
+}
+
+export function hasManifest(root: string): boolean {
+  return existsSync(join(root, MANIFEST_FILE));
+}
+
+/** The manifest of the store at `root`, its own digest checked. */
+export function readManifest(root: string): ReplayManifest {
+  const where = join(root, MANIFEST_FILE);
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(where);
+  } catch (cause) {
+    if (!isMissing(cause)) throw cause;
+    throw new RollbookError(
+      "no-replay-store",
+      { root },
+      `${root} is not a replay store: it has no ${MANIFEST_FILE}. Name another directory, or write one with \`replay write\`.`,
+      { cause },
+    );
+  }
+  refuseNewer(bytes, where);
+  const manifest = openRecord(ReplayManifest, bytes, where);
+  const { digest, ...body } = manifest;
+  const actual = digestOf(body);
+  if (digest === actual) return manifest;
+  throw new RollbookError(
+    "digest-mismatch",
+    { where, expected: digest, actual },
+    `${where}: content is ${actual}, its own digest says ${digest}. Restore the file from a copy.`,
+  );
+}
+
+/** Makes `manifest` the state of the store. Everything it lists must be on disk already. */
+export function commitManifest(root: string, manifest: ReplayManifest): void {
+  const path = join(root, MANIFEST_FILE);
+  writeAtomically(path, Buffer.from(canonicalize(manifest)), `${path}.tmp`);
+}
+
+/** The root of a segmented store: a bare group, so that no Zarr reader takes one segment for the whole. */
+export function segmentedRoot(generation: number): Uint8Array {
+  const attributes = {
+    schema: SCHEMA_ID,
+    version: SCHEMA_VERSION,
+    layout: "segmented",
+    generation,
+    manifest: MANIFEST_FILE,
+    note: "The rows are in the segments that manifest.json lists, each a Zarr group of its own.",
+  };
+  return formatNode({ kind: "group", attributes, consolidated: undefined });
+}
+
+export function commitRoot(root: string, generation: number): void {
+  const path = join(root, ROOT_FILE);
+  writeAtomically(path, segmentedRoot(generation), `${path}.tmp`);
+}
+
+export function removeTemporaries(root: string): void {
+  for (const file of [MANIFEST_FILE, ROOT_FILE]) rmSync(join(root, `${file}.tmp`), { force: true });
+}
+
+export function segmentRoot(root: string, segment: { path: string }): string {
+  return segment.path === "" ? root : join(root, segment.path);
+}
+
+export function totalRows(segments: readonly { rows: Record<string, number> }[]): Record<string, number> {
+  return Object.fromEntries(
+    TABLE_NAMES.map((table) => [table, segments.reduce((sum, { rows }) => sum + (rows[table] ?? 0), 0)]),
+  );
+}
+
+function digestOf(body: object): Digest {
+  return digestJson(`${ReplayManifest.kind}.digest`, body);
+}
+
+/** A store of a later schema may look like anything: say what it needs before judging its shape. */
+function refuseNewer(bytes: Uint8Array, where: string): void {
+  const value = parseCanonical(bytes, where) as { schema?: unknown; needs?: unknown; tables?: unknown };
+  const kind = /^rollbook\.replay-manifest\.v(\d+)$/.exec(String(value?.schema));
+  const version = Number((value?.tables as { version?: unknown } | undefined)?.version);
+  const newer = (kind !== null && Number(kind[1]) > 1) || version > SCHEMA_VERSION;
+  if (!newer) return;
+  const needs = typeof value.needs === "string" ? value.needs : "a newer release of rollbook";
+  throw new RollbookError(
+    "newer-replay-schema",
+    { where, schema: value.schema, version, needs, supported: SCHEMA_VERSION },
+    `${where}: the store has ${String(value.schema)} with tables of version ${version}; this release reads version ${SCHEMA_VERSION}. It needs ${needs}.`,
+  );
+}

@@ -1,0 +1,60 @@
+/** Opens the segments that a manifest lists: one read each, checked against the manifest.
+ *  In: the directory of a store and its manifest. Out: readers. An altered `zarr.json` is refused here; altered
+ *  chunks are refused by their checksums when they are read. */
+import { type Digest, digestBytes } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import type { ReplayManifest, ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
+import { FileStore, type GroupMetadata, METADATA_TAG, parseNode } from "../zarr/index.ts";
+import { segmentRoot } from "./manifest.ts";
+import { firstMetadataFault, SegmentReader } from "./segment-reader.ts";
+
+export interface OpenedSegment {
+  readonly entry: ReplaySegment;
+  readonly store: FileStore;
+  readonly reader: SegmentReader;
+}
+
+export async function openSegments(
+  root: string,
+  manifest: ReplayManifest,
+  cacheBytes?: number,
+): Promise<OpenedSegment[]> {
+  const opened: OpenedSegment[] = [];
+  for (const entry of manifest.segments) opened.push(await openSegment(root, entry, cacheBytes));
+  return opened;
+}
+
+export async function openSegment(
+  root: string,
+  entry: ReplaySegment,
+  cacheBytes?: number,
+): Promise<OpenedSegment> {
+  const directory = segmentRoot(root, entry);
+  const store = new FileStore(directory);
+  const bytes = await store.get("zarr.json");
+  const fault = bytes === undefined ? "is missing" : digestFault(bytes, entry.groups[""]);
+  if (bytes === undefined || fault !== undefined) throw bad(directory, `zarr.json ${fault}`);
+  const group = parseNode(bytes, `${directory}/zarr.json`) as GroupMetadata;
+  const metadata = group.consolidated ?? new Map();
+  const unfit = firstMetadataFault(metadata, entry);
+  if (unfit !== undefined) throw bad(directory, unfit);
+  const { rows, maxCandidates } = entry;
+  return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates, cacheBytes }) };
+}
+
+export function closeSegments(segments: readonly OpenedSegment[]): void {
+  for (const { store } of segments) store.close();
+}
+
+export function digestFault(bytes: Uint8Array, expected: Digest | undefined): string | undefined {
+  const actual = digestBytes(METADATA_TAG, bytes);
+  return actual === expected ? undefined : `has digest ${actual}, the manifest says ${expected}`;
+}
+
+function bad(directory: string, fault: string): RollbookError {
+  return new RollbookError(
+    "replay-bad-segment",
+    { directory },
+    `${directory}: ${fault}. Restore the segment from a copy; \`replay validate\` lists all damage.`,
+  );
+}

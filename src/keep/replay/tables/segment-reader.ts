@@ -1,0 +1,132 @@
+/** Reads the columns of one segment, checked against the schema: types, shapes and row counts.
+ *  In: a Zarr store with the metadata of its arrays. Out: typed arrays by row range, or rows picked at random.
+ *  Row numbers are those of the segment. Does not check values. */
+import { RollbookError } from "../../../base/errors.ts";
+import {
+  type ArrayMetadata,
+  type NodeMetadata,
+  openArray,
+  type ReadableStore,
+  type ZarrArray,
+} from "../zarr/index.ts";
+import {
+  arrayPaths,
+  type ColumnName,
+  type ColumnSpec,
+  type ColumnsOf,
+  type ColumnValues,
+  columnOf,
+  rowShape,
+  type TableName,
+} from "./schema.ts";
+
+export interface SegmentShape {
+  readonly rows: Readonly<Record<string, number>>;
+  readonly maxCandidates: number;
+}
+
+/** Decoded chunks kept per array. One is enough for whoever walks through it in order. */
+export const WALK_CACHE_BYTES = 5 << 18;
+
+export class SegmentReader {
+  readonly store: ReadableStore;
+  readonly shape: SegmentShape;
+  readonly #metadata: ReadonlyMap<string, NodeMetadata>;
+  readonly #arrays = new Map<string, Promise<ZarrArray>>();
+  readonly #cacheBytes: number;
+  #texts: Promise<readonly string[]> | undefined;
+
+  constructor(
+    store: ReadableStore,
+    {
+      metadata,
+      cacheBytes = WALK_CACHE_BYTES,
+      ...shape
+    }: SegmentShape & { metadata: ReadonlyMap<string, NodeMetadata>; cacheBytes?: number | undefined },
+  ) {
+    this.store = store;
+    this.shape = shape;
+    this.#metadata = metadata;
+    this.#cacheBytes = cacheBytes;
+  }
+
+  rows(table: TableName): number {
+    return this.shape.rows[table] ?? 0;
+  }
+
+  array<T extends TableName>(table: T, column: ColumnName<T>): Promise<ZarrArray> {
+    const path = `${table}/${column}`;
+    const known = this.#arrays.get(path);
+    if (known !== undefined) return known;
+    const metadata = this.#metadata.get(path);
+    const fault = metadataFault(metadata, columnOf(table, column), {
+      rows: this.rows(table),
+      maxCandidates: this.shape.maxCandidates,
+    });
+    if (fault !== undefined)
+      throw new RollbookError(
+        "replay-bad-array",
+        { path },
+        `${path} ${fault}. Restore the store from a copy.`,
+      );
+    const opening = openArray(this.store, path, {
+      metadata: metadata as ArrayMetadata,
+      cacheBytes: this.#cacheBytes,
+    });
+    this.#arrays.set(path, opening);
+    return opening;
+  }
+
+  /** Rows `from` … `to` of some columns. */
+  async read<T extends TableName, C extends ColumnName<T>>(
+    table: T,
+    columns: readonly C[],
+    range: { from?: number; to?: number } = {},
+  ): Promise<ColumnsOf<T, C>> {
+    const values = await Promise.all(
+      columns.map(async (name) => (await this.array(table, name)).read(range)),
+    );
+    return Object.fromEntries(columns.map((name, i) => [name, values[i]])) as ColumnsOf<T, C>;
+  }
+
+  /** The given rows of one column, in the given order. */
+  async gather<T extends TableName, C extends ColumnName<T>>(
+    table: T,
+    column: C,
+    rows: ArrayLike<number>,
+  ): Promise<ColumnValues<T, C>> {
+    return (await (await this.array(table, column)).gather(rows)) as ColumnValues<T, C>;
+  }
+
+  /** The texts that dictionary columns refer to. Read once and held. */
+  texts(): Promise<readonly string[]> {
+    this.#texts ??= this.read("dictionary", ["text"]).then(({ text }) => text);
+    return this.#texts;
+  }
+}
+
+/** What is wrong with an array as the column it should be; undefined if nothing. */
+export function metadataFault(
+  metadata: NodeMetadata | undefined,
+  spec: ColumnSpec,
+  { rows, maxCandidates }: { rows: number; maxCandidates: number },
+): string | undefined {
+  if (metadata?.kind !== "array") return metadata === undefined ? "is missing" : "is a group, not an array";
+  if (metadata.dtype !== spec.dtype) return `holds ${metadata.dtype}, the schema says ${spec.dtype}`;
+  const expected = [rows, ...rowShape(spec, maxCandidates)];
+  if (String(metadata.shape) !== String(expected))
+    return `has shape [${metadata.shape}], the manifest says [${expected}]`;
+  return undefined;
+}
+
+/** The first array of the schema that does not fit the metadata of a segment, in words. */
+export function firstMetadataFault(
+  metadata: ReadonlyMap<string, NodeMetadata>,
+  { rows, maxCandidates }: SegmentShape,
+): string | undefined {
+  for (const { path, table, spec } of arrayPaths()) {
+    const fault = metadataFault(metadata.get(path), spec, { rows: rows[table] ?? 0, maxCandidates });
+    if (fault !== undefined) return `${path} ${fault}`;
+  }
+  return undefined;
+}

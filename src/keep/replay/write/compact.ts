@@ -1,0 +1,169 @@
+/** Makes one plain Zarr tree of a store: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
+ *  In: a store. Out: a new store in a new directory, which appears whole or not at all. The old one stays as it is.
+ *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Clock } from "../../../base/clock.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import type { ReplayManifest, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
+import { syncDirectory } from "../../../store/disk/files.ts";
+import { makeDirectory } from "../../../store/disk/make-directory.ts";
+import { openReplay, type PlacedSegment, type ReplayStore } from "../read/replay-store.ts";
+import { commitManifest, MANIFEST_FILE, ROOT_FILE, sealReplayManifest } from "../tables/manifest.ts";
+import { ReasonNames } from "../tables/reason-names.ts";
+import { type ColumnSpec, columnsOf, TABLE_NAMES, type TableName, tableOf } from "../tables/schema.ts";
+import { type SegmentReader, WALK_CACHE_BYTES } from "../tables/segment-reader.ts";
+import { type FactTable, SegmentWriter } from "./segment-writer.ts";
+import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
+import type { Layout } from "./table-writer.ts";
+import { writerOf } from "./write-session.ts";
+
+export interface CompactOptions {
+  readonly from: string;
+  /** A directory that does not exist yet. */
+  readonly to: string;
+  readonly clock: Clock;
+  readonly layout?: Layout;
+  readonly writer?: Partial<ReplayWriter>;
+  readonly durable?: boolean;
+  readonly onProgress?: (progress: { segments: number; of: number }) => void;
+}
+
+export async function compactReplay(options: CompactOptions): Promise<ReplayManifest> {
+  const to = resolve(options.to);
+  if (existsSync(to))
+    throw new RollbookError("replay-exists", { to }, `${to} exists already. Name a new directory.`);
+  const store = await openReplay(options.from, { cacheBytes: WALK_CACHE_BYTES });
+  const partial = `${to}.partial`;
+  removeLeftover(partial);
+  makeDirectory(partial);
+  try {
+    const manifest = await writePlain(store, partial, options);
+    commitManifest(partial, manifest);
+    renameSync(partial, to);
+    syncDirectory(dirname(to));
+    return manifest;
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    throw error;
+  } finally {
+    store.close();
+  }
+}
+
+/** What a compaction that died has left goes; a directory with anything else in it is somebody's. */
+function removeLeftover(partial: string): void {
+  const names = existsSync(partial) ? readdirSync(partial) : [];
+  const ours: readonly string[] = [...TABLE_NAMES, ROOT_FILE, MANIFEST_FILE];
+  const foreign = names.filter((name) => !ours.includes(name) && !name.endsWith(".tmp"));
+  if (foreign.length > 0)
+    throw new RollbookError(
+      "not-empty",
+      { partial, foreign },
+      `${partial}, where the store would be made, holds other things (${foreign.slice(0, 3).join(", ")}). Move it, or name another directory.`,
+    );
+  rmSync(partial, { recursive: true, force: true });
+}
+
+async function writePlain(
+  store: ReplayStore,
+  directory: string,
+  { clock, layout = {}, writer, durable = true, onProgress }: CompactOptions,
+): Promise<ReplayManifest> {
+  const { manifest } = store;
+  const target = new SegmentWriter({
+    directory,
+    path: "",
+    returns: manifest.returns,
+    layout,
+    reasons: new ReasonNames(manifest.reasons),
+    writer: writerOf(writer),
+    createdAtMs: clock.nowMs(),
+    durable,
+  });
+  for (const segment of store.segments) {
+    const { maxCandidates, maxFeatures } = manifest.segments[segment.index]!;
+    target.saw("maxCandidates", maxCandidates);
+    target.saw("maxFeatures", maxFeatures);
+    await copySegment(segment, target);
+    onProgress?.({ segments: segment.index + 1, of: store.segments.length });
+  }
+  const entry = await target.close();
+  return sealReplayManifest({
+    layout: "plain",
+    generation: 1,
+    returns: manifest.returns,
+    reasons: manifest.reasons,
+    segments: [entry],
+    compactedFrom: manifest.digest,
+  });
+}
+
+const BLOCK_ROWS = 65_536;
+/** Copied row by row number; the other facts are merged. */
+const COPIED = ["chains", "lineage", "steps", "candidates", "candidate_features", "tokens"] as const;
+
+async function copySegment({ reader }: PlacedSegment, target: SegmentWriter): Promise<void> {
+  const texts = Int32Array.from(await reader.texts(), (text) => target.texts.id(text));
+  const rows = { sources: await copySources(reader, target), targets: await copyTargets(reader, target) };
+  const first = Object.fromEntries(COPIED.map((table) => [table, target.tables[table].rows]));
+  for (const table of COPIED) await copyTable({ reader, target, table, maps: { texts, rows, first } });
+  await addStoredChains(target.hashes, reader);
+}
+
+/** How the numbers of a segment become those of the tree. */
+interface Maps {
+  texts: Int32Array;
+  rows: { sources: Int32Array; targets: Int32Array };
+  first: Readonly<Record<string, number>>;
+}
+
+async function copyTable({
+  reader,
+  target,
+  table,
+  maps,
+}: {
+  reader: SegmentReader;
+  target: SegmentWriter;
+  table: FactTable;
+  maps: Maps;
+}): Promise<void> {
+  const columns = columnsOf(table);
+  const total = reader.rows(table);
+  for (let from = 0; from < total; from += BLOCK_ROWS) {
+    const to = Math.min(total, from + BLOCK_ROWS);
+    const block = await reader.read(table, columns, { from, to });
+    for (const [name, values] of Object.entries(block))
+      renumber(values, tableOf(table as TableName).columns[name]!, maps);
+    await target.tables[table].append(block as never, to - from);
+  }
+}
+
+function renumber(values: unknown, { references, starts, dictionary }: ColumnSpec, maps: Maps): void {
+  const map = dictionary ? maps.texts : maps.rows[references as "sources" | "targets"];
+  const shift = maps.first[(references ?? starts)!] ?? 0;
+  if (map !== undefined) {
+    const rows = values as Int32Array;
+    for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = map[rows[i]!]!;
+  } else if (shift > 0 && values instanceof BigInt64Array) {
+    for (let i = 0; i < values.length; i++) values[i] = values[i]! + BigInt(shift);
+  } else if (shift > 0) {
+    const rows = values as Int32Array;
+    for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = rows[i]! + shift;
+  }
+}
+
+/** Adds the sources that the tree lacks; answers which row each has there. */
+async function copySources(reader: SegmentReader, target: SegmentWriter): Promise<Int32Array> {
+  const map = new Int32Array(reader.rows("sources"));
+  for await (const { row, source } of readSources(reader)) {
+    map[row] = target.source(source);
+    await target.drain();
+  }
+  return map;
+}
+
+async function copyTargets(reader: SegmentReader, target: SegmentWriter): Promise<Int32Array> {
+  return Int32Array.from(await readTargets(reader), (each) => target.target(each.target));
+}

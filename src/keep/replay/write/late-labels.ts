@@ -1,0 +1,31 @@
+/** Rewards that came after the seal, in the rows of a store: the rule is that of batches.
+ *  In: a chain as sealed, the late feedback that lands on it. Out: the same chain, labelled, or as it was. The sealed
+ *  record stays. */
+import type { Digest } from "../../../base/digest.ts";
+import { type LateReward, labelSteps, labelTokens } from "../../admit/labels.ts";
+import type { SealedChain } from "./chain-rows.ts";
+
+export interface LateFeedback {
+  readonly name: string;
+  /** By rollout content, as `lateRewards` gives them. */
+  readonly rewards: ReadonlyMap<Digest, readonly LateReward[]>;
+}
+
+export function labelChain(chain: SealedChain, feedback: LateFeedback | undefined): SealedChain {
+  const late = feedback?.rewards.get(chain.digest);
+  if (feedback === undefined || late === undefined) return chain;
+  const { name } = feedback;
+  const stream = chain.content.streams[chain.streamIndex]!;
+  if (stream.level === "token") {
+    const labels = labelTokens(stream, chain.columns!, late);
+    if (labels?.from !== "late") return chain;
+    return { ...chain, feedback: name, columns: { ...chain.columns!, rewards: labels.rewards } };
+  }
+  const labels = labelSteps(stream, late);
+  if (labels?.from !== "late") return chain;
+  const steps = stream.steps.map((step, i) => ({ ...step, reward: labels.rewards[i]! }));
+  const streams = chain.content.streams.map((each, i) =>
+    i === chain.streamIndex ? { ...stream, steps } : each,
+  );
+  return { ...chain, feedback: name, content: { ...chain.content, streams } };
+}

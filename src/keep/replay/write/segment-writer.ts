@@ -1,0 +1,208 @@
+/** Writes one segment: rows of all tables, then dictionaries, the dense view, groups and consolidated metadata.
+ *  In: rows. Out: a Zarr tree on disk and its entry for the manifest. What it holds in memory is a few chunks, the
+ *  texts, and a few hundred bytes per source: whoever feeds it begins a new segment before those are too many. */
+import { canonicalize } from "../../../base/canonical-json.ts";
+import { type Digest, digestBytes, digestJson, digestToBytes } from "../../../base/digest.ts";
+import { RollbookError } from "../../../base/errors.ts";
+import type { ReplaySegment, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
+import { Dictionary } from "../tables/dictionary.ts";
+import { KeyMap } from "../tables/key-map.ts";
+import type { ReasonNames } from "../tables/reason-names.ts";
+import type { Returns } from "../tables/return-semantics.ts";
+import {
+  FACT_TABLES,
+  SCHEMA_ID,
+  SCHEMA_VERSION,
+  TABLE_NAMES,
+  type TableName,
+  tableOf,
+} from "../tables/schema.ts";
+import { HashedSets } from "../tables/segment-hashes.ts";
+import { SegmentReader } from "../tables/segment-reader.ts";
+import { bytesOver } from "../zarr/codecs/data-types.ts";
+import { consolidate, FileStore, METADATA_TAG, type WrittenArray, writeGroup } from "../zarr/index.ts";
+import { writeDenseView } from "./dense-writer.ts";
+import { type Layout, TableWriter } from "./table-writer.ts";
+
+export type FactTable = Exclude<TableName, "q_h">;
+
+export interface SegmentOptions {
+  /** The directory of the segment, and its path in the store. */
+  readonly directory: string;
+  readonly path: string;
+  readonly returns: Returns;
+  readonly layout: Layout;
+  readonly reasons: ReasonNames;
+  readonly writer: ReplayWriter;
+  readonly createdAtMs: number;
+  /** False leaves it to the operating system when bytes reach the disk: for stores that need not survive a crash. */
+  readonly durable: boolean;
+}
+
+export type Widths = Pick<ReplaySegment, "maxCandidates" | "maxContext" | "maxFeatures">;
+
+export interface SourceRow {
+  task: string;
+  taskDigest: string | undefined;
+  environment: string;
+  split: string | undefined;
+  dataSource: string;
+  features: Float32Array;
+}
+
+export interface TargetRow {
+  config: string | undefined;
+  reward: string;
+  invalidReason: string | undefined;
+}
+
+export class SegmentWriter {
+  readonly tables: { readonly [T in FactTable]: TableWriter<T> };
+  readonly texts = new Dictionary();
+  readonly hashes = new HashedSets();
+  readonly #options: SegmentOptions;
+  readonly #store: FileStore;
+  readonly #sources = new KeyMap();
+  readonly #targets = new KeyMap();
+  readonly #validTargets: boolean[] = [];
+  readonly #widest = { maxCandidates: 0, maxContext: 0, maxFeatures: 0 };
+
+  constructor(options: SegmentOptions) {
+    this.#options = options;
+    this.#store = new FileStore(options.directory);
+    this.tables = Object.fromEntries(
+      FACT_TABLES.map((table) => [table, new TableWriter(this.#store, table, { layout: options.layout })]),
+    ) as unknown as SegmentWriter["tables"];
+  }
+
+  get options(): SegmentOptions {
+    return this.#options;
+  }
+
+  /** The row of a source, added if it is new. */
+  source(source: SourceRow): number {
+    const key = sourceKey(source);
+    const known = this.#sources.getOrSet(key, this.tables.sources.rows);
+    if (known !== undefined) return known;
+    const { texts, tables } = this;
+    this.saw("maxContext", source.features.length);
+    const start = tables.source_features.rows;
+    for (const value of source.features) tables.source_features.add({ value });
+    this.hashes.addSplit(source);
+    return tables.sources.add({
+      key,
+      task: texts.id(source.task),
+      task_digest: texts.maybe(source.taskDigest),
+      environment: texts.id(source.environment),
+      split: texts.maybe(source.split),
+      data_source: texts.id(source.dataSource),
+      features_start: BigInt(start),
+      features_length: source.features.length,
+    });
+  }
+
+  /** The row of a target, added if it is new. */
+  target(target: TargetRow): number {
+    const key = targetKey(target);
+    const known = this.#targets.getOrSet(key, this.tables.targets.rows);
+    if (known !== undefined) return known;
+    this.#validTargets.push(target.invalidReason === undefined);
+    return this.tables.targets.add({
+      key,
+      config: this.texts.maybe(target.config),
+      reward: this.texts.id(target.reward),
+      valid: target.invalidReason === undefined,
+      invalid_reason: this.texts.maybe(target.invalidReason),
+    });
+  }
+
+  validTarget(row: number): boolean {
+    return this.#validTargets[row]!;
+  }
+
+  /** Takes note of how wide a row is: readers and the dense view pad to the widest. */
+  saw(width: keyof Widths, count: number): void {
+    this.#widest[width] = Math.max(this.#widest[width], count);
+  }
+
+  async drain(): Promise<void> {
+    for (const table of FACT_TABLES) await this.tables[table as FactTable].drain();
+  }
+
+  /** Finishes the tree. Once this answers (and unless told otherwise) all of it is on disk. */
+  async close(): Promise<ReplaySegment> {
+    const { path, createdAtMs, writer, returns, layout, reasons, durable } = this.#options;
+    for (const text of this.texts.texts()) this.tables.dictionary.add({ text });
+    for (const name of reasons.names) this.tables.reasons.add({ name });
+    const written: WrittenArray[] = [];
+    for (const table of FACT_TABLES) written.push(...(await this.tables[table as FactTable].close()));
+    const rows = Object.fromEntries(
+      TABLE_NAMES.map((table) => [table, this.tables[table === "q_h" ? "steps" : table].rows]),
+    );
+    refuseTooMany(rows);
+    const widths = { ...this.#widest };
+    const metadata = new Map(written.map((array) => [array.path, array.metadata]));
+    const reader = new SegmentReader(this.#store, { metadata, rows, maxCandidates: widths.maxCandidates });
+    written.push(...(await writeDenseView(this.#store, reader, { returns, layout })));
+    const hashes = this.hashes.digests();
+    const groups = await this.#writeGroups({ rows, widths, hashes });
+    if (durable) await this.#store.commit();
+    this.#store.close();
+    const arrays = Object.fromEntries(written.map((array) => [array.path, array.digests.array]));
+    return { path, createdAtMs, writer, rows, ...widths, hashes, groups, arrays };
+  }
+
+  async #writeGroups(facts: {
+    rows: Record<string, number>;
+    widths: Widths;
+    hashes: Record<string, Digest>;
+  }): Promise<Record<string, Digest>> {
+    const { returns, reasons, path } = this.#options;
+    await writeGroup(this.#store, "", {
+      schema: SCHEMA_ID,
+      version: SCHEMA_VERSION,
+      layout: path === "" ? "plain" : "segment",
+      returns: { ...returns },
+      widths: { ...facts.widths },
+      rows: facts.rows,
+      hashes: facts.hashes,
+    });
+    for (const table of TABLE_NAMES) {
+      const version = table === "reasons" ? { version: reasons.version } : {};
+      await writeGroup(this.#store, table, { description: tableOf(table).doc, ...version });
+    }
+    await consolidate(this.#store, "");
+    const digests: Record<string, Digest> = {};
+    for (const group of ["", ...TABLE_NAMES]) {
+      const bytes = await this.#store.get(group === "" ? "zarr.json" : `${group}/zarr.json`);
+      digests[group] = digestBytes(METADATA_TAG, bytes!);
+    }
+    return digests;
+  }
+}
+
+/** What makes a source row itself; the validator recomputes it from the columns. */
+export function sourceKey(source: SourceRow): Uint8Array {
+  const features = digestBytes("rollbook.replay.features", bytesOver(source.features));
+  const parts = [source.task, source.taskDigest ?? null, source.environment];
+  const all = [...parts, source.split ?? null, source.dataSource, features];
+  return digestToBytes(digestJson("rollbook.replay.source", all));
+}
+
+export function targetKey({ config, reward, invalidReason }: TargetRow): Uint8Array {
+  const text = canonicalize([config ?? null, reward, invalidReason ?? null]);
+  return digestToBytes(digestBytes("rollbook.replay.target", Buffer.from(text)));
+}
+
+/** Row numbers are int32. */
+function refuseTooMany(rows: Record<string, number>): void {
+  for (const table of ["chains", "steps", "candidates", "dictionary", "sources"]) {
+    const count = rows[table]!;
+    if (count > 2 ** 31 - 1)
+      throw new RollbookError(
+        "too-many-rows",
+        { table, count },
+        `${table} would have ${count} rows; one Zarr tree holds at most 2^31-1. Keep the store segmented, or write several.`,
+      );
+  }
+}

@@ -1,0 +1,182 @@
+/** One call of write or append: reads rollouts and fills segments, a new one whenever one is full.
+ *  In: digests of sealed rollouts. Out: segments on disk that no manifest lists yet. Does not commit. */
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../../base/clock.ts";
+import { type Digest, digestToBytes } from "../../../base/digest.ts";
+import type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
+import type { RolloutContent } from "../../../contract/rollout/rollout.ts";
+import { type ReadBlob, readTokenColumns } from "../../../contract/rollout/rollout-exchange.ts";
+import { Task } from "../../../contract/task/task.ts";
+import { syncDirectory } from "../../../store/disk/files.ts";
+import { makeDirectory } from "../../../store/disk/make-directory.ts";
+import { contentReader, readRecord } from "../../admit/read-sources.ts";
+import { KeyMap, pairKey } from "../tables/key-map.ts";
+import { SEGMENTS } from "../tables/manifest.ts";
+import { closeSegments, openSegments } from "../tables/open-segment.ts";
+import { ReasonNames } from "../tables/reason-names.ts";
+import { addChain } from "./chain-rows.ts";
+import { type LateFeedback, labelChain } from "./late-labels.ts";
+import { SegmentWriter } from "./segment-writer.ts";
+import type { Layout } from "./table-writer.ts";
+
+export interface AppendOptions {
+  readonly root: string;
+  readonly read: ReadBlob;
+  /** Digests of rollout contents. One that the store has already is skipped. */
+  readonly rollouts: Iterable<Digest> | AsyncIterable<Digest>;
+  readonly clock: Clock;
+  /** Only streams of these families. */
+  readonly families?: readonly string[];
+  /** Only streams that this lets in. */
+  readonly admits?: (content: Digest, stream: number) => boolean;
+  /** Late outcomes that stand for rewards the records lack. */
+  readonly feedback?: LateFeedback;
+  readonly layout?: Layout;
+  readonly limits?: Partial<SegmentLimits>;
+  /** Who writes, for the manifest. */
+  readonly writer?: Partial<ReplayWriter>;
+  /** False skips fsync: for stores that need not survive a crash of the machine. */
+  readonly durable?: boolean;
+  readonly onProgress?: (progress: WriteProgress) => void;
+}
+
+export interface WriteProgress {
+  readonly rollouts: number;
+  readonly chains: number;
+}
+
+/** A segment is closed, and the next begun, when one of these is reached. */
+export interface SegmentLimits {
+  readonly candidates: number;
+  readonly tokens: number;
+  readonly texts: number;
+  readonly sources: number;
+}
+
+const LIMITS: SegmentLimits = {
+  candidates: 16_000_000,
+  tokens: 256_000_000,
+  texts: 1_000_000,
+  sources: 1_000_000,
+};
+
+export class WriteSession {
+  rollouts = 0;
+  chains = 0;
+  skipped = 0;
+  readonly segments: ReplaySegment[] = [];
+  readonly reasons: ReasonNames;
+  readonly #options: AppendOptions;
+  readonly #manifest: ReplayManifest;
+  readonly #known = new KeyMap();
+  readonly #directories: string[] = [];
+  #current: SegmentWriter | undefined;
+
+  constructor(options: AppendOptions, manifest: ReplayManifest) {
+    this.#options = options;
+    this.#manifest = manifest;
+    this.reasons = new ReasonNames(manifest.reasons);
+  }
+
+  /** Which chains the store has. */
+  async learn(): Promise<void> {
+    const opened = await openSegments(this.#options.root, this.#manifest);
+    for (const { reader } of opened) {
+      const { content, stream } = await reader.read("chains", ["content", "stream"]);
+      for (let i = 0; i < stream.length; i++)
+        this.#known.getOrSet(pairKey(content, stream[i]!, i * 32), this.#known.size);
+    }
+    closeSegments(opened);
+  }
+
+  async writeAll(): Promise<void> {
+    const { read, rollouts, onProgress } = this.#options;
+    const readContent = contentReader(read);
+    for await (const digest of rollouts) {
+      await this.#addRollout(digest, await readContent(digest));
+      this.rollouts++;
+      onProgress?.({ rollouts: this.rollouts, chains: this.chains });
+    }
+    await this.#closeCurrent();
+  }
+
+  /** Removes what a failed call has written. */
+  abandon(): void {
+    for (const directory of this.#directories) rmSync(directory, { recursive: true, force: true });
+  }
+
+  async #addRollout(digest: Digest, content: RolloutContent) {
+    const { read, families, admits, feedback } = this.#options;
+    const taskDigest = content.task.digest;
+    let task: Task | undefined;
+    for (const [streamIndex, stream] of content.streams.entries()) {
+      if (families !== undefined && !families.includes(stream.family)) continue;
+      if (admits !== undefined && !admits(digest, streamIndex)) continue;
+      const known = this.#known.getOrSet(pairKey(digestToBytes(digest), streamIndex), this.#known.size);
+      if (known !== undefined) {
+        this.skipped++;
+        continue;
+      }
+      if (taskDigest !== undefined) task ??= await readRecord(read, Task, taskDigest);
+      const columns = stream.level === "token" ? await readTokenColumns(read, stream) : undefined;
+      const chain = labelChain({ digest, content, task, streamIndex, columns }, feedback);
+      await addChain(this.#segment(), chain);
+      this.chains++;
+      if (this.#isFull()) await this.#closeCurrent();
+    }
+  }
+
+  #segment(): SegmentWriter {
+    if (this.#current !== undefined) return this.#current;
+    const { root, clock, layout = {}, writer, durable = true } = this.#options;
+    const path = `${SEGMENTS}/${nextSegment(root)}`;
+    const directory = join(root, path);
+    makeDirectory(directory);
+    this.#directories.push(directory);
+    this.#current = new SegmentWriter({
+      directory,
+      path,
+      returns: this.#manifest.returns,
+      layout,
+      reasons: this.reasons,
+      writer: writerOf(writer),
+      createdAtMs: clock.nowMs(),
+      durable,
+    });
+    return this.#current;
+  }
+
+  #isFull(): boolean {
+    const limits = { ...LIMITS, ...this.#options.limits };
+    const { tables, texts } = this.#current!;
+    return (
+      tables.candidates.rows >= limits.candidates ||
+      tables.tokens.rows >= limits.tokens ||
+      texts.size >= limits.texts ||
+      tables.sources.rows >= limits.sources
+    );
+  }
+
+  async #closeCurrent(): Promise<void> {
+    if (this.#current === undefined) return;
+    this.segments.push(await this.#current.close());
+    this.#current = undefined;
+    if (this.#options.durable ?? true) {
+      syncDirectory(join(this.#options.root, SEGMENTS));
+      syncDirectory(this.#options.root);
+    }
+  }
+}
+
+export function writerOf(writer: Partial<ReplayWriter> = {}): ReplayWriter {
+  return { program: "rollbook", versions: { node: process.versions.node }, invocation: [], ...writer };
+}
+
+/** A name that no directory has, not even an orphan's. */
+function nextSegment(root: string): string {
+  const folder = join(root, SEGMENTS);
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  const numbers = names.map((name) => Number(/^s(\d+)$/.exec(name)?.[1] ?? 0));
+  return `s${String(numbers.reduce((a, b) => Math.max(a, b), 0) + 1).padStart(6, "0")}`;
+}

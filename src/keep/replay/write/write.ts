@@ -1,0 +1,140 @@
+/** Writes rollouts into a replay store: a new one, or segments appended to one.
+ *  In: digests of sealed rollouts and a way to read blobs. Out: segments on disk, then the manifest that makes them
+ *  part of the store. A reader sees the store before or after, never between; a writer that dies leaves orphans that
+ *  readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the store. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { RollbookError } from "../../../base/errors.ts";
+import type { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
+import { syncDirectory } from "../../../store/disk/files.ts";
+import { withLock } from "../../../store/disk/locks.ts";
+import { makeDirectory } from "../../../store/disk/make-directory.ts";
+import { readCurrentManifest } from "../read/replay-store.ts";
+import {
+  commitManifest,
+  commitRoot,
+  hasManifest,
+  LOCK_FILE,
+  ROOT_FILE,
+  readManifest,
+  removeTemporaries,
+  sealReplayManifest,
+  segmentedRoot,
+} from "../tables/manifest.ts";
+import { DEFAULT_RETURNS, type Returns } from "../tables/return-semantics.ts";
+import { type AppendOptions, type WriteProgress, WriteSession } from "./write-session.ts";
+
+export interface WriteOptions extends AppendOptions {
+  readonly returns?: Partial<Returns>;
+}
+
+export interface WriteResult extends WriteProgress {
+  /** Chains that the store had already. */
+  readonly skipped: number;
+  readonly manifest: ReplayManifest;
+}
+
+/** Makes a new segmented store. */
+export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
+  const root = resolve(options.root);
+  makeRoot(root);
+  return withLock(join(root, LOCK_FILE), async () => {
+    if (hasManifest(root))
+      throw new RollbookError(
+        "replay-exists",
+        { root },
+        `${root} is a replay store already. Append to it, or name another directory.`,
+      );
+    refuseForeign(root);
+    const returns = checkReturns({ ...DEFAULT_RETURNS, ...options.returns });
+    const empty = sealReplayManifest({
+      layout: "segmented",
+      generation: 0,
+      returns,
+      reasons: [],
+      segments: [],
+    });
+    const result = await extend({ ...options, root }, empty);
+    if (result.manifest.generation > 0) return result;
+    throw new RollbookError(
+      "no-rollouts",
+      { root, rollouts: result.rollouts },
+      `none of ${result.rollouts} rollouts has a stream to write. Name rollouts, or check the families.`,
+    );
+  });
+}
+
+/** Adds segments to a store. Without anything new the store stays as it is. */
+export async function appendReplay(options: AppendOptions): Promise<WriteResult> {
+  const root = resolve(options.root);
+  readManifest(root);
+  return withLock(join(root, LOCK_FILE), async () => {
+    const manifest = readCurrentManifest(root);
+    if (manifest.layout === "segmented") return extend({ ...options, root }, manifest);
+    throw new RollbookError(
+      "replay-is-plain",
+      { root },
+      `${root} is compacted: one plain Zarr tree takes no segments. Append to the segmented store it was made from, and compact again.`,
+    );
+  });
+}
+
+async function extend(options: AppendOptions, manifest: ReplayManifest): Promise<WriteResult> {
+  const { root } = options;
+  removeTemporaries(root);
+  // Brings the root up to date if a writer died right after its commit.
+  if (!isRoot(root, manifest.generation)) commitRoot(root, manifest.generation);
+  const session = new WriteSession(options, manifest);
+  try {
+    await session.learn();
+    await session.writeAll();
+  } catch (error) {
+    session.abandon();
+    throw error;
+  }
+  const { segments, reasons, ...counts } = session;
+  if (segments.length === 0) return { ...counts, manifest };
+  const next = sealReplayManifest({
+    layout: "segmented",
+    generation: manifest.generation + 1,
+    returns: manifest.returns,
+    reasons: reasons.names as ReplayManifest["reasons"],
+    segments: [...manifest.segments, ...segments],
+  });
+  commitManifest(root, next);
+  commitRoot(root, next.generation);
+  return { ...counts, manifest: next };
+}
+
+function makeRoot(root: string): void {
+  if (existsSync(root)) return;
+  makeDirectory(root);
+  syncDirectory(dirname(root));
+}
+
+/** What a writer that died before its first commit may have left. */
+function refuseForeign(root: string): void {
+  const ours = /^(?:segments|writer\.lock.*|zarr\.json(?:\.tmp)?|manifest\.json\.tmp)$/;
+  const foreign = readdirSync(root).filter((name) => !ours.test(name));
+  if (foreign.length === 0) return;
+  throw new RollbookError(
+    "not-empty",
+    { root, foreign },
+    `${root} holds other things (${foreign.slice(0, 3).join(", ")}). Name a new or empty directory.`,
+  );
+}
+
+function isRoot(root: string, generation: number): boolean {
+  const path = join(root, ROOT_FILE);
+  return existsSync(path) && Buffer.compare(readFileSync(path), segmentedRoot(generation)) === 0;
+}
+
+function checkReturns(returns: Returns): Returns {
+  const { gamma, epsilon } = returns;
+  if (gamma >= 0 && gamma <= 1 && epsilon > 0 && Number.isFinite(epsilon)) return returns;
+  throw new RollbookError(
+    "bad-returns",
+    { gamma, epsilon },
+    `gamma ${gamma} must lie in 0 … 1 and epsilon ${epsilon} above 0.`,
+  );
+}

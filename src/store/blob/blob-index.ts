@@ -1,0 +1,72 @@
+/** digest -> place, compactly: about 55 bytes a blob, whatever their number.
+ *  In: digests with places. Out: the place of a digest. Keeps the latest place of each digest; nothing is
+ *  ever removed: `clear` and build it again. Places lie in chunks, so growth copies none of them. */
+import type { Digest } from "../../base/digest.ts";
+import { DigestTable } from "../../base/digest-table.ts";
+
+export interface Place {
+  /** Number of the file in the caller's table. */
+  readonly file: number;
+  /** Where the entry begins; a multiple of 8. */
+  readonly offset: number;
+  /** Its length with header and padding. */
+  readonly bytes: number;
+  /** True if the entry stands for a blob in a file of its own. */
+  readonly large: boolean;
+}
+
+const CHUNK = 1 << 12;
+const WORDS = 3; // file, offset / 8, bytes / 8 with LARGE_BIT
+const LARGE_BIT = 2 ** 31;
+
+export class BlobIndex {
+  readonly #digests = new DigestTable();
+  #chunks: Uint32Array[] = [];
+
+  get size(): number {
+    return this.#digests.size;
+  }
+
+  /** What it takes in memory. */
+  get byteLength(): number {
+    return this.#digests.byteLength + this.#chunks.length * CHUNK * WORDS * 4;
+  }
+
+  set(digest: Digest, place: Place): void {
+    const entry = this.#digests.add(digest);
+    if (entry === this.#chunks.length * CHUNK) this.#chunks.push(new Uint32Array(CHUNK * WORDS));
+    const chunk = this.#chunk(entry);
+    const at = (entry % CHUNK) * WORDS;
+    chunk[at] = place.file;
+    chunk[at + 1] = place.offset / 8;
+    chunk[at + 2] = place.bytes / 8 + (place.large ? LARGE_BIT : 0);
+  }
+
+  get(digest: Digest): Place | undefined {
+    const entry = this.#digests.find(digest);
+    if (entry < 0) return undefined;
+    const chunk = this.#chunk(entry);
+    const at = (entry % CHUNK) * WORDS;
+    const length = chunk[at + 2]!;
+    const large = length >= LARGE_BIT;
+    return {
+      file: chunk[at]!,
+      offset: chunk[at + 1]! * 8,
+      bytes: (large ? length - LARGE_BIT : length) * 8,
+      large,
+    };
+  }
+
+  has(digest: Digest): boolean {
+    return this.#digests.find(digest) >= 0;
+  }
+
+  clear(): void {
+    this.#chunks = [];
+    this.#digests.clear();
+  }
+
+  #chunk(entry: number): Uint32Array {
+    return this.#chunks[Math.floor(entry / CHUNK)]!;
+  }
+}

@@ -1,0 +1,28 @@
+/** Reads one record by digest, checked. In: a store, the type, the digest. Out: the record, or a refusal that says
+ *  whether it is not there or is something else. */
+import { type Digest, isDigest } from "../../base/digest.ts";
+import { openRecord, type RecordOf, type RecordType } from "../../contract/codec/record.ts";
+import { refuse } from "../../contract/codec/refusal.ts";
+import type { BlobStore } from "./blob-store.ts";
+
+export async function readRecord<T extends RecordType>(
+  store: Pick<BlobStore, "get">,
+  type: T,
+  digest: Digest,
+): Promise<RecordOf<T>> {
+  // Digests that came by queue or by name have been checked by nobody.
+  const blob = isDigest(digest) ? await store.get(digest) : undefined;
+  if (blob === undefined)
+    throw refuse(
+      "missing-blob",
+      { digest, kind: type.kind },
+      `${type.kind} ${digest} is not in the book. Name the book that has it, or restore it: \`rollbook verify\` lists what is missing.`,
+    );
+  if (blob.kind !== type.kind)
+    throw refuse(
+      "unknown-schema",
+      { digest, expected: type.kind, actual: blob.kind },
+      `${digest} is a ${blob.kind}, not a ${type.kind}. Name a ${type.kind}.`,
+    );
+  return openRecord(type, blob.bytes, digest);
+}

@@ -1,0 +1,68 @@
+/** The tables of catalog.db. Nothing in them is original but `lost`, a memory of roots whose pack has vanished: all
+ *  else follows from the packs, and a file with another version, or none that SQLite can read, is made anew. */
+import { rmSync } from "node:fs";
+import { isCorrupt, openSqlite, type Sqlite } from "../disk/sqlite.ts";
+
+const VERSION = 2;
+
+const TABLES = `
+  CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
+  CREATE TABLE blobs (
+    pack INTEGER NOT NULL, entry INTEGER NOT NULL, digest BLOB NOT NULL, kind TEXT NOT NULL,
+    large INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+    PRIMARY KEY (pack, entry)
+  ) WITHOUT ROWID;
+  CREATE INDEX blobs_by_digest ON blobs (digest);
+  CREATE TABLE records (
+    digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, id TEXT, family TEXT, fields TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX records_by_kind ON records (kind, family, id);
+  CREATE INDEX records_by_id ON records (id);
+  CREATE TABLE refs (source BLOB NOT NULL, target BLOB NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
+  CREATE INDEX refs_by_target ON refs (target);
+  CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
+`;
+
+/** The database at `path`, made anew if it is absent, damaged or of another version. */
+export function openCatalogDatabase(path: string): Sqlite {
+  try {
+    return openCurrent(path);
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    removeCatalogDatabase(path);
+    return openCurrent(path);
+  }
+}
+
+export function removeCatalogDatabase(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+}
+
+/** Empties every table; other connections go on with the same file. */
+export function clearCatalog(db: Sqlite): void {
+  db.exec("DELETE FROM packs; DELETE FROM blobs; DELETE FROM records; DELETE FROM refs; DELETE FROM lost;");
+}
+
+function openCurrent(path: string): Sqlite {
+  const db = openSqlite(path);
+  try {
+    db.transaction(() => {
+      const { user_version: version } = db.prepare("PRAGMA user_version").get<{ user_version: number }>()!;
+      if (version === VERSION) return;
+      dropTables(db);
+      db.exec(`${TABLES} PRAGMA user_version = ${VERSION};`);
+    });
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function dropTables(db: Sqlite): void {
+  const tables = db.prepare(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  );
+  for (const { name } of tables.all<{ name: string }>())
+    db.exec(`DROP TABLE "${name.replaceAll('"', '""')}"`);
+}

@@ -1,0 +1,234 @@
+/** Reads packs into the tables of a catalog.
+ *  In: packs, the rows there are. Out: rows for all whole entries. Reads each pack from where it was
+ *  left; a block's rows and the new end are committed together, so a kill at any point costs nothing but time. */
+
+import { digestToBytes } from "../../base/digest.ts";
+import { canonicalize, type Digest, RollbookError } from "../../base/index.ts";
+import { Tombstone } from "../../contract/trust/tombstone.ts";
+import { isMissing } from "../disk/files.ts";
+import type { Sqlite, SqlValue } from "../disk/sqlite.ts";
+import { readLarge } from "../pack/large-files.ts";
+import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "../pack/pack-format.ts";
+import type { BookPaths, PackName } from "../pack/pack-names.ts";
+import { openPack, type PackReader, type PackStep, ScanBlock } from "../pack/pack-reader.ts";
+import { type LargeEntry, parseFooter, parseLargeEntry } from "../pack/pack-records.ts";
+import { listPacks } from "../pack/scan-book.ts";
+import { describeRecord, isRecordKind, isRootKind, referencesOf } from "./record-facts.ts";
+
+export interface SyncReport {
+  readonly blobs: number;
+  readonly records: number;
+  /** Packs that are gone since the last time: by gc, or lost. */
+  readonly packsRemoved: number;
+  /** Places where no whole entry stands; `scan` says what is wrong there. */
+  readonly damaged: number;
+  /** Blobs that are not what their kind says. They are listed as blobs, not as records. */
+  readonly undescribed: number;
+}
+
+export async function syncCatalog(db: Sqlite, paths: BookPaths): Promise<SyncReport> {
+  return new CatalogSync(db, paths).run();
+}
+
+type EntryStep = Extract<PackStep, { type: "entry" }>;
+
+interface PackRow {
+  readonly number: number;
+  readonly pack: string;
+  readonly end: number;
+  readonly sealed: number;
+}
+
+/** A row of `blobs` to come, with what follows from its bytes. */
+interface BlobRow {
+  readonly values: SqlValue[];
+  readonly record?: SqlValue[] | undefined;
+  readonly targets?: Uint8Array[];
+}
+
+class CatalogSync {
+  readonly #db: Sqlite;
+  readonly #paths: BookPaths;
+  readonly #block = new ScanBlock();
+  readonly #tally = { blobs: 0, records: 0, packsRemoved: 0, damaged: 0, undescribed: 0 };
+
+  constructor(db: Sqlite, paths: BookPaths) {
+    this.#db = db;
+    this.#paths = paths;
+  }
+
+  async run(): Promise<SyncReport> {
+    const listed = listPacks(this.#paths);
+    this.#forgetMissing(new Set(listed.map(({ id }) => id)));
+    for (const pack of listed) {
+      const row = this.#packRow(pack.id);
+      if (row.sealed === 0) await this.#syncPack(pack, row);
+    }
+    this.#forgetErased();
+    return this.#tally;
+  }
+
+  async #syncPack(pack: PackName, row: PackRow): Promise<void> {
+    const from = row.end;
+    const opened = await openPack(this.#paths, pack, { from, block: this.#block });
+    if (opened === undefined) return;
+    const { reader, sealed } = opened;
+    let footer: number | undefined;
+    try {
+      footer = await this.#readTail(reader, row);
+    } finally {
+      await reader.close();
+    }
+    if (!sealed) return;
+    // What recovery cut off may have been listed before: then the pack is shorter, or its count is another.
+    const astray = reader.size < from || (footer !== undefined && footer !== this.#countOf(row));
+    if (astray && from > 0) {
+      this.#forgetPack(row);
+      await this.#syncPack(pack, { ...row, end: 0 });
+    } else if (footer !== undefined)
+      this.#db.prepare("UPDATE packs SET sealed = 1 WHERE number = ?").run(row.number);
+  }
+
+  /** Lists what stands behind `row.end`; returns how many blobs the footer counts, if there is one. */
+  async #readTail(reader: PackReader, row: PackRow): Promise<number | undefined> {
+    let rows: BlobRow[] = [];
+    let end = row.end;
+    let footer: number | undefined;
+    for (let step = reader.next(); step !== undefined; step = reader.next()) {
+      if (step === "more") {
+        this.#insert(row.number, rows, end);
+        rows = [];
+        await reader.more();
+      } else if (step.type === "damage") this.#tally.damaged++;
+      else {
+        end = step.end;
+        // The footer counts the pack header, which is not listed.
+        if (step.kind === PACK_FOOTER_KIND) footer = (parseFooter(step.bytes)?.entries ?? 0) - 1;
+        else if (step.kind === PACK_LARGE_KIND) rows.push(...(await this.#rowOfLarge(row.pack, step)));
+        else if (step.kind !== PACK_HEADER_KIND) rows.push(this.#rowOf(step));
+      }
+    }
+    this.#insert(row.number, rows, end);
+    return footer;
+  }
+
+  #rowOf({ digest, kind, bytes, offset, payloadAt }: EntryStep): BlobRow {
+    const values = [offset, digestToBytes(digest), kind, 0, payloadAt, bytes.length];
+    return { values, ...this.#factsOf(digest, kind, bytes) };
+  }
+
+  async #rowOfLarge(pack: string, step: EntryStep): Promise<BlobRow[]> {
+    const entry = parseLargeEntry(step.bytes);
+    if (entry === undefined) return [];
+    const values = [step.offset, digestToBytes(entry.digest), entry.kind, 1, 0, entry.bytes];
+    const bytes = isRecordKind(entry.kind) ? await this.#largeBytes(pack, entry) : undefined;
+    return [{ values, ...(bytes === undefined ? {} : this.#factsOf(entry.digest, entry.kind, bytes)) }];
+  }
+
+  async #largeBytes(pack: string, entry: LargeEntry): Promise<Uint8Array | undefined> {
+    try {
+      const bytes = await readLarge(this.#paths, pack, entry);
+      if (bytes instanceof Uint8Array) return bytes;
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+    this.#tally.damaged++;
+    return undefined;
+  }
+
+  /** What a record says of itself, and what it refers to. */
+  #factsOf(digest: Digest, kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
+    if (!isRecordKind(kind)) return {};
+    try {
+      const found = describeRecord(kind, bytes);
+      const targets = [...referencesOf(kind, bytes)].map(digestToBytes);
+      if (found === undefined) return { targets };
+      const { id = null, family = null, fields } = found;
+      if (!isText(id) || !isText(family))
+        throw new RollbookError("bad-id", { id, family }, "not text for a table");
+      return { targets, record: [digestToBytes(digest), kind, id, family, canonicalize(fields)] };
+    } catch {
+      this.#tally.undescribed++;
+      return {};
+    }
+  }
+
+  #insert(pack: number, rows: readonly BlobRow[], end: number): void {
+    const db = this.#db;
+    const blob = db.prepare("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?)");
+    const record = db.prepare("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)");
+    const ref = db.prepare("INSERT OR IGNORE INTO refs VALUES (?, ?)");
+    const found = db.prepare("DELETE FROM lost WHERE digest = ?");
+    db.transaction(() => {
+      for (const row of rows) {
+        this.#tally.blobs += blob.run(pack, ...row.values).changes;
+        found.run(row.values[1]!);
+        if (row.record !== undefined) this.#tally.records += record.run(...row.record).changes;
+        for (const target of row.targets ?? []) ref.run(row.values[1]!, target);
+      }
+      db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack);
+    });
+  }
+
+  #packRow(pack: string): PackRow {
+    this.#db.prepare("INSERT OR IGNORE INTO packs (pack, end, sealed) VALUES (?, 0, 0)").run(pack);
+    return this.#db.prepare("SELECT * FROM packs WHERE pack = ?").get<PackRow>(pack)!;
+  }
+
+  #countOf({ number }: PackRow): number {
+    const count = this.#db.prepare("SELECT count(*) AS blobs FROM blobs WHERE pack = ?");
+    return count.get<{ blobs: number }>(number)!.blobs;
+  }
+
+  #forgetMissing(here: ReadonlySet<string>): void {
+    const rows = this.#db.prepare("SELECT * FROM packs").all<PackRow>();
+    const gone = rows.filter((row) => !here.has(row.pack));
+    if (gone.length === 0) return;
+    this.#tally.packsRemoved = gone.length;
+    this.#db.transaction(() => {
+      for (const row of gone) {
+        this.#rememberRoots(row);
+        this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(row.number);
+        this.#db.prepare("DELETE FROM packs WHERE number = ?").run(row.number);
+      }
+      this.#db.exec("DELETE FROM lost WHERE digest IN (SELECT digest FROM blobs)");
+      this.#forgetLoose();
+    });
+  }
+
+  /** gc moves roots, and never removes them: one that shows up nowhere else went with its pack. */
+  #rememberRoots({ number, pack }: PackRow): void {
+    const blobs = this.#db.prepare("SELECT DISTINCT digest, kind FROM blobs WHERE pack = ?");
+    const lost = this.#db.prepare("INSERT OR IGNORE INTO lost VALUES (?, ?, ?)");
+    for (const { digest, kind } of blobs.all<{ digest: Uint8Array; kind: string }>(number))
+      if (isRootKind(kind)) lost.run(digest, kind, pack);
+  }
+
+  /** What a tombstone names did not go with its pack: it was erased. */
+  #forgetErased(): void {
+    this.#db
+      .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
+        JOIN records ON records.digest = source WHERE records.kind = ?)`)
+      .run(Tombstone.kind);
+  }
+
+  /** Removes the rows of a pack, which is then read from its beginning. */
+  #forgetPack({ number }: PackRow): void {
+    this.#db.transaction(() => {
+      this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(number);
+      this.#db.prepare("UPDATE packs SET end = 0 WHERE number = ?").run(number);
+      this.#forgetLoose();
+    });
+  }
+
+  /** Records and references of blobs that are nowhere any more. */
+  #forgetLoose(): void {
+    this.#db.exec(`DELETE FROM records WHERE digest NOT IN (SELECT digest FROM blobs);
+      DELETE FROM refs WHERE source NOT IN (SELECT digest FROM blobs);`);
+  }
+}
+
+/** What SQLite keeps as it is. */
+function isText(value: string | null): boolean {
+  return value === null || (value.isWellFormed() && !value.includes("\0"));
+}

@@ -1,0 +1,215 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Digest, manualClock } from "../../base/index.ts";
+import { MEDIA_KIND } from "../../contract/rollout/call.ts";
+import { Task } from "../../contract/task/task.ts";
+import { type Book, openBook } from "../book.ts";
+import { openSqlite } from "../disk/sqlite.ts";
+import { openCatalog, recordsQuery } from "./catalog.ts";
+
+let scratch = "";
+let made = 0;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), "rollbook-catalog-"));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const fresh = () => join(scratch, String(made++));
+const clock = manualClock(1_700_000_000_000);
+
+interface Note {
+  id: string;
+  family?: string;
+  text: string;
+  to: Digest[];
+}
+/** What a catalog lists of any record is its id, its family and its short fields. */
+const NOTE = Task.kind;
+const putNote = (book: Book, note: Note) => book.put(NOTE, Buffer.from(JSON.stringify(note)));
+
+/** All rows, with packs by name: numbers follow the order of discovery. */
+function rowsOf(root: string): unknown {
+  const db = openSqlite(join(root, "catalog.db"));
+  const hex = "lower(hex(digest)) AS digest";
+  const rows = {
+    packs: db.prepare("SELECT pack, end, sealed FROM packs ORDER BY pack").all(),
+    blobs: db
+      .prepare(`SELECT p.pack, entry, ${hex}, kind, large, offset, length FROM blobs b
+        JOIN packs p ON p.number = b.pack ORDER BY p.pack, entry`)
+      .all(),
+    records: db.prepare(`SELECT ${hex}, kind, id, family, fields FROM records ORDER BY digest`).all(),
+    refs: db.prepare("SELECT hex(source) AS s, hex(target) AS t FROM refs ORDER BY s, t").all(),
+  };
+  db.close();
+  return rows;
+}
+
+describe("a catalog", () => {
+  it("kept up to date step by step has the same rows as one made from the bytes", async () => {
+    const action = fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.record({ do: fc.constant("note" as const), id: fc.nat(20), size: fc.nat(300) }),
+      },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant("leaf" as const), size: fc.nat(400) }) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("sync", "flush", "reopen", "other") }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { maxLength: 30 }), async (actions) => {
+        const root = fresh();
+        const open = () => openBook(root, { clock, packBytes: 2000, largeBytes: 350 });
+        let [book, other] = [await open(), await open()];
+        const catalog = openCatalog(root);
+        let last: Digest[] = [];
+        for (const step of actions) {
+          if (step.do === "note")
+            last = [putNote(book, { id: `n${step.id}`, family: "f", text: "x".repeat(step.size), to: last })];
+          else if (step.do === "leaf") last.push(book.put(MEDIA_KIND, new Uint8Array(step.size)));
+          else if (step.do === "flush") await book.flush();
+          else if (step.do === "sync") await catalog.sync();
+          else if (step.do === "other") [book, other] = [other, book];
+          else {
+            await book.close();
+            book = await open();
+          }
+        }
+        await Promise.all([book.flush(), other.flush()]);
+        await catalog.sync();
+        const kept = rowsOf(root);
+        await catalog.rebuild();
+        expect(rowsOf(root)).toEqual(kept);
+        await Promise.all([book.close(), other.close()]);
+        await catalog.sync();
+        const closed = rowsOf(root);
+        await catalog.rebuild();
+        expect(rowsOf(root)).toEqual(closed);
+        catalog.close();
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("looks for an id in the index of ids, whatever else is asked: it takes as long in a large book as in a small one", () => {
+    const root = fresh();
+    mkdirSync(root);
+    openCatalog(root).close();
+    const db = openSqlite(join(root, "catalog.db"));
+    const filters = [
+      { id: "a" },
+      { id: "a", kind: "k" },
+      { id: "a", family: "f" },
+      { id: "a", kind: "k", family: "f" },
+    ];
+    for (const filter of filters) {
+      const { sql, values } = recordsQuery(filter);
+      const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all<{ detail: string }>(...values);
+      expect(plan.map(({ detail }) => detail).join()).toContain("INDEX records_by_id (id=?)");
+    }
+    db.close();
+  });
+
+  it("answers by kind, family, id, place and reference", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock, largeBytes: 2000 });
+    const leaf = book.put(MEDIA_KIND, Uint8Array.of(1, 2, 3));
+    const a = putNote(book, { id: "a", family: "one", text: "t", to: [leaf] });
+    const b = putNote(book, { id: "b", family: "two", text: "x".repeat(3000), to: [leaf, a] });
+    await book.close();
+    const catalog = openCatalog(root);
+    expect(await catalog.sync()).toEqual({
+      blobs: 3,
+      records: 2,
+      packsRemoved: 0,
+      damaged: 0,
+      undescribed: 0,
+    });
+    expect(await catalog.sync()).toMatchObject({ blobs: 0, records: 0 });
+    expect([...catalog.records()].map(({ id }) => id)).toEqual(["a", "b"]);
+    expect([...catalog.records({ kind: NOTE, family: "two" })].map(({ id }) => id)).toEqual(["b"]);
+    expect([...catalog.records({ id: "none" })]).toEqual([]);
+    expect(catalog.record(a)).toEqual({
+      digest: a,
+      kind: NOTE,
+      id: "a",
+      family: "one",
+      fields: { id: "a", family: "one", text: "t" },
+    });
+    expect(catalog.record(leaf)).toBeUndefined();
+    expect(catalog.referencesOf(b).sort()).toEqual([leaf, a].sort());
+    expect(catalog.referrersOf(leaf).sort()).toEqual([a, b].sort());
+    for (const [digest, bytes] of [[leaf, Buffer.from([1, 2, 3])] as const]) {
+      const { file, offset, length } = catalog.locate(digest)!;
+      expect(readFileSync(join(root, file)).subarray(offset, offset + length)).toEqual(bytes);
+    }
+    expect(catalog.locate(b)!.file).toMatch(/^large\//);
+    expect(catalog.totals().map(({ kind, blobs }) => [kind, blobs])).toEqual([
+      [MEDIA_KIND, 1],
+      [NOTE, 2],
+    ]);
+    catalog.close();
+  });
+
+  it("is made anew when the file is absent, damaged, or of another version", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock });
+    for (let i = 0; i < 200; i++) putNote(book, { id: `n${i}`, text: "t", to: [] });
+    await book.close();
+    const synced = async () => {
+      const catalog = openCatalog(root);
+      await catalog.sync();
+      const count = [...catalog.records()].length;
+      catalog.close();
+      return count;
+    };
+    expect(await synced()).toBe(200);
+    const path = join(root, "catalog.db");
+    rmSync(path);
+    expect(await synced()).toBe(200);
+    writeFileSync(path, "this is not a database".repeat(300));
+    expect(await synced()).toBe(200);
+    const db = openSqlite(path);
+    db.exec("PRAGMA user_version = 99; DROP TABLE refs; CREATE TABLE strange (x)");
+    db.close();
+    expect(await synced()).toBe(200);
+    // Pages overwritten in the middle: SQLite notices when it walks them.
+    const bytes = readFileSync(path);
+    bytes.fill(0xee, 4096);
+    writeFileSync(path, bytes);
+    const catalog = openCatalog(root);
+    await catalog.rebuild();
+    expect([...catalog.records()]).toHaveLength(200);
+    catalog.close();
+    expect(statSync(path).size).toBeGreaterThan(4096);
+  });
+
+  it("counts damage and blobs that are not what their kind says, and lists the rest", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock });
+    putNote(book, { id: "a", text: "t", to: [] });
+    book.put(NOTE, Buffer.from("not json"));
+    putNote(book, { id: "nul \0", text: "t", to: [] });
+    putNote(book, { id: "b", text: "second text", to: [] });
+    putNote(book, { id: "c", text: "t", to: [] });
+    await book.close();
+    const catalog = openCatalog(root);
+    expect(await catalog.sync()).toMatchObject({ blobs: 5, records: 3, undescribed: 2, damaged: 0 });
+    const file = join(root, catalog.locate([...catalog.records({ id: "b" })][0]!.digest)!.file);
+    const bytes = readFileSync(file);
+    bytes[bytes.indexOf("second text")] = 0;
+    writeFileSync(file, bytes);
+    appendFileSync(file, "rest");
+    expect(await catalog.rebuild()).toMatchObject({ blobs: 4, records: 2, undescribed: 2, damaged: 2 });
+    expect([...catalog.records()].map(({ id }) => id)).toEqual(["a", "c"]);
+    catalog.close();
+  });
+});

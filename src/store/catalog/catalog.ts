@@ -1,0 +1,255 @@
+/** A SQLite index over a book: which records there are, where their bytes stand, what refers to what.
+ *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
+ *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
+import { existsSync } from "node:fs";
+import { digestFromBytes, digestToBytes } from "../../base/digest.ts";
+import type { Digest, Json } from "../../base/index.ts";
+import type { Location } from "../blob/blob-store.ts";
+import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/sqlite.ts";
+import { largePath } from "../pack/large-files.ts";
+import { type BookPaths, bookPaths } from "../pack/pack-names.ts";
+import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
+import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
+
+export interface Catalog {
+  /** Brings the catalog up to date with the packs. */
+  sync(): Promise<SyncReport>;
+  /** Throws all rows away and reads the whole book. */
+  rebuild(): Promise<SyncReport>;
+  /** Records in the order of kind, family, id and digest. */
+  records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
+  record(digest: Digest): CatalogRecord | undefined;
+  /** Records whose digest begins with these hex digits. */
+  recordsStarting(hex: string): CatalogRecord[];
+  /** Records of this kind with one of these ids. */
+  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
+  /** One place of the blob's bytes; the book reads and checks them. */
+  locate(digest: Digest): Location | undefined;
+  referencesOf(digest: Digest): Digest[];
+  referrersOf(digest: Digest): Digest[];
+  /** Roots that went with their pack since the catalog was last rebuilt. */
+  lost(): LostRecord[];
+  /** Records of this kind that refer to `digest`. */
+  referrersOfKind(digest: Digest, kind: string): Digest[];
+  /** What records of this kind refer to and the book does not hold. */
+  danglingTargets(kind: string): Digest[];
+  /** Blobs as stored, copies included, by kind. */
+  totals(): KindTotal[];
+  close(): void;
+}
+
+export interface RecordFilter {
+  readonly kind?: string;
+  readonly family?: string;
+  readonly id?: string;
+}
+
+export interface CatalogRecord {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly id?: string;
+  readonly family?: string;
+  readonly fields: Json;
+}
+
+export interface LostRecord {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly pack: string;
+}
+
+export interface KindTotal {
+  readonly kind: string;
+  readonly blobs: number;
+  readonly bytes: number;
+}
+
+/** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
+export function openCatalog(root: string): Catalog {
+  return new SqliteCatalog(bookPaths(root));
+}
+
+/** Brings the catalog up to date and leaves nothing of removed rows in its file. */
+export async function scrubCatalog(root: string): Promise<void> {
+  const { catalog: path } = bookPaths(root);
+  const catalog = openCatalog(root);
+  try {
+    await catalog.sync();
+  } finally {
+    catalog.close();
+  }
+  const db = openCatalogDatabase(path);
+  try {
+    db.exec("VACUUM");
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
+}
+
+/** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
+ *  sorting. (A column with a plus is none that SQLite looks up in an index.) */
+export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string; values: string[] } {
+  const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
+  const terms = wanted.map(([name]) => `${id === undefined || name === "id" ? "" : "+"}${name} = ?`);
+  const where = terms.length === 0 ? "" : `WHERE ${terms.join(" AND ")}`;
+  const sql = `SELECT * FROM records ${where} ORDER BY kind, family, id, digest`;
+  return { sql, values: wanted.map(([, value]) => value!) };
+}
+
+class SqliteCatalog implements Catalog {
+  readonly #paths: BookPaths;
+  readonly #statements = new Map<string, Statement>();
+  #db: Sqlite;
+
+  constructor(paths: BookPaths) {
+    this.#paths = paths;
+    this.#db = openCatalogDatabase(paths.catalog);
+  }
+
+  async sync(): Promise<SyncReport> {
+    try {
+      return await syncCatalog(this.#db, this.#paths);
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      this.#startOver();
+      return syncCatalog(this.#db, this.#paths);
+    }
+  }
+
+  async rebuild(): Promise<SyncReport> {
+    try {
+      this.#db.transaction(() => clearCatalog(this.#db));
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      this.#startOver();
+    }
+    return this.sync();
+  }
+
+  *records(filter: RecordFilter = {}): IterableIterator<CatalogRecord> {
+    const { sql, values } = recordsQuery(filter);
+    for (const row of this.#db.prepare(sql).iterate<RecordRow>(...values)) yield recordOf(row);
+  }
+
+  record(digest: Digest): CatalogRecord | undefined {
+    const query = this.#statement("SELECT * FROM records WHERE digest = ?");
+    const row = query.get<RecordRow>(digestToBytes(digest));
+    return row === undefined ? undefined : recordOf(row);
+  }
+
+  recordsStarting(hex: string): CatalogRecord[] {
+    if (!/^[0-9a-f]{0,64}$/.test(hex)) return [];
+    const bound = (fill: string) => Buffer.from(hex.padEnd(64, fill), "hex");
+    const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
+    return query.all<RecordRow>(bound("0"), bound("f")).map(recordOf);
+  }
+
+  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {
+    const query = this.#statement(
+      "SELECT id, digest FROM records WHERE id IN (SELECT value FROM json_each(?)) AND +kind = ?",
+    );
+    const rows = query.all<{ id: string; digest: Uint8Array }>(JSON.stringify(ids), kind);
+    return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
+  }
+
+  locate(digest: Digest): Location | undefined {
+    const query = this.#statement(`SELECT packs.pack, kind, large, offset, length
+      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ? ORDER BY packs.pack, entry LIMIT 1`);
+    const row = query.get<LocationRow>(digestToBytes(digest));
+    if (row === undefined) return undefined;
+    const { pack, kind, large, offset, length } = row;
+    if (large === 1) return { file: largePath(pack, { digest, kind }), offset, length };
+    const isOpen = existsSync(this.#paths.openPack(pack));
+    return { file: `packs/${pack}.${isOpen ? "open" : "pack"}`, offset, length };
+  }
+
+  referencesOf(digest: Digest): Digest[] {
+    const query = "SELECT target AS digest FROM refs WHERE source = ? ORDER BY target";
+    return this.#digests(query, digestToBytes(digest));
+  }
+
+  referrersOf(digest: Digest): Digest[] {
+    const query = "SELECT source AS digest FROM refs WHERE target = ? ORDER BY source";
+    return this.#digests(query, digestToBytes(digest));
+  }
+
+  referrersOfKind(digest: Digest, kind: string): Digest[] {
+    return this.#digests(
+      `SELECT source AS digest FROM refs JOIN records ON records.digest = source
+        WHERE target = ? AND kind = ? ORDER BY source`,
+      digestToBytes(digest),
+      kind,
+    );
+  }
+
+  danglingTargets(kind: string): Digest[] {
+    return this.#digests(
+      `SELECT DISTINCT target AS digest FROM records JOIN refs ON refs.source = records.digest
+        WHERE records.kind = ? AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = target) ORDER BY target`,
+      kind,
+    );
+  }
+
+  lost(): LostRecord[] {
+    const rows = this.#db
+      .prepare("SELECT * FROM lost ORDER BY digest")
+      .all<{ digest: Uint8Array; kind: string; pack: string }>();
+    return rows.map((row) => ({ digest: digestFromBytes(row.digest), kind: row.kind, pack: row.pack }));
+  }
+
+  totals(): KindTotal[] {
+    const query =
+      "SELECT kind, count(*) AS blobs, sum(length) AS bytes FROM blobs GROUP BY kind ORDER BY kind";
+    return this.#db.prepare(query).all<KindTotal>();
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #digests(query: string, ...values: SqlValue[]): Digest[] {
+    const rows = this.#statement(query).all<{ digest: Uint8Array }>(...values);
+    return rows.map((row) => digestFromBytes(row.digest));
+  }
+
+  /** Preparing costs more than looking one row up, so what is asked often is prepared once. */
+  #statement(sql: string): Statement {
+    const known = this.#statements.get(sql) ?? this.#db.prepare(sql);
+    this.#statements.set(sql, known);
+    return known;
+  }
+
+  #startOver(): void {
+    this.#db.close();
+    this.#statements.clear();
+    removeCatalogDatabase(this.#paths.catalog);
+    this.#db = openCatalogDatabase(this.#paths.catalog);
+  }
+}
+
+interface RecordRow {
+  readonly digest: Uint8Array;
+  readonly kind: string;
+  readonly id: string | null;
+  readonly family: string | null;
+  readonly fields: string;
+}
+
+interface LocationRow {
+  readonly pack: string;
+  readonly kind: string;
+  readonly large: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+function recordOf(row: RecordRow): CatalogRecord {
+  return {
+    digest: digestFromBytes(row.digest),
+    kind: row.kind,
+    ...(row.id === null ? {} : { id: row.id }),
+    ...(row.family === null ? {} : { family: row.family }),
+    fields: JSON.parse(row.fields) as Json,
+  };
+}

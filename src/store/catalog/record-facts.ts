@@ -1,0 +1,155 @@
+/** What the book's index and its garbage collector must know of kinds: which stand by themselves, what refers to what,
+ *  what the catalog lists. A kind that this version does not know may be a record of a newer one: it is kept, and so
+ *  is every blob whose digest can be found in it. */
+import { columnTag, type DType, ITEM_BYTES } from "../../base/arrays.ts";
+import type { Digest } from "../../base/digest.ts";
+import { Manifest } from "../../contract/batch/manifest.ts";
+import { TrainerBatch } from "../../contract/batch/trainer-batch.ts";
+import { digestsIn } from "../../contract/codec/fields.ts";
+import { BanditIncrement } from "../../contract/policy/bandit-increment.ts";
+import { FloorPromise } from "../../contract/policy/floor-promise.ts";
+import { GateVerdict } from "../../contract/policy/gate-verdict.ts";
+import { PolicyRevision } from "../../contract/policy/policy-revision.ts";
+import { recordType } from "../../contract/records.ts";
+import { Assignment } from "../../contract/rollout/assignment.ts";
+import { MEDIA_KIND, MESSAGE_KIND } from "../../contract/rollout/call.ts";
+import { Feedback } from "../../contract/rollout/feedback.ts";
+import { FINAL_STATE_KIND } from "../../contract/rollout/final-state.ts";
+import { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
+import { RolloutEvent } from "../../contract/rollout/rollout-event.ts";
+import { sampleCount } from "../../contract/rollout/stream.ts";
+import { EnvironmentPackage } from "../../contract/task/environment.ts";
+import { Task } from "../../contract/task/task.ts";
+import { Attestation } from "../../contract/trust/attestation.ts";
+import { Receipt } from "../../contract/trust/receipt.ts";
+import { Tombstone } from "../../contract/trust/tombstone.ts";
+import { Release, Verdict } from "../../contract/trust/verdict.ts";
+
+/** Records that stand by themselves. Every other known kind lives only as long as one of them refers to it. */
+const ROOTS: ReadonlySet<string> = new Set(
+  [
+    PolicyRevision,
+    EnvironmentPackage,
+    Task,
+    Assignment,
+    RolloutEnvelope,
+    RolloutEvent,
+    Attestation,
+    Feedback,
+    Verdict,
+    Release,
+    Receipt,
+    Manifest,
+    TrainerBatch,
+    BanditIncrement,
+    FloorPromise,
+    GateVerdict,
+    Tombstone,
+  ].map((type) => type.kind),
+);
+
+/** Kinds that refer to nothing: their bytes are not searched. */
+const LEAVES: ReadonlySet<string> = new Set([
+  MESSAGE_KIND,
+  MEDIA_KIND,
+  FINAL_STATE_KIND,
+  ...(Object.keys(ITEM_BYTES) as DType[]).map(columnTag),
+]);
+const CHECKPOINT_PREFIX = "rollbook.checkpoint.";
+
+export function isRecordKind(kind: string): boolean {
+  return recordType(kind) !== undefined;
+}
+
+/** Neither a record nor a blob of this version: it may be a root of a newer one. */
+export function isUnknownKind(kind: string): boolean {
+  return !isRecordKind(kind) && !LEAVES.has(kind) && !kind.startsWith(CHECKPOINT_PREFIX);
+}
+
+/** Kept by gc on its own account, with everything it leads to. */
+export function isRootKind(kind: string): boolean {
+  return ROOTS.has(kind) || isUnknownKind(kind);
+}
+
+/** Every digest a record mentions: more than it strictly needs, never less. */
+export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
+  return isRecordKind(kind) ? digestsIn(parse(bytes)) : [];
+}
+
+/** What must stay as long as this blob does. A tombstone names what is gone. */
+export function keptBy(kind: string, bytes: Uint8Array): Digest[] {
+  return kind === Tombstone.kind ? [] : referencesOf(kind, bytes);
+}
+
+/** Every digest that stands anywhere in the JSON of an unknown kind, as 64 hex digits, in values, keys or longer text;
+ *  undefined if the bytes are not JSON: then the blob may refer to anything. */
+export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
+  try {
+    // Written out again, an escaped digit is a digit.
+    const text = JSON.stringify(parse(bytes));
+    return [...text.matchAll(/(?=([0-9a-f]{64}))/gi)].map(
+      ([, hex]) => `sha256:${hex!.toLowerCase()}` as Digest,
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a catalog lists of a record. */
+export interface RecordFacts {
+  id?: string;
+  family?: string;
+  fields: Record<string, unknown>;
+}
+
+/** The row of a record in the catalog; undefined for blobs that are not records. */
+export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | undefined {
+  if (recordType(kind) === undefined) return undefined;
+  const record = parse(bytes) as Record<string, unknown>;
+  if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
+  if (kind === Tombstone.kind) return describeTombstone(record as unknown as Tombstone);
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(record))
+    if (name !== "schema" && isBrief(value)) fields[name] = value;
+  return {
+    ...(typeof record.id === "string" ? { id: record.id } : {}),
+    ...(typeof record.family === "string" ? { family: record.family } : {}),
+    fields,
+  };
+}
+
+function describeContent(content: RolloutContent): RecordFacts {
+  const { rolloutId, environment, task, group, dataSource, ending, streams, calls, scores } = content;
+  // Scores of weight 0 are kept, and count for nobody: with no other a rollout is unlabelled, not worth 0.
+  const counted = scores.filter(({ weight }) => weight !== 0);
+  const fields = {
+    environment,
+    task: task.id,
+    group: group ?? null,
+    dataSource,
+    ending: ending.kind === "failed" ? `failed-${ending.owner}` : ending.kind,
+    families: [...new Set(streams.map((item) => item.family))].sort(),
+    levels: [...new Set(streams.map((item) => item.level))].sort(),
+    samples: streams.reduce((sum, item) => sum + sampleCount(item), 0),
+    calls: calls.length,
+    score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
+  };
+  return { id: rolloutId, family: streams[0]!.family, fields };
+}
+
+function describeTombstone({ subjects, records, blobs, reason, by, atMs }: Tombstone): RecordFacts {
+  const [rollouts, contents] = [subjects.map((each) => each.rollout), subjects.map((each) => each.content)];
+  return { fields: { rollouts, contents, records: records.length, blobs: blobs.length, reason, by, atMs } };
+}
+
+function isBrief(value: unknown): boolean {
+  return (
+    typeof value === "number" ||
+    typeof value === "boolean" ||
+    (typeof value === "string" && value.length <= 256)
+  );
+}
+
+function parse(bytes: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+}

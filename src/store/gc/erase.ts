@@ -1,0 +1,98 @@
+/** Removes records from a book for good, with what only they need: the bytes leave packs and large files.
+ *  In: the digests of records. Out: what goes, or what went. Rewrites packs as gc does, so a kill at any point loses
+ *  nothing else and the same call finishes the work. Does not decide what may go, and writes no record of it. */
+import { type Clock, type Digest, RollbookError } from "../../base/index.ts";
+import type { ErasedBlob } from "../../contract/trust/tombstone.ts";
+import { openBook } from "../book.ts";
+import { Collection, withSurvey } from "./gc.ts";
+import type { Survey, SurveyedErasure } from "./gc-survey.ts";
+
+export interface ErasureOptions {
+  readonly clock: Clock;
+  /** Records to remove. References to them keep nothing else. */
+  readonly records: Iterable<Digest>;
+  /** Roots (tasks) to remove as well, unless a record that stays refers to them. A signature is no such record. */
+  readonly unlessNeeded?: Iterable<Digest>;
+  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  readonly despite?: Iterable<Digest>;
+}
+
+export interface Erasure {
+  /** Of the records and roots, those in the book that go, and the blobs that only they lead to. Sorted by digest. */
+  readonly blobs: readonly ErasedBlob[];
+  /** With all copies. */
+  readonly bytes: number;
+}
+
+/** What would go. Refuses what `eraseBlobs` would refuse, and removes nothing. */
+export async function planErasure(root: string, options: ErasureOptions): Promise<Erasure> {
+  return withSurvey(root, { clock: options.clock, erasure: surveyed(options) }, async (survey) => {
+    requireErasable(root, survey);
+    return erasureOf(survey);
+  });
+}
+
+/** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
+export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
+  const { clock } = options;
+  const erasure = await withSurvey(root, { clock, erasure: surveyed(options) }, async (survey, paths) => {
+    requireErasable(root, survey);
+    const planned = erasureOf(survey);
+    await new Collection(paths, survey, { clock }).run();
+    return planned;
+  });
+  await requireGone(root, { clock, erasure });
+  return erasure;
+}
+
+function surveyed({ records, unlessNeeded = [], despite = [] }: ErasureOptions): SurveyedErasure {
+  return { records: new Set(records), unlessNeeded: new Set(unlessNeeded), despite: new Set(despite) };
+}
+
+function erasureOf(survey: Survey): Erasure {
+  const kinds = new Map<Digest, string>();
+  let total = 0;
+  for (const pack of survey.packs)
+    for (const { digest, kind, bytes } of survey.blobsOf(pack)) {
+      if (!survey.doomed.has(digest)) continue;
+      kinds.set(digest, kind);
+      total += bytes;
+    }
+  const blobs = [...kinds].map(([digest, kind]) => ({ digest, kind }));
+  return { blobs: blobs.sort((a, b) => (a.digest < b.digest ? -1 : 1)), bytes: total };
+}
+
+function requireErasable(root: string, survey: Survey): void {
+  if (survey.keepsAll)
+    throw new RollbookError(
+      "erase-blocked",
+      { root, kinds: survey.unknownKinds },
+      `${root} holds blobs of kinds that this version cannot read (${survey.unknownKinds.join(", ")}), which may need anything. Erase with the rollbook that wrote them.`,
+    );
+  const packs = survey.busyPacks();
+  if (packs.length > 0)
+    throw new RollbookError(
+      "erase-busy",
+      { root, packs },
+      `a process that writes to ${root} still holds what is to be erased (pack ${packs[0]}). Stop it (a gateway, a worker, a launch) and run the command again.`,
+    );
+}
+
+/** What another process put meanwhile is found here, not left in silence. */
+async function requireGone(
+  root: string,
+  { clock, erasure }: { clock: Clock; erasure: Erasure },
+): Promise<void> {
+  const book = await openBook(root, { clock, mode: "read" });
+  try {
+    for (const { digest } of erasure.blobs)
+      if (await book.has(digest))
+        throw new RollbookError(
+          "erase-incomplete",
+          { root, digest },
+          `${digest} was to be erased and is in ${root} again: another process has put it there. Stop it and run the command again.`,
+        );
+  } finally {
+    await book.close();
+  }
+}

@@ -1,0 +1,252 @@
+/** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
+ *  each is to stay. In: a book, and the records to be erased if there are any. Out: a survey. Reads and checks everything,
+ *  changes nothing. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { reasonOf } from "../../base/errors.ts";
+import { type Digest, isDigest } from "../../base/index.ts";
+import { Attestation } from "../../contract/trust/attestation.ts";
+import { BlobIndex } from "../blob/blob-index.ts";
+import type { BlobStore, Finding } from "../blob/blob-store.ts";
+import {
+  digestsInUnknown,
+  isRecordKind,
+  isRootKind,
+  isUnknownKind,
+  keptBy,
+} from "../catalog/record-facts.ts";
+import { isMissing } from "../disk/files.ts";
+import { largePath } from "../pack/large-files.ts";
+import { PackFiles } from "../pack/pack-files.ts";
+import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "../pack/pack-format.ts";
+import { type BookPaths, type PackName, parseLockName } from "../pack/pack-names.ts";
+import { ScanBlock } from "../pack/pack-reader.ts";
+import { type LargeEntry, parseLargeEntry } from "../pack/pack-records.ts";
+import { listPacks, type PackItem, PackScan } from "../pack/scan-book.ts";
+
+export interface SurveyedPack {
+  readonly name: PackName;
+  /** False for packs of living writers and unsealed ones: they are read, never rewritten. */
+  readonly atRest: boolean;
+  damaged: boolean;
+}
+
+/** What counts as gone. */
+export interface SurveyedErasure {
+  /** Records to remove, whatever refers to them. What only they lead to goes with them. */
+  readonly records: ReadonlySet<Digest>;
+  /** Roots to remove unless a record that stays refers to them. A signature is no such record. */
+  readonly unlessNeeded: ReadonlySet<Digest>;
+  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  readonly despite: ReadonlySet<Digest>;
+}
+
+const NO_ERASURE: SurveyedErasure = { records: new Set(), unlessNeeded: new Set(), despite: new Set() };
+
+export class Survey {
+  readonly packs: SurveyedPack[] = [];
+  /** Damage that has taken something from the book. */
+  readonly findings: Finding[] = [];
+  readonly #struck: { pack: SurveyedPack; finding: Finding }[] = [];
+  readonly #paths: BookPaths;
+  /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may refer to others. */
+  readonly #copies = new BlobIndex();
+  readonly #reachable = new BlobIndex();
+  readonly #roots: Digest[] = [];
+  /** What living writers have put: it may be about to be referred to. */
+  readonly #living: Digest[] = [];
+  readonly #erasure: SurveyedErasure;
+  /** Erased records of the book, and what only they lead to. */
+  readonly #doomed = new Set<Digest>();
+  readonly #unknownKinds = new Set<string>();
+  #keepsAll = false;
+
+  constructor(paths: BookPaths, erasure: SurveyedErasure = NO_ERASURE) {
+    this.#paths = paths;
+    this.#erasure = erasure;
+  }
+
+  /** Reads all packs, then follows references from the roots. */
+  async run(store: Pick<BlobStore, "get">): Promise<void> {
+    const block = new ScanBlock();
+    for (const { name, atRest } of packsAtRest(this.#paths)) {
+      const pack = { name, atRest, damaged: false };
+      this.packs.push(pack);
+      await this.#readPack(pack, block);
+    }
+    for (const { pack, finding } of this.#struck)
+      if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
+    await this.#follow(store, this.#roots);
+    await this.#followErased(store);
+    await this.#follow(store, this.#living);
+  }
+
+  /** True if the copy in this pack stays; only for packs at rest. */
+  keeps(digest: Digest, pack: SurveyedPack): boolean {
+    if (!this.isReachable(digest)) return false;
+    const holder = this.packs[this.#copies.get(digest)!.file >> 1]!;
+    return holder === pack || holder.damaged;
+  }
+
+  /** The blobs of a pack, by its headers. */
+  blobsOf(pack: SurveyedPack): { digest: Digest; kind: string; bytes: number }[] {
+    const files = new PackFiles(this.#paths);
+    const blobs: { digest: Digest; kind: string; bytes: number }[] = [];
+    files.walk(pack.name.id, 0, (entry) => {
+      if (entry.kind === PACK_LARGE_KIND)
+        blobs.push(parseLargeEntry(files.read(pack.name.id, entry, entry.digest)!.bytes)!);
+      else if (entry.kind !== PACK_HEADER_KIND && entry.kind !== PACK_FOOTER_KIND) blobs.push(entry);
+    });
+    files.close();
+    return blobs;
+  }
+
+  /** True if the damaged bytes stand whole elsewhere: put again after the damage, or a copy from before. */
+  isMadeGood({ code, expected }: Finding): boolean {
+    return code === "digest-mismatch" && isDigest(expected) && this.#copies.has(expected);
+  }
+
+  isReachable(digest: Digest): boolean {
+    if (this.#doomed.has(digest)) return false;
+    return this.#keepsAll || this.#reachable.has(digest);
+  }
+
+  /** Everything that goes because of the erased records, themselves included. */
+  get doomed(): ReadonlySet<Digest> {
+    return this.#doomed;
+  }
+
+  /** Packs that hold something of it and cannot be rewritten, because their writer lives. */
+  busyPacks(): string[] {
+    const busy = this.packs.filter(
+      (pack) => !pack.atRest && this.blobsOf(pack).some(({ digest }) => this.#doomed.has(digest)),
+    );
+    return busy.map(({ name }) => name.id);
+  }
+
+  /** Kinds in the book that this version does not know, sorted. */
+  get unknownKinds(): string[] {
+    return [...this.#unknownKinds].sort();
+  }
+
+  /** True if an unknown blob cannot be searched for digests: then every blob counts as reachable. */
+  get keepsAll(): boolean {
+    return this.#keepsAll;
+  }
+
+  async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
+    const scan = await PackScan.open(this.#paths, pack.name, block);
+    if (scan === undefined) return;
+    try {
+      for (let item = scan.next(); item !== undefined; item = scan.next()) {
+        if (item === "more") await scan.more();
+        else this.#note(pack, item);
+      }
+    } finally {
+      await scan.close();
+    }
+  }
+
+  #note(pack: SurveyedPack, item: PackItem): void {
+    if (item.type === "damage") this.#struck.push({ pack, finding: item.finding });
+    else if (item.type === "blob") this.#noteBlob(pack, item);
+    else if (item.type === "stand-in") {
+      const finding = missingLarge(this.#paths, pack.name.id, item.entry);
+      if (finding !== undefined) this.#noteLoss(pack, finding);
+      this.#noteBlob(pack, item.entry);
+    }
+  }
+
+  #noteBlob(pack: SurveyedPack, { digest, kind }: { digest: Digest; kind: string }): void {
+    const unknown = isUnknownKind(kind);
+    if (unknown) this.#unknownKinds.add(kind);
+    const refers = unknown || isRecordKind(kind);
+    const known = this.#copies.get(digest);
+    // The first copy at rest stays; one in a writer's pack may not even be durable yet.
+    if (known === undefined || (pack.atRest && !this.packs[known.file >> 1]!.atRest)) {
+      const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
+      this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
+    }
+    const { records, unlessNeeded } = this.#erasure;
+    if (isRootKind(kind) && !records.has(digest) && !unlessNeeded.has(digest)) this.#roots.push(digest);
+    else if (!pack.atRest) this.#living.push(digest);
+  }
+
+  #noteLoss(pack: SurveyedPack, finding: Finding): void {
+    pack.damaged = true;
+    this.findings.push(finding);
+  }
+
+  async #follow(store: Pick<BlobStore, "get">, roots: readonly Digest[]): Promise<void> {
+    const ahead: Digest[] = [];
+    const reach = (digest: Digest) => {
+      if (this.#reachable.has(digest) || this.#erasure.records.has(digest) || this.#doomed.has(digest))
+        return;
+      this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
+      const copy = this.#copies.get(digest);
+      if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);
+    };
+    for (const root of roots) {
+      reach(root);
+      for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop())
+        for (const target of await this.#neededBy(digest, store)) reach(target);
+    }
+  }
+
+  /** What is in the book of the erased records, and what they lead to and no other root does. */
+  async #followErased(store: Pick<BlobStore, "get">): Promise<void> {
+    const ahead = [...this.#erasure.records, ...this.#erasure.unlessNeeded];
+    for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
+      const copy = this.#copies.get(digest);
+      if (copy === undefined || this.#reachable.has(digest) || this.#doomed.has(digest)) continue;
+      this.#doomed.add(digest);
+      if (copy.file % 2 === 1) ahead.push(...(await this.#neededBy(digest, store)));
+    }
+  }
+
+  async #neededBy(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
+    try {
+      const blob = await store.get(digest);
+      if (blob === undefined) return [];
+      if (!isUnknownKind(blob.kind)) {
+        const { unlessNeeded, despite } = this.#erasure;
+        const targets = keptBy(blob.kind, blob.bytes);
+        const needsAll = blob.kind !== Attestation.kind && !despite.has(digest);
+        return needsAll ? targets : targets.filter((target) => !unlessNeeded.has(target));
+      }
+      const found = digestsInUnknown(blob.bytes);
+      if (found === undefined) this.#keepsAll = true;
+      return found ?? [];
+    } catch (error) {
+      const message = `what ${digest} refers to cannot be read: ${reasonOf(error)}`;
+      const pack = this.packs[this.#copies.get(digest)!.file >> 1]!;
+      const file = `packs/${pack.name.id}`;
+      this.#noteLoss(pack, { code: "bad-record", file, offset: 0, length: 0, message, expected: digest });
+      return [];
+    }
+  }
+}
+
+/** All packs, and whether a living writer may still rely on them. */
+function packsAtRest(paths: BookPaths): { name: PackName; atRest: boolean }[] {
+  // A session's lock is there before its first pack and until its last is sealed. So a pack seen before, whose
+  // lock is not seen after, belongs to no living writer, and by then its name is the sealed one.
+  const before = new Set(listPacks(paths).map(({ id }) => id));
+  const locked = new Set(readdirSync(paths.locks).map(parseLockName));
+  return listPacks(paths).map((name) => {
+    const atRest = name.sealed && before.has(name.id) && !locked.has(name.session);
+    return { name, atRest };
+  });
+}
+
+function missingLarge(paths: BookPaths, pack: string, entry: LargeEntry): Finding | undefined {
+  const file = largePath(pack, entry);
+  const at = { file, offset: 0, length: entry.bytes, expected: entry.digest };
+  try {
+    if (statSync(join(paths.root, file)).size === entry.bytes) return undefined;
+    return { ...at, code: "truncated", message: "the file has another length than its pack says" };
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return { ...at, code: "missing-large", message: `the pack names ${entry.digest}, the file is missing` };
+  }
+}

@@ -1,0 +1,230 @@
+/** Removes blobs that nothing refers to, and folds copies of one blob into one.
+ *  In: a book. Out: fewer bytes, and a report. Copies what stays into new packs, makes them durable,
+ *  and only then deletes old ones: a kill at any point loses nothing. Writers may go on: packs of living sessions are
+ *  not touched, and a session relies on its own puts only. Damage makes it refuse, unless what was damaged stands
+ *  whole elsewhere: then the damaged copy goes. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Clock, RollbookError } from "../../base/index.ts";
+import type { Finding } from "../blob/blob-store.ts";
+import { openBook, PACK_BYTES } from "../book.ts";
+import { syncDirectory, unlinkIfThere } from "../disk/files.ts";
+import { tryLock } from "../disk/locks.ts";
+import { largePath } from "../pack/large-files.ts";
+import { LARGE_BYTES } from "../pack/pack-format.ts";
+import { type BookPaths, bookPaths, parseLargeName } from "../pack/pack-names.ts";
+import { ScanBlock } from "../pack/pack-reader.ts";
+import { recoverBook } from "../pack/recover.ts";
+import { PackScan } from "../pack/scan-book.ts";
+import { Session } from "../session.ts";
+import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
+
+export interface GcOptions {
+  readonly clock: Clock;
+  /** Only say what would go. */
+  readonly dryRun?: boolean;
+  /** Go on in spite of damage; damaged packs stay as they are, but what only lost records refer to goes. */
+  readonly despiteDamage?: boolean;
+  /** Packs smaller than this are merged once there are eight of them. */
+  readonly mergeBelowBytes?: number;
+}
+
+export interface GcReport {
+  readonly dryRun: boolean;
+  readonly packs: number;
+  /** Packs left alone because their writer lives, or they are damaged. */
+  readonly packsLeft: number;
+  /** Packs replaced by new ones, or removed. */
+  readonly packsReplaced: number;
+  readonly blobsKept: number;
+  /** Blobs that nothing refers to. */
+  readonly blobsRemoved: number;
+  /** Further copies of blobs that stay. */
+  readonly copiesRemoved: number;
+  /** Bytes of the entries and large files that go. */
+  readonly bytesFreed: number;
+  /** Kinds that this version does not know, sorted. Their blobs stay, with every blob whose digest stands in them. */
+  readonly unknownKinds: readonly string[];
+  /** True if a blob of an unknown kind is not JSON: it may refer to anything, so only copies are removed. */
+  readonly keepsAll: boolean;
+  readonly damage: readonly Finding[];
+}
+
+const MERGE_COUNT = 8;
+const MERGE_BELOW_BYTES = 16 * 1024 * 1024;
+
+export async function collectGarbage(root: string, options: GcOptions): Promise<GcReport> {
+  return withSurvey(root, options, (survey, paths) => new Collection(paths, survey, options).run());
+}
+
+/** Surveys the book and does something with the survey, while no other collection runs. */
+export async function withSurvey<T>(
+  root: string,
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erasure?: SurveyedErasure },
+  work: (survey: Survey, paths: BookPaths) => Promise<T>,
+): Promise<T> {
+  const paths = bookPaths(root);
+  const store = await openBook(root, { clock: options.clock, mode: "read" });
+  const lock = tryLock(paths.gcLock);
+  try {
+    if (lock === undefined) throw alreadyRunning(root);
+    if (options.dryRun !== true) await recoverBook(paths);
+    const survey = new Survey(paths, options.erasure);
+    await survey.run(store);
+    if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
+    return await work(survey, paths);
+  } finally {
+    lock?.release();
+    await store.close();
+  }
+}
+
+/** Replaces packs by new ones without what goes. */
+export class Collection {
+  readonly #paths: BookPaths;
+  readonly #survey: Survey;
+  readonly #options: GcOptions;
+  readonly #tally = { blobsKept: 0, blobsRemoved: 0, copiesRemoved: 0, bytesFreed: 0 };
+
+  constructor(paths: BookPaths, survey: Survey, options: GcOptions) {
+    this.#paths = paths;
+    this.#survey = survey;
+    this.#options = options;
+  }
+
+  async run(): Promise<GcReport> {
+    const { packs, findings, unknownKinds, keepsAll } = this.#survey;
+    const dryRun = this.#options.dryRun === true;
+    const replaced = this.#choose();
+    if (!dryRun) {
+      await this.#copyKept(replaced);
+      this.#remove(replaced);
+    }
+    return {
+      dryRun,
+      packs: packs.length,
+      packsLeft: packs.filter((pack) => !isTouchable(pack)).length,
+      packsReplaced: replaced.length,
+      ...this.#tally,
+      unknownKinds,
+      keepsAll,
+      damage: findings,
+    };
+  }
+
+  /** Packs worth replacing: those with something to remove, and small ones once there are many. */
+  #choose(): SurveyedPack[] {
+    const touchable = this.#survey.packs.filter(isTouchable);
+    const wasteful = new Set(touchable.filter((pack) => this.#countWaste(pack)));
+    const below = this.#options.mergeBelowBytes ?? MERGE_BELOW_BYTES;
+    const isSmall = (pack: SurveyedPack) => statSync(this.#paths.sealedPack(pack.name.id)).size < below;
+    const small = touchable.filter(isSmall);
+    const merged = new Set(small.length >= MERGE_COUNT ? small : []);
+    return touchable.filter((pack) => wasteful.has(pack) || merged.has(pack));
+  }
+
+  /** Counts what stays and what goes; true if anything goes. */
+  #countWaste(pack: SurveyedPack): boolean {
+    const tally = this.#tally;
+    const keptBefore = tally.blobsKept;
+    let blobs = 0;
+    for (const { digest, bytes } of this.#survey.blobsOf(pack)) {
+      blobs++;
+      if (this.#survey.keeps(digest, pack)) tally.blobsKept++;
+      else {
+        tally[this.#survey.isReachable(digest) ? "copiesRemoved" : "blobsRemoved"]++;
+        tally.bytesFreed += bytes;
+      }
+    }
+    return tally.blobsKept - keptBefore < blobs;
+  }
+
+  async #copyKept(replaced: readonly SurveyedPack[]): Promise<void> {
+    if (replaced.length === 0) return;
+    const limits = { packBytes: PACK_BYTES, largeBytes: LARGE_BYTES };
+    const session = await Session.begin(this.#paths, { clock: this.#options.clock, ...limits });
+    try {
+      const block = new ScanBlock();
+      for (const pack of replaced) await this.#copyPack(pack, { session, block });
+    } finally {
+      await session.close();
+    }
+  }
+
+  async #copyPack(
+    pack: SurveyedPack,
+    { session, block }: { session: Session; block: ScanBlock },
+  ): Promise<void> {
+    const scan = await PackScan.open(this.#paths, pack.name, block);
+    if (scan === undefined) throw vanished(pack.name.id);
+    try {
+      for (let item = scan.next(); item !== undefined; item = scan.next()) {
+        if (item === "more") await scan.more();
+        else if (item.type === "damage") this.#passOver(item.finding);
+        else if (item.type === "blob") {
+          if (this.#survey.keeps(item.digest, pack)) session.put(item.kind, item.bytes);
+        } else if (item.type === "stand-in" && this.#survey.keeps(item.entry.digest, pack))
+          session.adoptLarge(item.entry, join(this.#paths.root, largePath(pack.name.id, item.entry)));
+      }
+    } finally {
+      await scan.close();
+    }
+  }
+
+  /** What stands whole elsewhere need not be copied; any other damage has come since the survey. */
+  #passOver(finding: Finding): void {
+    if (!this.#survey.isMadeGood(finding)) throw refused(this.#paths.root, [finding]);
+  }
+
+  /** Packs first: a large file without a pack is swept up, a pack without its large file would be damage. */
+  #remove(replaced: readonly SurveyedPack[]): void {
+    for (const { name } of replaced) unlinkIfThere(this.#paths.sealedPack(name.id));
+    syncDirectory(this.#paths.packs);
+    for (const directory of [this.#paths.large, this.#paths.tmp]) {
+      const files = readdirSync(directory);
+      // In this order: a writer makes lock and pack before its large files, and drops the lock after its packs
+      // have their last names. So an owner that is alive, or was, shows in one of the two lists.
+      const locks = readdirSync(this.#paths.locks);
+      const owners = new Set([...locks, ...readdirSync(this.#paths.packs)]);
+      for (const file of files) {
+        const pack = parseLargeName(file)?.pack;
+        if (pack === undefined) continue;
+        const session = pack.slice(0, pack.lastIndexOf("-"));
+        const isOwned = [`${pack}.open`, `${pack}.pack`, `${session}.lock`].some((owner) =>
+          owners.has(owner),
+        );
+        if (!isOwned) unlinkIfThere(join(directory, file));
+      }
+    }
+  }
+}
+
+function isTouchable(pack: SurveyedPack): boolean {
+  return pack.atRest && !pack.damaged;
+}
+
+function alreadyRunning(root: string): RollbookError {
+  return new RollbookError(
+    "gc-running",
+    { root },
+    `${root}: another gc is at work. Wait until it has finished.`,
+  );
+}
+
+function refused(root: string, findings: readonly Finding[]): RollbookError {
+  const [first] = findings;
+  return new RollbookError(
+    "gc-damage",
+    { root, findings },
+    `${root} is damaged in ${findings.length === 1 ? "one place" : `${findings.length} places`}, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
+      "Nothing was removed, because lost records may refer to anything. Restore the files, or put the lost blobs in again.",
+  );
+}
+
+function vanished(pack: string): RollbookError {
+  return new RollbookError(
+    "pack-vanished",
+    { pack },
+    `pack ${pack} was removed by something else during gc.`,
+  );
+}

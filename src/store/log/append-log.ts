@@ -1,0 +1,325 @@
+/** A log that is written ahead of everything else: small to append to, durable by one write for all that wait.
+ *  In: entries of any bytes. Out: `<number>.log` segment files, which log-reader.ts reads. A write begins as soon as the
+ *  one before it has ended and nothing more comes at once; there is no timer. A segment goes when its last
+ *  entry is released. One process per directory; does not know what the entries mean: see
+ *  log-entry.ts for their form. */
+import { readdirSync } from "node:fs";
+import { forAll } from "../../base/for-all.ts";
+import { RollbookError } from "../../base/index.ts";
+import { syncDirectory, unlinkIfThere } from "../disk/files.ts";
+import { makeDirectory } from "../disk/make-directory.ts";
+import { WriteBlock } from "../disk/write-block.ts";
+import { writeError } from "../pack/pack-writer.ts";
+import {
+  HEADER_BYTES,
+  headerOf,
+  type LogEntry,
+  type LogPlace,
+  readSegment,
+  segmentPath,
+  writeHeader,
+} from "./log-entry.ts";
+import { SegmentWriter, type WriteGroup } from "./segment-writer.ts";
+
+export type { LogEntry, LogPlace };
+
+/** Whoever waits until an entry is on disk: hears one of these, once. */
+export interface Waiter {
+  durable(): void;
+  lost(error: unknown): void;
+}
+
+/** A segment is left behind once it is this long. */
+const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Entries for which nobody has to wait any longer. */
+const GATHERED = 16;
+/** … and after a write, which has let some gather already. */
+const ENOUGH = 8;
+/** An entry of more is not copied: it goes out from where it is. */
+const COPIED_BYTES = 128 * 1024;
+/** Zeros that are written ahead of the entries. */
+const AHEAD_BYTES = 1024 * 1024;
+const NAME = /^(\d{10})\.log$/;
+
+export class AppendLog {
+  readonly #directory: string;
+  readonly #segmentBytes: number;
+  /** Entries of each segment that nobody has released. */
+  readonly #live = new Map<number, number>();
+  #segment: number;
+  #offset = 0;
+  /** Number of the next write in the segment that is being filled. */
+  #write = 1;
+  /** What the next write takes along, by segment. */
+  #pending: WriteGroup[] = [];
+  #pendingBytes = 0;
+  #pendingEntries = 0;
+  #waiting: Waiter[] = [];
+  readonly #block = new WriteBlock();
+  #writer: SegmentWriter | undefined;
+  /** Those who wait for the write under way. */
+  #writing: Waiter[] | undefined;
+  #writingBytes = 0;
+  #isScheduled = false;
+  #failure: unknown;
+  #isClosed = false;
+
+  private constructor(directory: string, options: { segment: number; segmentBytes: number }) {
+    this.#directory = directory;
+    this.#segment = options.segment;
+    this.#segmentBytes = options.segmentBytes;
+  }
+
+  /** Hands every entry that an earlier process left to `visit`; they stay until they are released. */
+  static open(
+    directory: string,
+    visit: (entry: LogEntry) => void,
+    { segmentBytes = SEGMENT_BYTES }: { segmentBytes?: number } = {},
+  ): AppendLog {
+    makeDirectory(directory);
+    const numbers = readdirSync(directory).flatMap((name) => {
+      const [, number] = NAME.exec(name) ?? [];
+      return number === undefined ? [] : [Number(number)];
+    });
+    numbers.sort((a, b) => a - b);
+    // Never into a file that a crash may have left torn.
+    const log = new AppendLog(directory, { segment: (numbers.at(-1) ?? 0) + 1, segmentBytes });
+    for (const segment of numbers) {
+      log.#live.set(segment, 0);
+      for (const entry of readSegment(log.#path(segment), segment)) {
+        log.#hold(segment);
+        visit(entry);
+      }
+    }
+    return log;
+  }
+
+  /** Whether a write has failed: then nothing more is taken. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** Bytes that are not on disk yet, those of the write under way among them. */
+  get pendingBytes(): number {
+    return this.#pendingBytes + this.#writingBytes;
+  }
+
+  /** Adds an entry. Its bytes must not change until it is on disk. */
+  append(parts: readonly (string | Uint8Array)[]): LogPlace {
+    if (this.#failure !== undefined) throw this.#failed();
+    if (this.#isClosed) throw this.#closed();
+    if (this.#offset >= this.#segmentBytes) this.#leaveSegment();
+    let most = HEADER_BYTES;
+    for (const part of parts) most += typeof part === "string" ? 3 * part.length : part.length;
+    const place = most > COPIED_BYTES ? this.#refer(parts) : this.#copy(parts, most);
+    this.#group().bytes += place.bytes;
+    this.#offset += place.bytes;
+    this.#pendingBytes += place.bytes;
+    this.#pendingEntries++;
+    this.#hold(place.segment);
+    return place;
+  }
+
+  /** Tells the waiter when everything appended before is on disk. */
+  whenDurable(waiter: Waiter): void {
+    if (this.#failure !== undefined) waiter.lost(this.#failed());
+    else if (this.#pendingEntries > 0) {
+      this.#waiting.push(waiter);
+      this.#schedule();
+    } else if (this.#writing !== undefined) this.#writing.push(waiter);
+    else waiter.durable();
+  }
+
+  /** Resolves when everything appended before is on disk. */
+  flush(): Promise<void> {
+    return new Promise((durable, lost) => this.whenDurable({ durable, lost }));
+  }
+
+  /** Says that an entry is not needed any more. */
+  release({ segment }: LogPlace): void {
+    const live = this.#live.get(segment) ?? 0;
+    // Going on would take the segment from under the entries of others.
+    if (live === 0)
+      throw new RollbookError(
+        "released-twice",
+        { directory: this.#directory, segment },
+        `segment ${segment} of the journal has no entry left to release: one was released twice. Restart; what is in the journal is taken up.`,
+      );
+    this.#live.set(segment, live - 1);
+    if (live === 1) this.#dropIfDone(segment);
+  }
+
+  /** Removes the segments in which nothing is left of earlier processes. */
+  tidy(): void {
+    for (const segment of [...this.#live.keys()]) this.#dropIfDone(segment);
+  }
+
+  /** Resolves when everything is on disk. Another process may write here then: nothing more is taken. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    try {
+      await this.flush();
+    } finally {
+      await this.#writer?.close();
+      this.#writer = undefined;
+      this.#offset = this.#segmentBytes;
+      this.tidy();
+    }
+  }
+
+  #hold(segment: number): void {
+    this.#live.set(segment, (this.#live.get(segment) ?? 0) + 1);
+  }
+
+  #leaveSegment(): void {
+    const left = this.#segment++;
+    this.#offset = 0;
+    this.#write = 1;
+    if (this.#live.get(left) === 0) this.#dropIfDone(left);
+  }
+
+  /** The segment that is being filled stays, and so does one that the next write still goes to. */
+  #dropIfDone(segment: number): void {
+    if (this.#live.get(segment) !== 0) return;
+    if (segment === this.#segment && this.#offset < this.#segmentBytes) return;
+    if (segment === this.#writer?.segment || this.#pending.some((group) => group.segment === segment)) return;
+    this.#live.delete(segment);
+    unlinkIfThere(this.#path(segment));
+  }
+
+  /** Where an entry goes that is appended now. */
+  #group(): WriteGroup {
+    const last = this.#pending.at(-1);
+    if (last?.segment === this.#segment) return last;
+    if (last !== undefined) this.#block.cutInto(last.buffers);
+    const group = { segment: this.#segment, offset: this.#offset, bytes: 0, buffers: [] };
+    this.#pending.push(group);
+    return group;
+  }
+
+  #copy(parts: readonly (string | Uint8Array)[], most: number): LogPlace {
+    const { buffers } = this.#group();
+    if (!this.#block.hasRoom(most)) {
+      this.#block.cutInto(buffers);
+      this.#block.turn();
+    }
+    const { bytes: block, used: start } = this.#block;
+    let end = start + HEADER_BYTES;
+    for (const part of parts) {
+      if (typeof part === "string") end += block.write(part, end);
+      else {
+        block.set(part, end);
+        end += part.length;
+      }
+    }
+    const place = { segment: this.#segment, offset: this.#offset, bytes: end - start };
+    writeHeader(block, start, { place, write: this.#write });
+    this.#block.takeUpTo(end);
+    return place;
+  }
+
+  #refer(parts: readonly (string | Uint8Array)[]): LogPlace {
+    const payload = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    const bytes = payload.reduce((sum, { length }) => sum + length, HEADER_BYTES);
+    const place = { segment: this.#segment, offset: this.#offset, bytes };
+    const header = headerOf(payload, { place, write: this.#write });
+    const { buffers } = this.#group();
+    this.#block.cutInto(buffers);
+    buffers.push(header, ...payload);
+    return place;
+  }
+
+  #schedule(): void {
+    if (this.#writing !== undefined) return;
+    if (this.#pendingEntries >= GATHERED) void this.#writePending();
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(this.#gather, 0);
+    }
+  }
+
+  /** A write costs this thread as much as twenty entries do. What comes in the next turns of the event loop goes along,
+   *  until one brings nothing: a busy process writes seldom and much, an idle one at once. */
+  readonly #gather = (seen: number): void => {
+    const now = this.#pendingEntries;
+    if (now > seen && now < GATHERED) setImmediate(this.#gather, now);
+    else {
+      this.#isScheduled = false;
+      if (this.#writing === undefined && now > 0) void this.#writePending();
+    }
+  };
+
+  async #writePending(): Promise<void> {
+    const [groups, waiting] = [this.#pending, this.#waiting];
+    this.#block.cutInto(groups.at(-1)!.buffers);
+    const block = this.#block.turn();
+    this.#pending = [];
+    this.#writingBytes = this.#pendingBytes;
+    this.#pendingBytes = 0;
+    this.#pendingEntries = 0;
+    this.#waiting = [];
+    this.#writing = waiting;
+    this.#write++;
+    try {
+      for (const group of groups) await this.#writeGroup(group);
+      this.#block.giveBack(block);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#writing = undefined;
+    this.#writingBytes = 0;
+    if (this.#pendingEntries >= ENOUGH && this.#waiting.length > 0) void this.#writePending();
+    else if (this.#waiting.length > 0) this.#schedule();
+    forAll(waiting, (each) => each.durable());
+  }
+
+  async #writeGroup(group: WriteGroup): Promise<void> {
+    const path = this.#path(group.segment);
+    try {
+      if (this.#writer?.segment !== group.segment) await this.#beginSegment(group.segment, path);
+      await this.#writer!.write(group);
+    } catch (cause) {
+      throw writeError(path, cause);
+    }
+  }
+
+  /** What reached the disk of a failed write is unknown: nothing more is promised by this log. */
+  #fail(error: unknown): void {
+    const lost = [...this.#writing!, ...this.#waiting];
+    this.#failure = error;
+    this.#writing = undefined;
+    this.#waiting = [];
+    forAll(lost, (each) => each.lost(error));
+  }
+
+  async #beginSegment(segment: number, path: string): Promise<void> {
+    const before = this.#writer;
+    this.#writer = new SegmentWriter(segment, path, Math.min(AHEAD_BYTES, this.#segmentBytes));
+    syncDirectory(this.#directory);
+    if (before === undefined) return;
+    await before.close();
+    this.#dropIfDone(before.segment);
+  }
+
+  #path(segment: number): string {
+    return segmentPath(this.#directory, segment);
+  }
+
+  #closed(): RollbookError {
+    return new RollbookError(
+      "log-closed",
+      { directory: this.#directory },
+      "the journal is closed: nothing can be recorded any more. Start the gateway again.",
+    );
+  }
+
+  #failed(): RollbookError {
+    return new RollbookError(
+      "log-failed",
+      { directory: this.#directory },
+      "an earlier write to the journal failed. Stop the gateway, repair the disk, start it again.",
+      { cause: this.#failure },
+    );
+  }
+}

@@ -1,0 +1,120 @@
+/** Blobs too big for a pack, each in a file of its own: `large/<pack>.<hex>.<kind>`, the bare payload.
+ *  In: bytes. Out: a durable file (temp, fsync, rename, fsync of the directory) and its check in pieces. */
+import { createHash, type Hash } from "node:crypto";
+import { closeSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { type Digest, digestBytes } from "../../base/index.ts";
+import type { Finding } from "../blob/blob-store.ts";
+import { isMissing, syncDirectory, writeFully } from "../disk/files.ts";
+import { type BookPaths, largeFile } from "./pack-names.ts";
+import type { LargeEntry } from "./pack-records.ts";
+import { writeError } from "./pack-writer.ts";
+
+const PIECE_BYTES = 8 * 1024 * 1024;
+
+/** Path relative to the book, as locations and findings give it. */
+export function largePath(pack: string, { digest, kind }: { digest: Digest; kind: string }): string {
+  return join("large", largeFile({ pack, digest, kind }));
+}
+
+export function writeLarge(
+  paths: BookPaths,
+  pack: string,
+  { entry, bytes }: { entry: LargeEntry; bytes: Uint8Array },
+): void {
+  const name = largeFile({ pack, digest: entry.digest, kind: entry.kind });
+  const temp = join(paths.tmp, name);
+  try {
+    const fd = openSync(temp, "w");
+    try {
+      writeFully(fd, bytes, 0);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temp, join(paths.large, name));
+    syncDirectory(paths.large);
+  } catch (cause) {
+    throw writeError(temp, cause);
+  }
+}
+
+/** Gives a large file a second name, under another pack; the bytes stay where they are. */
+export function linkLarge(
+  paths: BookPaths,
+  pack: string,
+  { entry, from }: { entry: LargeEntry; from: string },
+): void {
+  const to = join(paths.root, largePath(pack, entry));
+  try {
+    linkSync(from, to);
+    syncDirectory(paths.large);
+  } catch (cause) {
+    throw writeError(to, cause);
+  }
+}
+
+/** Checks a large file against its stand-in, in pieces; undefined means it is whole. */
+export async function largeFault(
+  paths: BookPaths,
+  pack: string,
+  entry: LargeEntry,
+): Promise<Finding | undefined> {
+  const file = largePath(pack, entry);
+  const at = { file, offset: 0, length: entry.bytes, expected: entry.digest };
+  const hash = createHash("sha256").update(`${entry.kind}\0`);
+  let length: number;
+  try {
+    length = await hashFile(join(paths.root, file), hash);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return { ...at, code: "missing-large", message: `the pack names ${entry.digest}, the file is missing` };
+  }
+  const actual = `sha256:${hash.digest("hex")}`;
+  return actual === entry.digest ? undefined : mismatch({ ...at, length, actual });
+}
+
+/** The bytes of a large blob, checked, or what is wrong with them. */
+export async function readLarge(
+  paths: BookPaths,
+  pack: string,
+  entry: LargeEntry,
+): Promise<Uint8Array | Finding> {
+  const file = largePath(pack, entry);
+  const handle = await open(join(paths.root, file), "r");
+  try {
+    const { size } = await handle.stat();
+    const bytes = new Uint8Array(new ArrayBuffer(size));
+    for (let read = 0; read < size; ) {
+      const { bytesRead } = await handle.read(bytes, read, Math.min(size - read, 2 ** 30), read);
+      if (bytesRead === 0) break;
+      read += bytesRead;
+    }
+    const actual = digestBytes(entry.kind, bytes);
+    if (actual === entry.digest) return bytes;
+    return mismatch({ file, offset: 0, length: size, expected: entry.digest, actual });
+  } finally {
+    await handle.close();
+  }
+}
+
+function mismatch(at: Omit<Finding, "code" | "message">): Finding {
+  return { ...at, code: "digest-mismatch", message: `content is ${at.actual}, its name says ${at.expected}` };
+}
+
+async function hashFile(path: string, hash: Hash): Promise<number> {
+  const handle = await open(path, "r");
+  try {
+    const { size } = await handle.stat();
+    const piece = Buffer.allocUnsafeSlow(Math.min(size + 1, PIECE_BYTES));
+    for (let read = 0; ; ) {
+      const { bytesRead } = await handle.read(piece, 0, piece.length, read);
+      if (bytesRead === 0) return read;
+      hash.update(piece.subarray(0, bytesRead));
+      read += bytesRead;
+    }
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,92 @@
+/** Walks the headers of a pack and skips the payloads: how an index is built in a moment.
+ *  In: an open pack file and where to begin. Out: each entry's digest, kind and place. Checks headers, not
+ *  payloads (every read does); passes over damage in silence (every scan names it). */
+import { readSync } from "node:fs";
+import type { Digest } from "../../base/index.ts";
+import { MAX_KIND_BYTES } from "../blob/blob-store.ts";
+import { findMagic, HEADER_BYTES, headerDigest, headerKind, readHeader } from "./pack-format.ts";
+
+export interface HeaderVisit {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly offset: number;
+  /** Length of the entry with header and padding. */
+  readonly bytes: number;
+  readonly payloadAt: number;
+  readonly payloadBytes: number;
+}
+
+const WINDOW_BYTES = 16 * 1024;
+const HEAD_BYTES = HEADER_BYTES + 8 + MAX_KIND_BYTES;
+
+/** Calls `visit` for every whole entry in [from, size); returns the end of the last one. */
+export function walkHeaders(
+  fd: number,
+  { from, size }: { from: number; size: number },
+  visit: (entry: HeaderVisit) => void,
+): number {
+  const window = new Window(fd, size);
+  let offset = from;
+  let end = from;
+  while (size - offset >= HEADER_BYTES) {
+    const at = window.show(offset, Math.min(HEAD_BYTES, size - offset));
+    const header = readHeader(window.bytes, { at, offset });
+    if (header === undefined || offset + header.layout.end > size) {
+      offset = nextHeader(window, offset + 8, size);
+      continue;
+    }
+    const { payloadAt, end: bytes } = header.layout;
+    visit({
+      digest: headerDigest(window.bytes, at),
+      kind: headerKind(window.bytes, at, header),
+      offset,
+      bytes,
+      payloadAt: offset + payloadAt,
+      payloadBytes: header.payloadBytes,
+    });
+    offset += bytes;
+    end = offset;
+  }
+  return end;
+}
+
+/** The first offset from `from` on where a magic stands, or `size`. */
+function nextHeader(window: Window, from: number, size: number): number {
+  for (let offset = from; size - offset >= HEADER_BYTES; ) {
+    const length = Math.min(WINDOW_BYTES, size - offset);
+    const at = window.show(offset, length);
+    const found = findMagic(window.bytes, at, { to: at + length - 3, shift: offset - at });
+    if (found >= 0) return offset + found - at;
+    offset += length < WINDOW_BYTES ? length : length - 8;
+  }
+  return size;
+}
+
+/** A moving piece of the file. */
+class Window {
+  readonly bytes = Buffer.allocUnsafeSlow(WINDOW_BYTES);
+  readonly #fd: number;
+  readonly #size: number;
+  #from = 0;
+  #filled = 0;
+
+  constructor(fd: number, size: number) {
+    this.#fd = fd;
+    this.#size = size;
+  }
+
+  /** Where `offset` stands in `bytes`, with at least `length` bytes behind it. */
+  show(offset: number, length: number): number {
+    const at = offset - this.#from;
+    if (at >= 0 && at + length <= this.#filled) return at;
+    this.#from = offset;
+    this.#filled = 0;
+    const wanted = Math.min(WINDOW_BYTES, this.#size - offset);
+    while (this.#filled < wanted) {
+      const read = readSync(this.#fd, this.bytes, this.#filled, wanted - this.#filled, offset + this.#filled);
+      if (read === 0) this.bytes.fill(0, this.#filled, wanted);
+      this.#filled = read === 0 ? wanted : this.#filled + read;
+    }
+    return 0;
+  }
+}

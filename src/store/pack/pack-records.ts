@@ -1,0 +1,122 @@
+/** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
+ *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
+import { createHash, type Hash } from "node:crypto";
+import { writeHex } from "../../base/digest.ts";
+import { idFault } from "../../base/ids.ts";
+import {
+  canonicalize,
+  type Digest,
+  decodeUtf8,
+  digestJson,
+  isDigest,
+  isRollbookError,
+  parseJson,
+} from "../../base/index.ts";
+import { isKind } from "../blob/blob-store.ts";
+
+export interface PackHeader {
+  readonly pack: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+export interface PackFooter {
+  /** How many entries stand before the footer, the pack header among them. */
+  readonly entries: number;
+  /** SHA-256("rollbook.pack-chain.v1", 0x00, digest, digest, …) over those entries in order. */
+  readonly chain: Digest;
+}
+
+export interface LargeEntry {
+  readonly digest: Digest;
+  readonly kind: string;
+  readonly bytes: number;
+}
+
+export function jsonBytes(value: object): Buffer {
+  return Buffer.from(canonicalize(value));
+}
+
+export function parsePackHeader(bytes: Uint8Array): PackHeader | undefined {
+  const value = parseObject(bytes);
+  return value !== undefined && typeof value.pack === "string" ? (value as unknown as PackHeader) : undefined;
+}
+
+export function parseFooter(bytes: Uint8Array): PackFooter | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined || !Number.isSafeInteger(value.entries) || !isDigest(value.chain)) return undefined;
+  return { entries: value.entries as number, chain: value.chain };
+}
+
+export function parseLargeEntry(bytes: Uint8Array): LargeEntry | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined || !Number.isSafeInteger(value.bytes) || !isDigest(value.digest)) return undefined;
+  if (typeof value.kind !== "string" || !isKind(value.kind)) return undefined;
+  return { digest: value.digest, kind: value.kind, bytes: value.bytes as number };
+}
+
+/** The running digest over the entries of a pack. Hashes in batches: one update costs more than 32 bytes do. */
+export class PackChain {
+  readonly #hash: Hash = createHash("sha256").update("rollbook.pack-chain.v1\0");
+  readonly #batch = Buffer.allocUnsafe(32 * 64);
+  #entries = 0;
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  add(digest: Digest): void {
+    this.addHex(digest.slice(7));
+  }
+
+  /** The same for the hexadecimals of a digest alone. */
+  addHex(hex: string): void {
+    const at = (this.#entries++ % 64) * 32;
+    writeHex(hex, { from: 0, target: this.#batch, at });
+    if (at === 63 * 32) this.#hash.update(this.#batch);
+  }
+
+  footer(): PackFooter {
+    const rest = this.#batch.subarray(0, (this.#entries % 64) * 32);
+    return {
+      entries: this.#entries,
+      chain: `sha256:${this.#hash.copy().update(rest).digest("hex")}` as Digest,
+    };
+  }
+}
+
+export function encodeBook({ createdAtMs, id }: { createdAtMs: number; id: string }): Buffer {
+  const book = { schema: "rollbook.book.v1", createdAt: new Date(createdAtMs).toISOString(), id };
+  return jsonBytes({ ...book, digest: digestJson("rollbook.book.v1", book) });
+}
+
+/** The identity of a book, from a book.json without fault. Books made before ids were written get one that follows from
+ *  their digest: every process derives the same, and nothing is written. */
+export function bookIdOf(bytes: Uint8Array): string {
+  const { id, digest } = parseObject(bytes) as { id?: string; digest: Digest };
+  return id ?? `book-${digest.slice(7, 39)}`;
+}
+
+/** What is wrong with the bytes of book.json, or undefined. */
+export function bookFault(bytes: Uint8Array): string | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined) return "it is not JSON";
+  const { digest, ...book } = value;
+  if (book.schema !== "rollbook.book.v1") return `its schema is ${JSON.stringify(book.schema)}`;
+  if (book.id !== undefined && (typeof book.id !== "string" || idFault(book.id) !== undefined))
+    return `its id is ${JSON.stringify(book.id)}`;
+  if (digest !== digestJson("rollbook.book.v1", book)) return "its digest does not fit its content";
+  return jsonBytes(value).equals(bytes) ? undefined : "it is not in canonical form";
+}
+
+function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value = parseJson(decodeUtf8(bytes));
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : undefined;
+  } catch (error) {
+    if (isRollbookError(error)) return undefined;
+    throw error;
+  }
+}

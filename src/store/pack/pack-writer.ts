@@ -1,0 +1,137 @@
+/** Appends entries to one open pack and seals it.
+ *  In: entries. Out: `packs/<id>.open`, and `<id>.pack` once sealed. Writes are in order and synchronous (page
+ *  cache speed), so a crash leaves a prefix; only the fsync runs aside. Does not decide when to sync. */
+import { closeSync, fdatasync, fsyncSync, openSync, renameSync, unlinkSync } from "node:fs";
+import { promisify } from "node:util";
+import { reasonOf } from "../../base/errors.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { syncDirectory, writeFully } from "../disk/files.ts";
+import {
+  type Entry,
+  encodeEntry,
+  entryLayout,
+  PACK_FOOTER_KIND,
+  PACK_HEADER_KIND,
+  writeEntry,
+} from "./pack-format.ts";
+import type { BookPaths } from "./pack-names.ts";
+import { jsonBytes, PackChain, type PackHeader } from "./pack-records.ts";
+
+const STAGING_BYTES = 1024 * 1024;
+const syncData = promisify(fdatasync);
+
+export interface Appended {
+  readonly digest: Digest;
+  /** Absent if the entry was known already and nothing was written. */
+  readonly place?: { readonly offset: number; readonly bytes: number };
+}
+
+export class PackWriter {
+  readonly id: string;
+  readonly #paths: BookPaths;
+  readonly #fd: number;
+  readonly #staging = Buffer.allocUnsafeSlow(STAGING_BYTES);
+  readonly #chain = new PackChain();
+  #staged = 0;
+  #written = 0;
+  #syncs = 0;
+  #ended = false;
+
+  constructor(paths: BookPaths, header: PackHeader) {
+    this.id = header.pack;
+    this.#paths = paths;
+    this.#fd = openSync(paths.openPack(this.id), "wx");
+    this.append({ kind: PACK_HEADER_KIND, payload: jsonBytes(header) });
+    this.drain();
+    syncDirectory(paths.packs);
+  }
+
+  /** Length of the pack, staged entries included. */
+  get size(): number {
+    return this.#written + this.#staged;
+  }
+
+  /** Entries apart from the pack header. */
+  get blobs(): number {
+    return this.#chain.entries - 1;
+  }
+
+  /** Appends an entry unless `isKnown` says that its digest is there already. */
+  append(entry: Entry, isKnown?: (digest: Digest) => boolean): Appended {
+    const bytes = entryLayout(entry.kind.length, entry.payload.length).end;
+    if (this.#staged + bytes > STAGING_BYTES) this.drain();
+    const offset = this.size;
+    const fits = bytes <= STAGING_BYTES;
+    const own = fits ? undefined : encodeEntry(entry, offset);
+    const digest = own?.digest ?? writeEntry(this.#staging, entry, { at: this.#staged, offset });
+    if (isKnown?.(digest) === true) return { digest };
+    if (own === undefined) this.#staged += bytes;
+    else this.#write(own.bytes);
+    this.#chain.add(digest);
+    return { digest, place: { offset, bytes } };
+  }
+
+  /** Hands staged bytes to the operating system: from here they survive this process, not yet the machine. */
+  drain(): void {
+    if (this.#staged === 0) return;
+    this.#write(this.#staging.subarray(0, this.#staged));
+    this.#staged = 0;
+  }
+
+  /** Resolves when everything drained before is on disk. */
+  async sync(): Promise<void> {
+    this.#syncs++;
+    try {
+      await syncData(this.#fd);
+    } catch (cause) {
+      throw writeError(this.#paths.openPack(this.id), cause);
+    } finally {
+      this.#syncs--;
+      if (this.#ended && this.#syncs === 0) closeSync(this.#fd);
+    }
+  }
+
+  /** Footer, fsync, rename, fsync of the directory; a pack without blobs is removed instead. */
+  seal(): void {
+    const open = this.#paths.openPack(this.id);
+    try {
+      if (this.blobs === 0) unlinkSync(open);
+      else {
+        const payload = jsonBytes(this.#chain.footer());
+        this.append({ kind: PACK_FOOTER_KIND, payload });
+        this.drain();
+        fsyncSync(this.#fd);
+        renameSync(open, this.#paths.sealedPack(this.id));
+      }
+      syncDirectory(this.#paths.packs);
+    } catch (cause) {
+      throw writeError(open, cause);
+    }
+    this.abandon();
+  }
+
+  /** Lets go of the file as it is; the next writer recovers it. */
+  abandon(): void {
+    this.#ended = true;
+    // A sync under way still uses the descriptor and closes it when it ends.
+    if (this.#syncs === 0) closeSync(this.#fd);
+  }
+
+  #write(bytes: Uint8Array): void {
+    try {
+      writeFully(this.#fd, bytes, this.#written);
+    } catch (cause) {
+      throw writeError(this.#paths.openPack(this.id), cause);
+    }
+    this.#written += bytes.length;
+  }
+}
+
+export function writeError(path: string, cause: unknown): RollbookError {
+  return new RollbookError(
+    "write-failed",
+    { path },
+    `${path}: ${reasonOf(cause)}. What was flushed is safe; free space or repair the disk, then open the book again.`,
+    { cause },
+  );
+}
