@@ -1,6 +1,6 @@
 /** The book a command works on: found by its flags, opened, closed whatever happens. */
-import { keyringOf, loadSigner } from "../book/keyring.ts";
-import { type BookOnDisk, DEFAULT_BOOK, useBook } from "../book/open-book.ts";
+import { keyringOf, loadSigner } from "../book/open/keyring.ts";
+import { type BookOnDisk, DEFAULT_BOOK, useBook } from "../book/open/open-book.ts";
 import type { Io } from "./io.ts";
 
 export interface BookFlags {

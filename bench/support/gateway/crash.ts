@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
-import { createKey, keyringAt } from "../../../src/book/keyring.ts";
+import { createKey, keyringAt } from "../../../src/book/open/keyring.ts";
 import { Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
 import type { CalledFacts } from "../../../src/collect/gateway/journal-call.ts";
 import { JournalReader } from "../../../src/collect/gateway/journal-reader.ts";

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { libraryHome } from "../../../test/support/library-home.ts";
-import { collectGarbage } from "../collect-garbage.ts";
-import { listRollouts } from "../find/rollouts.ts";
-import { openBook, useBook } from "../open-book.ts";
+import { collectGarbage } from "../maintain/collect-garbage.ts";
+import { openBook, useBook } from "../open/open-book.ts";
+import { listRollouts } from "../rollouts/rollouts.ts";
 import { openGateway } from "./gateway.ts";
 
 const config = { upstreams: { own: { baseUrl: "local:own" } }, models: { m: { upstream: "own" } } };

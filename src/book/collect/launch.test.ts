@@ -5,10 +5,10 @@ import { collect } from "../../../test/support/launch-world.ts";
 import { libraryHome } from "../../../test/support/library-home.ts";
 import { defineRollout, type RolloutFunction } from "../../collect/rollout/index.ts";
 import { newKeyPem, signerFromPem } from "../../contract/index.ts";
-import { collectGarbage } from "../collect-garbage.ts";
-import { listRollouts, showRollout } from "../find/rollouts.ts";
-import { openBook, useBook } from "../open-book.ts";
-import { verifyBook } from "../verify.ts";
+import { collectGarbage } from "../maintain/collect-garbage.ts";
+import { verifyBook } from "../maintain/verify.ts";
+import { openBook, useBook } from "../open/open-book.ts";
+import { listRollouts, showRollout } from "../rollouts/rollouts.ts";
 import { launch } from "./launch.ts";
 import { startWorker } from "./worker.ts";
 

@@ -6,13 +6,13 @@ import { labelSteps } from "../../keep/admit/labels.ts";
 import { readRecord } from "../../keep/admit/read-sources.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
+import type { OpenBook } from "../open/open-book.ts";
 import {
   type AdmittedRequest,
   type AdmittedRollouts,
   admittedRollouts,
   familiesAt,
-} from "../admitted-rollouts.ts";
-import type { OpenBook } from "../open-book.ts";
+} from "../rollouts/admitted-rollouts.ts";
 import { decisionsOf } from "./decisions-of.ts";
 
 export type DecisionRequest = Omit<AdmittedRequest, "level">;

@@ -4,10 +4,10 @@ import { sealDecision } from "../../convert/decision-rollouts.ts";
 import { MetaTally, type RoutingMeta } from "../../convert/routing-jsonl.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/sealer.ts";
-import type { BookIndex } from "../find/book-index.ts";
 import { IdConflicts } from "../import/id-conflicts.ts";
 import type { ImportWarning } from "../import/import-watch.ts";
-import { type OpenBookOptions, requireBook, requireWritable, useBook } from "../open-book.ts";
+import type { BookIndex } from "../open/book-index.ts";
+import { type OpenBookOptions, requireBook, requireWritable, useBook } from "../open/open-book.ts";
 
 /** Rollouts that share a signature and an fsync. */
 const ROWS_PER_COMMIT = 256;

@@ -12,7 +12,7 @@ import {
   type Sealed,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
-import type { BookIndex } from "../find/book-index.ts";
+import type { BookIndex } from "../open/book-index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export class Admission {

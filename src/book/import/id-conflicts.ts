@@ -4,7 +4,7 @@
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { plural, short } from "../../base/words.ts";
 import { RolloutContent, Tombstone } from "../../contract/index.ts";
-import type { BookIndex } from "../find/book-index.ts";
+import type { BookIndex } from "../open/book-index.ts";
 import type { ImportWarning } from "./import-watch.ts";
 
 type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId"> };

@@ -4,7 +4,7 @@ import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts
 import { Attestation, type Signer } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import { makeSealer, type Sealer } from "../../store/sealer.ts";
-import type { BookIndex } from "../find/book-index.ts";
+import type { BookIndex } from "../open/book-index.ts";
 import { Admission } from "./admission.ts";
 import { type ImportWarning, ImportWatch } from "./import-watch.ts";
 import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";

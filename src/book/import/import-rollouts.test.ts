@@ -4,9 +4,9 @@ import { libraryHome } from "../../../test/support/library-home.ts";
 import { draftWire, makeRevision } from "../../../test/support/shelf.ts";
 import { encodeWire, PolicyRevision } from "../../contract/index.ts";
 import { memoryStore } from "../../store/index.ts";
-import { listRollouts } from "../find/rollouts.ts";
-import { ensureKey, ownKeyring } from "../keyring.ts";
-import { bookOver, openBook } from "../open-book.ts";
+import { ensureKey, ownKeyring } from "../open/keyring.ts";
+import { bookOver, openBook } from "../open/open-book.ts";
+import { listRollouts } from "../rollouts/rollouts.ts";
 import { type ImportRecord, importRollouts } from "./import-rollouts.ts";
 
 const revision = encodeWire(PolicyRevision, makeRevision("policy-r1").record) as unknown as ImportRecord;

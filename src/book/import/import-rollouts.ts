@@ -4,7 +4,7 @@
 import { RollbookError } from "../../base/index.ts";
 import { plural } from "../../base/words.ts";
 import type { PublicKey } from "../../contract/index.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "../open/open-book.ts";
 import { type ImportSummary, importFiles } from "./import-files.ts";
 import type { ImportWarning } from "./import-watch.ts";
 import type { PsionicAnswers } from "./prepare.ts";

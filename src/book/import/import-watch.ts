@@ -3,7 +3,7 @@
 import type { Digest } from "../../base/index.ts";
 import { plural } from "../../base/words.ts";
 import { PolicyRevision, RolloutContent, type Sealed } from "../../contract/index.ts";
-import type { BookIndex } from "../find/book-index.ts";
+import type { BookIndex } from "../open/book-index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export interface ImportWarning {

@@ -4,7 +4,7 @@ import type { Digest } from "../../base/index.ts";
 import { Attestation, type PublicKey } from "../../contract/index.ts";
 import { readRecord } from "../../store/blob/read-record.ts";
 import type { BlobStore } from "../../store/index.ts";
-import type { BookIndex } from "../find/book-index.ts";
+import type { BookIndex } from "../open/book-index.ts";
 
 export function signedBy(
   key: PublicKey,

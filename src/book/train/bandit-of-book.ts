@@ -16,9 +16,9 @@ import {
   updateBandit,
 } from "../../learn/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import type { AdmittedRollouts } from "../admitted-rollouts.ts";
 import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import type { AdmittedRollouts } from "../rollouts/admitted-rollouts.ts";
 import { type BanditLearner, deriveSpec, isLinear, specOf } from "./learners.ts";
 import { type StandingIncrement, standingIncrements } from "./standing-increments.ts";
 import { cutTrainingBatch, requireTraining, splitAdmitted } from "./training-batch.ts";

@@ -9,7 +9,7 @@ import { streamKey } from "../../keep/admit/stream-gates.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
 import { readRecord } from "../../store/blob/read-record.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "../open/open-book.ts";
 
 export interface StandingIncrement {
   readonly digest: Digest;

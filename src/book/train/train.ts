@@ -29,7 +29,6 @@ import {
   writeCheckpoint,
 } from "../../policy/index.ts";
 import { readRecord } from "../../store/blob/read-record.ts";
-import { admittedRollouts } from "../admitted-rollouts.ts";
 import type { DecisionRequest } from "../decisions/decision-rows.ts";
 import {
   type DatasetSource,
@@ -40,10 +39,11 @@ import {
   requireDecisions,
 } from "../decisions/source.ts";
 import { requirePart } from "../decisions/split-rows.ts";
-import { resolveRevision } from "../find/resolve.ts";
 import { promiseFloor } from "../judge/calibrate.ts";
 import { PROMISE_TERMS, type PromiseTerms } from "../judge/promise-terms.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { resolveRevision } from "../open/resolve.ts";
+import { admittedRollouts } from "../rollouts/admitted-rollouts.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";

@@ -6,12 +6,12 @@ import type { AdmittedStream } from "../../keep/admit/admitted.ts";
 import { readSealed } from "../../keep/admit/read-sources.ts";
 import { unitOfStream } from "../../keep/admit/split.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
-import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../admitted-rollouts.ts";
-import { cutFrom } from "../cut-batch.ts";
+import { cutFrom } from "../batches/cut-batch.ts";
 import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
 import { emptyPart } from "../decisions/split-rows.ts";
-import { resolveRevision } from "../find/resolve.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { resolveRevision } from "../open/resolve.ts";
+import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../rollouts/admitted-rollouts.ts";
 
 export interface TrainingSplit {
   readonly train: readonly AdmittedStream[];

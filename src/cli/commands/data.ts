@@ -5,7 +5,7 @@ import { everyDecision } from "../../book/decisions/decision-rows.ts";
 import { LOG_FORMATS, type LogOptions, readLog } from "../../book/decisions/read-log.ts";
 import { sealDecisions } from "../../book/decisions/seal-rows.ts";
 import { writeDataset } from "../../book/decisions/write-dataset.ts";
-import { keyringOf, loadSigner } from "../../book/keyring.ts";
+import { keyringOf, loadSigner } from "../../book/open/keyring.ts";
 import type { RoutingMeta } from "../../convert/routing-jsonl.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { isBook } from "../../book/open-book.ts";
+import { isBook } from "../../book/open/open-book.ts";
 import { runDemo } from "../../loop/demo/run-demo.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, seedOption } from "../command.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { gateCheckpoints } from "../../book/judge/gate.ts";
-import { isBook, type OpenBook } from "../../book/open-book.ts";
+import { isBook, type OpenBook } from "../../book/open/open-book.ts";
 import { readSpec } from "../../book/train/read-spec.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { GateMethod } from "../../judge/index.ts";

@@ -9,7 +9,7 @@ import {
   parsePublicKey,
   trustKey,
   untrustKey,
-} from "../../book/keyring.ts";
+} from "../../book/open/keyring.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";

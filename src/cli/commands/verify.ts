@@ -1,7 +1,6 @@
 /** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { keyringOf, trustedKeys } from "../../book/keyring.ts";
 import {
   type Verified,
   type VerifyRequest,
@@ -9,7 +8,8 @@ import {
   verifyBatches,
   verifyBook,
   verifyNamed,
-} from "../../book/verify.ts";
+} from "../../book/maintain/verify.ts";
+import { keyringOf, trustedKeys } from "../../book/open/keyring.ts";
 import type { VerifyReport } from "../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../view/format.ts";
 import { renderReport } from "../../view/verify-view.ts";

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/identity.ts";
-import { keyringOf } from "../../book/keyring.ts";
+import { keyringOf } from "../../book/open/keyring.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { renderProgress } from "../../view/launch-view.ts";
 import { wholeNumber } from "../command.ts";

@@ -3,7 +3,7 @@
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { short } from "../../base/words.ts";
 import type { Blob } from "../../store/index.ts";
-import type { OpenBook } from "../open-book.ts";
+import type { OpenBook } from "./open-book.ts";
 
 /** `what` is read for: it begins the message. */
 export function readOf(book: OpenBook, what: string): (digest: Digest) => Promise<Blob | undefined> {

@@ -13,9 +13,9 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/blob/read-record.ts";
-import type { OpenBook } from "../open-book.ts";
-import type { BookIndex, IndexedRecord } from "./book-index.ts";
-import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "./resolve.ts";
+import type { BookIndex, IndexedRecord } from "../open/book-index.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../open/resolve.ts";
 
 export interface RolloutQuery {
   /** With a stream of this policy family. */

@@ -1,13 +1,13 @@
 /** Judges rollouts of a book and keeps the verdicts, which everything that learns obeys.
  *  In: an open book, names, a target or a validator. Out: what was said of each. Verdicts and releases are sealed records. */
-import { parseId, RollbookError } from "../base/index.ts";
-import { PolicyRevision, type Release, type Sealed, Verdict } from "../contract/index.ts";
-import { FRESHNESS_PROFILES, type FreshnessBudgets } from "../keep/admit/index.ts";
-import { readRecord } from "../store/blob/read-record.ts";
+import { parseId, RollbookError } from "../../base/index.ts";
+import { PolicyRevision, type Release, type Sealed, Verdict } from "../../contract/index.ts";
+import { FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
+import type { BookIndex } from "../open/book-index.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../open/resolve.ts";
 import { type AdmitRequest, type Judged, judgeInBook, releaseInBook, validateInBook } from "./admit.ts";
-import type { BookIndex } from "./find/book-index.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
-import type { OpenBook } from "./open-book.ts";
 
 interface Chosen {
   /** Ids or digests (default: all of the book). */

@@ -1,7 +1,7 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import type { Digest } from "../base/index.ts";
-import { parseId } from "../base/index.ts";
+import type { Digest } from "../../base/index.ts";
+import { parseId } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -11,11 +11,14 @@ import {
   type Sealed,
   type SealedBlob,
   TrainerBatch,
-} from "../contract/index.ts";
-import type { FreshnessBudgets } from "../keep/admit/index.ts";
-import { assembleBatch } from "../keep/batch/index.ts";
-import { readRecord } from "../store/blob/read-record.ts";
-import { judgeInBook } from "./admit.ts";
+} from "../../contract/index.ts";
+import type { FreshnessBudgets } from "../../keep/admit/index.ts";
+import { assembleBatch } from "../../keep/batch/index.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
+import type { BookIndex } from "../open/book-index.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { type Artifact, resolveRevision } from "../open/resolve.ts";
+import { judgeInBook } from "../rollouts/admit.ts";
 import {
   chooseArtifacts,
   collectManifest,
@@ -24,10 +27,7 @@ import {
   kindOf,
   type RolloutFilter,
   requireFeedback,
-} from "./admitted-rollouts.ts";
-import type { BookIndex } from "./find/book-index.ts";
-import { type Artifact, resolveRevision } from "./find/resolve.ts";
-import type { OpenBook } from "./open-book.ts";
+} from "../rollouts/admitted-rollouts.ts";
 
 export interface CutRequest extends RolloutFilter {
   /** The revision the batch is meant to improve, by id or digest. */

@@ -1,8 +1,8 @@
 /** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
-import { type Digest, RollbookError } from "../base/index.ts";
-import { type Level, RolloutContent, type StepStream } from "../contract/index.ts";
-import { readRecord } from "../keep/admit/read-sources.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
+import { readRecord } from "../../keep/admit/read-sources.ts";
 import {
   type AppendOptions,
   appendReplay,
@@ -10,15 +10,15 @@ import {
   type Returns,
   type WriteResult,
   writeReplay as writeStore,
-} from "../keep/replay/index.ts";
+} from "../../keep/replay/index.ts";
+import type { OpenBook } from "../open/open-book.ts";
 import {
   type AdmittedRequest,
   type AdmittedRollouts,
   admittedRollouts,
   familiesAt,
   requireFeedback,
-} from "./admitted-rollouts.ts";
-import type { OpenBook } from "./open-book.ts";
+} from "../rollouts/admitted-rollouts.ts";
 
 export interface ReplayRequest
   extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,

@@ -1,12 +1,12 @@
 /** Erases rollouts of a book for good and leaves a sealed tombstone, so that `verify` says erased, not broken.
  *  In: the directory of a book that this process does not hold open to write, names, a reason. Out: what went, and what
  *  else may hold text of it. Only says what would go unless `confirmed`. */
-import { type Clock, parseId, systemClock } from "../base/index.ts";
-import type { Signer } from "../contract/index.ts";
-import { type EraseReport, eraseRollouts as eraseSubjects } from "../keep/erase/index.ts";
-import { resolveErasable } from "./find/resolve.ts";
-import { loadSigner, ownKeyring } from "./keyring.ts";
-import { requireWritable, useBook } from "./open-book.ts";
+import { type Clock, parseId, systemClock } from "../../base/index.ts";
+import type { Signer } from "../../contract/index.ts";
+import { type EraseReport, eraseRollouts as eraseSubjects } from "../../keep/erase/index.ts";
+import { loadSigner, ownKeyring } from "../open/keyring.ts";
+import { requireWritable, useBook } from "../open/open-book.ts";
+import { resolveErasable } from "../open/resolve.ts";
 
 export interface EraseRequest {
   /** The reason. It stays in the book: do not write a name into it. */

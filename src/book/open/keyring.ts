@@ -12,10 +12,10 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
-import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../contract/index.ts";
-import { publicKey } from "../contract/trust/attestation.ts";
-import { makeDirectory } from "../store/disk/make-directory.ts";
+import { isRollbookError, parseId, RollbookError } from "../../base/index.ts";
+import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../../contract/index.ts";
+import { publicKey } from "../../contract/trust/attestation.ts";
+import { makeDirectory } from "../../store/disk/make-directory.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;

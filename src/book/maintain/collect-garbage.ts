@@ -2,10 +2,10 @@
  *  In: an open book, or the directory of one. Out: a report. Safe while others write; a damaged book is left alone. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, systemClock } from "../base/index.ts";
-import { collectOrphans, isReplayStore, listOrphans } from "../keep/replay/index.ts";
-import { type GcReport, collectGarbage as sweep } from "../store/index.ts";
-import { type BookOnDisk, requireBook, requireWritable } from "./open-book.ts";
+import { type Clock, systemClock } from "../../base/index.ts";
+import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
+import { type GcReport, collectGarbage as sweep } from "../../store/index.ts";
+import { type BookOnDisk, requireBook, requireWritable } from "../open/open-book.ts";
 
 export interface GarbageReport extends GcReport {
   /** Segments of replay stores that no manifest lists, by path. */

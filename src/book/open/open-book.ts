@@ -2,16 +2,16 @@
  *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked to. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, RollbookError, systemClock } from "../base/index.ts";
-import type { Signer } from "../contract/index.ts";
+import { type Clock, RollbookError, systemClock } from "../../base/index.ts";
+import type { Signer } from "../../contract/index.ts";
 import {
   type BlobStore,
   type Book,
   type Catalog,
   openCatalog,
   openBook as openStore,
-} from "../store/index.ts";
-import { type BookIndex, catalogIndex, scanIndex } from "./find/book-index.ts";
+} from "../../store/index.ts";
+import { type BookIndex, catalogIndex, scanIndex } from "./book-index.ts";
 import { loadSigner, ownKeyring } from "./keyring.ts";
 
 export const DEFAULT_BOOK = ".rollbook";

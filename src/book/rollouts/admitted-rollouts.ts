@@ -1,10 +1,10 @@
 /** The one way out of a book: which rollouts may teach or judge, and why the others may not.
  *  In: an open book, a family and a level, freshness, filters. Out: admitted streams with their labels, the sealed manifest
  *  they follow from, and the ledger of the rest. Batches, replay stores, decision rows, evaluation and gate are views of it. */
-import type { Digest } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import { type Id, parseId } from "../base/ids.ts";
-import type { DriftBudgets } from "../contract/batch/ledger.ts";
+import type { Digest } from "../../base/digest.ts";
+import { RollbookError } from "../../base/errors.ts";
+import { type Id, parseId } from "../../base/ids.ts";
+import type { DriftBudgets } from "../../contract/batch/ledger.ts";
 import {
   Feedback,
   type Level,
@@ -18,16 +18,16 @@ import {
   type Sealed,
   sealManifest,
   Verdict,
-} from "../contract/index.ts";
-import type { ReadBlob } from "../contract/rollout/rollout-exchange.ts";
-import type { AdmitOptions, Admitted } from "../keep/admit/admitted.ts";
-import { FRESHNESS_PROFILES } from "../keep/admit/index.ts";
-import { readSealed } from "../keep/admit/read-sources.ts";
-import { selectAdmitted } from "../keep/admit/select.ts";
-import { readRecord } from "../store/blob/read-record.ts";
-import type { BookIndex } from "./find/book-index.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "./find/resolve.ts";
-import type { OpenBook } from "./open-book.ts";
+} from "../../contract/index.ts";
+import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
+import type { AdmitOptions, Admitted } from "../../keep/admit/admitted.ts";
+import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
+import { readSealed } from "../../keep/admit/read-sources.ts";
+import { selectAdmitted } from "../../keep/admit/select.ts";
+import { readRecord } from "../../store/blob/read-record.ts";
+import type { BookIndex } from "../open/book-index.ts";
+import type { OpenBook } from "../open/open-book.ts";
+import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../open/resolve.ts";
 
 /** Which rollouts are considered at all. What is not considered is not in the ledger. */
 export interface RolloutFilter {

@@ -1,13 +1,13 @@
 /** Recomputes everything that a book claims: the whole of it, or records with all they rest on.
  *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
-import type { Digest } from "../base/index.ts";
-import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../contract/index.ts";
-import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../keep/verify/index.ts";
-import { openCatalog } from "../store/index.ts";
-import { CatalogComparison, type CatalogDifference } from "./find/compare-catalog.ts";
-import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "./find/resolve.ts";
-import { ownKeyring, trustedKeys } from "./keyring.ts";
-import { mayWrite, type OpenBook } from "./open-book.ts";
+import type { Digest } from "../../base/index.ts";
+import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
+import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../../keep/verify/index.ts";
+import { openCatalog } from "../../store/index.ts";
+import { CatalogComparison, type CatalogDifference } from "../open/compare-catalog.ts";
+import { ownKeyring, trustedKeys } from "../open/keyring.ts";
+import { mayWrite, type OpenBook } from "../open/open-book.ts";
+import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../open/resolve.ts";
 
 export interface VerifyRequest {
   /** Whose signatures count (default: the user's own key and those listed beside it). */
