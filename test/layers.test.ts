@@ -1,6 +1,15 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { importCycles, importsOf, layerFaults, PACKAGES, readSources } from "./support/imports.ts";
+import {
+  crowdedFolders,
+  doorFaults,
+  importCycles,
+  importsOf,
+  layerFaults,
+  MOST_FILES,
+  PACKAGES,
+  readSources,
+} from "./support/imports.ts";
 
 const sources = readSources("src");
 
@@ -8,6 +17,14 @@ describe("the layers of src/", () => {
   it("are imported downwards only, with the packages each may use", () => {
     expect(sources.size).toBeGreaterThan(5);
     expect(layerFaults(sources)).toEqual([]);
+  });
+
+  it("are entered through the index of a folder only", () => {
+    expect(doorFaults(sources)).toEqual([]);
+  });
+
+  it("hold folders that a reader can take in", () => {
+    expect(crowdedFolders(sources)).toEqual([]);
   });
 
   it("hold no import cycle", () => {
@@ -45,6 +62,12 @@ describe("the check of the layers", () => {
   it.each([
     ["base/a.ts", 'import { z } from "../contract/b.ts";', "base may not import contract"],
     ["keep/batch/a.ts", 'export { z } from "../../learn/b.ts";', "keep may not import learn"],
+    ["keep/admit/a.ts", 'import { z } from "../batch/index.ts";', "keep/admit may not import keep/batch"],
+    [
+      "collect/queue/x/a.ts",
+      'import { z } from "../../sim/index.ts";',
+      "collect/queue may not import collect/sim",
+    ],
     ["cli/a.ts", 'import { z } from "../../bench/b.ts";', "leaves src/"],
     ["base/a.ts", 'import { z } from "zod";', "not among the packages of base"],
     ["contract/a.ts", 'import { z } from "zod-extra";', "not among the packages of contract"],
@@ -70,6 +93,22 @@ describe("the check of the layers", () => {
     ],
   ])("accepts in %s: %s", (path, source) => {
     expect(faults(path, source)).toEqual([]);
+  });
+
+  it("knows the door of a folder from its files, and a part loaded on demand from an import", () => {
+    const behind = (source: string) => doorFaults(new Map([["keep/batch/rows/a.ts", source]]));
+    expect(behind('import { z } from "../../admit/b.ts";')).toEqual([
+      "keep/batch/rows/a.ts: keep/admit/b.ts is behind the door keep/admit/index.ts",
+    ]);
+    expect(behind('export { z } from "../shards/b.ts";')).toHaveLength(1);
+    expect(behind('import type { Z } from "./b.ts"; import { y } from "../c.ts";')).toEqual([]);
+    expect(behind('import { z } from "../../admit/index.ts"; await import("../../admit/b.ts");')).toEqual([]);
+  });
+
+  it("counts the files of a folder", () => {
+    const files = (count: number) => new Map(Array.from({ length: count }, (_, i) => [`base/f${i}.ts`, ""]));
+    expect(crowdedFolders(files(MOST_FILES))).toEqual([]);
+    expect(crowdedFolders(files(MOST_FILES + 1))).toEqual([`base: ${MOST_FILES + 1}`]);
   });
 
   it("finds a cycle of any length", () => {

@@ -4,8 +4,9 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
+import type { ArrayOptions } from "../../src/keep/replay/zarr/array-writer.ts";
 import { checksumMemory } from "../../src/keep/replay/zarr/codecs/crc32c.ts";
-import { type ArrayOptions, createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
+import { createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
 import type { PythonPeer } from "./python-peer.ts";
 
 const WIDTH = 16;

@@ -1,8 +1,37 @@
-export { type Column, type ColumnOf, columnFrom, type DType, digestColumn } from "./arrays.ts";
-export { canonicalize, type Json } from "./canonical-json.ts";
+export {
+  bytesOf,
+  type Column,
+  type ColumnOf,
+  carry,
+  columnFrom,
+  columnTag,
+  type DType,
+  digestColumn,
+  dtypeOf,
+  emptyColumn,
+  firstNonFinite,
+  ITEM_BYTES,
+} from "./arrays.ts";
+export { canonicalize, isCanonical, type Json, MAX_DEPTH } from "./canonical-json.ts";
 export { type Clock, manualClock, systemClock } from "./clock.ts";
-export { type Digest, digestBytes, digestJson, isDigest } from "./digest.ts";
-export { isRollbookError, RollbookError } from "./errors.ts";
-export { compareUtf8, type Id, parseId } from "./ids.ts";
-export { decodeUtf8, parseJson } from "./parse-json.ts";
+export {
+  DIGEST_PATTERN,
+  type Digest,
+  digestBytes,
+  digestFromBytes,
+  digestJson,
+  digestTagged,
+  digestToBytes,
+  isDigest,
+  writeHex,
+} from "./digest.ts";
+export { DigestTable } from "./digest-table.ts";
+export { drawBeta, drawIndex, drawNormal } from "./distributions.ts";
+export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
+export { exp, log, log1p, sigmoid, softmax } from "./exact-math.ts";
+export { forAll } from "./for-all.ts";
+export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";
+export { nearestName } from "./nearest-name.ts";
+export { decodeUtf8, parseJson, parseWideJson, type WideJson } from "./parse-json.ts";
 export { type Rng, rngFrom } from "./rng.ts";
+export { figure, plural, printable, short, thousands } from "./words.ts";

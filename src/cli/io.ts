@@ -1,6 +1,6 @@
 /** What a command may touch of its process: streams, environment, clock. Tests hand in their own. */
 import { homedir } from "node:os";
-import { type Clock, systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/index.ts";
 
 export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>;

@@ -3,34 +3,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { withExamples } from "./command.ts";
+import { type AddCommand, COMMANDS } from "./commands/index.ts";
 import { type Io, processIo } from "./io.ts";
-
-type AddCommand = (program: Command, io: Io) => unknown;
-
-/** In the order of the help. */
-const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  demo: async () => (await import("./commands/demo.ts")).addDemo,
-  init: async () => (await import("./commands/init.ts")).addInit,
-  keys: async () => (await import("./commands/keys.ts")).addKeys,
-  gateway: async () => (await import("./commands/gateway.ts")).addGateway,
-  launch: async () => (await import("./commands/launch.ts")).addLaunch,
-  worker: async () => (await import("./commands/worker.ts")).addWorker,
-  feedback: async () => (await import("./commands/feedback.ts")).addFeedback,
-  sim: async () => (await import("./commands/sim/sim.ts")).addSim,
-  artifact: async () => (await import("./commands/artifact/artifact.ts")).addArtifact,
-  batch: async () => (await import("./commands/batch/batch.ts")).addBatch,
-  replay: async () => (await import("./commands/replay.ts")).addReplay,
-  data: async () => (await import("./commands/data.ts")).addData,
-  reward: async () => (await import("./commands/reward.ts")).addReward,
-  train: async () => (await import("./commands/train.ts")).addTrain,
-  evaluate: async () => (await import("./commands/evaluate.ts")).addEvaluate,
-  gate: async () => (await import("./commands/gate.ts")).addGate,
-  verify: async () => (await import("./commands/verify.ts")).addVerify,
-  schema: async () => (await import("./commands/schema.ts")).addSchema,
-  catalog: async () => (await import("./commands/catalog.ts")).addCatalog,
-  gc: async () => (await import("./commands/gc.ts")).addGc,
-  doctor: async () => (await import("./commands/doctor.ts")).addDoctor,
-};
 
 export async function buildProgram(io: Io = processIo(), words: readonly string[] = []): Promise<Command> {
   const program = new Command("rollbook");

@@ -1,6 +1,5 @@
 /** The book a command works on: found by its flags, opened, closed whatever happens. */
-import { keyringOf, loadSigner } from "../book/open/keyring.ts";
-import { type BookOnDisk, DEFAULT_BOOK, useBook } from "../book/open/open-book.ts";
+import { type BookOnDisk, DEFAULT_BOOK, keyringOf, loadSigner, useBook } from "../book/open/index.ts";
 import type { Io } from "./io.ts";
 
 export interface BookFlags {

@@ -1,11 +1,15 @@
 /** What admission says of an artifact when it is submitted: by a worker's upload, or by a gateway that closes a rollout.
  *  The judge is a parameter (keep/admit makes one); here are the words both sides share, and the receipt. Pure. */
-import type { Digest } from "../base/digest.ts";
-import { type Id, parseId } from "../base/ids.ts";
-import { type Sealed, seal } from "../contract/codec/record.ts";
-import type { RolloutContent, RolloutEnvelope } from "../contract/rollout/rollout.ts";
-import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
-import { Receipt, type ReceiptOutcome } from "../contract/trust/receipt.ts";
+import { type Digest, type Id, parseId } from "../base/index.ts";
+import {
+  Receipt,
+  type ReceiptOutcome,
+  type RolloutContent,
+  type RolloutEnvelope,
+  type Sealed,
+  type SealedBlob,
+  seal,
+} from "../contract/index.ts";
 
 /** The records (verdicts) are kept with the receipt. */
 export interface Admission extends Pick<Receipt, "outcome" | "signals" | "message"> {

@@ -2,9 +2,7 @@
  *  In: a stream's family and revision. Out: a PolicyRevision. The same revision gives the same bytes, whoever logs it and
  *  however often, so a book keeps it once. Does not say when it was made, nor from what: whoever knows more seals more. */
 
-import type { Sealed } from "../contract/codec/record.ts";
-import { nameRevision, type PolicyRevision } from "../contract/policy/policy-revision.ts";
-import type { Stream } from "../contract/rollout/stream.ts";
+import { nameRevision, type PolicyRevision, type Sealed, type Stream } from "../contract/index.ts";
 
 /** One for each revision of the streams that `known` has not heard of; it has afterwards. */
 export function newRevisions(streams: readonly Stream[], known: Set<string>): Sealed<PolicyRevision>[] {

@@ -1,49 +1,80 @@
 export {
-  type ExclusionReason,
-  type LedgerEntry,
-  LedgerPage,
-  LossLedger,
-  type Tally,
-} from "./batch/ledger.ts";
-export { PolicyRevisionLineage, sealLineage } from "./batch/lineage.ts";
-export { Manifest, sealManifest } from "./batch/manifest.ts";
-export {
   type AdvantageMethod,
   BatchGroups,
   type BatchOptions,
   BatchProofs,
   type BatchRow,
   BatchShard,
+  type DriftBudgets,
+  type ExclusionReason,
+  type LedgerEntry,
+  LedgerPage,
+  LossLedger,
+  Manifest,
+  PolicyRevisionLineage,
+  ReplayManifest,
+  type ReplaySegment,
+  type ReplayWriter,
   requireLogprobKind,
   type Selection,
+  sealLineage,
+  sealManifest,
+  TALLIED,
+  type Tally,
   TrainerBatch,
-} from "./batch/trainer-batch.ts";
-export type { ColumnRef, Reference } from "./codec/fields.ts";
+} from "./batch/index.ts";
 export {
+  type ColumnRef,
+  count,
+  dataSource,
   decodeWire,
+  digest,
+  digestsIn,
   encodeWire,
+  finite,
+  id,
+  isNewerVersion,
+  isRefusal,
+  json,
+  type MaskRuns,
+  NEEDS_NEWER,
+  onesInside,
   openRecord,
+  parseCanonical,
+  REFUSALS,
   type RecordOf,
   type RecordType,
+  type Reference,
+  type RefusalCode,
+  refuse,
   type Sealed,
+  scanMask,
   seal,
-} from "./codec/record.ts";
-export { isRefusal, REFUSALS, type RefusalCode } from "./codec/refusal.ts";
-export { jsonSchemaOf } from "./json-schema.ts";
-export { BanditIncrement } from "./policy/bandit-increment.ts";
-export { FloorPromise } from "./policy/floor-promise.ts";
-export { GateVerdict } from "./policy/gate-verdict.ts";
+  text,
+} from "./codec/index.ts";
+export { EXCHANGE_TYPES, jsonSchemaOf } from "./json-schema.ts";
 export {
   advanceRevision,
+  BanditIncrement,
   type CheckpointRef,
+  FloorPromise,
+  GateVerdict,
+  loggedPolicy,
+  nameRevision,
   PolicyRevision,
   type RevisionKey,
   revisionDrift,
-} from "./policy/policy-revision.ts";
+  type SplitPart,
+  type SplitUnit,
+  splitPart,
+  splitUnit,
+  standsBefore,
+} from "./policy/index.ts";
 export {
   assemblePsionicBatch,
   checkPsionicArtifact,
   checkPsionicBatch,
+  decodePsionic,
   fromPsionicArtifact,
   fromPsionicRevision,
   makePsionicArtifact,
@@ -53,55 +84,84 @@ export {
   parsePsionicArtifact,
   parsePsionicBatch,
   parsePsionicRevision,
+  psionicArtifact,
+  psionicRevision,
   toPsionicArtifact,
   toPsionicRevision,
   writePsionicJson,
 } from "./psionic/index.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";
-export { Assignment, checkBinding, sampleSeed } from "./rollout/assignment.ts";
-export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, sealMessage } from "./rollout/call.ts";
-export { type Ending, type FailureOwner, outsideBaseline } from "./rollout/ending.ts";
-export { Feedback } from "./rollout/feedback.ts";
-export { commitTo, type Proof } from "./rollout/proof.ts";
 export {
+  Assignment,
+  Call,
+  type Candidate,
+  COLUMN_NAMES,
+  checkBinding,
+  checkCoverage,
   checkProofs,
+  checkTokenColumns,
+  commitTo,
   type Delivery,
-  RolloutContent,
-  RolloutEnvelope,
-  rolloutIdFor,
-} from "./rollout/rollout.ts";
-export {
+  digestCallLog,
+  type Ending,
+  ending,
+  type FailureOwner,
+  Feedback,
+  FINAL_STATE_KIND,
+  failureOwner,
+  inlineRollout,
+  type Level,
+  LOGPROB_TOLERANCE,
+  type LogprobKind,
+  MEDIA_KIND,
+  MESSAGE_KIND,
+  openMessage,
+  outsideBaseline,
+  type Proof,
+  parentOf,
   parseRolloutDraft,
+  type ReadBlob,
   type RecordedRollout,
+  RolloutContent,
   RolloutDraft,
+  RolloutEnvelope,
+  RolloutEvent,
+  readColumn,
+  readTokenColumns,
+  rolloutIdFor,
+  rolloutRun,
   type SealedBlob,
   type SealedRollout,
+  type Step,
+  type StepStream,
+  type Stream,
+  sampleCount,
+  sampleSeed,
+  sealFinalState,
+  sealMessage,
   sealRecorded,
   sealRollout,
-} from "./rollout/rollout-draft.ts";
-export { RolloutEvent } from "./rollout/rollout-event.ts";
-export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout/rollout-exchange.ts";
-export type {
-  Candidate,
-  Level,
-  LogprobKind,
-  Step,
-  StepStream,
-  Stream,
-  TokenColumns,
-  TokenStream,
-} from "./rollout/stream.ts";
-export { type EnvironmentKey, EnvironmentPackage } from "./task/environment.ts";
-export { Task } from "./task/task.ts";
+  TOKEN_COLUMNS,
+  type TokenColumns,
+  type TokenStream,
+} from "./rollout/index.ts";
+export { type EnvironmentKey, EnvironmentPackage, environmentKey, Task } from "./task/index.ts";
 export {
   Attestation,
   checkAttestation,
+  checkAttestationAside,
+  type Disposition,
+  type ErasedBlob,
+  FULL_WEIGHT_BPS,
   newKeyPem,
   type PublicKey,
+  publicKey,
+  Receipt,
+  type ReceiptOutcome,
+  Release,
   type Signer,
   signerFromPem,
   signersOf,
-} from "./trust/attestation.ts";
-export { Receipt, type ReceiptOutcome } from "./trust/receipt.ts";
-export { type ErasedBlob, Tombstone } from "./trust/tombstone.ts";
-export { type Disposition, Release, Verdict } from "./trust/verdict.ts";
+  Tombstone,
+  Verdict,
+} from "./trust/index.ts";

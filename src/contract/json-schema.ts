@@ -1,9 +1,9 @@
 /** Record kinds as JSON Schema 2020-12, in wire form (u64 as decimal strings), for readers in other languages.
  *  It says shapes, patterns and bounds; digests, canonical form and the rules between fields are checked by code only. */
 import { z } from "zod";
-import type { RecordType } from "./codec/record.ts";
+import type { RecordType } from "./codec/index.ts";
 import { RECORD_TYPES } from "./records.ts";
-import { RolloutDraft } from "./rollout/rollout-draft.ts";
+import { RolloutDraft } from "./rollout/index.ts";
 
 /** Every record kind, and the exchange form of a rollout, which is read and written but never stored. */
 export const EXCHANGE_TYPES: readonly RecordType[] = [RolloutDraft as unknown as RecordType, ...RECORD_TYPES];

@@ -1,8 +1,7 @@
 /** The candidates of a log whose rows do not list them: stated beforehand, or found by a pass over the whole file.
  *  In: decisions or CSV records, streamed. Out: how many candidates every row had, and their names where they have any.
  *  A row alone cannot tell: taken from it, the set would follow the choice, and every propensity would be judged wrong. */
-import { RollbookError } from "../base/errors.ts";
-import { compareUtf8 } from "../base/index.ts";
+import { compareUtf8, RollbookError } from "../base/index.ts";
 import { headerOf, readCsv } from "./csv-records.ts";
 import { badRow, type ForeignDecision } from "./foreign-decision.ts";
 

@@ -2,17 +2,19 @@
  *  In: a row. Out: task, content and envelope with their blobs, a pure function of the row: importing a file twice adds
  *  nothing. Ids are kept where they are ids of ours, and else made of what is left of them and a hash.
  *  A propensity without the whole distribution is kept as the step's propensity. An outcome that is missing stays so. */
-import { digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import { type Id, idFault, parseId } from "../base/ids.ts";
-import { seal } from "../contract/codec/record.ts";
-import { loggedPolicy } from "../contract/policy/policy-revision.ts";
-import { type RecordedRollout, type SealedRollout, sealRecorded } from "../contract/rollout/rollout-draft.ts";
-import type { Step } from "../contract/rollout/stream.ts";
-import type { EnvironmentKey } from "../contract/task/environment.ts";
-import { Task } from "../contract/task/task.ts";
-import type { LoggedRow } from "../learn/decision-row.ts";
-import type { DecisionContext } from "../policy/decision.ts";
+import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
+import {
+  type EnvironmentKey,
+  loggedPolicy,
+  type RecordedRollout,
+  type SealedRollout,
+  type Step,
+  seal,
+  sealRecorded,
+  Task,
+} from "../contract/index.ts";
+import type { LoggedRow } from "../learn/index.ts";
+import type { DecisionContext } from "../policy/index.ts";
 
 /** The environment of decisions that were made elsewhere. */
 export const DECISION_LOG = "decision-log@1" as EnvironmentKey;

@@ -1,6 +1,6 @@
 /** One logged decision as a foreign file tells it: the common form that every reader here yields.
  *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
-import { RollbookError } from "../base/errors.ts";
+import { RollbookError } from "../base/index.ts";
 
 /** Sparse named features; a category is `name=value` with 1. */
 export type Features = readonly (readonly [name: string, value: number])[];

@@ -1,7 +1,6 @@
 /** Open Bandit Dataset (Saito et al., arXiv 2008.07146): logs of a fashion shop with logged propensities,
  *  CSV or CSV.gz, and the Beta prior of its Bernoulli Thompson sampling policy. */
-import { drawBeta } from "../base/distributions.ts";
-import type { Rng } from "../base/rng.ts";
+import { drawBeta, type Rng } from "../base/index.ts";
 import { type CsvRecord, headerOf, readCsv } from "./csv-records.ts";
 import { badRow, type ForeignDecision, toIndex, toNumber, toPropensity } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";

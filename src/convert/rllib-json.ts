@@ -1,8 +1,6 @@
 /** RLlib JSON output: one step per line, or one sample batch (columns of steps) per line.
  *  `dones` does not tell termination from a time limit, so such an end is "unknown"; `terminateds` and `truncateds` do. */
-import type { Json } from "../base/canonical-json.ts";
-import { exp, softmax } from "../base/exact-math.ts";
-import { parseJson } from "../base/parse-json.ts";
+import { exp, type Json, parseJson, softmax } from "../base/index.ts";
 import {
   badRow,
   type ForeignDecision,

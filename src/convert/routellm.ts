@@ -3,7 +3,7 @@
  *  are left out and counted. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { parseJson } from "../base/parse-json.ts";
+import { parseJson } from "../base/index.ts";
 import { headerOf, readCsv } from "./csv-records.ts";
 import { badRow, type Place } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";

@@ -1,9 +1,8 @@
 /** The routing dataset: one decision with its outcome per line of JSON, a sidecar `.meta.json` that says what is in it.
  *  In: a path, or rows. Out: rows, streamed; lines. Rows without `state` (a plain two-model log) are read too: their
  *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
-import { digestJson } from "../base/digest.ts";
-import { parseJson } from "../base/parse-json.ts";
-import type { LoggedRow, RewardTerms } from "../learn/decision-row.ts";
+import { digestJson, parseJson } from "../base/index.ts";
+import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type ForeignDecision, type Place, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
 import { readLines } from "./text-lines.ts";

@@ -3,7 +3,7 @@
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { RollbookError, reasonOf } from "../base/errors.ts";
+import { RollbookError, reasonOf } from "../base/index.ts";
 
 export interface Line {
   /** Without its line feed; a carriage return before it is kept. */

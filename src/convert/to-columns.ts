@@ -1,7 +1,7 @@
 /** Gathers streamed decisions into the columns that judge/ope reads, asking the target policy row by row.
  *  Unlabelled rows are left out and counted, never taken as 0. Memory: 8 bytes a number, nothing per row besides. */
-import { RollbookError } from "../base/errors.ts";
-import type { LoggedDecisions } from "../judge/ope/log/logged-decisions.ts";
+import { RollbookError } from "../base/index.ts";
+import type { LoggedDecisions } from "../judge/ope/index.ts";
 import type { ForeignDecision } from "./foreign-decision.ts";
 
 export interface ColumnsOptions<Row extends ForeignDecision> {

@@ -1,7 +1,6 @@
 /** Decision Service JSON (dsjson) of Vowpal Wabbit and Azure Personalizer: one event per line with context `c`,
  *  ranked actions `a` (from 1, the chosen one first), their probabilities `p`, and the label. Rewards are −cost. */
-import type { Json } from "../base/canonical-json.ts";
-import { parseJson } from "../base/parse-json.ts";
+import { type Json, parseJson } from "../base/index.ts";
 import {
   badRow,
   type Features,

@@ -7,12 +7,10 @@
  *  above. It falls as the floor rises, which is what the theorem needs. Of a logged choice only one outcome is known, so the
  *  loss is weighted by π/p; it stays unbiased, and bounded by 1/p_min for a p_min promised before the data.
  *  Rule: the smallest λ with  n/(n+1)·R̂(λ) + B/(n+1) ≤ α,  n units, B the largest loss of one. */
-import { RollbookError } from "../base/errors.ts";
+import { RollbookError } from "../base/index.ts";
 import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
-import { type JudgedRow, requireRows } from "./evaluate/judged-row.ts";
-import { type Estimate, estimateOf } from "./ope/estimators/estimate.ts";
-import type { Interval, Range } from "./ope/intervals/interval.ts";
-import { studentInterval } from "./ope/intervals/student-interval.ts";
+import { type JudgedRow, requireRows } from "./evaluate/index.ts";
+import { type Estimate, estimateOf, type Interval, type Range, studentInterval } from "./ope/index.ts";
 
 export interface RiskTerms {
   readonly policy: DecisionPolicy;

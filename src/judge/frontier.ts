@@ -1,7 +1,7 @@
 /** The cost–quality frontier of a two-model router, as RouteLLM measures it.
  *  In: a score per question (how much the strong model is wanted) and whether each model is right. Out: accuracy by share
  *  of strong calls, APGR and CPT. Questions with one score move together: a tie is no information. */
-import { RollbookError } from "../base/errors.ts";
+import { RollbookError } from "../base/index.ts";
 
 export interface RoutedOutcomes {
   readonly score: Float64Array;

@@ -6,18 +6,32 @@
  *  of (its cost − the baseline's) at most ε_c, each at error α/m. Both must hold, which needs no correction (an intersection–
  *  union test has the level of its parts). Trying m candidates does: Bonferroni, because it holds whatever the candidates
  *  share, and for those tried elsewhere, of which only the number is known. */
-import { RollbookError } from "../base/errors.ts";
-import type { GateVerdict } from "../contract/policy/gate-verdict.ts";
-import { type Field, routed, routerOf } from "./evaluate/contenders.ts";
-import { isBurden, type JudgedRow, type Measure, qualityOf } from "./evaluate/judged-row.ts";
-import { Judging, type JudgingOptions, type Support } from "./evaluate/judging.ts";
-import { livenessOf } from "./evaluate/liveness.ts";
-import { difference, type Estimate, estimateOf, standardError } from "./ope/estimators/estimate.ts";
-import { bernsteinInterval } from "./ope/intervals/bounds.ts";
-import { confidenceSequence } from "./ope/intervals/confidence-sequence.ts";
-import type { Range } from "./ope/intervals/interval.ts";
-import { studentInterval } from "./ope/intervals/student-interval.ts";
-import { FALSE_ALARMS } from "./ope/panel.ts";
+import { RollbookError } from "../base/index.ts";
+import type { GateVerdict } from "../contract/index.ts";
+import {
+  type Field,
+  isBurden,
+  type JudgedRow,
+  Judging,
+  type JudgingOptions,
+  livenessOf,
+  type Measure,
+  qualityOf,
+  routed,
+  routerOf,
+  type Support,
+} from "./evaluate/index.ts";
+import {
+  bernsteinInterval,
+  confidenceSequence,
+  difference,
+  type Estimate,
+  estimateOf,
+  FALSE_ALARMS,
+  type Range,
+  standardError,
+  studentInterval,
+} from "./ope/index.ts";
 
 export type GateMethod = GateVerdict["rule"]["method"];
 

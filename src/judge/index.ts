@@ -1,23 +1,30 @@
-export { type Contender, type Field, routed, routerOf } from "./evaluate/contenders.ts";
-export { type Banded, type CostQuality, type Hull, hullArea } from "./evaluate/cost-quality.ts";
 export {
+  type Banded,
   type Comparison,
+  type Contender,
   type ContenderReport,
+  type CostQuality,
   type Evaluation,
   evaluatePolicy,
-  type Valued,
-} from "./evaluate/evaluate.ts";
-export {
+  type Field,
+  type Hull,
+  hullArea,
   type JudgedRow,
   type JudgedRows,
+  Judging,
+  type JudgingOptions,
+  type Liveness,
+  livenessOf,
   MEASURES,
   type Measure,
   type Measures,
   measuresOf,
+  routed,
+  routerOf,
+  type Support,
   toJudgedRows,
-} from "./evaluate/judged-row.ts";
-export { type Distribution, Judging, type JudgingOptions, type Support } from "./evaluate/judging.ts";
-export { type Liveness, livenessOf } from "./evaluate/liveness.ts";
+  type Valued,
+} from "./evaluate/index.ts";
 export { calibrateFloor, type FloorChoice, type RiskTerms, realisedRisk } from "./floor.ts";
 export { apgr, cpt, type FrontierPoint, frontier, type RoutedOutcomes } from "./frontier.ts";
 export {
@@ -29,3 +36,4 @@ export {
   type GateRule,
   gatePolicies,
 } from "./gate.ts";
+export { analyzeRewards, type RewardDistribution, type RewardReport, rewardedOf } from "./reward-analysis.ts";

@@ -2,7 +2,7 @@
  *  order of the policies "always this arm" changes when a term's weight does.
  *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity where it was logged for
  *  every row, else plain means, and the report says which. Pure. */
-import { RollbookError } from "../base/errors.ts";
+import { RollbookError } from "../base/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 
 export interface RewardedDecision {
@@ -22,7 +22,7 @@ export function rewardedOf(rows: readonly LoggedRow[]): RewardedDecision[] {
   );
 }
 
-export interface Distribution {
+export interface RewardDistribution {
   readonly count: number;
   readonly mean: number;
   readonly deviation: number;
@@ -46,10 +46,10 @@ export interface WeightEffect {
 export interface RewardReport {
   readonly rows: number;
   readonly values: "self-normalised" | "plain means";
-  readonly all: Distribution;
-  readonly bySource: Readonly<Record<string, Distribution>>;
-  readonly byArm: Readonly<Record<string, Distribution>>;
-  readonly byTerm: Readonly<Record<string, Distribution>>;
+  readonly all: RewardDistribution;
+  readonly bySource: Readonly<Record<string, RewardDistribution>>;
+  readonly byArm: Readonly<Record<string, RewardDistribution>>;
+  readonly byTerm: Readonly<Record<string, RewardDistribution>>;
   /** Rows further from the median than 5 robust deviations; none where those are more than 1 in 20. */
   readonly outliers: { readonly count: number; readonly ids: readonly string[] };
   /** Values of the policies "always this arm", best first. */
@@ -102,7 +102,7 @@ export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport 
   };
 }
 
-export function distributionOf(values: readonly number[]): Distribution {
+export function distributionOf(values: readonly number[]): RewardDistribution {
   const sorted = Float64Array.from(values).sort();
   const count = sorted.length;
   const mean = sorted.reduce((sum, each) => sum + each, 0) / count;
@@ -153,7 +153,7 @@ function rankArms(
 function groups(
   rows: readonly RewardedDecision[],
   keyOf: (row: RewardedDecision) => string,
-): Record<string, Distribution> {
+): Record<string, RewardDistribution> {
   const found = new Map<string, number[]>();
   for (const row of rows) {
     const group = found.get(keyOf(row));

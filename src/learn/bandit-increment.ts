@@ -2,16 +2,29 @@
  *  In: statistics with the ids they count, or a store. Out: records and blobs; increments that share no decision.
  *  The choice is a function of the set of increments alone, so every reader sees the same state, and an increment that
  *  overlaps a larger one is left out whole: what it alone had counted is counted again by the next update. */
-import { bytesOf, type Column, columnFrom, columnTag, digestColumn, dtypeOf } from "../base/arrays.ts";
-import { canonicalize, type Json } from "../base/canonical-json.ts";
-import { type Digest, digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import { compareUtf8 } from "../base/ids.ts";
-import { decodeUtf8 } from "../base/parse-json.ts";
-import type { ColumnRef } from "../contract/codec/fields.ts";
-import { openRecord, type Sealed, seal } from "../contract/codec/record.ts";
-import { BanditIncrement } from "../contract/policy/bandit-increment.ts";
-import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
+import {
+  bytesOf,
+  type Column,
+  canonicalize,
+  columnFrom,
+  columnTag,
+  compareUtf8,
+  type Digest,
+  decodeUtf8,
+  digestColumn,
+  digestJson,
+  dtypeOf,
+  type Json,
+  RollbookError,
+} from "../base/index.ts";
+import {
+  BanditIncrement,
+  type ColumnRef,
+  openRecord,
+  type Sealed,
+  type SealedBlob,
+  seal,
+} from "../contract/index.ts";
 import type { FeatureSpec } from "../policy/index.ts";
 import type { BlobStore } from "../store/index.ts";
 import type { ArmSums, BanditStatistics } from "./bandit-statistics.ts";

@@ -1,8 +1,7 @@
 /** What bandits need of decisions, as sums: count and reward per candidate, and for linear ones Σxxᵀ and Σr·x.
  *  In: decisions with outcomes. Out: statistics that add up, whoever counted which part. Does not remember decisions:
  *  an increment does. Does not choose: learn/train makes models of the sums. */
-import { RollbookError } from "../base/errors.ts";
-import { compareUtf8 } from "../base/ids.ts";
+import { compareUtf8, RollbookError } from "../base/index.ts";
 import {
   type FeatureReader,
   type FeatureSpec,

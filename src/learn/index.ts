@@ -8,7 +8,7 @@ export {
   type SplitRule,
   type SplitUnit,
   TRAIN_ON_ALL,
-} from "../keep/admit/split.ts";
+} from "../keep/admit/index.ts";
 export {
   type BanditDefinition,
   disjointIncrements,
@@ -43,33 +43,44 @@ export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor
 export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
 export { hasSeen, type SeenUnits, splitOf, withSplit } from "./split.ts";
-export { type BcOptions, type BcReport, type Cloned, trainBc } from "./train/bc.ts";
-export { type LinearBanditOptions, type LinUcbOptions, linUcbModel, trainLinUcb } from "./train/linucb.ts";
-export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./train/logistic.ts";
 export {
+  type BcOptions,
+  type BcReport,
+  baselineOf,
+  type Cloned,
+  type FittedTable,
+  fitStaticTable,
+  type LinearBanditOptions,
+  type LinUcbOptions,
   type LoggedChoice,
+  type Logistic,
+  type LogisticData,
+  type LogisticOptions,
+  linUcbModel,
   makeOnlineBandit,
   type OnlineBandit,
   type OnlineBanditOptions,
   type ProgressiveTerms,
-} from "./train/online-bandit.ts";
-export { predictRow, type Ridge, type RidgeData, type RidgeOptions, trainRidge } from "./train/ridge.ts";
-export {
-  baselineOf,
-  type FittedTable,
-  fitStaticTable,
+  predictRow,
+  type Ridge,
+  type RidgeData,
+  type RidgeOptions,
   type TableSource,
-  withBaseline,
-} from "./train/table.ts";
-export {
   type ThompsonLinearOptions,
   type ThompsonOptions,
   thompsonBetaModel,
   thompsonLinearModel,
+  trainBc,
+  trainLinUcb,
+  trainLogistic,
+  trainRidge,
   trainThompsonBeta,
   trainThompsonLinear,
-} from "./train/thompson.ts";
-export { trainUcb1, type UcbOptions, ucb1Model } from "./train/ucb1.ts";
+  trainUcb1,
+  type UcbOptions,
+  ucb1Model,
+  withBaseline,
+} from "./train/index.ts";
 export {
   type BanditState,
   type BanditUpdate,

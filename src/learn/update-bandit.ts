@@ -3,9 +3,8 @@
  *  No lock: any number of processes may update at once and be killed at any moment. An increment is one record, written
  *  after its columns; two that overlap are resolved by whoever reads them, and nothing is counted twice or lost.
  *  Does not look whether a decision may still teach: `known` holds the increments that do. */
-import type { Digest } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
+import { type Digest, RollbookError } from "../base/index.ts";
+import type { SealedBlob } from "../contract/index.ts";
 import type { BlobStore } from "../store/index.ts";
 import {
   type BanditDefinition,

@@ -4,9 +4,7 @@
  *  and a floor; `decide()` draws from that very distribution, so what is logged is what was drawn from, exactly.
  *  The draws are seeded by the model, and the same ones serve every question: one question, one answer, and no generator
  *  runs while a request waits. Does not learn: learn/train does. */
-import { drawBeta, drawNormal } from "../base/distributions.ts";
-import { log } from "../base/exact-math.ts";
-import { type Rng, rngFrom } from "../base/rng.ts";
+import { drawBeta, drawNormal, log, type Rng, rngFrom } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";

@@ -3,16 +3,18 @@
  *  The revision's digest is that of the safetensors bytes, so the record proves the weights and the weights name the spec. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { canonicalize, type Json } from "../base/canonical-json.ts";
-import { type Digest, digestBytes, digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import { parseId } from "../base/ids.ts";
-import { parseJson } from "../base/parse-json.ts";
-import { openRecord, type Sealed, seal } from "../contract/codec/record.ts";
-import { FloorPromise } from "../contract/policy/floor-promise.ts";
-import { PolicyRevision } from "../contract/policy/policy-revision.ts";
-import { syncDirectory, writeAtomically } from "../store/disk/files.ts";
-import { makeDirectory } from "../store/disk/make-directory.ts";
+import {
+  canonicalize,
+  type Digest,
+  digestBytes,
+  digestJson,
+  type Json,
+  parseId,
+  parseJson,
+  RollbookError,
+} from "../base/index.ts";
+import { FloorPromise, openRecord, PolicyRevision, type Sealed, seal } from "../contract/index.ts";
+import { makeDirectory, syncDirectory, writeAtomically } from "../store/index.ts";
 import { digestFeatureSpec, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
 

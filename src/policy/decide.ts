@@ -1,8 +1,6 @@
 /** The one path from a question to a choice. Simulator, evaluation and router all take it, so what is judged is what
  *  is served. Pure but for the rng it is given. Does not log: the caller seals what it returns. */
-import { type Digest, digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
-import type { Rng } from "../base/rng.ts";
+import { type Digest, digestJson, type Rng, RollbookError } from "../base/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
 import type { StaticTable } from "./static-table.ts";
 

@@ -1,5 +1,5 @@
 /** The words of a decision: what a policy sees, what it may choose, what it answers. No behaviour. */
-import type { RevisionKey } from "../contract/policy/policy-revision.ts";
+import type { RevisionKey } from "../contract/index.ts";
 
 /** What a router may see of a request. Never the family or difficulty of a task: those it has to infer. */
 export interface DecisionContext {

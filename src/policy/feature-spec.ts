@@ -1,8 +1,7 @@
 /** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
  *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
 import { z } from "zod";
-import { type Digest, digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
+import { type Digest, digestJson, RollbookError } from "../base/index.ts";
 
 const name = z.string().min(1).max(128);
 

@@ -1,8 +1,7 @@
 /** Turns a question into numbers: a sparse vector of the context, a short dense one of each candidate.
  *  In: a feature spec, then contexts and candidates. Out: vectors. Exact arithmetic only: one question, one vector, on
  *  every engine. The vectors are scratch space of the reader, valid until its next call; copy to keep. */
-import { RollbookError } from "../base/errors.ts";
-import { log1p } from "../base/exact-math.ts";
+import { log1p, RollbookError } from "../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { type FeatureLayout, type FeatureSpec, layOut } from "./feature-spec.ts";
 import { hashText, mix, type PromptCounts, scanPrompt } from "./scan-prompt.ts";

@@ -1,3 +1,4 @@
+export { DEFAULT_DRAWS, DEFAULT_FLOOR } from "./bandit-policy.ts";
 export {
   CHECKPOINT_KIND,
   type Checkpoint,
@@ -14,7 +15,7 @@ export {
   type TrainingDataset,
   writeCheckpoint,
 } from "./checkpoint.ts";
-export { decide, digestRouter, distribution, type Router } from "./decide.ts";
+export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
 export type {
   Decision,
   DecisionCandidate,
@@ -36,11 +37,15 @@ export {
 export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
+export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export {
   decodeSafetensors,
   encodeSafetensors,
+  planSafetensors,
   type SafetensorsFile,
   type Tensor,
+  type TensorShape,
   type Tensors,
 } from "./safetensors.ts";
+export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";

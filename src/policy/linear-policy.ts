@@ -1,7 +1,7 @@
 /** A softmax policy, linear in the features: P(a) ∝ exp((w_a·x + v·z_a) / T) over the selectable candidates it knows.
  *  In: a "softmax-linear" model. Out: its answers. A candidate it has never seen gets probability 0; where it knows none
  *  of them it says so with confidence 0, and the table decides. */
-import { softmax } from "../base/exact-math.ts";
+import { softmax } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";

@@ -1,8 +1,7 @@
 /** A decision as the step that is sealed into a rollout, with what the policy was shown beside the prompt, which the call
  *  holds. The reward comes later; until then it is unlabelled. */
-import { parseId } from "../base/ids.ts";
-import type { RevisionKey } from "../contract/policy/policy-revision.ts";
-import type { Step } from "../contract/rollout/stream.ts";
+import { parseId } from "../base/index.ts";
+import type { RevisionKey, Step } from "../contract/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext } from "./decision.ts";
 
 export function stepOf(options: {

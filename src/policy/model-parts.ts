@@ -1,5 +1,5 @@
 /** What every model's reader needs: tensors of a known shape, places of arms, the answer of one that knows nothing. */
-import { RollbookError } from "../base/errors.ts";
+import { RollbookError } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, PolicyAnswer } from "./decision.ts";
 

@@ -2,9 +2,18 @@
  *  In: named arrays and text metadata. Out: bytes, and back. The same content gives the same bytes.
  *  `planSafetensors` gives header and places alone, for files that are written piece by piece.
  *  Reads the types that policies use; a file with a hole, an overlap, a wrong length or another type is refused. */
-import { bytesOf, type ColumnOf, columnFrom, type DType, dtypeOf, ITEM_BYTES } from "../base/arrays.ts";
-import { RollbookError, reasonOf } from "../base/errors.ts";
-import { decodeUtf8, parseJson } from "../base/parse-json.ts";
+import {
+  bytesOf,
+  type ColumnOf,
+  columnFrom,
+  type DType,
+  decodeUtf8,
+  dtypeOf,
+  ITEM_BYTES,
+  parseJson,
+  RollbookError,
+  reasonOf,
+} from "../base/index.ts";
 
 export interface Tensor {
   readonly shape: readonly number[];

@@ -2,8 +2,7 @@
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { type Digest, digestJson } from "../base/digest.ts";
-import { RollbookError } from "../base/errors.ts";
+import { type Digest, digestJson, RollbookError } from "../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 
 const range = z

@@ -4,27 +4,39 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
-import { BlobIndex, type Place } from "./blob/blob-index.ts";
 import {
   type Blob,
+  BlobIndex,
   type BlobStore,
   checkKind,
   closedError,
   damageError,
   itemsOf,
+  type Place,
   type ScanItem,
-} from "./blob/blob-store.ts";
-import { isMissing, writeAtomically } from "./disk/files.ts";
-import { withLock } from "./disk/locks.ts";
-import { makeDirectory } from "./disk/make-directory.ts";
-import { largePath, readLarge } from "./pack/large-files.ts";
-import { PackFiles } from "./pack/pack-files.ts";
-import { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack/pack-format.ts";
-import type { HeaderVisit } from "./pack/pack-headers.ts";
-import { type BookPaths, bookPaths, type PackName } from "./pack/pack-names.ts";
-import { bookFault, bookIdOf, encodeBook, parseLargeEntry } from "./pack/pack-records.ts";
-import { type Recovery, recoverBook } from "./pack/recover.ts";
-import { listPacks, scanBook } from "./pack/scan-book.ts";
+} from "./blob/index.ts";
+import { isMissing, makeDirectory, withLock, writeAtomically } from "./disk/index.ts";
+import {
+  type BookPaths,
+  bookFault,
+  bookIdOf,
+  bookPaths,
+  encodeBook,
+  type HeaderVisit,
+  LARGE_BYTES,
+  largePath,
+  listPacks,
+  PACK_FOOTER_KIND,
+  PACK_HEADER_KIND,
+  PACK_LARGE_KIND,
+  PackFiles,
+  type PackName,
+  parseLargeEntry,
+  type Recovery,
+  readLarge,
+  recoverBook,
+  scanBook,
+} from "./pack/index.ts";
 import { Session } from "./session.ts";
 
 export interface BookOptions {

@@ -1,22 +1,45 @@
-export type { Blob, BlobStore, Finding, FindingCode, Location, ScanItem } from "./blob/blob-store.ts";
-export { memoryStore } from "./blob/memory-store.ts";
+export {
+  type Blob,
+  type BlobStore,
+  type Finding,
+  type FindingCode,
+  type Location,
+  memoryStore,
+  readRecord,
+  type ScanItem,
+} from "./blob/index.ts";
 export { type Book, type BookOptions, openBook } from "./book.ts";
 export {
   type Catalog,
   type CatalogRecord,
+  describeRecord,
+  digestsOfKind,
   type KindTotal,
   openCatalog,
   type RecordFilter,
-} from "./catalog/catalog.ts";
-export type { SyncReport } from "./catalog/catalog-sync.ts";
+  referencesOf,
+  type SyncReport,
+  scrubCatalog,
+} from "./catalog/index.ts";
 export {
   isBusy,
   isCorrupt,
+  isMissing,
+  type Lock,
+  makeDirectory,
   openSqlite,
   type Sqlite,
   type SqlRow,
   type SqlValue,
   type Statement,
-} from "./disk/sqlite.ts";
-export { collectGarbage, type GcOptions, type GcReport } from "./gc/gc.ts";
-export type { Recovery } from "./pack/recover.ts";
+  syncDirectory,
+  tryLock,
+  unlinkIfThere,
+  withLock,
+  writeAtomically,
+  writeFully,
+} from "./disk/index.ts";
+export { collectGarbage, eraseBlobs, type GcOptions, type GcReport, planErasure } from "./gc/index.ts";
+export { AppendLog, type LogPlace, LogReader, type Waiter } from "./log/index.ts";
+export type { Recovery } from "./pack/index.ts";
+export { attest, makeGroupSealer, makeSealer, type Sealable, type Sealer, subjectsOf } from "./sealer.ts";

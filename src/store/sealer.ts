@@ -1,10 +1,9 @@
 /** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
  *  A commit starts as soon as the one before it has ended and its group is complete, which `gather` decides: there is no
  *  timer here. */
-import type { Digest } from "../base/digest.ts";
-import type { SealedBlob } from "../contract/rollout/rollout-draft.ts";
-import type { Signer } from "../contract/trust/attestation.ts";
-import type { BlobStore } from "./blob/blob-store.ts";
+import type { Digest } from "../base/index.ts";
+import type { SealedBlob, Signer } from "../contract/index.ts";
+import type { BlobStore } from "./blob/index.ts";
 
 /** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
 export interface Sealable {

@@ -4,14 +4,20 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
-import { BlobIndex, type Place } from "./blob/blob-index.ts";
-import { unlinkIfThere } from "./disk/files.ts";
-import { type Lock, tryLock, withLock } from "./disk/locks.ts";
-import { linkLarge, writeLarge } from "./pack/large-files.ts";
-import { PACK_LARGE_KIND } from "./pack/pack-format.ts";
-import { type BookPaths, packId, sessionName } from "./pack/pack-names.ts";
-import { jsonBytes, type LargeEntry, type PackHeader } from "./pack/pack-records.ts";
-import { PackWriter } from "./pack/pack-writer.ts";
+import { BlobIndex, type Place } from "./blob/index.ts";
+import { type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
+import {
+  type BookPaths,
+  jsonBytes,
+  type LargeEntry,
+  linkLarge,
+  PACK_LARGE_KIND,
+  type PackHeader,
+  PackWriter,
+  packId,
+  sessionName,
+  writeLarge,
+} from "./pack/index.ts";
 
 export interface SessionOptions {
   readonly clock: Clock;

@@ -1,7 +1,7 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 
-import type { IndexedRecord } from "../book/open/book-index.ts";
-import type { RolloutDetails, RolloutRow } from "../book/rollouts/rollouts.ts";
+import type { IndexedRecord } from "../book/open/index.ts";
+import type { RolloutDetails, RolloutRow } from "../book/rollouts/index.ts";
 import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../contract/index.ts";
 import { figure, plural, printable, short, table } from "./format.ts";
 

@@ -1,5 +1,5 @@
 /** How a trainer batch looks on a terminal. In: the batch and the records beside it. Out: text. */
-import type { BatchDetails } from "../book/batches/batches.ts";
+import type { BatchDetails } from "../book/batches/index.ts";
 import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
 import { figure, plural, printable, short, table, thousands } from "./format.ts";

@@ -1,12 +1,10 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
 import type { Digest } from "../base/index.ts";
-import type { JudgeRows } from "../book/judge/judge-rows.ts";
-import type { Fielded } from "../book/judge/load-policy.ts";
+import type { Fielded, JudgeRows } from "../book/judge/index.ts";
 import type { PolicyRevision } from "../contract/index.ts";
-import { qualityOf } from "../judge/evaluate/judged-row.ts";
+import { qualityOf } from "../judge/evaluate/index.ts";
 import type { Banded, ContenderReport, CostQuality, Evaluation, Measure, Valued } from "../judge/index.ts";
-import type { Interval, Range } from "../judge/ope/index.ts";
-import { diagnosticLines, estimatedLines } from "../judge/ope/panel-text.ts";
+import { diagnosticLines, estimatedLines, type Interval, type Range } from "../judge/ope/index.ts";
 import { plural, short, table, thousands } from "./format.ts";
 
 export interface Kept {

@@ -1,8 +1,7 @@
 /** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
-import { RollbookError } from "../base/index.ts";
-import { printable } from "../base/words.ts";
+import { printable, RollbookError } from "../base/index.ts";
 
-export { figure, plural, printable, short, thousands } from "../base/words.ts";
+export { figure, plural, printable, short, thousands } from "../base/index.ts";
 
 /** One line of JSON. Bigints leave as decimal strings, as in every record. */
 export function jsonLine(value: unknown): string {

@@ -1,5 +1,5 @@
 /** What was admitted from a book and what was not, in one line. */
-import type { AdmittedRollouts } from "../book/rollouts/admitted-rollouts.ts";
+import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 
 /** Reasons that are about a stream, not about the whole rollout. */
 const OF_STREAMS: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 /** How an analysis of rewards looks on a terminal. In: the report. Out: text. */
-import type { Distribution, RewardReport } from "../judge/reward-analysis.ts";
+import type { RewardDistribution, RewardReport } from "../judge/index.ts";
 import { figure, table } from "./format.ts";
 
 export function renderRewards(report: RewardReport): string {
@@ -9,10 +9,10 @@ export function renderRewards(report: RewardReport): string {
     ...named("arm", report.byArm),
     ...named("term", report.byTerm),
   ];
-  const number = (title: string, of: (line: Distribution) => number) => ({
+  const number = (title: string, of: (line: RewardDistribution) => number) => ({
     title,
     align: "right" as const,
-    cell: (line: Distribution) => figure(of(line)),
+    cell: (line: RewardDistribution) => figure(of(line)),
   });
   const distributions = table<(typeof lines)[number]>(lines, [
     { title: "GROUP", cell: (line: { group: string }) => line.group },
@@ -40,6 +40,6 @@ export function renderRewards(report: RewardReport): string {
   return `${distributions}\n${far}\nalways one arm (${report.values}): ${ranking}\n\n${weights}`;
 }
 
-function named(what: string, groups: Readonly<Record<string, Distribution>>) {
+function named(what: string, groups: Readonly<Record<string, RewardDistribution>>) {
   return Object.entries(groups).map(([name, each]) => ({ group: `${what} ${name}`, ...each }));
 }

@@ -1,5 +1,5 @@
 /** What a training has made, on a terminal and as JSON. */
-import type { TrainedPolicy } from "../book/train/train.ts";
+import type { TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
 import { figure, plural, short } from "./format.ts";
 

@@ -1,8 +1,8 @@
 /** How a verification report looks on a terminal: whether the records agree with themselves is one question, whether
  *  somebody trusted signed them another. */
 
-import type { Verified } from "../book/maintain/verify.ts";
-import type { CatalogDifference } from "../book/open/compare-catalog.ts";
+import type { Verified } from "../book/maintain/index.ts";
+import type { CatalogDifference } from "../book/open/index.ts";
 import type { Problem, VerifyReport } from "../keep/verify/index.ts";
 import { plural, printable, short, thousands } from "./format.ts";
 

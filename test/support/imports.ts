@@ -6,8 +6,35 @@ import { posix } from "node:path";
 /** The folders of src/, each allowed to import those before it and itself. */
 export const LAYERS = [
   ...["base", "contract", "store", "policy", "collect", "keep", "learn", "judge", "serve", "convert", "book"],
-  ...["view", "loop", "cli"],
+  ...["view", "loop", "cli", "exports"],
 ];
+
+/** The same rule inside the folders that hold stages of their own. */
+export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
+  contract: ["codec", "task", "policy", "trust", "rollout", "batch", "psionic"],
+  store: ["disk", "blob", "pack", "log", "catalog", "gc"],
+  collect: ["sandbox", "queue", "rollout", "gateway", "sim"],
+  keep: ["admit", "replay", "batch", "verify", "erase"],
+  judge: ["ope", "evaluate"],
+  book: [
+    "open",
+    "import",
+    "rollouts",
+    "batches",
+    "maintain",
+    "collect",
+    "decisions",
+    "judge",
+    "sim",
+    "train",
+  ],
+};
+
+/** Folders not cut yet. */
+const UNCUT: readonly string[] = ["collect/gateway"];
+
+/** Files in one folder, tests apart: past this number a reader no longer sees what belongs together. */
+export const MOST_FILES = 20;
 
 /** The packages each folder may import; every folder but the pure ones may also import Node's own modules. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -40,11 +67,44 @@ export function readSources(root: string): Sources {
   return new Map(paths.sort().map((path) => [path, readFileSync(`${root}/${path}`, "utf8")]));
 }
 
-export function importsOf(source: string): string[] {
-  const code = source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+export function importsOf(source: string, which: "all" | "static" = "all"): string[] {
+  const comments = /\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
+  const code = source.replaceAll(comments, "").replaceAll(which === "static" ? /\bimport\s*\(/g : /$^/g, "(");
   const pattern =
     /\b(?:import|export)\b[^"'`;()]*?\bfrom\s*["']([^"']+)["']|(?<!["'])\bimport\s*\(?\s*["']([^"']+)["']/g;
   return [...code.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
+}
+
+/** Static imports that pass by a folder's door. A module imports its own folder's files and those of the folders
+ *  around it; everything else through an `index.ts`. `import()` may name a file: it loads one heavy part on demand. */
+export function doorFaults(sources: Sources): string[] {
+  const cut = [...sources].filter(([path]) => !UNCUT.some((folder) => path.startsWith(`${folder}/`)));
+  return cut.flatMap(([path, source]) =>
+    importsOf(source, "static")
+      .filter((specifier) => specifier.startsWith("."))
+      .map((specifier) => resolve(path, specifier))
+      .filter((target) => posix.basename(target) !== "index.ts" && !isAround(posix.dirname(target), path))
+      .map((target) => `${path}: ${target} is behind the door ${posix.dirname(target)}/index.ts`),
+  );
+}
+
+/** Folders with more files than `MOST_FILES`. */
+export function crowdedFolders(sources: Sources): string[] {
+  const counts = new Map<string, number>();
+  for (const path of sources.keys()) {
+    const folder = posix.dirname(path);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, count]) => count > MOST_FILES)
+    .map(([folder, count]) => `${folder}: ${count}`);
+}
+
+/** cli/ and view/ hold one file a command and one a page, taken singly: a door would load every stage for each. */
+const TAKEN_SINGLY: readonly string[] = ["cli", "view"];
+
+function isAround(folder: string, path: string): boolean {
+  return folder === "." || path.startsWith(`${folder}/`) || TAKEN_SINGLY.includes(folderOf(folder));
 }
 
 export function layerFaults(sources: Sources): string[] {
@@ -104,8 +164,12 @@ function relativeFault(path: string, specifier: string): string | undefined {
   if (target.startsWith("..")) return "leaves src/";
   if (target === FRONT_DOOR) return "is the front door, which is for users of the package";
   const [from, to] = [folderOf(path), folderOf(target)];
-  return LAYERS.indexOf(to) > LAYERS.indexOf(from)
-    ? `is a layer above: ${from} may not import ${to}`
+  if (LAYERS.indexOf(to) > LAYERS.indexOf(from)) return `is a layer above: ${from} may not import ${to}`;
+  if (from !== to) return undefined;
+  const inner = INNER_LAYERS[from] ?? [];
+  const [innerFrom, innerTo] = [path.split("/")[1]!, target.split("/")[1]!];
+  return inner.includes(innerFrom) && inner.indexOf(innerTo) > inner.indexOf(innerFrom)
+    ? `is a layer above: ${from}/${innerFrom} may not import ${from}/${innerTo}`
     : undefined;
 }
 

@@ -7,13 +7,13 @@ import {
   sealReplayManifest,
   segmentRoot,
 } from "../../src/keep/replay/tables/manifest.ts";
+import type { Values } from "../../src/keep/replay/zarr/codecs/data-types.ts";
 import {
   consolidate,
   createArray,
   FileStore,
   METADATA_TAG,
   openArray,
-  type Values,
 } from "../../src/keep/replay/zarr/index.ts";
 
 /** Rewrites an array of a segment with what `change` makes of its values, and seals the store again. */

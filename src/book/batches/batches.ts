@@ -1,19 +1,16 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
-import type { Digest } from "../../base/index.ts";
-import { short } from "../../base/words.ts";
+import { type Digest, short } from "../../base/index.ts";
 import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../../contract/index.ts";
-import { type ExportFormat, exportBatch as writeFile } from "../../convert/batch/index.ts";
+import { type ExportFormat, exportBatch as writeFile } from "../../convert/index.ts";
 import {
   type BatchDifference,
   diffBatches,
   type ReadableBatch,
   readBatch as readRows,
 } from "../../keep/batch/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { readOf } from "../open/read-blob.ts";
-import { resolveBatch } from "../open/resolve.ts";
+import { readRecord } from "../../store/index.ts";
+import { type OpenBook, readOf, resolveBatch } from "../open/index.ts";
 
 export interface BatchDetails {
   readonly digest: Digest;

@@ -1,7 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import type { Digest } from "../../base/index.ts";
-import { parseId } from "../../base/index.ts";
+import { type Digest, parseId } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -14,20 +13,18 @@ import {
 } from "../../contract/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BookIndex } from "../open/book-index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { type Artifact, resolveRevision } from "../open/resolve.ts";
-import { judgeInBook } from "../rollouts/admit.ts";
+import { readRecord } from "../../store/index.ts";
+import { type Artifact, type BookIndex, type OpenBook, resolveRevision } from "../open/index.ts";
 import {
   chooseArtifacts,
   collectManifest,
   defaultFreshness,
   type FreshnessChoice,
+  judgeInBook,
   kindOf,
   type RolloutFilter,
   requireFeedback,
-} from "../rollouts/admitted-rollouts.ts";
+} from "../rollouts/index.ts";
 
 export interface CutRequest extends RolloutFilter {
   /** The revision the batch is meant to improve, by id or digest. */

@@ -2,7 +2,7 @@
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
-import { readRecord } from "../../keep/admit/read-sources.ts";
+import { readRecord } from "../../keep/admit/index.ts";
 import {
   type AppendOptions,
   appendReplay,
@@ -11,14 +11,14 @@ import {
   type WriteResult,
   writeReplay as writeStore,
 } from "../../keep/replay/index.ts";
-import type { OpenBook } from "../open/open-book.ts";
+import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,
   type AdmittedRollouts,
   admittedRollouts,
   familiesAt,
   requireFeedback,
-} from "../rollouts/admitted-rollouts.ts";
+} from "../rollouts/index.ts";
 
 export interface ReplayRequest
   extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,

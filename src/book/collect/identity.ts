@@ -1,6 +1,6 @@
 /** Who records, and whose signatures count: the user's own key, made if there is none, and the keys trusted beside it. */
 import type { PublicKey, Signer } from "../../contract/index.ts";
-import { ensureKey, type Keyring, ownKeyring, trustedKeys } from "../open/keyring.ts";
+import { ensureKey, type Keyring, ownKeyring, trustedKeys } from "../open/index.ts";
 
 export interface Identity {
   readonly signer: Signer;

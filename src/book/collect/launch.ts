@@ -8,10 +8,10 @@ import {
   type Progress,
   type RolloutFuture,
   type RolloutResult,
+  type RowForm,
   launch as startLaunch,
+  Tally,
 } from "../../collect/rollout/index.ts";
-import { Tally } from "../../collect/rollout/launch/progress.ts";
-import type { RowForm } from "../../collect/rollout/work/rows.ts";
 import { agentOf } from "./agent.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";

@@ -8,8 +8,8 @@ import {
   type Recorder,
 } from "../../collect/rollout/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
-import { type BookOnDisk, openBook } from "../open/open-book.ts";
-import { admissionFor } from "../rollouts/admit.ts";
+import { type BookOnDisk, openBook } from "../open/index.ts";
+import { admissionFor } from "../rollouts/index.ts";
 import { type Identity, identityOf, identityWith } from "./identity.ts";
 
 export interface PlaceRequest {

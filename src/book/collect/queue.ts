@@ -2,10 +2,9 @@
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { type Clock, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
-import { HEARTBEAT_MS } from "../../collect/queue/queue.ts";
-import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import { HEARTBEAT_MS, openSqliteQueue } from "../../collect/queue/index.ts";
 import type { GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
-import { makeDirectory } from "../../store/disk/make-directory.ts";
+import { makeDirectory } from "../../store/index.ts";
 import type { AgentChoice } from "./agent.ts";
 import type { PlaceRequest } from "./place.ts";
 

@@ -1,8 +1,7 @@
 /** Reads tasks: rows as they are given, or one JSON object a line of a file or a stream. */
 import { createReadStream, statSync } from "node:fs";
 import { decodeUtf8, type Json, parseJson, RollbookError } from "../../base/index.ts";
-import type { NamedStream } from "../import/import-rollouts.ts";
-import { splitLines } from "../import/lines.ts";
+import { type NamedStream, splitLines } from "../import/index.ts";
 
 /** Objects, the path of a JSON Lines file, or a stream of such bytes. */
 export type Tasks = string | NamedStream | Iterable<object> | AsyncIterable<object>;

@@ -3,8 +3,12 @@
  *  for this agent for a while, or when stopped. */
 import { existsSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
-import type { Agent } from "../../collect/rollout/index.ts";
-import { makeDesk, openSealedIndex, startWorker as startWork } from "../../collect/rollout/index.ts";
+import {
+  type Agent,
+  makeDesk,
+  openSealedIndex,
+  startWorker as startWork,
+} from "../../collect/rollout/index.ts";
 import { agentOf } from "./agent.ts";
 import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";

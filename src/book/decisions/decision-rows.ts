@@ -2,17 +2,16 @@
  *  In: an open book and a request, or a batch. Out: rows one at a time; admitted rows come by rollout id. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Manifest, RolloutContent, RolloutEnvelope, type StepStream } from "../../contract/index.ts";
-import { labelSteps } from "../../keep/admit/labels.ts";
-import { readRecord } from "../../keep/admit/read-sources.ts";
+import { labelSteps, readRecord } from "../../keep/admit/index.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import type { OpenBook } from "../open/open-book.ts";
+import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,
   type AdmittedRollouts,
   admittedRollouts,
   familiesAt,
-} from "../rollouts/admitted-rollouts.ts";
+} from "../rollouts/index.ts";
 import { decisionsOf } from "./decisions-of.ts";
 
 export type DecisionRequest = Omit<AdmittedRequest, "level">;

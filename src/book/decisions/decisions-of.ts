@@ -1,14 +1,19 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
-import type { Digest } from "../../base/digest.ts";
-import { Call, type RolloutContent, type Step, type StepStream, Task } from "../../contract/index.ts";
-import { openMessage } from "../../contract/rollout/call.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { DECISION_LOG, stateOfTask } from "../../convert/decision-rollouts.ts";
-import { readRecord } from "../../keep/admit/read-sources.ts";
-import { decisionId, sessionOf } from "../../keep/admit/split.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  Call,
+  openMessage,
+  type ReadBlob,
+  type RolloutContent,
+  type Step,
+  type StepStream,
+  Task,
+} from "../../contract/index.ts";
+import { DECISION_LOG, stateOfTask } from "../../convert/index.ts";
+import { decisionId, readRecord, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { isUsers, promptOfMessages } from "../../policy/request-prompt.ts";
+import { isUsers, promptOfMessages } from "../../policy/index.ts";
 
 export interface LabelledStream {
   readonly content: RolloutContent;

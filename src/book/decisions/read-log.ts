@@ -2,14 +2,22 @@
  *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
 import { basename } from "node:path";
 import { RollbookError } from "../../base/index.ts";
-import { type ActionSet, findActions, findNamedActions, withActions } from "../../convert/action-set.ts";
-import type { ForeignDecision } from "../../convert/foreign-decision.ts";
-import { type ColumnMap, readMappedCsv } from "../../convert/mapped-csv.ts";
-import { readOpenBandit } from "../../convert/open-bandit.ts";
-import { readRllibJson } from "../../convert/rllib-json.ts";
-import { fromForeign, readDecisions } from "../../convert/routing-jsonl.ts";
-import { readDsjson } from "../../convert/vowpal-dsjson.ts";
-import { readVowpalAdf, readVowpalCb } from "../../convert/vowpal-text.ts";
+import {
+  type ActionSet,
+  type ColumnMap,
+  type ForeignDecision,
+  findActions,
+  findNamedActions,
+  fromForeign,
+  readDecisions,
+  readDsjson,
+  readMappedCsv,
+  readOpenBandit,
+  readRllibJson,
+  readVowpalAdf,
+  readVowpalCb,
+  withActions,
+} from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 
 export const LOG_FORMATS = [

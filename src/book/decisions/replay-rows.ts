@@ -4,12 +4,19 @@
  *  values make sense is checked by `validateReplay`. A chain whose target is not valid is left out: it ended in a way that
  *  says nothing about the policy. */
 import { RollbookError } from "../../base/index.ts";
-import { decisionId } from "../../keep/admit/split.ts";
-import type { ReplaySegment, ReplayStore } from "../../keep/replay/index.ts";
-import { type ChainWindow, chainWindows, runs } from "../../keep/replay/tables/fact-windows.ts";
-import type { ColumnName, ColumnsOf, TableName } from "../../keep/replay/tables/schema.ts";
-import type { SegmentReader } from "../../keep/replay/tables/segment-reader.ts";
-import { digestStoredArray } from "../../keep/replay/zarr/index.ts";
+import { decisionId } from "../../keep/admit/index.ts";
+import {
+  type ChainWindow,
+  type ColumnName,
+  type ColumnsOf,
+  chainWindows,
+  digestStoredArray,
+  type ReplaySegment,
+  type ReplayStore,
+  runs,
+  type SegmentReader,
+  type TableName,
+} from "../../keep/replay/index.ts";
 import type { LoggedCandidate, LoggedRow } from "../../learn/index.ts";
 
 const CHAIN = ["rollout", "stream", "family", "group", "target", "ending"] as const;

@@ -1,13 +1,16 @@
 /** Seals the rows of a decision log into a book, one rollout each, signed and durable, in bounded memory.
  *  In: rows, one at a time. Out: how many, and warnings. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
-import { sealDecision } from "../../convert/decision-rollouts.ts";
-import { MetaTally, type RoutingMeta } from "../../convert/routing-jsonl.ts";
+import { MetaTally, type RoutingMeta, sealDecision } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
-import { IdConflicts } from "../import/id-conflicts.ts";
-import type { ImportWarning } from "../import/import-watch.ts";
-import type { BookIndex } from "../open/book-index.ts";
-import { type OpenBookOptions, requireBook, requireWritable, useBook } from "../open/open-book.ts";
+import { makeSealer } from "../../store/index.ts";
+import { IdConflicts, type ImportWarning } from "../import/index.ts";
+import {
+  type BookIndex,
+  type OpenBookOptions,
+  requireBook,
+  requireWritable,
+  useBook,
+} from "../open/index.ts";
 
 /** Rollouts that share a signature and an fsync. */
 const ROWS_PER_COMMIT = 256;

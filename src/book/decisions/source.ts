@@ -2,14 +2,13 @@
  *  In: a source, filters. Out: rows, with what their lineage says of them. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import type { Digest } from "../../base/index.ts";
-import { RollbookError } from "../../base/index.ts";
-import { readDecisions } from "../../convert/routing-jsonl.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { readDecisions } from "../../convert/index.ts";
 import { openReplay } from "../../keep/replay/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import type { AdmittedRollouts } from "../rollouts/admitted-rollouts.ts";
+import type { OpenBook } from "../open/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 import { wrongUsage } from "./read-log.ts";
 import { replayRows } from "./replay-rows.ts";

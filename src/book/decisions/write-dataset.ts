@@ -2,9 +2,9 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { RollbookError } from "../../base/index.ts";
-import { MetaTally, type RoutingMeta, toRoutingRow } from "../../convert/routing-jsonl.ts";
+import { MetaTally, type RoutingMeta, toRoutingRow } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { syncDirectory, unlinkIfThere, writeAtomically } from "../../store/disk/files.ts";
+import { syncDirectory, unlinkIfThere, writeAtomically } from "../../store/index.ts";
 
 const FLUSH_CHARS = 1 << 20;
 

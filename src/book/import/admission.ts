@@ -1,7 +1,6 @@
 /** Decides whether a sealed record may enter the book: what it refers to is there, and nothing contradicts it.
  *  In: prepared records. Out: nothing, or a refusal. Writes nothing. */
 import { type Digest, RollbookError } from "../../base/index.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
 import {
   Assignment,
   checkBinding,
@@ -9,10 +8,11 @@ import {
   PolicyRevision,
   type RolloutContent,
   recordType,
+  refuse,
   type Sealed,
 } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
-import type { BookIndex } from "../open/book-index.ts";
+import type { BookIndex } from "../open/index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export class Admission {

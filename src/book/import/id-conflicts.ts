@@ -1,10 +1,9 @@
 /** Notices rollouts that enter a book under an id that another content has already, and rollouts that were erased from it.
  *  In: contents, a group at a time: one look into the index for each. Out: one warning with their number, or a refusal.
  *  The index is that of the start of the import: ids that come twice in one file are the reader's to refuse. */
-import { type Digest, RollbookError } from "../../base/index.ts";
-import { plural, short } from "../../base/words.ts";
+import { type Digest, plural, RollbookError, short } from "../../base/index.ts";
 import { RolloutContent, Tombstone } from "../../contract/index.ts";
-import type { BookIndex } from "../open/book-index.ts";
+import type { BookIndex } from "../open/index.ts";
 import type { ImportWarning } from "./import-watch.ts";
 
 type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId"> };

@@ -2,9 +2,8 @@
  *  In: sources. Out: a summary. Without `strict` a bad line costs itself only; with it, one bad line costs everything. */
 import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, type Signer } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { makeSealer, type Sealer } from "../../store/sealer.ts";
-import type { BookIndex } from "../open/book-index.ts";
+import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
+import type { BookIndex } from "../open/index.ts";
 import { Admission } from "./admission.ts";
 import { type ImportWarning, ImportWatch } from "./import-watch.ts";
 import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";

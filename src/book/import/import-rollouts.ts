@@ -1,10 +1,9 @@
 /** Imports records into a book from files, streams and objects: sealed, checked, signed, durable.
  *  In: an open book, inputs. Out: what became of them. A bad record costs itself only, unless `strict`; it is told to
  *  `onRefusal`, and without one the import fails once everything else is in the book. */
-import { RollbookError } from "../../base/index.ts";
-import { plural } from "../../base/words.ts";
+import { plural, RollbookError } from "../../base/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
-import type { OpenBook } from "../open/open-book.ts";
+import type { OpenBook } from "../open/index.ts";
 import { type ImportSummary, importFiles } from "./import-files.ts";
 import type { ImportWarning } from "./import-watch.ts";
 import type { PsionicAnswers } from "./prepare.ts";

@@ -1,9 +1,8 @@
 /** Notices what may enter the book and yet surprise later: rollouts of a revision without a record, and one rollout id
  *  with two contents. In: records as they enter. Out: warnings, once all are seen. Refuses nothing. */
-import type { Digest } from "../../base/index.ts";
-import { plural } from "../../base/words.ts";
+import { type Digest, plural } from "../../base/index.ts";
 import { PolicyRevision, RolloutContent, type Sealed } from "../../contract/index.ts";
-import type { BookIndex } from "../open/book-index.ts";
+import type { BookIndex } from "../open/index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export interface ImportWarning {

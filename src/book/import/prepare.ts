@@ -1,27 +1,31 @@
 /** Turns one JSON value into sealed records: rollout drafts, other records by their schema, psionic-v1 artifacts.
  *  In: a value. Out: blobs in writing order. Pure; knows nothing of the book. */
-import type { Digest, Json } from "../../base/index.ts";
-import { RollbookError } from "../../base/index.ts";
-import type { WideJson } from "../../base/parse-json.ts";
-import { isNewerVersion, NEEDS_NEWER } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
+import { type Digest, type Json, RollbookError, type WideJson } from "../../base/index.ts";
 import {
   Assignment,
   Attestation,
   checkAttestation,
+  checkPsionicArtifact,
+  decodePsionic,
   decodeWire,
   EnvironmentPackage,
   Feedback,
   fromPsionicArtifact,
   fromPsionicRevision,
+  isNewerVersion,
   type LogprobKind,
+  NEEDS_NEWER,
   PolicyRevision,
   parseRolloutDraft,
+  psionicArtifact,
+  psionicRevision,
+  RECORD_TYPES,
   Receipt,
   type RecordType,
   Release,
   type RolloutContent,
   RolloutDraft,
+  refuse,
   type Sealed,
   type SealedBlob,
   seal,
@@ -29,9 +33,6 @@ import {
   Task,
   Verdict,
 } from "../../contract/index.ts";
-import { checkPsionicArtifact, decodePsionic } from "../../contract/psionic/artifact.ts";
-import { psionicArtifact, psionicRevision } from "../../contract/psionic/schema.ts";
-import { RECORD_TYPES } from "../../contract/records.ts";
 
 /** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
 const IMPORTABLE = [

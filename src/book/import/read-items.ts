@@ -6,8 +6,15 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { decodeUtf8, isRollbookError, type Json, parseJson, RollbookError } from "../../base/index.ts";
-import { parseWideJson, type WideJson } from "../../base/parse-json.ts";
+import {
+  decodeUtf8,
+  isRollbookError,
+  type Json,
+  parseJson,
+  parseWideJson,
+  RollbookError,
+  type WideJson,
+} from "../../base/index.ts";
 import { type Line, splitLines } from "./lines.ts";
 
 export interface Source {

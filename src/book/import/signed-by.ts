@@ -2,9 +2,8 @@
  *  Does not check signatures: `verify` does. */
 import type { Digest } from "../../base/index.ts";
 import { Attestation, type PublicKey } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BlobStore } from "../../store/index.ts";
-import type { BookIndex } from "../open/book-index.ts";
+import { type BlobStore, readRecord } from "../../store/index.ts";
+import type { BookIndex } from "../open/index.ts";
 
 export function signedBy(
   key: PublicKey,

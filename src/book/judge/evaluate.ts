@@ -2,16 +2,14 @@
  *  In: a source of decisions, a checkpoint. Out: the evaluation, what of the log could not be used, and the refusal where the
  *  log cannot carry an estimate. Writes nothing. */
 
-import type { Digest } from "../../base/index.ts";
-import { RollbookError, rngFrom } from "../../base/index.ts";
+import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
-import { qualityOf } from "../../judge/evaluate/judged-row.ts";
+import { qualityOf } from "../../judge/evaluate/index.ts";
 import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import type { DecisionRequest } from "../decisions/decision-rows.ts";
-import { type DecisionSource, loadDecisions } from "../decisions/source.ts";
-import { type AdmittedRollouts, requireAdmitted } from "../rollouts/admitted-rollouts.ts";
+import { type DecisionRequest, type DecisionSource, loadDecisions } from "../decisions/index.ts";
+import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { type Fielded, fieldOf, loadPolicy } from "./load-policy.ts";

@@ -3,7 +3,7 @@
 import { RollbookError } from "../../base/index.ts";
 import { baselineOf } from "../../learn/index.ts";
 import type { PolicyKind } from "../../policy/index.ts";
-import type { DecisionSource } from "../decisions/source.ts";
+import type { DecisionSource } from "../decisions/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
 /** Policies that answer every question alike. */

@@ -1,7 +1,7 @@
 /** What the rewards of logged decisions are made of, and whom they favour.
  *  In: a source of decisions. Out: distributions, outliers, and what each weight decides. Unlabelled decisions are counted. */
-import { analyzeRewards, type RewardReport, rewardedOf } from "../../judge/reward-analysis.ts";
-import { type DecisionSource, viewDecisions } from "../decisions/source.ts";
+import { analyzeRewards, type RewardReport, rewardedOf } from "../../judge/index.ts";
+import { type DecisionSource, viewDecisions } from "../decisions/index.ts";
 
 export async function rewardReport(
   source: DecisionSource,

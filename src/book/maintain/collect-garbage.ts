@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/index.ts";
 import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
 import { type GcReport, collectGarbage as sweep } from "../../store/index.ts";
-import { type BookOnDisk, requireBook, requireWritable } from "../open/open-book.ts";
+import { type BookOnDisk, requireBook, requireWritable } from "../open/index.ts";
 
 export interface GarbageReport extends GcReport {
   /** Segments of replay stores that no manifest lists, by path. */

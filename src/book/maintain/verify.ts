@@ -4,10 +4,19 @@ import type { Digest } from "../../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
 import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../../keep/verify/index.ts";
 import { openCatalog } from "../../store/index.ts";
-import { CatalogComparison, type CatalogDifference } from "../open/compare-catalog.ts";
-import { ownKeyring, trustedKeys } from "../open/keyring.ts";
-import { mayWrite, type OpenBook } from "../open/open-book.ts";
-import { artifactsOf, nameOf, resolveArtifact, resolveBatch, resolveRecord } from "../open/resolve.ts";
+import {
+  artifactsOf,
+  CatalogComparison,
+  type CatalogDifference,
+  mayWrite,
+  nameOf,
+  type OpenBook,
+  ownKeyring,
+  resolveArtifact,
+  resolveBatch,
+  resolveRecord,
+  trustedKeys,
+} from "../open/index.ts";
 
 export interface VerifyRequest {
   /** Whose signatures count (default: the user's own key and those listed beside it). */

@@ -2,8 +2,13 @@
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Attestation, recordType, Tombstone } from "../../contract/index.ts";
-import { describeRecord, referencesOf } from "../../store/catalog/record-facts.ts";
-import type { BlobStore, Catalog, CatalogRecord } from "../../store/index.ts";
+import {
+  type BlobStore,
+  type Catalog,
+  type CatalogRecord,
+  describeRecord,
+  referencesOf,
+} from "../../store/index.ts";
 
 export interface IndexedRecord {
   readonly digest: Digest;

@@ -3,8 +3,7 @@
  *  is said to miss a record it is brought up to date, and before it is said to invent one the book is asked. */
 import { canonicalize, type Digest } from "../../base/index.ts";
 import { recordType } from "../../contract/index.ts";
-import { describeRecord } from "../../store/catalog/record-facts.ts";
-import type { BlobStore, Catalog, ScanItem } from "../../store/index.ts";
+import { type BlobStore, type Catalog, describeRecord, type ScanItem } from "../../store/index.ts";
 
 export interface CatalogDifference {
   readonly digest: Digest;

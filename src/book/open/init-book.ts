@@ -1,7 +1,6 @@
 /** Makes a book where there is none. In: a directory. Out: whether it is new. An existing book stays as it is. */
 import { type Clock, systemClock } from "../../base/index.ts";
-import { makeDirectory } from "../../store/disk/make-directory.ts";
-import { openBook } from "../../store/index.ts";
+import { makeDirectory, openBook } from "../../store/index.ts";
 import { DEFAULT_BOOK, isBook, requireWritable } from "./open-book.ts";
 
 export async function initBook(

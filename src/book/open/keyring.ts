@@ -13,9 +13,8 @@ import {
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { isRollbookError, parseId, RollbookError } from "../../base/index.ts";
-import { newKeyPem, type PublicKey, type Signer, signerFromPem } from "../../contract/index.ts";
-import { publicKey } from "../../contract/trust/attestation.ts";
-import { makeDirectory } from "../../store/disk/make-directory.ts";
+import { newKeyPem, type PublicKey, publicKey, type Signer, signerFromPem } from "../../contract/index.ts";
+import { makeDirectory } from "../../store/index.ts";
 
 export interface TrustedKey {
   readonly key: PublicKey;

@@ -1,7 +1,6 @@
 /** Reads blobs of a book for those who read a batch. What is missing because it was erased is told as erased, with the
  *  tombstone, and not as a loss to be restored. */
-import { type Digest, RollbookError } from "../../base/index.ts";
-import { short } from "../../base/words.ts";
+import { type Digest, RollbookError, short } from "../../base/index.ts";
 import type { Blob } from "../../store/index.ts";
 import type { OpenBook } from "./open-book.ts";
 

@@ -1,14 +1,13 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
-import { type Digest, type Id, RollbookError } from "../../base/index.ts";
-import { short } from "../../base/words.ts";
+import { type Digest, type Id, RollbookError, short } from "../../base/index.ts";
 import {
   PolicyRevision,
   RolloutContent,
   RolloutEnvelope,
+  standsBefore,
   Tombstone,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { standsBefore } from "../../contract/policy/policy-revision.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 
 export interface Artifact {

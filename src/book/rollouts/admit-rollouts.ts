@@ -3,10 +3,15 @@
 import { parseId, RollbookError } from "../../base/index.ts";
 import { PolicyRevision, type Release, type Sealed, Verdict } from "../../contract/index.ts";
 import { FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BookIndex } from "../open/book-index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../open/resolve.ts";
+import { readRecord } from "../../store/index.ts";
+import {
+  type Artifact,
+  type BookIndex,
+  everyArtifact,
+  type OpenBook,
+  resolveArtifact,
+  resolveRevision,
+} from "../open/index.ts";
 import { type AdmitRequest, type Judged, judgeInBook, releaseInBook, validateInBook } from "./admit.ts";
 
 interface Chosen {

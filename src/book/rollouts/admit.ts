@@ -1,8 +1,7 @@
 /** Judges artifacts that are in a book already and keeps what was found: receipts, verdicts, releases.
  *  In: artifacts, and a target with budgets or the name of a validator. Out: what was said of each. A judgement that says
  *  the same as the one that stands is not written again, so that what was released stays released. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { compareUtf8, type Digest, type Id } from "../../base/index.ts";
+import { canonicalize, compareUtf8, type Digest, type Id } from "../../base/index.ts";
 import {
   Call,
   type PolicyRevision,
@@ -26,12 +25,8 @@ import {
   releaseQuarantined,
   validateBundle,
 } from "../../keep/admit/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
-import type { BookIndex } from "../open/book-index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { type Artifact, resolveRevision } from "../open/resolve.ts";
+import { type BlobStore, makeSealer, readRecord } from "../../store/index.ts";
+import { type Artifact, type BookIndex, type OpenBook, resolveRevision } from "../open/index.ts";
 
 export interface AdmitRequest {
   readonly store: Pick<BlobStore, "get" | "has" | "put" | "flush">;

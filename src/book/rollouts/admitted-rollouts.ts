@@ -1,16 +1,15 @@
 /** The one way out of a book: which rollouts may teach or judge, and why the others may not.
  *  In: an open book, a family and a level, freshness, filters. Out: admitted streams with their labels, the sealed manifest
  *  they follow from, and the ledger of the rest. Batches, replay stores, decision rows, evaluation and gate are views of it. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import { type Id, parseId } from "../../base/ids.ts";
-import type { DriftBudgets } from "../../contract/batch/ledger.ts";
+import { type Digest, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
+  type DriftBudgets,
   Feedback,
   type Level,
   type LogprobKind,
   type Manifest,
   PolicyRevision,
+  type ReadBlob,
   Receipt,
   Release,
   RolloutContent,
@@ -19,15 +18,22 @@ import {
   sealManifest,
   Verdict,
 } from "../../contract/index.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import type { AdmitOptions, Admitted } from "../../keep/admit/admitted.ts";
-import { FRESHNESS_PROFILES } from "../../keep/admit/index.ts";
-import { readSealed } from "../../keep/admit/read-sources.ts";
-import { selectAdmitted } from "../../keep/admit/select.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BookIndex } from "../open/book-index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { type Artifact, everyArtifact, resolveArtifact, resolveRevision } from "../open/resolve.ts";
+import {
+  type AdmitOptions,
+  type Admitted,
+  FRESHNESS_PROFILES,
+  readSealed,
+  selectAdmitted,
+} from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/index.ts";
+import {
+  type Artifact,
+  type BookIndex,
+  everyArtifact,
+  type OpenBook,
+  resolveArtifact,
+  resolveRevision,
+} from "../open/index.ts";
 
 /** Which rollouts are considered at all. What is not considered is not in the ledger. */
 export interface RolloutFilter {

@@ -4,9 +4,7 @@
 import { type Clock, parseId, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
 import { type EraseReport, eraseRollouts as eraseSubjects } from "../../keep/erase/index.ts";
-import { loadSigner, ownKeyring } from "../open/keyring.ts";
-import { requireWritable, useBook } from "../open/open-book.ts";
-import { resolveErasable } from "../open/resolve.ts";
+import { loadSigner, ownKeyring, requireWritable, resolveErasable, useBook } from "../open/index.ts";
 
 export interface EraseRequest {
   /** The reason. It stays in the book: do not write a name into it. */

@@ -1,14 +1,11 @@
 /** Adds an outcome to a rollout, or to one of its calls, at any time after the fact.
  *  In: an open book, or the place of a running gateway, and the outcome. Out: whether it was new. The same key again changes
  *  nothing. Which feedback counts is decided where rollouts are admitted. */
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { type Digest, parseId } from "../../base/index.ts";
+import { type Digest, parseId, RollbookError, reasonOf } from "../../base/index.ts";
 import type { GatewayPlace } from "../../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import { makeSealer } from "../../store/sealer.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { resolveArtifact } from "../open/resolve.ts";
+import { makeSealer, readRecord } from "../../store/index.ts";
+import { type OpenBook, resolveArtifact } from "../open/index.ts";
 
 export interface FeedbackRequest {
   /** A rollout id; in a book also a digest, or the first digits of one. */

@@ -12,10 +12,16 @@ import {
   RolloutEnvelope,
   Verdict,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { BookIndex, IndexedRecord } from "../open/book-index.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { type Artifact, artifactsOf, resolveArtifact, revisionsIn } from "../open/resolve.ts";
+import { readRecord } from "../../store/index.ts";
+import {
+  type Artifact,
+  artifactsOf,
+  type BookIndex,
+  type IndexedRecord,
+  type OpenBook,
+  resolveArtifact,
+  revisionsIn,
+} from "../open/index.ts";
 
 export interface RolloutQuery {
   /** With a stream of this policy family. */

@@ -1,17 +1,20 @@
 /** Logs routing decisions with their probabilities in a world whose optimum is known: simulated tasks, or recorded answers
  *  of real models. In: either, a behaviour policy, a book. Out: results, and the exact values beside them. */
-import { type Behaviour, behaviourRouter, policyOfRouter } from "../../collect/sim/play/behaviour.ts";
-import { openRecordedRun, recordedWorld } from "../../collect/sim/play/recorded.ts";
-import type { ModelRoute } from "../../collect/sim/play/routed-run.ts";
-import { openSimRun } from "../../collect/sim/play/run.ts";
 import {
+  type Behaviour,
+  behaviourRouter,
   type FamilyValues,
   type KnownValues,
   type KnownWorld,
   knownValues,
+  type ModelRoute,
+  openRecordedRun,
+  openSimRun,
+  policyOfRouter,
   policyValue,
+  recordedWorld,
   valuesByFamily,
-} from "../../collect/sim/world/world.ts";
+} from "../../collect/sim/index.ts";
 import type { Router } from "../../policy/index.ts";
 import { readTable, readWorld } from "./read-files.ts";
 import { readRecorded } from "./read-recorded.ts";

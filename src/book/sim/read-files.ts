@@ -1,9 +1,15 @@
 /** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
 import { readFileSync } from "node:fs";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { readTasks } from "../../collect/sim/prove/task-files.ts";
-import { DEFAULT_MODELS, parseModels, type SimModel } from "../../collect/sim/world/models.ts";
-import { type KnownWorld, makeWorld, type SimWorld } from "../../collect/sim/world/world.ts";
+import { RollbookError, reasonOf } from "../../base/index.ts";
+import {
+  DEFAULT_MODELS,
+  type KnownWorld,
+  makeWorld,
+  parseModels,
+  readTasks,
+  type SimModel,
+  type SimWorld,
+} from "../../collect/sim/index.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 
 /** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */

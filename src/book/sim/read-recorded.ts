@@ -3,10 +3,14 @@
  *  their place. */
 import { dirname, extname, join } from "node:path";
 import { parseJson } from "../../base/index.ts";
-import type { RecordedQuestion, RecordedSet } from "../../collect/sim/play/recorded.ts";
-import { badRecording as bad, parseRecording, type Recording } from "../../collect/sim/serve/recording.ts";
-import { headerOf, readCsv } from "../../convert/csv-records.ts";
-import { readLines } from "../../convert/text-lines.ts";
+import {
+  badRecording as bad,
+  parseRecording,
+  type RecordedQuestion,
+  type RecordedSet,
+  type Recording,
+} from "../../collect/sim/index.ts";
+import { headerOf, readCsv, readLines } from "../../convert/index.ts";
 import { readText } from "./read-files.ts";
 
 export async function readRecorded(path: string): Promise<RecordedSet> {

@@ -1,16 +1,28 @@
 /** Runs what the simulator runs on a book, until everything is sealed. In: a book, a route, what to open. Out: results.
  *  Opens and closes book, queue and sandbox. */
 import { randomUUID } from "node:crypto";
-import { parseId, RollbookError } from "../../base/index.ts";
-import { plural } from "../../base/words.ts";
+import { parseId, plural, RollbookError } from "../../base/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
-import type { RoutedRun, RunPlace } from "../../collect/sim/play/routed-run.ts";
-import { type Grader, proofGrader, sandboxGrader } from "../../collect/sim/prove/graders.ts";
-import type { SimWorld } from "../../collect/sim/world/world.ts";
-import { type Followers, followLaunch } from "../collect/follow.ts";
-import { openPlace, type PlaceRequest } from "../collect/place.ts";
-import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "../collect/queue.ts";
+import {
+  type Grader,
+  proofGrader,
+  type RoutedRun,
+  type RunPlace,
+  type SimWorld,
+  sandboxGrader,
+} from "../../collect/sim/index.ts";
+import {
+  type Followers,
+  followLaunch,
+  openPlace,
+  openQueue,
+  type PlaceRequest,
+  queueFile,
+  type WorkRequest,
+  workerName,
+  workerOptions,
+} from "../collect/index.ts";
 
 export const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
 

@@ -1,14 +1,19 @@
 /** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
  *  Out: results, and what the agent would earn exactly where that is known. */
 import { loadAgent } from "../../collect/rollout/index.ts";
-import { policyOfRouter } from "../../collect/sim/play/behaviour.ts";
-import type { ModelRoute } from "../../collect/sim/play/routed-run.ts";
-import { openSimRun } from "../../collect/sim/play/run.ts";
-import { mostCalls } from "../../collect/sim/world/models.ts";
-import { type KnownValues, knownValues, policyValue, type SimWorld } from "../../collect/sim/world/world.ts";
-import { routerOf } from "../../judge/evaluate/contenders.ts";
+import {
+  type KnownValues,
+  knownValues,
+  type ModelRoute,
+  mostCalls,
+  openSimRun,
+  policyOfRouter,
+  policyValue,
+  type SimWorld,
+} from "../../collect/sim/index.ts";
+import { routerOf } from "../../judge/evaluate/index.ts";
 import type { Router } from "../../policy/index.ts";
-import { fieldOf, loadPolicy } from "../judge/load-policy.ts";
+import { fieldOf, loadPolicy } from "../judge/index.ts";
 import { readTable, readWorld } from "./read-files.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 

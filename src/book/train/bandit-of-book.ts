@@ -2,10 +2,8 @@
  *  In: which decisions, a split, a learner. Out: the state; what is new is sealed as one batch and one increment of its sums.
  *  Does not count what is no longer admitted, or has other rewards now: such an increment is left out, and its remaining
  *  decisions are cut anew. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/index.ts";
-import type { AdmittedStream } from "../../keep/admit/admitted.ts";
-import { streamKey } from "../../keep/admit/stream-gates.ts";
+import { canonicalize, type Digest } from "../../base/index.ts";
+import { type AdmittedStream, streamKey } from "../../keep/admit/index.ts";
 import {
   type BanditState,
   type FreshDecisions,
@@ -16,9 +14,9 @@ import {
   updateBandit,
 } from "../../learn/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import type { AdmittedRollouts } from "../rollouts/admitted-rollouts.ts";
+import { type DecisionRequest, rowsOfBatch } from "../decisions/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type BanditLearner, deriveSpec, isLinear, specOf } from "./learners.ts";
 import { type StandingIncrement, standingIncrements } from "./standing-increments.ts";
 import { cutTrainingBatch, requireTraining, splitAdmitted } from "./training-batch.ts";

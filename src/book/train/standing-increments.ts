@@ -1,15 +1,13 @@
 /** Which sealed increments of bandits still count: those whose every row is admitted now, with the rewards it had.
  *  In: an open book, the filters of a state, the rows of its train split. Out: increments, largest first, with the rows of
  *  their batches. Reads nothing of increments without batches, which 0.1.0 sealed: their rows cannot be checked. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { type Digest, isRollbookError } from "../../base/index.ts";
+import { canonicalize, type Digest, isRollbookError } from "../../base/index.ts";
 import { BanditIncrement } from "../../contract/index.ts";
-import type { AdmittedStream } from "../../keep/admit/admitted.ts";
-import { streamKey } from "../../keep/admit/stream-gates.ts";
+import { type AdmittedStream, streamKey } from "../../keep/admit/index.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { OpenBook } from "../open/open-book.ts";
+import { readRecord } from "../../store/index.ts";
+import type { OpenBook } from "../open/index.ts";
 
 export interface StandingIncrement {
   readonly digest: Digest;

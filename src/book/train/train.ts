@@ -4,10 +4,9 @@
  *  replay store by its manifest's. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
-import { short } from "../../base/words.ts";
+import { type Clock, type Digest, parseId, RollbookError, short, systemClock } from "../../base/index.ts";
 import { PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
-import { readSealed } from "../../keep/admit/read-sources.ts";
+import { readSealed } from "../../keep/admit/index.ts";
 import {
   DEFAULT_SPLIT,
   type DecisionRow,
@@ -28,22 +27,20 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import type { DecisionRequest } from "../decisions/decision-rows.ts";
+import { readRecord } from "../../store/index.ts";
 import {
   type DatasetSource,
+  type DecisionRequest,
   type DecisionSource,
   datasetOf,
   isDataset,
   loadDecisions,
   requireDecisions,
-} from "../decisions/source.ts";
-import { requirePart } from "../decisions/split-rows.ts";
-import { promiseFloor } from "../judge/calibrate.ts";
-import { PROMISE_TERMS, type PromiseTerms } from "../judge/promise-terms.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { resolveRevision } from "../open/resolve.ts";
-import { admittedRollouts } from "../rollouts/admitted-rollouts.ts";
+  requirePart,
+} from "../decisions/index.ts";
+import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.ts";
+import { type OpenBook, resolveRevision } from "../open/index.ts";
+import { admittedRollouts } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";

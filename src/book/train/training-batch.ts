@@ -2,16 +2,12 @@
  *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
 import type { Digest } from "../../base/index.ts";
 import { PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
-import type { AdmittedStream } from "../../keep/admit/admitted.ts";
-import { readSealed } from "../../keep/admit/read-sources.ts";
-import { unitOfStream } from "../../keep/admit/split.ts";
+import { type AdmittedStream, readSealed, unitOfStream } from "../../keep/admit/index.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
-import { cutFrom } from "../batches/cut-batch.ts";
-import { type DecisionRequest, rowsOfBatch } from "../decisions/decision-rows.ts";
-import { emptyPart } from "../decisions/split-rows.ts";
-import type { OpenBook } from "../open/open-book.ts";
-import { resolveRevision } from "../open/resolve.ts";
-import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../rollouts/admitted-rollouts.ts";
+import { cutFrom } from "../batches/index.ts";
+import { type DecisionRequest, emptyPart, rowsOfBatch } from "../decisions/index.ts";
+import { type OpenBook, resolveRevision } from "../open/index.ts";
+import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../rollouts/index.ts";
 
 export interface TrainingSplit {
   readonly train: readonly AdmittedStream[];

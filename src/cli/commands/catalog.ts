@@ -1,6 +1,6 @@
 /** `rollbook catalog`: the index over a book, which always follows from the bytes. */
 import type { Command } from "commander";
-import { rebuildCatalog } from "../../book/open/rebuild-catalog.ts";
+import { rebuildCatalog } from "../../book/open/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";

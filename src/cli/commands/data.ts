@@ -1,12 +1,16 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { everyDecision } from "../../book/decisions/decision-rows.ts";
-import { LOG_FORMATS, type LogOptions, readLog } from "../../book/decisions/read-log.ts";
-import { sealDecisions } from "../../book/decisions/seal-rows.ts";
-import { writeDataset } from "../../book/decisions/write-dataset.ts";
-import { keyringOf, loadSigner } from "../../book/open/keyring.ts";
-import type { RoutingMeta } from "../../convert/routing-jsonl.ts";
+import {
+  everyDecision,
+  LOG_FORMATS,
+  type LogOptions,
+  readLog,
+  sealDecisions,
+  writeDataset,
+} from "../../book/decisions/index.ts";
+import { keyringOf, loadSigner } from "../../book/open/index.ts";
+import type { RoutingMeta } from "../../convert/index.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../command.ts";

@@ -2,9 +2,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { keyringOf, listTrusted, loadSigner } from "../../book/open/keyring.ts";
-import { isBook } from "../../book/open/open-book.ts";
+import { RollbookError, reasonOf } from "../../base/index.ts";
+import { isBook, keyringOf, listTrusted, loadSigner } from "../../book/open/index.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
 import { jsonLine, plural, printable, thousands } from "../../view/format.ts";
 import { addCommand } from "../command.ts";

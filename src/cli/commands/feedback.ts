@@ -1,6 +1,6 @@
 /** `rollbook feedback`: an outcome for a rollout or one of its calls, at any time, in a book or at a running gateway. */
 import { type Command, InvalidArgumentError } from "commander";
-import { addFeedback as addToBook, sendFeedback } from "../../book/rollouts/feedback.ts";
+import { addFeedback as addToBook, sendFeedback } from "../../book/rollouts/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";

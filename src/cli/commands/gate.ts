@@ -2,13 +2,13 @@
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { gateCheckpoints } from "../../book/judge/gate.ts";
-import { isBook, type OpenBook } from "../../book/open/open-book.ts";
-import { readSpec } from "../../book/train/read-spec.ts";
+import { gateCheckpoints } from "../../book/judge/index.ts";
+import { isBook, type OpenBook } from "../../book/open/index.ts";
+import { readSpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { writeAtomically } from "../../store/disk/files.ts";
+import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";

@@ -1,6 +1,6 @@
 /** `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
 import { type Command, Option } from "commander";
-import { openGateway } from "../../book/collect/gateway.ts";
+import { openGateway } from "../../book/collect/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interrupted } from "../interrupted.ts";

@@ -1,6 +1,6 @@
 /** `rollbook gc`: removes what nothing refers to. */
 import type { Command } from "commander";
-import { collectGarbage } from "../../book/maintain/collect-garbage.ts";
+import { collectGarbage } from "../../book/maintain/index.ts";
 import type { GcReport } from "../../store/index.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { addCommand } from "../command.ts";

@@ -1,7 +1,6 @@
 /** `rollbook init`: creates a book. */
 import type { Command } from "commander";
-import { initBook } from "../../book/open/init-book.ts";
-import { keyringOf, loadSigner } from "../../book/open/keyring.ts";
+import { initBook, keyringOf, loadSigner } from "../../book/open/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";

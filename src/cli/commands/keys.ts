@@ -9,7 +9,7 @@ import {
   parsePublicKey,
   trustKey,
   untrustKey,
-} from "../../book/open/keyring.ts";
+} from "../../book/open/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";

@@ -1,10 +1,8 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Json, parseJson, RollbookError } from "../../base/index.ts";
-import { followLaunch } from "../../book/collect/follow.ts";
-import { launch } from "../../book/collect/launch.ts";
-import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
-import type { RowForm } from "../../collect/rollout/work/rows.ts";
+import { followLaunch, launch } from "../../book/collect/index.ts";
+import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderSummary } from "../../view/launch-view.ts";
 import { addCommand, positiveWhole, seedOption } from "../command.ts";

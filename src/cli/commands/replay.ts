@@ -1,7 +1,7 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { extendReplay, writeReplay } from "../../book/batches/write-replay.ts";
+import { extendReplay, writeReplay } from "../../book/batches/index.ts";
 import {
   compactReplay,
   type Layout,

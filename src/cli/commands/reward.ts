@@ -1,6 +1,6 @@
 /** `rollbook reward analyze`: what the reward is made of, and whom it favours. */
 import type { Command } from "commander";
-import { rewardReport } from "../../book/judge/reward-report.ts";
+import { rewardReport } from "../../book/judge/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderRewards } from "../../view/reward-view.ts";
 import { addCommand, addGroup } from "../command.ts";

@@ -1,7 +1,7 @@
 /** `rollbook schema`: the JSON Schema of every record kind. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { EXCHANGE_TYPES, jsonSchemaOf } from "../../contract/json-schema.ts";
+import { EXCHANGE_TYPES, jsonSchemaOf } from "../../contract/index.ts";
 import { jsonLine, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";

@@ -1,8 +1,6 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError } from "commander";
-import type { Learner } from "../../book/train/learners.ts";
-import { readSpec } from "../../book/train/read-spec.ts";
-import { trainPolicy } from "../../book/train/train.ts";
+import { type Learner, readSpec, trainPolicy } from "../../book/train/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderTrained, trainedJson } from "../../view/train-view.ts";
 import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";

@@ -8,8 +8,8 @@ import {
   verifyBatches,
   verifyBook,
   verifyNamed,
-} from "../../book/maintain/verify.ts";
-import { keyringOf, trustedKeys } from "../../book/open/keyring.ts";
+} from "../../book/maintain/index.ts";
+import { keyringOf, trustedKeys } from "../../book/open/index.ts";
 import type { VerifyReport } from "../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../view/format.ts";
 import { renderReport } from "../../view/verify-view.ts";

@@ -1,6 +1,6 @@
 /** `rollbook worker`: joins a launch from another process. */
 import type { Command } from "commander";
-import { startWorker, type WorkDone } from "../../book/collect/worker.ts";
+import { startWorker, type WorkDone } from "../../book/collect/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { addCommand, wholeNumber } from "../command.ts";
 import { interruptible } from "../interrupted.ts";

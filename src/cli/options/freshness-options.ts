@@ -1,6 +1,6 @@
 /** The flags that say how old is too old, for every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { CutRequest } from "../../book/batches/cut-batch.ts";
+import type { CutRequest } from "../../book/batches/index.ts";
 import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
 
 export interface FreshnessFlags {

@@ -1,8 +1,7 @@
 /** How the flags of `data import` are read. */
 import { InvalidArgumentError } from "commander";
-import { wrongUsage } from "../../book/decisions/read-log.ts";
-import type { ActionSet } from "../../convert/action-set.ts";
-import type { ColumnMap } from "../../convert/mapped-csv.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
+import type { ActionSet, ColumnMap } from "../../convert/index.ts";
 
 /** `3`, or `small,large`. */
 export function toActions(text: string): ActionSet {

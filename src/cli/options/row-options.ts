@@ -1,8 +1,11 @@
 /** The flags that say which decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { DecisionRequest } from "../../book/decisions/decision-rows.ts";
-import { wrongUsage } from "../../book/decisions/read-log.ts";
-import type { DatasetSource, DecisionSource } from "../../book/decisions/source.ts";
+import {
+  type DatasetSource,
+  type DecisionRequest,
+  type DecisionSource,
+  wrongUsage,
+} from "../../book/decisions/index.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 

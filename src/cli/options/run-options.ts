@@ -1,8 +1,8 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
 import { type Command, InvalidArgumentError } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { type Identity, identityOf } from "../../book/collect/identity.ts";
-import { keyringOf } from "../../book/open/keyring.ts";
+import { type Identity, identityOf } from "../../book/collect/index.ts";
+import { keyringOf } from "../../book/open/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { renderProgress } from "../../view/launch-view.ts";
 import { wholeNumber } from "../command.ts";

@@ -1,7 +1,7 @@
 /** What `sim run` and `sim collect` have in common: tasks, models, engine, how much at a time. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { ENGINES, type EngineChoice } from "../../book/sim/run-on-book.ts";
+import { ENGINES, type EngineChoice } from "../../book/sim/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { plural } from "../../view/format.ts";
 import { positiveWhole, seedOption } from "../command.ts";

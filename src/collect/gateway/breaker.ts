@@ -1,6 +1,6 @@
 /** Stops asking an upstream that keeps failing: closed → open after so many failed calls in a row → one trial after a
  *  pause → closed again if it works. In: a clock and outcomes. Out: whether to ask. */
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/index.ts";
 
 export class Breaker {
   readonly #clock: Clock;

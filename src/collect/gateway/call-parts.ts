@@ -1,6 +1,6 @@
 /** What of a call goes into the journal. In: request and reply as they passed, and what is to be redacted.
  *  Out: the bytes themselves; or, where those must not be kept, what may be, and their digests. Writes nothing. */
-import type { Digest } from "../../base/digest.ts";
+import type { Digest } from "../../base/index.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
 import type { CalledParts } from "./journal-call.ts";
 import { digestBody } from "./recorder.ts";

@@ -1,6 +1,6 @@
 /** What the book says of the rollouts that a gateway closed: read whole, once, where the gateway does not know it any more.
  *  In: the book. Out: rollouts that are sealed, those whose sealing was cut short, and those that are not signed. */
-import type { Digest } from "../../base/digest.ts";
+import type { Digest } from "../../base/index.ts";
 import {
   Attestation,
   type Feedback,

@@ -4,9 +4,9 @@
  *  book. It is looked into, never read as a whole: neither a start nor memory grows with the book. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Digest, digestFromBytes, digestToBytes } from "../../base/digest.ts";
+import { type Digest, digestFromBytes, digestToBytes } from "../../base/index.ts";
 import type { RolloutContent } from "../../contract/index.ts";
-import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../store/disk/sqlite.ts";
+import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../store/index.ts";
 import type { EventOf } from "./open-rollout.ts";
 
 export interface ClosedRollout {

@@ -1,9 +1,9 @@
 /** Closes a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and seals
  *  it. In: a rollout in which nothing happens any more, by its places. Out: what is known of it from then on, durable.
  *  Does not decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
-import type { Digest } from "../../base/digest.ts";
-import { type Id, parseId } from "../../base/ids.ts";
+import { type Digest, type Id, parseId } from "../../base/index.ts";
 import {
+  FINAL_STATE_KIND,
   type PublicKey,
   type Receipt,
   RolloutEvent,
@@ -11,9 +11,13 @@ import {
   type SealedBlob,
   type SealedRollout,
 } from "../../contract/index.ts";
-import { FINAL_STATE_KIND } from "../../contract/rollout/final-state.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { makeGroupSealer, type Sealable, type Sealer, subjectsOf } from "../../store/sealer.ts";
+import {
+  type BlobStore,
+  makeGroupSealer,
+  type Sealable,
+  type Sealer,
+  subjectsOf,
+} from "../../store/index.ts";
 import { sealReceipt } from "../admission.ts";
 import { newRevisions } from "../revision-records.ts";
 import type { ClosedRollout } from "./closed-rollouts.ts";

@@ -1,13 +1,9 @@
 /** Closes rollouts: waits until they are quiet, has them sealed, and lets the journal forget them. In: open rollouts, and
  *  how they are to end. Out: reports, once what they name is durable. Knows which closings are under way, and what was
  *  closed; does not know which rollouts are open, nor when one is to be closed. */
-import type { Json } from "../../base/canonical-json.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Digest } from "../../base/digest.ts";
-import { reasonOf } from "../../base/errors.ts";
+import { type Clock, type Digest, type Json, reasonOf } from "../../base/index.ts";
 import type { Ending, PublicKey, Signer } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { type BlobStore, makeSealer } from "../../store/index.ts";
 import type { ClosedRollout, ClosedRollouts, EmptyRollout } from "./closed-rollouts.ts";
 import type { Journal } from "./journal.ts";
 import { endingOfDamaged } from "./lost-calls.ts";

@@ -2,10 +2,7 @@
  *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import { parseId } from "../../base/ids.ts";
-import { nearestName } from "../../base/nearest-name.ts";
+import { type Digest, nearestName, parseId, RollbookError } from "../../base/index.ts";
 
 const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");

@@ -3,7 +3,7 @@
  *  api-key slot. A key that is not ours is never kept, logged or passed on. */
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { idFault } from "../../base/ids.ts";
+import { idFault } from "../../base/index.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 export const ROLLOUT_HEADER = "x-rollbook-rollout";

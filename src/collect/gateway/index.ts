@@ -1,3 +1,4 @@
+export { redactClosed } from "./closed-rollouts.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
 export type { LocalUpstream } from "./local-upstream.ts";
 export type { Redact } from "./redact.ts";

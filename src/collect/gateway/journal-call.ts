@@ -1,9 +1,7 @@
 /** A call as an entry of the journal: numbers at fixed places, then texts, then the bytes that crossed the wire. In: what
  *  is known of the call. Out: the parts of its entry; and the call again. This runs for every call, so that nothing is
  *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
+import { type Digest, type Id, RollbookError } from "../../base/index.ts";
 import type { Delivery, Step } from "../../contract/index.ts";
 import type { DialectName, Usage } from "./dialects/dialect.ts";
 import type { CallOutcome } from "./open-rollout.ts";

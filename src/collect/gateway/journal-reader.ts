@@ -1,7 +1,7 @@
 /** Reads the journal of a gateway back, by place and to read only: for the sealing, which works beside the thread that
  *  writes. In: the directory of a journal, places that are on disk. Out: events and calls. Looks for nothing. */
 import type { RolloutEvent } from "../../contract/index.ts";
-import { LogReader } from "../../store/log/log-reader.ts";
+import { LogReader } from "../../store/index.ts";
 import type { LogPlace } from "./journal.ts";
 import { type CalledEntry, decodeCall } from "./journal-call.ts";
 

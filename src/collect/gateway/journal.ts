@@ -1,12 +1,9 @@
 /** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
  *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
  *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/digest.ts";
-import { forAll } from "../../base/for-all.ts";
-import type { Id } from "../../base/ids.ts";
+import { canonicalize, type Digest, forAll, type Id } from "../../base/index.ts";
 import { openRecord, RolloutEvent } from "../../contract/index.ts";
-import { AppendLog, type LogPlace, type Waiter } from "../../store/log/append-log.ts";
+import { AppendLog, type LogPlace, type Waiter } from "../../store/index.ts";
 import {
   type CalledFacts,
   type CalledParts,

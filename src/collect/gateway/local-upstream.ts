@@ -2,7 +2,7 @@
  *  In: such a function. Out: what the gateway needs of undici's dispatcher, so that retries, breaker, streaming and
  *  recording are the same as over the wire. Does not look into bodies. */
 import type { Dispatcher } from "undici";
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 
 /** Simulators and small models serve so. The request's signal aborts when the client leaves or time is up. */
 export type LocalUpstream = (request: Request) => Response | Promise<Response>;

@@ -1,6 +1,6 @@
 /** Images, sounds and files inside messages: recorded once, by digest, instead of as base64 in every turn.
  *  In: a message. Out: the message with each of them replaced by its digest, and their bytes. Pure. */
-import { type Digest, digestBytes } from "../../base/digest.ts";
+import { type Digest, digestBytes } from "../../base/index.ts";
 import { MEDIA_KIND } from "../../contract/index.ts";
 import { define, isObject, type JsonObject } from "./dialects/json.ts";
 

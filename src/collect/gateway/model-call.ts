@@ -3,9 +3,7 @@
  *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
  *  for its rollout is found out later, from the journal. */
 import type { ServerResponse } from "node:http";
-import type { Clock } from "../../base/clock.ts";
-import { type RollbookError, reasonOf } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
+import { type Clock, type Id, type RollbookError, reasonOf } from "../../base/index.ts";
 import type { Step } from "../../contract/index.ts";
 import { jsonBytes, partsToKeep } from "./call-parts.ts";
 import type { GatewayConfig } from "./config.ts";

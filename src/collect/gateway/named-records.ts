@@ -1,11 +1,15 @@
 /** Refuses to open a rollout that names records its artifact could not rest on. In: an opening, and a way to look into
  *  the book. Out: nothing, or a refusal. An artifact that names what the book does not hold can be neither verified nor
  *  cut into batches, and by the time it is sealed its calls are paid for. */
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
-import type { Reference } from "../../contract/codec/fields.ts";
-import { Assignment, isRefusal, openRecord, RolloutContent } from "../../contract/index.ts";
-import { checkBinding } from "../../contract/rollout/assignment.ts";
+import type { Digest, Id } from "../../base/index.ts";
+import {
+  Assignment,
+  checkBinding,
+  isRefusal,
+  openRecord,
+  type Reference,
+  RolloutContent,
+} from "../../contract/index.ts";
 import type { Opening } from "./open-rollout.ts";
 import { HttpRefusal } from "./refusal.ts";
 import type { HeldBlob } from "./sealing/messages.ts";

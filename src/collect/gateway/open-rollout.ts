@@ -1,8 +1,8 @@
 /** A rollout while it is open: what it is for, what it may still do, and where the journal has its calls.
  *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
-import type { Id } from "../../base/ids.ts";
+import type { Id } from "../../base/index.ts";
 import type { Call, Delivery, RolloutEvent } from "../../contract/index.ts";
-import type { LogPlace } from "../../store/log/append-log.ts";
+import type { LogPlace } from "../../store/index.ts";
 
 export type EventOf<K extends RolloutEvent["event"]["kind"]> = Extract<RolloutEvent["event"], { kind: K }>;
 export type Opening = EventOf<"opened">;

@@ -1,7 +1,5 @@
 /** How a rollout begins: what was asked for, and for the rest what the configuration says. Pure. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { digestJson } from "../../base/digest.ts";
-import { type Id, parseId } from "../../base/ids.ts";
+import { canonicalize, digestJson, type Id, parseId } from "../../base/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Opening, OpenRollout } from "./open-rollout.ts";
 

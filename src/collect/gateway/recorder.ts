@@ -1,9 +1,7 @@
 /** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
  *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
  *  Runs behind the calls: nobody waits for it but who closes a rollout. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { type Digest, digestTagged } from "../../base/digest.ts";
-import { isRollbookError } from "../../base/errors.ts";
+import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../base/index.ts";
 import { Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { Dialect, ReplyFacts, RequestFacts } from "./dialects/dialect.ts";

@@ -3,12 +3,9 @@
  *  A rollout leaves the journal after its artifact and its signature are durable and its name is among the closed ones:
  *  whatever was cut short is in the journal, and its closing there says which envelope to look for. */
 import { join } from "node:path";
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
+import type { Digest, Id } from "../../base/index.ts";
 import { openRecord, type PublicKey, RolloutEnvelope, Tombstone } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import { digestsOfKind } from "../../store/catalog/digests-of-kind.ts";
-import type { BlobStore, Book } from "../../store/index.ts";
+import { type BlobStore, type Book, digestsOfKind, readRecord } from "../../store/index.ts";
 import { type ClosedInBook, closedInBook } from "./closed-in-book.ts";
 import { type ClosedRollout, ClosedRollouts } from "./closed-rollouts.ts";
 import { feedbackFor } from "./grades.ts";

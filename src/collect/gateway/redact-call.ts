@@ -1,7 +1,7 @@
 /** What of a call may reach the disk. In: a request and its reply, parsed and as bytes. Out: undefined if the bytes
  *  hold nothing to hide; otherwise the facts without it. Runs before anything is journaled; only where something is
  *  to be redacted does it look at all. Pure, apart from the hook it is given. */
-import type { Json } from "../../base/canonical-json.ts";
+import type { Json } from "../../base/index.ts";
 import type { ReplyFacts, RequestFacts } from "./dialects/dialect.ts";
 import type { JsonObject } from "./dialects/json.ts";
 import { extractMedia } from "./media.ts";

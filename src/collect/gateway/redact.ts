@@ -1,7 +1,7 @@
 /** What must not be recorded: keys the gateway knows, and whatever the configuration or a hook names.
  *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies that pass
  *  through are not touched: this is about the record. */
-import type { Json } from "../../base/canonical-json.ts";
+import type { Json } from "../../base/index.ts";
 import { define, type JsonObject } from "./dialects/json.ts";
 
 export type Redact = (value: Json) => Json;

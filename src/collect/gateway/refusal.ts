@@ -1,5 +1,5 @@
 /** What the gateway itself answers instead of a model: a status, a code, and whether trying again can help. */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 
 export class HttpRefusal extends RollbookError {
   readonly status: number;

@@ -1,10 +1,18 @@
 /** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
 import { z } from "zod";
-import type { Json } from "../../base/canonical-json.ts";
-import { count, dataSource, digest, finite, id, json, text } from "../../contract/codec/fields.ts";
-import { ending } from "../../contract/rollout/ending.ts";
-import { rolloutRun } from "../../contract/rollout/rollout-event.ts";
-import { environmentKey } from "../../contract/task/environment.ts";
+import type { Json } from "../../base/index.ts";
+import {
+  count,
+  dataSource,
+  digest,
+  ending,
+  environmentKey,
+  finite,
+  id,
+  json,
+  rolloutRun,
+  text,
+} from "../../contract/index.ts";
 import { decodePart } from "./identity.ts";
 import { SINGLE_TASK } from "./opening.ts";
 import { HttpRefusal } from "./refusal.ts";

@@ -1,7 +1,6 @@
 /** A rollout as its journal tells it: the conversation, the calls, the choices, the tokens. Built when the rollout is
  *  sealed, call by call. Holds digests and numbers, not messages. Does no I/O. */
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
+import type { Digest, Id } from "../../base/index.ts";
 import type { Delivery, LogprobKind, RevisionKey, Step } from "../../contract/index.ts";
 import type { ReplyTokens } from "./dialects/dialect.ts";
 import type { JsonObject } from "./dialects/json.ts";

@@ -1,8 +1,8 @@
 /** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
  *  In: requests about rollouts. Out: their state in the journal while they are open; closings.ts has them sealed.
  *  Does not speak HTTP. */
-import { type Id, parseId } from "../../base/ids.ts";
-import { sealFinalState } from "../../contract/rollout/final-state.ts";
+import { type Id, parseId } from "../../base/index.ts";
+import { sealFinalState } from "../../contract/index.ts";
 import type { ClosedRollout } from "./closed-rollouts.ts";
 import { type CloseReport, type Closing, Closings, type ClosingsOptions, isSealed } from "./closings.ts";
 import type { GatewayConfig } from "./config.ts";

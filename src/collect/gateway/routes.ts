@@ -1,9 +1,7 @@
 /** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
-import { type Digest, digestJson } from "../../base/digest.ts";
-import { type Id, idFault, parseId } from "../../base/ids.ts";
-import type { Rng } from "../../base/rng.ts";
+import { type Digest, digestJson, type Id, idFault, parseId, type Rng } from "../../base/index.ts";
 import type { LogprobKind, RevisionKey, Step } from "../../contract/index.ts";
 import {
   type Decision,
@@ -12,10 +10,10 @@ import {
   decide,
   digestRouter,
   parseStaticTable,
+  promptOfMessages,
   type Router,
   stepOf,
 } from "../../policy/index.ts";
-import { promptOfMessages } from "../../policy/request-prompt.ts";
 import type { GatewayConfig, ModelConfig } from "./config.ts";
 import type { RequestFacts } from "./dialects/dialect.ts";
 

@@ -1,7 +1,7 @@
 /** When two messages are the same to a model: clients resend a reply with nulls dropped, text as a list of parts,
  *  or tool arguments re-serialized. In: a message. Out: a key; equal keys, same message. Pure. */
 import { hash } from "node:crypto";
-import { canonicalize } from "../../base/canonical-json.ts";
+import { canonicalize } from "../../base/index.ts";
 import { isObject, type JsonObject, tryParse } from "./dialects/json.ts";
 
 /** What servers add to a reply and clients leave out of a prompt. */

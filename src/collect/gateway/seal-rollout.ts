@@ -1,6 +1,5 @@
 /** From an open rollout to its artifact. In: the rollout, what its journal tells, how it ended. Out: sealed records. Pure. */
-import { digestJson } from "../../base/digest.ts";
-import { type Id, parseId } from "../../base/ids.ts";
+import { digestJson, type Id, parseId } from "../../base/index.ts";
 import {
   type Ending,
   type RecordedRollout,
@@ -9,7 +8,7 @@ import {
   sealRecorded,
 } from "../../contract/index.ts";
 import { rewardStream } from "../reward-stream.ts";
-import { totalOf } from "../rollout/agent/output.ts";
+import { totalOf } from "../rollout/index.ts";
 import type { EventOf, OpenRollout } from "./open-rollout.ts";
 import { finishKind } from "./reply-facts.ts";
 import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";

@@ -3,12 +3,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { Clock } from "../../base/clock.ts";
-import { isRollbookError, RollbookError, reasonOf } from "../../base/errors.ts";
-import type { Rng } from "../../base/rng.ts";
+import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
-import { type Lock, tryLock } from "../../store/disk/locks.ts";
-import type { Book } from "../../store/index.ts";
+import { type Book, type Lock, tryLock } from "../../store/index.ts";
 import type { Admit } from "../admission.ts";
 import { estimateAgain } from "./budget.ts";
 import { compile, type GatewayConfig, readSecrets } from "./config.ts";

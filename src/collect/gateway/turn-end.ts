@@ -1,6 +1,6 @@
 /** Does things at the end of a turn of the event loop, all that have come up in it together: what sends many replies in a
  *  row is faster than what sends each between two other things. In: what is to be done. Out: it is done, in order. */
-import { forAll } from "../../base/for-all.ts";
+import { forAll } from "../../base/index.ts";
 
 export class TurnEnd {
   #waiting: (() => void)[] = [];

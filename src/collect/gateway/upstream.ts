@@ -2,9 +2,7 @@
  *  Retries with jitter after 429, 5xx and failed connections, as long as nothing has reached the receiver.
  *  Does not look into bodies. */
 import { type Dispatcher, Pool } from "undici";
-import type { Clock } from "../../base/clock.ts";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import type { Rng } from "../../base/rng.ts";
+import { type Clock, type Rng, RollbookError, reasonOf } from "../../base/index.ts";
 import { Breaker } from "./breaker.ts";
 import type { UpstreamConfig } from "./config.ts";
 import { findLocal, LocalDispatcher, type LocalUpstream, localName } from "./local-upstream.ts";

@@ -1,8 +1,5 @@
 /** What every driver refuses at its door, before anything is written. Pure. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { isDigest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import { parseId } from "../../base/ids.ts";
+import { canonicalize, isDigest, parseId, RollbookError } from "../../base/index.ts";
 import { DEFAULT_LANE, MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
 
 export interface CheckedItem {

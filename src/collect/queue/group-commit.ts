@@ -2,8 +2,8 @@
  *  ends, there is no timer. In: operations as closures. Out: their results, durable.
  *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRollbookError } from "../../base/errors.ts";
-import { isBusy, type Sqlite } from "../../store/disk/sqlite.ts";
+import { isRollbookError } from "../../base/index.ts";
+import { isBusy, type Sqlite } from "../../store/index.ts";
 
 export type Commit = <T>(operation: () => T) => Promise<T>;
 

@@ -1,7 +1,7 @@
 /** The life of one queued item, as pure transitions: waiting → claimed → done | dead, and back to waiting.
  *  In: the record, the time. Out: the next record and what to answer. Drivers differ only in where records are kept
  *  and how one is replaced (a transaction, a compare-and-set). */
-import type { Digest } from "../../base/digest.ts";
+import type { Digest } from "../../base/index.ts";
 import type { ClaimKey, CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
 
 export interface ItemRecord {

@@ -4,8 +4,7 @@
  *  The fencing token of a claim is greater than that of every earlier claim of the item, so a worker that slept
  *  through its time to live cannot complete what is no longer its own. Keeps no rollouts: results are digests. */
 
-import type { Json } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/digest.ts";
+import type { Digest, Json } from "../../base/index.ts";
 
 /** A claim lives this long without a heartbeat; at exactly this age it still holds. */
 export const CLAIM_TTL_MS = 20_000;

@@ -1,5 +1,5 @@
 /** The table of queued items: rows in, item records out. Knows SQL, knows no rules. */
-import type { Sqlite, Statement } from "../../store/disk/sqlite.ts";
+import type { Sqlite, Statement } from "../../store/index.ts";
 import type { ItemRecord } from "./item-record.ts";
 import type { QueueCounts } from "./queue.ts";
 

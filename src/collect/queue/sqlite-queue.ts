@@ -3,10 +3,8 @@
  *  Durable: WAL with a full sync per group commit. Claims look at partial indexes of what waits and what is claimed,
  *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Json } from "../../base/canonical-json.ts";
-import type { Clock } from "../../base/clock.ts";
-import { parseId } from "../../base/ids.ts";
-import { openSqlite, type Sqlite } from "../../store/disk/sqlite.ts";
+import { type Clock, type Json, parseId } from "../../base/index.ts";
+import { openSqlite, type Sqlite } from "../../store/index.ts";
 import {
   type CheckedItem,
   checkItems,

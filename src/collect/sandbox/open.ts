@@ -1,7 +1,7 @@
 /** Opens a sandbox: picks the engine, attacks it, and only then hands it out.
  *  In: engine name and number of workers. Out: Sandbox. Fails closed: there is no engine called "host". */
-import { isRollbookError, type RollbookError } from "../../base/errors.ts";
-import type { DockerOptions } from "./docker/engine.ts";
+import { isRollbookError, type RollbookError } from "../../base/index.ts";
+import type { DockerOptions } from "./docker/index.ts";
 import { openPool } from "./pool.ts";
 import { probe } from "./probe.ts";
 import type { Engine, EngineName, Sandbox } from "./sandbox.ts";

@@ -1,7 +1,7 @@
 /** Shares a fixed number of slots among callers, first come first served.
  *  In: an engine and a number of workers. Out: a Sandbox. A slot that throws is replaced before the next task;
  *  the caller whose task it was gets the typed error and decides whether to try again. */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 import { checkTask, type Engine, type ExecResult, type Sandbox, type Slot, type Task } from "./sandbox.ts";
 
 export async function openPool(engine: Engine, workers: number): Promise<Sandbox> {

@@ -1,9 +1,7 @@
 /** Attacks an engine before anything is trusted to it, and refuses it unless every attack fails as it should.
  *  In: an engine. Out: nothing, or a typed error. Never falls back to anything weaker. */
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import type { Attack } from "./attacks/attack.ts";
-import { attacksFor } from "./attacks/catalogue.ts";
-import { openWitness, type Witness } from "./attacks/witness.ts";
+import { RollbookError, reasonOf } from "../../base/index.ts";
+import { type Attack, attacksFor, openWitness, type Witness } from "./attacks/index.ts";
 import { checkTask, type Engine, type ExecResult, type Slot } from "./sandbox.ts";
 
 export async function probe(engine: Engine): Promise<void> {

@@ -1,7 +1,7 @@
 /** The sandbox interface: run one untrusted program over given files, under limits, and say exactly how it ended.
  *  In: program, files, limits. Out: ExecResult. A crash, a time-out or a refusal by the kernel is data;
  *  only a failure of the sandbox itself throws. Does not choose or start an engine (open.ts does). */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 
 /** Relative path to content. Every file is readable under /task, the working directory, and cannot be written. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;

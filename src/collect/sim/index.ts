@@ -1,69 +1,100 @@
+export { DIFFICULTIES, type Difficulty, FAMILIES, type Family, familyNamed } from "./families/index.ts";
 export {
   BEHAVIOURS,
   type Behaviour,
   type BehaviourOptions,
   behaviourRouter,
+  chatAgent,
   chooseWith,
-  policyOfRouter,
-} from "./play/behaviour.ts";
-export { chatAgent } from "./play/chat-agent.ts";
-export {
+  type ModelRoute,
   openRecordedRun,
+  openSimRun,
+  policyOfRouter,
   type RecordedAnswer,
   type RecordedQuestion,
   type RecordedSet,
+  type RoutedModel,
+  type RoutedRun,
+  type RunPlace,
   recordedModels,
   recordedRows,
   recordedScorer,
   recordedWorld,
-} from "./play/recorded.ts";
-export type { ModelRoute, RoutedModel, RoutedRun, RunPlace } from "./play/routed-run.ts";
-export { openSimRun, type SimRunOptions } from "./play/run.ts";
-export { type GeneratedTask, type GenerateOptions, generateTasks } from "./prove/generate.ts";
-export { type Grader, proofGrader, sandboxGrader } from "./prove/graders.ts";
-export { proveTask } from "./prove/prove.ts";
-export { readTasks, writeTasks } from "./prove/task-files.ts";
-export { type ServedUpstream, serveOnLoopback } from "./serve/loopback.ts";
-export { type ModelHandler, serveSimulatedModels, simulatedModels } from "./serve/model-server.ts";
-export { type Action, TOOLS } from "./tasks/actions.ts";
-export { promptOf, routingContext } from "./tasks/prompt.ts";
-export type {
-  Grading,
-  Mutant,
-  Oracle,
-  SimTask,
-  SolutionFacts,
-  Solutions,
-  SourceFiles,
-  TaskProof,
-  VisibleTask,
-} from "./tasks/sim-task.ts";
+  requestSeed,
+  type SimRunOptions,
+} from "./play/index.ts";
 export {
-  type DecisionLog,
-  makeDecisionLog,
-  type TargetColumns,
-  targetColumns,
-} from "./world/decision-log.ts";
-export { openEnvironment, type RunTests, type TaskEnvironment, type TestRun } from "./world/environment.ts";
-export { DEFAULT_MODELS, parseModels, type SimModel, skillOf } from "./world/models.ts";
-export { type Outcome, type OutcomeModel, type ProvedTask, simulateOutcome } from "./world/outcomes.ts";
+  type GeneratedTask,
+  type GenerateOptions,
+  type Grader,
+  gatherProofs,
+  generateTasks,
+  proofGrader,
+  proveTask,
+  readTasks,
+  refuseExisting,
+  sandboxGrader,
+  type TaskRejection,
+  type TasksMeta,
+  writeTasks,
+} from "./prove/index.ts";
 export {
-  DEFAULT_WEIGHTS,
-  type Grade,
-  type PaidCall,
-  type RewardWeights,
-  type SimFinalState,
-  simScorer,
-} from "./world/reward.ts";
+  badRecording,
+  type ModelHandler,
+  parseRecording,
+  type Recording,
+  type ServedUpstream,
+  serveOnLoopback,
+  serveSimulatedModels,
+  simulatedModels,
+} from "./serve/index.ts";
+export {
+  type Action,
+  type Grading,
+  type Mutant,
+  type Oracle,
+  promptOf,
+  routingContext,
+  type SimTask,
+  type SolutionFacts,
+  type Solutions,
+  type SourceFiles,
+  type TaskProof,
+  TOOLS,
+  type VisibleTask,
+} from "./tasks/index.ts";
 export {
   bestChoices,
+  DEFAULT_MODELS,
+  DEFAULT_WEIGHTS,
+  type DecisionLog,
   type FamilyValues,
+  type Grade,
   type KnownValues,
   type KnownWorld,
   knownValues,
+  makeDecisionLog,
   makeWorld,
+  mostCalls,
+  type Outcome,
+  type OutcomeModel,
+  openEnvironment,
+  type PaidCall,
   type PolicyOf,
+  type ProvedTask,
+  parseModels,
   policyValue,
+  type RewardWeights,
+  type RunTests,
+  type SimFinalState,
+  type SimModel,
   type SimWorld,
+  simScorer,
+  simulateOutcome,
+  skillOf,
+  type TargetColumns,
+  type TaskEnvironment,
+  type TestRun,
+  targetColumns,
   valuesByFamily,
-} from "./world/world.ts";
+} from "./world/index.ts";

@@ -1,8 +1,6 @@
 /** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
 import { z } from "zod";
-import { count, digest, finite, text } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { count, defineRecord, digest, finite, type RecordOf, refuse, text } from "../codec/index.ts";
 
 export const exclusionReason = z.enum([
   "other-family",

@@ -1,10 +1,8 @@
 /** Which revisions a batch's samples came from, and which one it is meant to improve. */
 import { z } from "zod";
-import { compareUtf8 } from "../../base/ids.ts";
-import { digest, id, u64 } from "../codec/fields.ts";
-import { defineRecord, type RecordOf, type Sealed, seal } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
-import { type PolicyRevision, revisionDrift, revisionKey, standsBefore } from "../policy/policy-revision.ts";
+import { compareUtf8 } from "../../base/index.ts";
+import { defineRecord, digest, id, type RecordOf, refuse, type Sealed, seal, u64 } from "../codec/index.ts";
+import { type PolicyRevision, revisionDrift, revisionKey, standsBefore } from "../policy/index.ts";
 
 const member = z.strictObject({ ...revisionKey.shape, record: digest, number: z.optional(u64) });
 

@@ -1,9 +1,7 @@
 /** A sealed set of artifacts and of the records that decide what becomes of them. A batch is a function of it. */
 import { z } from "zod";
-import type { Digest } from "../../base/digest.ts";
-import { digest } from "../codec/fields.ts";
-import { defineRecord, type RecordOf, type Sealed, seal } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import type { Digest } from "../../base/index.ts";
+import { defineRecord, digest, type RecordOf, refuse, type Sealed, seal } from "../codec/index.ts";
 
 const MANY = 10_000_000;
 

@@ -1,8 +1,7 @@
 /** The commit mark of a replay store: which segments it has, what their arrays hash to, who wrote them.
  *  Kept as `manifest.json` in the store, not as a blob of a book. */
 import { z } from "zod";
-import { count, digest, finite, id, text, timeMs } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 const name = z.string().max(256);
 /** Paths in a store are made of plain names: a manifest must not lead a reader out of its directory. */

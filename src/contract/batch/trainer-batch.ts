@@ -5,19 +5,18 @@ import {
   columnRef,
   columnReference,
   count,
+  defineRecord,
   digest,
   finite,
   id,
+  type RecordOf,
   type Reference,
+  refuse,
   text,
   u64,
-} from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
-import { revisionKey } from "../policy/policy-revision.ts";
-import { splitPart, splitRule } from "../policy/split-rule.ts";
-import { proof } from "../rollout/proof.ts";
-import { type LogprobKind, logprobKind } from "../rollout/stream.ts";
+} from "../codec/index.ts";
+import { revisionKey, splitPart, splitRule } from "../policy/index.ts";
+import { type LogprobKind, logprobKind, proof } from "../rollout/index.ts";
 import { driftBudgets } from "./ledger.ts";
 
 export const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);

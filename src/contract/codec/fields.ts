@@ -1,10 +1,17 @@
 /** The small schemas that records are made of. Wire form in, typed form out; `encodeWire` goes back.
  *  u64 is a bigint inside and a decimal string outside, because JSON numbers end at 2^53. */
 import { z } from "zod";
-import { columnTag, type DType } from "../../base/arrays.ts";
-import { MAX_DEPTH } from "../../base/canonical-json.ts";
-import { DIGEST_PATTERN, type Digest, isDigest } from "../../base/digest.ts";
-import { type Id, idFault, MAX_ID_BYTES } from "../../base/ids.ts";
+import {
+  columnTag,
+  DIGEST_PATTERN,
+  type Digest,
+  type DType,
+  type Id,
+  idFault,
+  isDigest,
+  MAX_DEPTH,
+  MAX_ID_BYTES,
+} from "../../base/index.ts";
 import type { RefusalCode } from "./refusal.ts";
 
 /** A brand is a promise about a string that has passed; it costs nothing at run time. */

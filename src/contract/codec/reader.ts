@@ -3,8 +3,7 @@
  *  decides and says why. It accepts nothing that the long way does not (a property of its tests); escapes, letters
  *  beyond ASCII and constructs it does not know are left to the long way. */
 import type { z } from "zod";
-import { canonicalize } from "../../base/canonical-json.ts";
-import { DIGEST_PATTERN } from "../../base/digest.ts";
+import { canonicalize, DIGEST_PATTERN } from "../../base/index.ts";
 import { compileCheck, compileDecoder, INVALID, withChecks } from "./decoder.ts";
 
 /** Where reading stands. */

@@ -1,10 +1,16 @@
 /** Records: versioned, canonical, named by their digest.
  *  A record's kind is its `schema` string, which is also the domain tag of its digest. */
 import { z } from "zod";
-import { canonicalize, isCanonical } from "../../base/canonical-json.ts";
-import { type Digest, digestBytes } from "../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import { decodeUtf8, parseJson } from "../../base/parse-json.ts";
+import {
+  canonicalize,
+  type Digest,
+  decodeUtf8,
+  digestBytes,
+  isCanonical,
+  parseJson,
+  RollbookError,
+  reasonOf,
+} from "../../base/index.ts";
 import { compileDecoder, type Decoder, INVALID } from "./decoder.ts";
 import type { Reference } from "./fields.ts";
 import { compileReader } from "./reader.ts";

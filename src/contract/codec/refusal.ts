@@ -1,5 +1,5 @@
 /** What the contracts refuse, by name. A refusal is a RollbookError whose code stands in this list. */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 
 export const REFUSALS = {
   "empty-samples": "an artifact without a single sample",

@@ -1,9 +1,18 @@
 /** What bandits sum over decisions, sealed in increments: the state of a bandit is the sum of increments that share no
  *  decision. Two processes that count the same decisions write the same bytes; whatever overlaps is counted once. */
 import { z } from "zod";
-import { columnRef, columnReference, digest, finite, id, jsonObject, text } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import {
+  columnRef,
+  columnReference,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  jsonObject,
+  type RecordOf,
+  refuse,
+  text,
+} from "../codec/index.ts";
 
 export const BanditIncrement = defineRecord({
   kind: "rollbook.bandit-increment.v1",

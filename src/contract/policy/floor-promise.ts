@@ -1,8 +1,16 @@
 /** A confidence floor with what it promises: the expected loss of a policy's departures from its table, at most alpha. */
 import { z } from "zod";
-import { count, digest, finite, id, probability, timeMs } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import {
+  count,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  probability,
+  type RecordOf,
+  refuse,
+  timeMs,
+} from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { splitRule } from "./split-rule.ts";
 

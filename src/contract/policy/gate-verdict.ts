@@ -1,8 +1,18 @@
 /** What a gate decided about candidate policies, with everything needed to decide it again. */
 import { z } from "zod";
-import { count, digest, finite, id, probability, text, timeMs, u64 } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import {
+  count,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  probability,
+  type RecordOf,
+  refuse,
+  text,
+  timeMs,
+  u64,
+} from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
 import { splitRule } from "./split-rule.ts";
 

@@ -1,10 +1,20 @@
 /** A policy at one point of its life: who it is, what its weights hash to, where it came from. */
 import { z } from "zod";
-import { type Digest, digestJson } from "../../base/digest.ts";
-import { type Id, parseId } from "../../base/ids.ts";
-import { count, digest, id, origin, text, timeMs, u64 } from "../codec/fields.ts";
-import { defineRecord, type RecordOf, type Sealed, seal } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { type Digest, digestJson, type Id, parseId } from "../../base/index.ts";
+import {
+  count,
+  defineRecord,
+  digest,
+  id,
+  origin,
+  type RecordOf,
+  refuse,
+  type Sealed,
+  seal,
+  text,
+  timeMs,
+  u64,
+} from "../codec/index.ts";
 
 /** Where the weights are. The cluster fields are absent for a checkpoint written by one process. */
 export const checkpointRef = z.strictObject({

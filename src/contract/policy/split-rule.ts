@@ -1,6 +1,6 @@
 /** How rows are divided into train, calibration and judge, so that anyone can divide them again. */
 import { z } from "zod";
-import { probability, text } from "../codec/fields.ts";
+import { probability, text } from "../codec/index.ts";
 
 export const splitPart = z.enum(["train", "calibration", "judge"]);
 export type SplitPart = z.output<typeof splitPart>;

@@ -1,7 +1,6 @@
 /** psionic-v1 rollout artifacts: made with their digest, and checked against it. */
 import type { z } from "zod";
-import { refuseIssues } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { refuse, refuseIssues } from "../codec/index.ts";
 import { digestPsionicArtifact } from "./digest.ts";
 import { type PsionicArtifact, psionicArtifact } from "./schema.ts";
 

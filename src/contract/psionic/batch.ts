@@ -1,7 +1,7 @@
 /** psionic-v1 trainer batches: assembled as the original does, in input order, and checked on every read.
  *  Stricter in one point: a revision id with two policy digests is refused, where the original lets the last one win. */
-import { compareUtf8 } from "../../base/ids.ts";
-import { refuse } from "../codec/refusal.ts";
+import { compareUtf8 } from "../../base/index.ts";
+import { refuse } from "../codec/index.ts";
 import { checkPsionicArtifact, requirePsionicDigest } from "./artifact.ts";
 import { digestPsionicBatch, digestPsionicLineage, sumF32 } from "./digest.ts";
 import type {

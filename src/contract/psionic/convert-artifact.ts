@@ -1,14 +1,11 @@
 /** psionic-v1 artifacts as ours, and back.
  *  From psionic only the sign of a zero is lost: what our records cannot say travels in their `origin`.
  *  To psionic much is lost (seed, group, prompt, mask, turns, calls, scores), and `lost` names it field by field. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import { refuse } from "../codec/refusal.ts";
-import type { PolicyRevision } from "../policy/policy-revision.ts";
-import type { Ending, FailureOwner } from "../rollout/ending.ts";
-import type { Proof } from "../rollout/proof.ts";
-import type { RolloutDraft } from "../rollout/rollout-draft.ts";
-import type { LogprobKind } from "../rollout/stream.ts";
-import type { EnvironmentKey } from "../task/environment.ts";
+import { canonicalize } from "../../base/index.ts";
+import { refuse } from "../codec/index.ts";
+import type { PolicyRevision } from "../policy/index.ts";
+import type { Ending, FailureOwner, LogprobKind, Proof, RolloutDraft } from "../rollout/index.ts";
+import type { EnvironmentKey } from "../task/index.ts";
 import { makePsionicArtifact } from "./artifact.ts";
 import {
   fromPsionicRevision,

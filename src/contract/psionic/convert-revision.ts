@@ -1,9 +1,8 @@
 /** psionic-v1 revisions as ours, and back. What our record cannot say (an opaque digest text, a parent without its
  *  digest) travels in `origin`; what psionic cannot say is named in `lost`. */
-import { type Digest, digestJson, isDigest } from "../../base/digest.ts";
-import type { Origin } from "../codec/fields.ts";
-import { refuse } from "../codec/refusal.ts";
-import type { CheckpointRef, PolicyRevision } from "../policy/policy-revision.ts";
+import { type Digest, digestJson, isDigest } from "../../base/index.ts";
+import { type Origin, refuse } from "../codec/index.ts";
+import type { CheckpointRef, PolicyRevision } from "../policy/index.ts";
 import type { PsionicRevision } from "./schema.ts";
 
 const FORMAT = "psionic-v1" as Origin["format"];

@@ -1,6 +1,6 @@
 /** psionic-v1 JSON text, in and out. Reading checks rules and digests. Writing emits u64 as bare digits of any
  *  length, because the original reads nothing else, and f32 as the shortest decimal that gives the same f32 back. */
-import { parseWideJson } from "../../base/parse-json.ts";
+import { parseWideJson } from "../../base/index.ts";
 import { checkPsionicArtifact, decodePsionic } from "./artifact.ts";
 import { checkPsionicBatch } from "./batch.ts";
 import {

@@ -11,15 +11,14 @@ import { parseId } from "../../base/ids.ts";
 import { seal } from "../codec/record.ts";
 import { PolicyRevision } from "../policy/policy-revision.ts";
 import { type RolloutDraft, sealRollout } from "../rollout/rollout-draft.ts";
+import { makePsionicLineage } from "./batch.ts";
 import {
   assemblePsionicBatch,
   checkPsionicBatch,
   fromPsionicArtifact,
   fromPsionicRevision,
   makePsionicArtifact,
-  makePsionicLineage,
   type PsionicArtifact,
-  type PsionicTermination,
   parsePsionicArtifact,
   parsePsionicBatch,
   parsePsionicRevision,
@@ -27,6 +26,7 @@ import {
   toPsionicRevision,
   writePsionicJson,
 } from "./index.ts";
+import type { PsionicTermination } from "./schema.ts";
 
 const a = makePsionicArtifact(ROLLOUT_A);
 const b = makePsionicArtifact(ROLLOUT_B);

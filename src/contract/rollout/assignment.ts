@@ -1,10 +1,8 @@
 /** What a worker was asked to run. An artifact that names an assignment must fit it, end to end. */
 import { z } from "zod";
-import { type Digest, digestJson } from "../../base/digest.ts";
-import { count, digest, id, u64 } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
-import { environmentKey } from "../task/environment.ts";
+import { type Digest, digestJson } from "../../base/index.ts";
+import { count, defineRecord, digest, id, type RecordOf, refuse, u64 } from "../codec/index.ts";
+import { environmentKey } from "../task/index.ts";
 import type { RolloutContent } from "./rollout.ts";
 
 export const Assignment = defineRecord({

@@ -1,11 +1,19 @@
 /** One model call as it crossed the wire, and the messages it carried.
  *  Messages are blobs of their own, so a history resent with every turn is stored once. Measured times are in the envelope. */
 import { z } from "zod";
-import { canonicalize, type Json } from "../../base/canonical-json.ts";
-import { type Digest, digestBytes, digestJson } from "../../base/digest.ts";
-import { count, digest, finite, id, jsonObject, text } from "../codec/fields.ts";
-import { defineRecord, parseCanonical, type RecordOf } from "../codec/record.ts";
-import { revisionKey } from "../policy/policy-revision.ts";
+import { canonicalize, type Digest, digestBytes, digestJson, type Json } from "../../base/index.ts";
+import {
+  count,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  jsonObject,
+  parseCanonical,
+  type RecordOf,
+  text,
+} from "../codec/index.ts";
+import { revisionKey } from "../policy/index.ts";
 
 export const MESSAGE_KIND = "rollbook.message.v1";
 /** Bytes of an image, a sound or a file that a message carried; the message names them by digest. */

@@ -1,7 +1,6 @@
 /** An outcome that arrives after the rollout was sealed. It adds a record; it never edits one. */
 import { z } from "zod";
-import { count, digest, finite, id, text, timeMs } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 export const Feedback = defineRecord({
   kind: "rollbook.feedback.v1",

@@ -1,6 +1,5 @@
 /** The state in which a rollout ended, as its agent reports it: any JSON, kept as a blob and named by digest. */
-import { canonicalize, type Json } from "../../base/canonical-json.ts";
-import { type Digest, digestBytes } from "../../base/digest.ts";
+import { canonicalize, type Digest, digestBytes, type Json } from "../../base/index.ts";
 
 export const FINAL_STATE_KIND = "rollbook.final-state.v1";
 

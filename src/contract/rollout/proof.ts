@@ -1,8 +1,7 @@
 /** What an envelope offers as evidence. Each kind says how it is checked; nothing is believed for being there. */
 import { z } from "zod";
-import type { Digest } from "../../base/digest.ts";
-import { digestJson } from "../../base/digest.ts";
-import { digest, text } from "../codec/fields.ts";
+import { type Digest, digestJson } from "../../base/index.ts";
+import { digest, text } from "../codec/index.ts";
 
 export const proof = z.discriminatedUnion("kind", [
   /** The calls of the rollout, in order: recomputed from the content. */

@@ -6,18 +6,28 @@ import {
   type Column,
   type ColumnOf,
   columnTag,
+  type Digest,
   digestColumn,
   dtypeOf,
   emptyColumn,
   firstNonFinite,
-} from "../../base/arrays.ts";
-import type { Json } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/digest.ts";
-import { type ColumnRef, count, digest, id, json } from "../codec/fields.ts";
-import { scanMask } from "../codec/mask-runs.ts";
-import { decodeWire, defineRecord, type RecordOf, type Sealed, seal } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
-import { revisionKey } from "../policy/policy-revision.ts";
+  type Json,
+} from "../../base/index.ts";
+import {
+  type ColumnRef,
+  count,
+  decodeWire,
+  defineRecord,
+  digest,
+  id,
+  json,
+  type RecordOf,
+  refuse,
+  type Sealed,
+  scanMask,
+  seal,
+} from "../codec/index.ts";
+import { revisionKey } from "../policy/index.ts";
 import { Call, digestCallLog, sealMessage } from "./call.ts";
 import { checkProofs, RolloutContent, RolloutEnvelope } from "./rollout.ts";
 import {

@@ -7,17 +7,18 @@ import {
   columnReference,
   count,
   dataSource,
+  defineRecord,
   digest,
   finite,
   id,
+  type RecordOf,
   text,
   timeMs,
   u64,
-} from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { revisionKey } from "../policy/policy-revision.ts";
-import { environmentKey } from "../task/environment.ts";
-import { publicKey } from "../trust/attestation.ts";
+} from "../codec/index.ts";
+import { revisionKey } from "../policy/index.ts";
+import { environmentKey } from "../task/index.ts";
+import { publicKey } from "../trust/index.ts";
 import { ending } from "./ending.ts";
 import { delivery } from "./rollout.ts";
 import { logprobKind, step } from "./stream.ts";

@@ -1,9 +1,6 @@
 /** The way back: a stored artifact as the inline JSON that `parseRolloutDraft` reads. */
-import { type ColumnOf, columnFrom, type DType } from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import type { ColumnRef } from "../codec/fields.ts";
-import { encodeWire, openRecord } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { type ColumnOf, columnFrom, type Digest, type DType } from "../../base/index.ts";
+import { type ColumnRef, encodeWire, openRecord, refuse } from "../codec/index.ts";
 import { Call, openMessage } from "./call.ts";
 import { RolloutContent, RolloutEnvelope } from "./rollout.ts";
 import { RolloutDraft } from "./rollout-draft.ts";

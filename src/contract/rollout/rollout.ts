@@ -1,22 +1,23 @@
 /** The rollout artifact in two records. Content is what happened and is the same whoever ran it; the envelope
  *  is who ran it, when, and what proves it. Batches, replay and training bind content only. */
 import { z } from "zod";
-import { type Digest, digestJson } from "../../base/digest.ts";
+import { type Digest, digestJson } from "../../base/index.ts";
 import {
   count,
   dataSource,
+  defineRecord,
   digest,
   finite,
   id,
   jsonObject,
   origin,
+  type RecordOf,
   type Reference,
+  refuse,
   timeMs,
   u64,
-} from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
-import { environmentKey } from "../task/environment.ts";
+} from "../codec/index.ts";
+import { environmentKey } from "../task/index.ts";
 import { digestCallLog } from "./call.ts";
 import { ending } from "./ending.ts";
 import { FINAL_STATE_KIND } from "./final-state.ts";

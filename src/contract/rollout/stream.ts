@@ -1,7 +1,7 @@
 /** A stream: the choices of one policy family in one rollout, token by token or step by step.
  *  Token streams keep their numbers in columns; mask 1 marks a token the policy sampled, 0 a token it only read. */
 import { z } from "zod";
-import { type ColumnOf, firstNonFinite } from "../../base/arrays.ts";
+import { type ColumnOf, firstNonFinite } from "../../base/index.ts";
 import {
   columnRef,
   columnReference,
@@ -9,13 +9,14 @@ import {
   digest,
   finite,
   id,
+  onesInside,
   probability,
   type Reference,
+  refuse,
+  scanMask,
   text,
-} from "../codec/fields.ts";
-import { onesInside, scanMask } from "../codec/mask-runs.ts";
-import { refuse } from "../codec/refusal.ts";
-import { revisionKey } from "../policy/policy-revision.ts";
+} from "../codec/index.ts";
+import { revisionKey } from "../policy/index.ts";
 
 /** `sampling`: the distribution drawn from, after temperature and filters. `model`: the raw softmax. */
 export const logprobKind = z.enum(["sampling", "model"]);

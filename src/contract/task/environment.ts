@@ -1,9 +1,7 @@
 /** Where a rollout happens: the key `ref@version`, and the package behind it. */
 import { z } from "zod";
-import { idFault } from "../../base/ids.ts";
-import { count, digest, id, json, text } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { idFault } from "../../base/index.ts";
+import { count, defineRecord, digest, id, json, type RecordOf, refuse, text } from "../codec/index.ts";
 
 export type EnvironmentKey = `${string}@${string}` & { readonly __brand: "EnvironmentKey" };
 

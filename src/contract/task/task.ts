@@ -1,7 +1,6 @@
 /** What an agent is asked to do. Its digest is its identity: two tasks with one id and two digests are two tasks. */
 import { z } from "zod";
-import { dataSource, id, json, jsonObject, text } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { dataSource, defineRecord, id, json, jsonObject, type RecordOf, text } from "../codec/index.ts";
 import { environmentKey } from "./environment.ts";
 
 export const Task = defineRecord({

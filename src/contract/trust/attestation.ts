@@ -9,12 +9,8 @@ import {
   verify,
 } from "node:crypto";
 import { z } from "zod";
-import { canonicalize } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/digest.ts";
-import { reasonOf } from "../../base/errors.ts";
-import { digest } from "../codec/fields.ts";
-import { defineRecord, type RecordOf, type Sealed, seal } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { canonicalize, type Digest, reasonOf } from "../../base/index.ts";
+import { defineRecord, digest, type RecordOf, refuse, type Sealed, seal } from "../codec/index.ts";
 
 /** `ed25519:` and the base64url of the 32 key bytes: short enough to be its own name. */
 export type PublicKey = `ed25519:${string}`;

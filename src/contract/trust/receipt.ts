@@ -1,7 +1,6 @@
 /** The answer to a submission: what was decided, by which measurements. Refusing is an answer, not an error. */
 import { z } from "zod";
-import { digest, finite, id, text, timeMs } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
+import { defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 /** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */
 export const receiptOutcome = z.enum([

@@ -1,8 +1,6 @@
 /** A validator's judgement of one rollout, and the release of a quarantined one. Verdicts gate batches. */
 import { z } from "zod";
-import { digest, id, json, text, timeMs } from "../codec/fields.ts";
-import { defineRecord, type RecordOf } from "../codec/record.ts";
-import { refuse } from "../codec/refusal.ts";
+import { defineRecord, digest, id, json, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
 
 export const FULL_WEIGHT_BPS = 10_000;
 

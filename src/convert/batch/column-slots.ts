@@ -1,7 +1,7 @@
 /** Places in a file for arrays whose sizes are known, each filled from its start. In: positions and sizes, then bytes in
  *  any order of the arrays. Out: a file without holes: an array that is not filled exactly is an error. */
 import { crc32 } from "node:zlib";
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 import type { NewFile } from "./new-file.ts";
 
 interface Slot {

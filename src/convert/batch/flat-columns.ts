@@ -1,8 +1,8 @@
 /** The rows of a batch as flat columns, for formats that state the size of every array before its values.
  *  The first pass (`planColumns`) reads shard records alone and measures; the second (`flatBlocks`) gives the values in
  *  blocks. Memory: one shard, and the distinct names of candidates. */
-import { type Column, type DType, ITEM_BYTES } from "../../base/arrays.ts";
-import type { BatchRow } from "../../contract/batch/trainer-batch.ts";
+import { type Column, type DType, ITEM_BYTES } from "../../base/index.ts";
+import type { BatchRow } from "../../contract/index.ts";
 import type { ReadableBatch, StepShardColumns, TokenShardColumns } from "../../keep/batch/index.ts";
 
 export type NumberType = DType | "i64";

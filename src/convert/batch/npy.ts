@@ -1,5 +1,5 @@
 /** Arrays of numpy's .npy format, version 1, one dimension. Pure. In: type and length, then values. Out: bytes. */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 import type { NumberType } from "./flat-columns.ts";
 
 const NUMPY_TYPES: Readonly<Record<NumberType, string>> = {

@@ -2,7 +2,7 @@
  *  The format has no text: a column of text is two tensors, NAME.utf8 with all bytes and NAME.offsets with where each text
  *  begins and the last one ends. Provenance stands in the metadata. The same batch gives the same bytes. */
 import type { ReadableBatch } from "../../keep/batch/index.ts";
-import { planSafetensors, type TensorShape } from "../../policy/safetensors.ts";
+import { planSafetensors, type TensorShape } from "../../policy/index.ts";
 import { ColumnSlots } from "./column-slots.ts";
 import { bytesOfBlock, type FlatColumn, flatBlocks, planColumns } from "./flat-columns.ts";
 import type { NewFile } from "./new-file.ts";

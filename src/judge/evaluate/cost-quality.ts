@@ -5,8 +5,7 @@
  *  log cannot carry gets its reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
 import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
-import { bootstrap, percentileInterval } from "../ope/intervals/bootstrap.ts";
-import type { Interval } from "../ope/intervals/interval.ts";
+import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
 import type { Measure } from "./judged-row.ts";
 import type { Distribution, Judging } from "./judging.ts";
 

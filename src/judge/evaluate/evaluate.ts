@@ -2,11 +2,16 @@
  *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row, liveness
  *  and the cost–quality frontier; refusals with reasons where the log cannot say. Pure. Does not decide: gates do. */
 import type { Router } from "../../policy/index.ts";
-import { difference, type Estimate, standardError } from "../ope/estimators/estimate.ts";
-import { bootstrap, percentileInterval } from "../ope/intervals/bootstrap.ts";
-import type { Interval } from "../ope/intervals/interval.ts";
-import { studentInterval } from "../ope/intervals/student-interval.ts";
-import type { Verdict } from "../ope/panel.ts";
+import {
+  bootstrap,
+  difference,
+  type Estimate,
+  type Interval,
+  percentileInterval,
+  standardError,
+  studentInterval,
+  type Verdict,
+} from "../ope/index.ts";
 import { type Contender, contendersOf, type Field, routerOf } from "./contenders.ts";
 import { type CostQuality, costQualityOf } from "./cost-quality.ts";
 import { isBurden, type JudgedRow, type Measure, qualityOf } from "./judged-row.ts";

@@ -1,6 +1,6 @@
 /** One decision as it is judged: what was logged, what belongs together, and what it brought, taken apart.
  *  Reward is everything together; quality is what is left of it without the cost and latency terms. */
-import { RollbookError } from "../../base/errors.ts";
+import { RollbookError } from "../../base/index.ts";
 import {
   type DecisionRow,
   type LoggedRow,

@@ -2,23 +2,35 @@
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
  *  Outcomes per row and candidate are the known ones, else q̂ + 1{chosen}·(r − q̂)/p: their mean under a policy is its DR
  *  estimate, so everything built on them (differences, frontiers, bands) is paired with the panel. */
-import { RollbookError } from "../../base/errors.ts";
-import type { Rng } from "../../base/rng.ts";
+import { type Rng, RollbookError } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
-import { type Diagnostics, diagnose } from "../ope/diagnostics.ts";
-import { doublyRobust } from "../ope/estimators/doubly-robust.ts";
-import { type Estimate, meanOverRows } from "../ope/estimators/estimate.ts";
-import { ips } from "../ope/estimators/ips.ts";
-import { snips } from "../ope/estimators/snips.ts";
-import { sensitivityBounds } from "../ope/intervals/sensitivity.ts";
-import type { Context, LoggedDecisions, Units } from "../ope/log/logged-decisions.ts";
-import { checkDecisions, checkWithoutPropensities, unitsOf } from "../ope/log/logged-decisions.ts";
-import { withEstimatedPropensities } from "../ope/models/propensity-model.ts";
-import { crossFitMatrix } from "../ope/models/reward-model.ts";
-import { predictionsFrom } from "../ope/models/reward-predictions.ts";
-import { type Disagreement, disagreementsOf, judgePolicy, type Verdict } from "../ope/panel.ts";
-import { explainFault, type SupportLimits, supportFaults } from "../ope/support.ts";
+import {
+  type Context,
+  checkDecisions,
+  checkWithoutPropensities,
+  crossFitMatrix,
+  type Diagnostics,
+  type Disagreement,
+  diagnose,
+  disagreementsOf,
+  doublyRobust,
+  type Estimate,
+  explainFault,
+  ips,
+  judgePolicy,
+  type LoggedDecisions,
+  meanOverRows,
+  predictionsFrom,
+  type SupportLimits,
+  sensitivityBounds,
+  snips,
+  supportFaults,
+  type Units,
+  unitsOf,
+  type Verdict,
+  withEstimatedPropensities,
+} from "../ope/index.ts";
 import { type JudgedRow, type Measure, measuresIn, requireRows } from "./judged-row.ts";
 
 export interface JudgingOptions {

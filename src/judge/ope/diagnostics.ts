@@ -2,9 +2,15 @@
  *  In: checked decisions. Out: facts, no judgement; `support.ts` judges. Units are counted, rows are not: the
  *  weights of a unit's rows add up, and for chains a unit's weight is the product. */
 
-import { meanOverRows, standardError, sum } from "./estimators/estimate.ts";
-import { episodesOf, episodeWeights } from "./log/chain.ts";
-import { type LoggedDecisions, type Units, unitsOf, weightsOf } from "./log/logged-decisions.ts";
+import { meanOverRows, standardError, sum } from "./estimators/index.ts";
+import {
+  episodesOf,
+  episodeWeights,
+  type LoggedDecisions,
+  type Units,
+  unitsOf,
+  weightsOf,
+} from "./log/index.ts";
 
 export interface Diagnostics {
   readonly rows: number;

@@ -1,6 +1,6 @@
 /** A verdict as text: diagnostics first, then the reasons of a refusal or the table, and any disagreement aloud. */
 import type { Diagnostics } from "./diagnostics.ts";
-import type { Interval } from "./intervals/interval.ts";
+import type { Interval } from "./intervals/index.ts";
 import { type Estimated, FALSE_ALARMS, type PanelRow, type Verdict } from "./panel.ts";
 
 export function verdictText(verdict: Verdict): string {

@@ -1,35 +1,44 @@
 /** The whole judgement of one target policy on one log: diagnostics, then a refusal or all estimators side by side.
  *  In: decisions, an Rng, options. Out: a verdict. Pure; does not read, print or decide: gates do that. */
-import type { Rng } from "../../base/rng.ts";
+import type { Rng } from "../../base/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
-import { chainDr } from "./estimators/chain-dr.ts";
-import { directMethod } from "./estimators/direct-method.ts";
-import { doublyRobust } from "./estimators/doubly-robust.ts";
-import { drShrinkage } from "./estimators/dr-shrinkage.ts";
-import { difference, type Estimate, standardError, unitValues } from "./estimators/estimate.ts";
-import { ips } from "./estimators/ips.ts";
-import { naiveAgreement } from "./estimators/naive.ts";
-import { perDecisionIs } from "./estimators/per-decision-is.ts";
-import { lambdaGrid, slope } from "./estimators/slope.ts";
-import { snips } from "./estimators/snips.ts";
-import { switchDr } from "./estimators/switch-dr.ts";
-import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
-import { bootstrap, percentileInterval } from "./intervals/bootstrap.ts";
-import { bernsteinInterval, hoeffdingInterval } from "./intervals/bounds.ts";
-import { confidenceSequence } from "./intervals/confidence-sequence.ts";
-import type { Interval, Range } from "./intervals/interval.ts";
-import { type SensitivityBound, sensitivityBounds } from "./intervals/sensitivity.ts";
-import { studentInterval } from "./intervals/student-interval.ts";
 import {
-  checkDecisions,
-  checkWithoutPropensities,
-  type LoggedDecisions,
-  weightsOf,
-} from "./log/logged-decisions.ts";
-import { crossFitQ } from "./models/fitted-q.ts";
-import { withEstimatedPropensities } from "./models/propensity-model.ts";
-import { crossFitRewards } from "./models/reward-model.ts";
-import type { RewardPredictions } from "./models/reward-predictions.ts";
+  chainDr,
+  difference,
+  directMethod,
+  doublyRobust,
+  drShrinkage,
+  type Estimate,
+  ips,
+  lambdaGrid,
+  naiveAgreement,
+  perDecisionIs,
+  slope,
+  snips,
+  standardError,
+  switchDr,
+  unitValues,
+  weightedPerDecisionIs,
+} from "./estimators/index.ts";
+import {
+  bernsteinInterval,
+  bootstrap,
+  confidenceSequence,
+  hoeffdingInterval,
+  type Interval,
+  percentileInterval,
+  type Range,
+  type SensitivityBound,
+  sensitivityBounds,
+  studentInterval,
+} from "./intervals/index.ts";
+import { checkDecisions, checkWithoutPropensities, type LoggedDecisions, weightsOf } from "./log/index.ts";
+import {
+  crossFitQ,
+  crossFitRewards,
+  type RewardPredictions,
+  withEstimatedPropensities,
+} from "./models/index.ts";
 import { explainFault, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
 
 export interface PanelOptions {

@@ -1,13 +1,18 @@
 /** From judgements to records: receipts and verdicts of freshness, and the release of what was quarantined. Pure.
  *  Verdicts are what batches obey: a manifest that lists them excludes what they exclude, and the ledger says so. */
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
-import { parseId } from "../../base/ids.ts";
-import { type Sealed, seal } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import { Receipt } from "../../contract/trust/receipt.ts";
-import { type Disposition, FULL_WEIGHT_BPS, Release, Verdict } from "../../contract/trust/verdict.ts";
+import { type Digest, type Id, parseId } from "../../base/index.ts";
+import {
+  type Disposition,
+  FULL_WEIGHT_BPS,
+  Receipt,
+  Release,
+  type RolloutContent,
+  type RolloutEnvelope,
+  refuse,
+  type Sealed,
+  seal,
+  Verdict,
+} from "../../contract/index.ts";
 import { type Freshness, type FreshnessOutcome, type FreshnessRequest, judgeFreshness } from "./freshness.ts";
 
 /** The name under which freshness gives its verdicts. */

@@ -1,14 +1,18 @@
 /** The words of a selection: what is asked of a manifest, and what is admitted. No behaviour. */
-import type { Digest } from "../../base/digest.ts";
-import type { DriftBudgets } from "../../contract/batch/ledger.ts";
-import type { Manifest } from "../../contract/batch/manifest.ts";
-import type { BatchOptions, Selection } from "../../contract/batch/trainer-batch.ts";
-import type { Sealed } from "../../contract/codec/record.ts";
-import type { PolicyRevision, RevisionKey } from "../../contract/policy/policy-revision.ts";
-import type { Proof } from "../../contract/rollout/proof.ts";
-import type { RolloutContent } from "../../contract/rollout/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import type { LogprobKind } from "../../contract/rollout/stream.ts";
+import type { Digest } from "../../base/index.ts";
+import type {
+  BatchOptions,
+  DriftBudgets,
+  LogprobKind,
+  Manifest,
+  PolicyRevision,
+  Proof,
+  ReadBlob,
+  RevisionKey,
+  RolloutContent,
+  Sealed,
+  Selection,
+} from "../../contract/index.ts";
 import type { LateReward } from "./labels.ts";
 import type { LedgerTally } from "./ledger-tally.ts";
 

@@ -1,12 +1,14 @@
 /** The validator's checks of one artifact, each a pure function: what was observed, what was expected, and the code if
  *  the two do not fit. Cheap ones look at the records; the expensive ones compare with a second execution. */
-import { canonicalize } from "../../base/canonical-json.ts";
-import type { Digest } from "../../base/digest.ts";
-import { parseId } from "../../base/ids.ts";
-import { type Call, digestCallLog } from "../../contract/rollout/call.ts";
-import { commitTo } from "../../contract/rollout/proof.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import type { Verdict } from "../../contract/trust/verdict.ts";
+import { canonicalize, type Digest, parseId } from "../../base/index.ts";
+import {
+  type Call,
+  commitTo,
+  digestCallLog,
+  type RolloutContent,
+  type RolloutEnvelope,
+  type Verdict,
+} from "../../contract/index.ts";
 
 export type VerdictCode = Verdict["codes"][number];
 

@@ -2,12 +2,15 @@
  *  In: the artifact, the target revision, the source revisions, budgets, the time. Out: an admission (outcome, signals
  *  with the observed value and both budgets, message), which a Receipt records. Pure.
  *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
-import { RollbookError } from "../../base/errors.ts";
-import { parseId } from "../../base/ids.ts";
-import type { DriftBudgets } from "../../contract/batch/ledger.ts";
-import type { PolicyRevision, RevisionKey } from "../../contract/policy/policy-revision.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import type { Receipt } from "../../contract/trust/receipt.ts";
+import { parseId, RollbookError } from "../../base/index.ts";
+import type {
+  DriftBudgets,
+  PolicyRevision,
+  Receipt,
+  RevisionKey,
+  RolloutContent,
+  RolloutEnvelope,
+} from "../../contract/index.ts";
 
 /** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
 export interface Budget {

@@ -1,18 +1,19 @@
 /** What receipts, verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
-import type { Digest } from "../../base/digest.ts";
-import { isTaken } from "../../collect/admission.ts";
-import { itemOf } from "../../collect/rollout/work/work-item.ts";
-import type { ExclusionReason } from "../../contract/batch/ledger.ts";
-import type { Sealed } from "../../contract/codec/record.ts";
-import { outsideBaseline } from "../../contract/rollout/ending.ts";
-import { type RolloutContent, rolloutIdFor } from "../../contract/rollout/rollout.ts";
-import type { Receipt } from "../../contract/trust/receipt.ts";
+import type { Digest } from "../../base/index.ts";
+import { isTaken } from "../../collect/index.ts";
+import { itemOf } from "../../collect/rollout/index.ts";
 import {
   type Disposition,
+  type ExclusionReason,
   FULL_WEIGHT_BPS,
+  outsideBaseline,
+  type Receipt,
   type Release,
+  type RolloutContent,
+  rolloutIdFor,
+  type Sealed,
   type Verdict,
-} from "../../contract/trust/verdict.ts";
+} from "../../contract/index.ts";
 import { FRESHNESS_VALIDATOR } from "./admission.ts";
 
 export type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };

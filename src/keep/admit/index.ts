@@ -6,6 +6,7 @@ export {
   makeAdmission,
   releaseQuarantined,
 } from "./admission.ts";
+export type { AdmitOptions, AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 export type { Reexecution } from "./checks.ts";
 export {
   type Budget,
@@ -17,6 +18,24 @@ export {
   type FreshnessRequest,
   judgeFreshness,
 } from "./freshness.ts";
+export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
+export { contentReader, readRecord, readSealed } from "./read-sources.ts";
+export { selectAdmitted } from "./select.ts";
+export {
+  checkSplit,
+  DEFAULT_SPLIT,
+  decisionId,
+  partOf,
+  SPLIT_PARTS,
+  SPLIT_UNITS,
+  type SplitPart,
+  type SplitRule,
+  type SplitUnit,
+  sessionOf,
+  TRAIN_ON_ALL,
+  unitOfStream,
+} from "./split.ts";
+export { streamKey } from "./stream-gates.ts";
 export {
   type Artifact,
   DUPLICATE_WEIGHT_BPS,

@@ -1,10 +1,15 @@
 /** The one rule of labels: what a stream earned, place by place, and where that comes from. Pure.
  *  A stream that was sealed with all its rewards keeps them. One that lacks any takes the late feedback that lands on its
  *  samples, with 0 elsewhere. Without either it is unlabelled, which is never 0. */
-import type { Digest } from "../../base/digest.ts";
-import type { Sealed } from "../../contract/codec/record.ts";
-import type { Feedback } from "../../contract/rollout/feedback.ts";
-import type { StepStream, Stream, TokenColumns, TokenStream } from "../../contract/rollout/stream.ts";
+import type { Digest } from "../../base/index.ts";
+import type {
+  Feedback,
+  Sealed,
+  StepStream,
+  Stream,
+  TokenColumns,
+  TokenStream,
+} from "../../contract/index.ts";
 
 /** `call` undefined: the outcome of the whole rollout. */
 export interface LateReward {

@@ -1,17 +1,19 @@
 /** The ledger while it is being kept: counts what was considered, pages what was excluded. */
-import type { Digest } from "../../base/digest.ts";
+import type { Digest } from "../../base/index.ts";
 import {
   type DriftBudgets,
   type ExclusionReason,
   type LedgerEntry,
   LedgerPage,
   LossLedger,
+  type RolloutContent,
+  type Sealed,
+  type Stream,
+  sampleCount,
+  seal,
   TALLIED,
   type Tally,
-} from "../../contract/batch/ledger.ts";
-import { type Sealed, seal } from "../../contract/codec/record.ts";
-import type { RolloutContent } from "../../contract/rollout/rollout.ts";
-import { type Stream, sampleCount } from "../../contract/rollout/stream.ts";
+} from "../../contract/index.ts";
 
 const PAGE_ENTRIES = 10_000;
 

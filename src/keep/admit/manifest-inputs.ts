@@ -1,20 +1,20 @@
 /** What a selection reads of a manifest beside its artifacts: judgements, late labels, and who the revisions are.
  *  In: a manifest, a family. Out: records, each checked. */
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
-import type { Manifest } from "../../contract/batch/manifest.ts";
-import type { Sealed } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
+import type { Digest, Id } from "../../base/index.ts";
 import {
+  Feedback,
+  type Manifest,
   nameRevision,
   PolicyRevision,
+  type ReadBlob,
+  Receipt,
+  Release,
   type RevisionKey,
+  refuse,
+  type Sealed,
   standsBefore,
-} from "../../contract/policy/policy-revision.ts";
-import { Feedback } from "../../contract/rollout/feedback.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { Receipt } from "../../contract/trust/receipt.ts";
-import { Release, Verdict } from "../../contract/trust/verdict.ts";
+  Verdict,
+} from "../../contract/index.ts";
 import { type LateReward, lateRewards } from "./labels.ts";
 import { readRecord, readSealed } from "./read-sources.ts";
 

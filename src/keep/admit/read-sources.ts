@@ -1,10 +1,15 @@
 /** Typed reads for assembly: every record arrives checked, every absence is named. Holds no state but small caches. */
-import type { Digest } from "../../base/digest.ts";
-import type { RecordOf, RecordType, Sealed } from "../../contract/codec/record.ts";
-import { Assignment, checkBinding } from "../../contract/rollout/assignment.ts";
-import { RolloutContent } from "../../contract/rollout/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { readRecord as readFrom } from "../../store/blob/read-record.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  Assignment,
+  checkBinding,
+  type ReadBlob,
+  type RecordOf,
+  type RecordType,
+  RolloutContent,
+  type Sealed,
+} from "../../contract/index.ts";
+import { readRecord as readFrom } from "../../store/index.ts";
 
 export function readRecord<T extends RecordType>(
   read: ReadBlob,

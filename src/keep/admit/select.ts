@@ -1,16 +1,21 @@
 /** The one way from stored rollouts to anything that learns or judges: decides what is admitted, and why the rest is not.
  *  In: a sealed manifest, a family and a level, what the consumer needs. Out: light rows (about half a kilobyte each) and
  *  the ledger; the numbers stay in the store. Pure: same input, same rows. */
-import type { Digest } from "../../base/digest.ts";
-import { compareUtf8 } from "../../base/ids.ts";
-import type { DriftBudgets, ExclusionReason } from "../../contract/batch/ledger.ts";
-import type { Sealed } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import type { PolicyRevision } from "../../contract/policy/policy-revision.ts";
-import type { Proof } from "../../contract/rollout/proof.ts";
-import { checkProofs, type RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { type Stream, sampleCount } from "../../contract/rollout/stream.ts";
+import { compareUtf8, type Digest } from "../../base/index.ts";
+import {
+  checkProofs,
+  type DriftBudgets,
+  type ExclusionReason,
+  type PolicyRevision,
+  type Proof,
+  type ReadBlob,
+  type RolloutContent,
+  RolloutEnvelope,
+  refuse,
+  type Sealed,
+  type Stream,
+  sampleCount,
+} from "../../contract/index.ts";
 import type { AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 import { judgeDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";

@@ -2,11 +2,16 @@
  *  In: the id of a unit (a task, a session, a decision) and a rule. Out: its part. A function of the id alone: whatever
  *  arrives later, a unit keeps its part, and rows of one unit are never in two parts. */
 import { hash } from "node:crypto";
-import { RollbookError } from "../../base/errors.ts";
-import { type SplitPart, type SplitUnit, splitPart, splitUnit } from "../../contract/policy/split-rule.ts";
-import type { RolloutContent } from "../../contract/rollout/rollout.ts";
+import { RollbookError } from "../../base/index.ts";
+import {
+  type RolloutContent,
+  type SplitPart,
+  type SplitUnit,
+  splitPart,
+  splitUnit,
+} from "../../contract/index.ts";
 
-export type { SplitPart, SplitUnit } from "../../contract/policy/split-rule.ts";
+export type { SplitPart, SplitUnit } from "../../contract/index.ts";
 
 export const SPLIT_PARTS = splitPart.options;
 export const SPLIT_UNITS = splitUnit.options;

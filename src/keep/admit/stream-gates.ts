@@ -1,11 +1,16 @@
 /** Whether one stream of an admitted rollout is wanted, and labelled. In: the stream, what the consumer needs. Out: its labels,
  *  or the reason it is left out. */
-import type { Digest } from "../../base/digest.ts";
-import type { ExclusionReason } from "../../contract/batch/ledger.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import type { RolloutContent } from "../../contract/rollout/rollout.ts";
-import { type ReadBlob, readColumn } from "../../contract/rollout/rollout-exchange.ts";
-import type { StepStream, Stream, TokenStream } from "../../contract/rollout/stream.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  type ExclusionReason,
+  type ReadBlob,
+  type RolloutContent,
+  readColumn,
+  refuse,
+  type StepStream,
+  type Stream,
+  type TokenStream,
+} from "../../contract/index.ts";
 import type { AdmitRequest, Admitted } from "./admitted.ts";
 import { type Labels, type LateReward, labelSteps, labelTokens } from "./labels.ts";
 import { partOf, unitOfStream } from "./split.ts";

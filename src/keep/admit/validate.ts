@@ -3,13 +3,17 @@
  *  The same bundle in any order gives the same verdicts. Which artifacts get the expensive checks follows from their
  *  digests and a nonce, so nobody chooses. A check that should have been made and was not is "replay-required", never
  *  an acceptance. Freshness gives its verdict apart (admission.ts); batches obey the harshest. */
-import { type Digest, digestJson } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
-import { type Sealed, seal } from "../../contract/codec/record.ts";
-import type { Call } from "../../contract/rollout/call.ts";
-import type { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import { type Disposition, FULL_WEIGHT_BPS, Verdict } from "../../contract/trust/verdict.ts";
+import { type Digest, digestJson, type Id, RollbookError } from "../../base/index.ts";
+import {
+  type Call,
+  type Disposition,
+  FULL_WEIGHT_BPS,
+  type RolloutContent,
+  type RolloutEnvelope,
+  type Sealed,
+  seal,
+  Verdict,
+} from "../../contract/index.ts";
 import {
   checkExecutionProof,
   checkFinalState,

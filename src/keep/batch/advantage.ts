@@ -1,5 +1,5 @@
 /** Group advantages. A baseline counts each rollout once, however many rows it was split into. Pure. */
-import type { AdvantageMethod } from "../../contract/batch/trainer-batch.ts";
+import type { AdvantageMethod } from "../../contract/index.ts";
 
 export interface Baseline {
   rollouts: number;

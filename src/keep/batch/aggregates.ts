@@ -1,7 +1,6 @@
 /** Sums and means of a batch as it is written: in all, by source revision, by group. Plain f64 sums in row order. */
-import { compareUtf8, type Id } from "../../base/ids.ts";
-import type { BatchGroups } from "../../contract/batch/trainer-batch.ts";
-import type { RecordOf } from "../../contract/codec/record.ts";
+import { compareUtf8, type Id } from "../../base/index.ts";
+import type { BatchGroups, RecordOf } from "../../contract/index.ts";
 import type { Baseline } from "./advantage.ts";
 
 export class Sums {

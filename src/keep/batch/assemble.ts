@@ -1,27 +1,31 @@
 /** Cuts a trainer batch from a sealed manifest.
  *  In: manifest, target revision, selection, options, seed. Out: the batch record, everything else through `write`.
  *  Pure: same input, same bytes, whatever order artifacts arrived in. Does not touch files or clocks. */
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
-import { rngFrom } from "../../base/rng.ts";
-import { PolicyRevisionLineage, sealLineage } from "../../contract/batch/lineage.ts";
-import { Manifest } from "../../contract/batch/manifest.ts";
+import { type Digest, type Id, rngFrom } from "../../base/index.ts";
 import {
   BatchGroups,
   type BatchOptions,
   BatchProofs,
   BatchShard,
+  Manifest,
+  PolicyRevision,
+  PolicyRevisionLineage,
+  type ReadBlob,
+  RolloutContent,
+  refuse,
+  type Sealed,
+  seal,
+  sealLineage,
   TrainerBatch,
-} from "../../contract/batch/trainer-batch.ts";
-import { type Sealed, seal } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import { PolicyRevision } from "../../contract/policy/policy-revision.ts";
-import { RolloutContent } from "../../contract/rollout/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import type { AdmitRequest, Admitted } from "../admit/admitted.ts";
-import { readRecord, readSealed } from "../admit/read-sources.ts";
-import { selectAdmitted } from "../admit/select.ts";
-import { streamKey } from "../admit/stream-gates.ts";
+} from "../../contract/index.ts";
+import {
+  type AdmitRequest,
+  type Admitted,
+  readRecord,
+  readSealed,
+  selectAdmitted,
+  streamKey,
+} from "../admit/index.ts";
 import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";

@@ -1,12 +1,16 @@
 /** Reads the shards of a batch, one at a time. In: the batch record. Out: rows and flat columns, checked.
  *  A digest is the store's to check; lengths, indexes and finite numbers are checked here. Holds one shard at a time. */
-import { type ColumnOf, firstNonFinite } from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import { type BatchRow, BatchShard, type TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import type { RecordOf } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import { type ReadBlob, readColumn } from "../../contract/rollout/rollout-exchange.ts";
-import { readRecord } from "../admit/read-sources.ts";
+import { type ColumnOf, type Digest, firstNonFinite } from "../../base/index.ts";
+import {
+  type BatchRow,
+  BatchShard,
+  type ReadBlob,
+  type RecordOf,
+  readColumn,
+  refuse,
+  type TrainerBatch,
+} from "../../contract/index.ts";
+import { readRecord } from "../admit/index.ts";
 
 /** One value per token of the shard. */
 export interface TokenShardColumns {

@@ -1,11 +1,13 @@
 /** Says in words what differs between two batches, and why: cause first (manifest, seed, options), effect after. */
-import type { Digest } from "../../base/digest.ts";
-import { LossLedger } from "../../contract/batch/ledger.ts";
-import { PolicyRevisionLineage } from "../../contract/batch/lineage.ts";
-import { Manifest } from "../../contract/batch/manifest.ts";
-import { TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { readRecord } from "../admit/read-sources.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  LossLedger,
+  Manifest,
+  PolicyRevisionLineage,
+  type ReadBlob,
+  TrainerBatch,
+} from "../../contract/index.ts";
+import { readRecord } from "../admit/index.ts";
 
 export interface BatchDifference {
   what: string;

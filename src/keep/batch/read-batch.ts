@@ -1,14 +1,15 @@
 /** Reads the rows of a trainer batch. In: a way to read blobs, the digest of the batch. Out: the record, its sources and
  *  the rows in batch order, shard by shard: memory is bounded by the largest shard. Does not write. */
-import type { ColumnOf } from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import type { Id } from "../../base/ids.ts";
-import { PolicyRevisionLineage } from "../../contract/batch/lineage.ts";
-import { type BatchRow, TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
-import type { RevisionKey } from "../../contract/policy/policy-revision.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { readRecord } from "../admit/read-sources.ts";
+import type { ColumnOf, Digest, Id } from "../../base/index.ts";
+import {
+  type BatchRow,
+  PolicyRevisionLineage,
+  type ReadBlob,
+  type RevisionKey,
+  refuse,
+  TrainerBatch,
+} from "../../contract/index.ts";
+import { readRecord } from "../admit/index.ts";
 import {
   type StepShard,
   type StepShardColumns,

@@ -1,10 +1,14 @@
 /** One row of a batch: the numbers of one stream, with its advantages filled in. */
 
-import type { AdvantageMethod } from "../../contract/batch/trainer-batch.ts";
-import { type ReadBlob, readTokenColumns } from "../../contract/rollout/rollout-exchange.ts";
-import { checkTokenColumns, type StepStream, type TokenStream } from "../../contract/rollout/stream.ts";
-import type { AdmittedStream } from "../admit/admitted.ts";
-import { labelSteps, labelTokens } from "../admit/labels.ts";
+import {
+  type AdvantageMethod,
+  checkTokenColumns,
+  type ReadBlob,
+  readTokenColumns,
+  type StepStream,
+  type TokenStream,
+} from "../../contract/index.ts";
+import { type AdmittedStream, labelSteps, labelTokens } from "../admit/index.ts";
 import type { ShardWriter, StepRowColumns, TokenRowColumns } from "./shard-writer.ts";
 
 /** `advantage` is the computed one, spread over the samples; the artifact's claims count only where asked for. */

@@ -4,16 +4,20 @@ import {
   type Column,
   type ColumnOf,
   columnTag,
+  type Digest,
   type DType,
   digestColumn,
   dtypeOf,
   emptyColumn,
-} from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import { type BatchRow, BatchShard } from "../../contract/batch/trainer-batch.ts";
-import type { ColumnRef } from "../../contract/codec/fields.ts";
-import { type Sealed, seal } from "../../contract/codec/record.ts";
-import { TOKEN_COLUMNS } from "../../contract/rollout/stream.ts";
+} from "../../base/index.ts";
+import {
+  type BatchRow,
+  BatchShard,
+  type ColumnRef,
+  type Sealed,
+  seal,
+  TOKEN_COLUMNS,
+} from "../../contract/index.ts";
 
 /** Stores a blob under its digest; assembly does not care where. */
 export type WriteBlob = (blob: { kind: string; digest: Digest; bytes: Uint8Array }) => void;

@@ -1,15 +1,21 @@
 /** Which records of a book are about certain rollouts and go with them, and which tombstones stand.
  *  In: a book and the digests of contents. Out: records by digest and kind. Reads the whole book once. */
-import type { Digest } from "../../base/digest.ts";
-import { BatchShard, TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import { openRecord } from "../../contract/codec/record.ts";
-import { Assignment } from "../../contract/rollout/assignment.ts";
-import { Feedback } from "../../contract/rollout/feedback.ts";
-import { RolloutContent, RolloutEnvelope, rolloutIdFor } from "../../contract/rollout/rollout.ts";
-import { RolloutEvent } from "../../contract/rollout/rollout-event.ts";
-import { Task } from "../../contract/task/task.ts";
-import { type ErasedBlob, Tombstone } from "../../contract/trust/tombstone.ts";
-import type { BlobStore } from "../../store/blob/blob-store.ts";
+import type { Digest } from "../../base/index.ts";
+import {
+  Assignment,
+  BatchShard,
+  type ErasedBlob,
+  Feedback,
+  openRecord,
+  RolloutContent,
+  RolloutEnvelope,
+  RolloutEvent,
+  rolloutIdFor,
+  Task,
+  Tombstone,
+  TrainerBatch,
+} from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
 
 export type Subject = Tombstone["subjects"][number];
 

@@ -1,18 +1,9 @@
 /** Erases rollouts from a book: a tombstone first, then the bytes.
  *  In: a book's directory, contents, a reason. Out: what went. Before the tombstone is durable nothing is removed; after
  *  a kill at any later moment the same call finishes the work. */
-import type { Clock } from "../../base/clock.ts";
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import type { Id } from "../../base/ids.ts";
-import { seal } from "../../contract/codec/record.ts";
-import { Task } from "../../contract/task/task.ts";
-import type { Signer } from "../../contract/trust/attestation.ts";
-import { type ErasedBlob, Tombstone } from "../../contract/trust/tombstone.ts";
-import { openBook } from "../../store/book.ts";
-import { scrubCatalog } from "../../store/catalog/catalog.ts";
-import { eraseBlobs, planErasure } from "../../store/gc/erase.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
+import { type ErasedBlob, type Signer, seal, Task, Tombstone } from "../../contract/index.ts";
+import { eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
 import { findRemains, type Remains, redactJournals } from "./remains.ts";
 

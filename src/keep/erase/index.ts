@@ -1,2 +1,1 @@
-export type { Subject } from "./erasable-records.ts";
-export { type EraseOptions, type EraseReport, eraseRollouts } from "./erase-rollouts.ts";
+export { type EraseReport, eraseRollouts } from "./erase-rollouts.ts";

@@ -2,7 +2,7 @@
  *  replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { redactClosed } from "../../collect/gateway/closed-rollouts.ts";
+import { redactClosed } from "../../collect/gateway/index.ts";
 
 export interface Remains {
   /** Files of the gateway's journal in which an id stands. */

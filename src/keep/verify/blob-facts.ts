@@ -1,9 +1,16 @@
 /** What verification remembers of every blob: kind, size, and for columns whether their numbers are sound.
  *  Flat arrays behind one table of digests, because a book has many blobs. */
-import { carry, columnFrom, columnTag, type DType, firstNonFinite, ITEM_BYTES } from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import { DigestTable } from "../../base/digest-table.ts";
-import { type MaskRuns, scanMask } from "../../contract/codec/mask-runs.ts";
+import {
+  carry,
+  columnFrom,
+  columnTag,
+  type Digest,
+  DigestTable,
+  type DType,
+  firstNonFinite,
+  ITEM_BYTES,
+} from "../../base/index.ts";
+import { type MaskRuns, scanMask } from "../../contract/index.ts";
 
 const DTYPES = new Map<string, DType>(
   (Object.keys(ITEM_BYTES) as DType[]).map((dtype) => [columnTag(dtype), dtype]),

@@ -1,7 +1,6 @@
 /** What a token stream claims of its columns, held against what was seen of them. */
-import { RollbookError } from "../../base/errors.ts";
-import { onesInside } from "../../contract/codec/mask-runs.ts";
-import { COLUMN_NAMES, LOGPROB_TOLERANCE, type TokenStream } from "../../contract/rollout/stream.ts";
+import { RollbookError } from "../../base/index.ts";
+import { COLUMN_NAMES, LOGPROB_TOLERANCE, onesInside, type TokenStream } from "../../contract/index.ts";
 import type { BlobFact, BlobFacts } from "./blob-facts.ts";
 
 /** False if a column has not been seen yet, so that the check has to be made again at the end. */

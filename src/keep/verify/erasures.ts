@@ -1,9 +1,8 @@
 /** What the tombstones of a book say, and which references lead to what they name.
  *  In: tombstones, and references to what is not there. Out: whether it was erased, and a report. Believes every
  *  tombstone: whether a trusted key signed it is reported beside. */
-import type { Digest } from "../../base/digest.ts";
-import type { Reference } from "../../contract/codec/fields.ts";
-import type { Tombstone } from "../../contract/trust/tombstone.ts";
+import type { Digest } from "../../base/index.ts";
+import type { Reference, Tombstone } from "../../contract/index.ts";
 import type { ErasedReport } from "./report.ts";
 import type { TrustTally } from "./trust-tally.ts";
 

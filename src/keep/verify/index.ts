@@ -1,2 +1,2 @@
-export type { ErasedReport, Problem, VerifyReport } from "./report.ts";
-export { type VerifyOptions, verifyBook, verifyRecord } from "./verify-book.ts";
+export type { Problem, VerifyReport } from "./report.ts";
+export { verifyBook, verifyRecord } from "./verify-book.ts";

@@ -1,6 +1,6 @@
 /** What `verify` found. Self-consistent is one thing, signed by a trusted key another: both are reported. */
-import type { Digest } from "../../base/digest.ts";
-import type { PublicKey } from "../../contract/trust/attestation.ts";
+import type { Digest } from "../../base/index.ts";
+import type { PublicKey } from "../../contract/index.ts";
 
 export interface Problem {
   code: string;

@@ -1,8 +1,6 @@
 /** One revision id, one digest, across the whole book: between records, and between records and samples. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import type { PolicyRevision, RevisionKey } from "../../contract/policy/policy-revision.ts";
-import type { Stream } from "../../contract/rollout/stream.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import type { PolicyRevision, RevisionKey, Stream } from "../../contract/index.ts";
 
 /** `From`: what to blame where a name turns out to clash. */
 export class RevisionNames<From> {

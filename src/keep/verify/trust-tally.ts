@@ -1,7 +1,6 @@
 /** Which artifacts are signed, by how many distinct keys, and which of those the reader trusts. */
-import type { Digest } from "../../base/digest.ts";
-import { DigestTable } from "../../base/digest-table.ts";
-import { type Attestation, checkAttestation, type PublicKey } from "../../contract/trust/attestation.ts";
+import { type Digest, DigestTable } from "../../base/index.ts";
+import { type Attestation, checkAttestation, type PublicKey } from "../../contract/index.ts";
 import type { VerifyReport } from "./report.ts";
 
 export class TrustTally {

@@ -1,20 +1,27 @@
 /** Checks blobs one after the other, in any order, and what they say of each other.
  *  In: blobs whose digest the store has recomputed. Out: a report. Keeps facts, not bytes. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
-import type { Reference } from "../../contract/codec/fields.ts";
-import { openRecord, parseCanonical, type RecordType } from "../../contract/codec/record.ts";
-import { PolicyRevision } from "../../contract/policy/policy-revision.ts";
-import { recordType } from "../../contract/records.ts";
-import { Assignment, checkBinding } from "../../contract/rollout/assignment.ts";
-import { digestCallLog, MESSAGE_KIND } from "../../contract/rollout/call.ts";
-import { commitTo } from "../../contract/rollout/proof.ts";
-import { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import type { ReadBlob } from "../../contract/rollout/rollout-exchange.ts";
-import { checkCoverage, type TokenStream } from "../../contract/rollout/stream.ts";
-import { Attestation } from "../../contract/trust/attestation.ts";
-import { Tombstone } from "../../contract/trust/tombstone.ts";
-import type { Location } from "../../store/blob/blob-store.ts";
+import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
+import {
+  Assignment,
+  Attestation,
+  checkBinding,
+  checkCoverage,
+  commitTo,
+  digestCallLog,
+  MESSAGE_KIND,
+  openRecord,
+  PolicyRevision,
+  parseCanonical,
+  type ReadBlob,
+  type RecordType,
+  type Reference,
+  RolloutContent,
+  RolloutEnvelope,
+  recordType,
+  type TokenStream,
+  Tombstone,
+} from "../../contract/index.ts";
+import type { Location } from "../../store/index.ts";
 import { BlobFacts, isColumnKind, type NotedBlob } from "./blob-facts.ts";
 import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
 import { Erasures } from "./erasures.ts";

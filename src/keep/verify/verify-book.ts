@@ -1,13 +1,8 @@
 /** Verifies a whole book in one sequential pass, or one record with everything it rests on. */
-import { type Digest, isDigest } from "../../base/digest.ts";
-import { reasonOf } from "../../base/errors.ts";
-import { Manifest } from "../../contract/batch/manifest.ts";
-import { TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import { openRecord } from "../../contract/codec/record.ts";
-import { recordType } from "../../contract/records.ts";
-import { Attestation } from "../../contract/trust/attestation.ts";
-import type { BlobStore, Finding, ScanItem } from "../../store/blob/blob-store.ts";
-import { reassemble } from "../batch/assemble.ts";
+import { type Digest, isDigest, reasonOf } from "../../base/index.ts";
+import { Attestation, Manifest, openRecord, recordType, TrainerBatch } from "../../contract/index.ts";
+import type { BlobStore, Finding, ScanItem } from "../../store/index.ts";
+import { reassemble } from "../batch/index.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { isLookedInto, Verifier } from "./verifier.ts";
 

@@ -2,9 +2,7 @@
  *  In: decisions (outcomes are not looked at), options, a seed. Out: a "softmax-linear" model and how well it fits.
  *  Training = f(data, options, seed): rows are taken by id, the seed parts training from calibration rows, the solver is
  *  deterministic and the arithmetic exact, so the same input gives the same digest on every engine. */
-import { RollbookError } from "../../base/errors.ts";
-import { compareUtf8 } from "../../base/ids.ts";
-import { rngFrom } from "../../base/rng.ts";
+import { compareUtf8, RollbookError, rngFrom } from "../../base/index.ts";
 import {
   type FeatureReader,
   type FeatureSpec,

@@ -1,8 +1,7 @@
 /** LinUCB with one linear model per candidate (Li, Chu, Langford and Schapire, 2010).
  *  In: decisions with outcomes, or their sums. Out: a "linucb" model: A⁻¹ and θ̂ = A⁻¹b for each candidate,
  *  A = λI + Σxxᵀ, b = Σrx. The sums are kept, not the inverse: sums of several processes add up. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyModel, Tensors } from "../../policy/index.ts";
 import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
 import type { DecisionData } from "../decision-row.ts";

@@ -1,8 +1,7 @@
 /** Multinomial logistic regression over candidate sets: P(a | x) ∝ exp(w_a·x + v·z_a) over the selectable candidates.
  *  In: rows, labels, masks. Out: weights, calibration-free. Convex with L2; solved by L-BFGS; nothing is drawn.
  *  The loss is the weighted mean of −ln P(label), plus l2/2·(‖w‖² + ‖v‖²) without the biases. */
-import { RollbookError } from "../../base/errors.ts";
-import { log, softmax } from "../../base/exact-math.ts";
+import { log, RollbookError, softmax } from "../../base/index.ts";
 import { type Minimised, minimise, type Objective } from "../lbfgs.ts";
 import type { SparseRows } from "../sparse-rows.ts";
 

@@ -3,8 +3,7 @@
  *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
  *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen; a leaf leaves its parent's order
  *  only where that pays by more than one standard error, so noise alone writes no rule. */
-import type { Json } from "../../base/canonical-json.ts";
-import { compareUtf8 } from "../../base/ids.ts";
+import { compareUtf8, type Json } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
 import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../decision-row.ts";
 

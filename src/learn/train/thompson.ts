@@ -1,11 +1,8 @@
 /** Thompson sampling: Beta posteriors for rewards in 0 … 1 (Bernoulli), Gaussian ones over linear models (linear).
  *  In: decisions with outcomes, or their sums. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte
  *  Carlo draws and the floor behind every probability it will answer. */
-import type { Digest } from "../../base/digest.ts";
-import { RollbookError } from "../../base/errors.ts";
-import { DEFAULT_DRAWS, DEFAULT_FLOOR } from "../../policy/bandit-policy.ts";
-import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
-import type { PolicyModel } from "../../policy/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { DEFAULT_DRAWS, DEFAULT_FEATURES, DEFAULT_FLOOR, type PolicyModel } from "../../policy/index.ts";
 import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
 import type { DecisionData } from "../decision-row.ts";
 import { type LinearBanditOptions, linearTensors } from "./linucb.ts";

@@ -1,8 +1,7 @@
 /** UCB1: counts and mean rewards per candidate; the context plays no part. Rewards are meant to lie in 0 … 1.
  *  In: decisions with outcomes, or their sums. Out: a "ucb1" model. */
-import type { Digest } from "../../base/digest.ts";
-import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
-import type { PolicyModel } from "../../policy/index.ts";
+import type { Digest } from "../../base/index.ts";
+import { DEFAULT_FEATURES, type PolicyModel } from "../../policy/index.ts";
 import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
 import type { DecisionData } from "../decision-row.ts";
 

@@ -1,10 +1,9 @@
 /** Scenes 4 and 5: trainer batches with lineage and ledger, and the same bytes from another order of arrival. */
 import { rngFrom } from "../../base/index.ts";
-import { cutBatch } from "../../book/batches/cut-batch.ts";
-import { bookOver } from "../../book/open/open-book.ts";
+import { cutBatch } from "../../book/batches/index.ts";
+import { bookOver } from "../../book/open/index.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import { type BlobStore, memoryStore } from "../../store/index.ts";
+import { type BlobStore, memoryStore, readRecord } from "../../store/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import type { Scene } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 /** Scenes 1 and 2: revisions and their checkpoints, then rollouts, sealed and signed. */
 
 import { sealRollout } from "../../contract/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { makeSealer } from "../../store/index.ts";
 import { plural, short } from "../../view/format.ts";
 import type { Scene } from "./stage.ts";
 import { SAMPLES, TASKS } from "./world.ts";

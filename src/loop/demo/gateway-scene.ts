@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { digestJson, parseId, rngFrom } from "../../base/index.ts";
 import { checkGatewayConfig, openGateway } from "../../collect/gateway/index.ts";
-import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import { openSqliteQueue } from "../../collect/queue/index.ts";
 import {
   bookRecorder,
   functionAgent,

@@ -1,7 +1,7 @@
 /** Scene 3: what is learned about a rollout after it was sealed: late feedback, verdicts, a release. */
 import { type Digest, parseId } from "../../base/index.ts";
 import { Feedback, Release, type SealedRollout, seal, Verdict } from "../../contract/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { makeSealer } from "../../store/index.ts";
 import type { Scene } from "./stage.ts";
 import { UNLABELLED } from "./world.ts";
 

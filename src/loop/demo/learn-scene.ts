@@ -2,19 +2,17 @@
  *  sealed batches of it, the clone's floor is promised on the calibration split, both are evaluated and gated on the judge
  *  split. All of it is what the commands run. A book of its own, in the scratch: its log is larger than all else. */
 import { join } from "node:path";
-import { decisionRows } from "../../book/decisions/decision-rows.ts";
-import { evaluateCheckpoint } from "../../book/judge/evaluate.ts";
-import { gateCheckpoints } from "../../book/judge/gate.ts";
-import { verifyNamed } from "../../book/maintain/verify.ts";
-import { type OpenBook, useBook } from "../../book/open/open-book.ts";
-import { type TrainedPolicy, trainPolicy } from "../../book/train/train.ts";
+import { decisionRows } from "../../book/decisions/index.ts";
+import { evaluateCheckpoint, gateCheckpoints } from "../../book/judge/index.ts";
+import { verifyNamed } from "../../book/maintain/index.ts";
+import { type OpenBook, useBook } from "../../book/open/index.ts";
+import { type TrainedPolicy, trainPolicy } from "../../book/train/index.ts";
 import { RolloutContent, TrainerBatch } from "../../contract/index.ts";
-import { sealDecision } from "../../convert/decision-rollouts.ts";
-import type { Evaluation } from "../../judge/index.ts";
-import { analyzeRewards, rewardedOf } from "../../judge/reward-analysis.ts";
+import { sealDecision } from "../../convert/index.ts";
+import { analyzeRewards, type Evaluation, rewardedOf } from "../../judge/index.ts";
 import { denseSpec, type LoggedRow } from "../../learn/index.ts";
 import { DEFAULT_FEATURES } from "../../policy/index.ts";
-import { makeSealer } from "../../store/sealer.ts";
+import { makeSealer } from "../../store/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import { makeRoutingLog } from "./routing-log.ts";
 import type { Scene, Stage } from "./stage.ts";

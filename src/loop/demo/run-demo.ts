@@ -1,7 +1,7 @@
 /** The demo: a small real loop, scene by scene. In: a directory and a seed. Out: what each scene showed.
  *  Digests of content are the same on every run with one seed; only the key, and so the signatures, are new. */
 import { manualClock } from "../../base/index.ts";
-import { openBook } from "../../book/open/open-book.ts";
+import { openBook } from "../../book/open/index.ts";
 import { newKeyPem, signerFromPem } from "../../contract/index.ts";
 import { batchScene, orderScene } from "./batch-scene.ts";
 import { revisionsScene, rolloutsScene } from "./collect-scene.ts";

@@ -3,22 +3,27 @@
  *  A book of its own, in the scratch. */
 import { join } from "node:path";
 import { parseId, rngFrom } from "../../base/index.ts";
-import { openSqliteQueue } from "../../collect/queue/sqlite-queue.ts";
+import { openSqliteQueue } from "../../collect/queue/index.ts";
 import type { RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
-import { FAMILIES } from "../../collect/sim/families/index.ts";
-import { requestSeed } from "../../collect/sim/play/ask-model.ts";
-import { behaviourRouter, policyOfRouter } from "../../collect/sim/play/behaviour.ts";
-import { openSimRun } from "../../collect/sim/play/run.ts";
-import { generateTasks } from "../../collect/sim/prove/generate.ts";
-import { sandboxGrader } from "../../collect/sim/prove/graders.ts";
-import { proveTask } from "../../collect/sim/prove/prove.ts";
-import { DEFAULT_MODELS } from "../../collect/sim/world/models.ts";
-import type { ProvedTask } from "../../collect/sim/world/outcomes.ts";
-import { knownValues, makeWorld, policyValue, type SimWorld } from "../../collect/sim/world/world.ts";
+import {
+  behaviourRouter,
+  DEFAULT_MODELS,
+  FAMILIES,
+  generateTasks,
+  knownValues,
+  makeWorld,
+  openSimRun,
+  type ProvedTask,
+  policyOfRouter,
+  policyValue,
+  proveTask,
+  requestSeed,
+  type SimWorld,
+  sandboxGrader,
+} from "../../collect/sim/index.ts";
 import { RolloutContent } from "../../contract/index.ts";
-import { readRecord } from "../../store/blob/read-record.ts";
-import { type Book, openBook } from "../../store/index.ts";
+import { type Book, openBook, readRecord } from "../../store/index.ts";
 import { meanReward, sayObserved } from "../../view/family-summary.ts";
 import { plural } from "../../view/format.ts";
 import type { Scene, Stage } from "./stage.ts";

@@ -1,6 +1,6 @@
 /** What the scenes of the demo share: a book, a key, the world, and what earlier scenes have made. */
 import type { Clock } from "../../base/index.ts";
-import type { BookOnDisk } from "../../book/open/open-book.ts";
+import type { BookOnDisk } from "../../book/open/index.ts";
 import type { Sealed, SealedRollout, Signer, TrainerBatch } from "../../contract/index.ts";
 import type { Book } from "../../store/index.ts";
 import type { World } from "./world.ts";

@@ -1,8 +1,7 @@
 /** digest -> place, compactly: about 55 bytes a blob, whatever their number.
  *  In: digests with places. Out: the place of a digest. Keeps the latest place of each digest; nothing is
  *  ever removed: `clear` and build it again. Places lie in chunks, so growth copies none of them. */
-import type { Digest } from "../../base/digest.ts";
-import { DigestTable } from "../../base/digest-table.ts";
+import { type Digest, DigestTable } from "../../base/index.ts";
 
 export interface Place {
   /** Number of the file in the caller's table. */

@@ -1,8 +1,7 @@
 /** Reads one record by digest, checked. In: a store, the type, the digest. Out: the record, or a refusal that says
  *  whether it is not there or is something else. */
-import { type Digest, isDigest } from "../../base/digest.ts";
-import { openRecord, type RecordOf, type RecordType } from "../../contract/codec/record.ts";
-import { refuse } from "../../contract/codec/refusal.ts";
+import { type Digest, isDigest } from "../../base/index.ts";
+import { openRecord, type RecordOf, type RecordType, refuse } from "../../contract/index.ts";
 import type { BlobStore } from "./blob-store.ts";
 
 export async function readRecord<T extends RecordType>(

@@ -1,7 +1,7 @@
 /** The tables of catalog.db. Nothing in them is original but `lost`, a memory of roots whose pack has vanished: all
  *  else follows from the packs, and a file with another version, or none that SQLite can read, is made anew. */
 import { rmSync } from "node:fs";
-import { isCorrupt, openSqlite, type Sqlite } from "../disk/sqlite.ts";
+import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 
 const VERSION = 2;
 

@@ -2,17 +2,25 @@
  *  In: packs, the rows there are. Out: rows for all whole entries. Reads each pack from where it was
  *  left; a block's rows and the new end are committed together, so a kill at any point costs nothing but time. */
 
-import { digestToBytes } from "../../base/digest.ts";
-import { canonicalize, type Digest, RollbookError } from "../../base/index.ts";
-import { Tombstone } from "../../contract/trust/tombstone.ts";
-import { isMissing } from "../disk/files.ts";
-import type { Sqlite, SqlValue } from "../disk/sqlite.ts";
-import { readLarge } from "../pack/large-files.ts";
-import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "../pack/pack-format.ts";
-import type { BookPaths, PackName } from "../pack/pack-names.ts";
-import { openPack, type PackReader, type PackStep, ScanBlock } from "../pack/pack-reader.ts";
-import { type LargeEntry, parseFooter, parseLargeEntry } from "../pack/pack-records.ts";
-import { listPacks } from "../pack/scan-book.ts";
+import { canonicalize, type Digest, digestToBytes, RollbookError } from "../../base/index.ts";
+import { Tombstone } from "../../contract/index.ts";
+import { isMissing, type Sqlite, type SqlValue } from "../disk/index.ts";
+import {
+  type BookPaths,
+  type LargeEntry,
+  listPacks,
+  openPack,
+  PACK_FOOTER_KIND,
+  PACK_HEADER_KIND,
+  PACK_LARGE_KIND,
+  type PackName,
+  type PackReader,
+  type PackStep,
+  parseFooter,
+  parseLargeEntry,
+  readLarge,
+  ScanBlock,
+} from "../pack/index.ts";
 import { describeRecord, isRecordKind, isRootKind, referencesOf } from "./record-facts.ts";
 
 export interface SyncReport {

@@ -2,12 +2,10 @@
  *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
-import { digestFromBytes, digestToBytes } from "../../base/digest.ts";
-import type { Digest, Json } from "../../base/index.ts";
-import type { Location } from "../blob/blob-store.ts";
-import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/sqlite.ts";
-import { largePath } from "../pack/large-files.ts";
-import { type BookPaths, bookPaths } from "../pack/pack-names.ts";
+import { type Digest, digestFromBytes, digestToBytes, type Json } from "../../base/index.ts";
+import type { Location } from "../blob/index.ts";
+import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
+import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
 import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 

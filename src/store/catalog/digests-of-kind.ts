@@ -1,11 +1,7 @@
 /** The digests of one kind in a book on disk. In: its directory and the kind. Out: digests, once each. Reads the headers of
  *  the packs and skips the payloads, so it takes as long as opening the book does. */
-import type { Digest } from "../../base/digest.ts";
-import { PackFiles } from "../pack/pack-files.ts";
-import { PACK_LARGE_KIND } from "../pack/pack-format.ts";
-import { bookPaths } from "../pack/pack-names.ts";
-import { parseLargeEntry } from "../pack/pack-records.ts";
-import { listPacks } from "../pack/scan-book.ts";
+import type { Digest } from "../../base/index.ts";
+import { bookPaths, listPacks, PACK_LARGE_KIND, PackFiles, parseLargeEntry } from "../pack/index.ts";
 
 export function digestsOfKind(root: string, kind: string): Digest[] {
   const paths = bookPaths(root);

@@ -1,29 +1,33 @@
 /** What the book's index and its garbage collector must know of kinds: which stand by themselves, what refers to what,
  *  what the catalog lists. A kind that this version does not know may be a record of a newer one: it is kept, and so
  *  is every blob whose digest can be found in it. */
-import { columnTag, type DType, ITEM_BYTES } from "../../base/arrays.ts";
-import type { Digest } from "../../base/digest.ts";
-import { Manifest } from "../../contract/batch/manifest.ts";
-import { TrainerBatch } from "../../contract/batch/trainer-batch.ts";
-import { digestsIn } from "../../contract/codec/fields.ts";
-import { BanditIncrement } from "../../contract/policy/bandit-increment.ts";
-import { FloorPromise } from "../../contract/policy/floor-promise.ts";
-import { GateVerdict } from "../../contract/policy/gate-verdict.ts";
-import { PolicyRevision } from "../../contract/policy/policy-revision.ts";
-import { recordType } from "../../contract/records.ts";
-import { Assignment } from "../../contract/rollout/assignment.ts";
-import { MEDIA_KIND, MESSAGE_KIND } from "../../contract/rollout/call.ts";
-import { Feedback } from "../../contract/rollout/feedback.ts";
-import { FINAL_STATE_KIND } from "../../contract/rollout/final-state.ts";
-import { RolloutContent, RolloutEnvelope } from "../../contract/rollout/rollout.ts";
-import { RolloutEvent } from "../../contract/rollout/rollout-event.ts";
-import { sampleCount } from "../../contract/rollout/stream.ts";
-import { EnvironmentPackage } from "../../contract/task/environment.ts";
-import { Task } from "../../contract/task/task.ts";
-import { Attestation } from "../../contract/trust/attestation.ts";
-import { Receipt } from "../../contract/trust/receipt.ts";
-import { Tombstone } from "../../contract/trust/tombstone.ts";
-import { Release, Verdict } from "../../contract/trust/verdict.ts";
+import { columnTag, type Digest, type DType, ITEM_BYTES } from "../../base/index.ts";
+import {
+  Assignment,
+  Attestation,
+  BanditIncrement,
+  digestsIn,
+  EnvironmentPackage,
+  Feedback,
+  FINAL_STATE_KIND,
+  FloorPromise,
+  GateVerdict,
+  Manifest,
+  MEDIA_KIND,
+  MESSAGE_KIND,
+  PolicyRevision,
+  Receipt,
+  Release,
+  RolloutContent,
+  RolloutEnvelope,
+  RolloutEvent,
+  recordType,
+  sampleCount,
+  Task,
+  Tombstone,
+  TrainerBatch,
+  Verdict,
+} from "../../contract/index.ts";
 
 /** Records that stand by themselves. Every other known kind lives only as long as one of them refers to it. */
 const ROOTS: ReadonlySet<string> = new Set(

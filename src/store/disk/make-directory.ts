@@ -2,7 +2,7 @@
  *  answers "no such file", as /proc does; this tries each parent once. */
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../base/index.ts";
 import { syncDirectory } from "./files.ts";
 
 /** The topmost directory that was missing, as `mkdir` answers; undefined where none was. */

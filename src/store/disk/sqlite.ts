@@ -2,7 +2,7 @@
  *  In: a path. Out: exec, prepared statements, transactions; rows are plain objects with their columns only.
  *  Synchronous, as SQLite is. Integers beyond 2^53 are not carried: store them as text. */
 import { createRequire } from "node:module";
-import { RollbookError, reasonOf } from "../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../base/index.ts";
 
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type SqlRow = Record<string, null | number | string | Uint8Array>;

@@ -2,7 +2,7 @@
  *  In: the digests of records. Out: what goes, or what went. Rewrites packs as gc does, so a kill at any point loses
  *  nothing else and the same call finishes the work. Does not decide what may go, and writes no record of it. */
 import { type Clock, type Digest, RollbookError } from "../../base/index.ts";
-import type { ErasedBlob } from "../../contract/trust/tombstone.ts";
+import type { ErasedBlob } from "../../contract/index.ts";
 import { openBook } from "../book.ts";
 import { Collection, withSurvey } from "./gc.ts";
 import type { Survey, SurveyedErasure } from "./gc-survey.ts";

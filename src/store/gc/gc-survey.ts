@@ -3,26 +3,27 @@
  *  changes nothing. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { reasonOf } from "../../base/errors.ts";
-import { type Digest, isDigest } from "../../base/index.ts";
-import { Attestation } from "../../contract/trust/attestation.ts";
-import { BlobIndex } from "../blob/blob-index.ts";
-import type { BlobStore, Finding } from "../blob/blob-store.ts";
+import { type Digest, isDigest, reasonOf } from "../../base/index.ts";
+import { Attestation } from "../../contract/index.ts";
+import { BlobIndex, type BlobStore, type Finding } from "../blob/index.ts";
+import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, keptBy } from "../catalog/index.ts";
+import { isMissing } from "../disk/index.ts";
 import {
-  digestsInUnknown,
-  isRecordKind,
-  isRootKind,
-  isUnknownKind,
-  keptBy,
-} from "../catalog/record-facts.ts";
-import { isMissing } from "../disk/files.ts";
-import { largePath } from "../pack/large-files.ts";
-import { PackFiles } from "../pack/pack-files.ts";
-import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "../pack/pack-format.ts";
-import { type BookPaths, type PackName, parseLockName } from "../pack/pack-names.ts";
-import { ScanBlock } from "../pack/pack-reader.ts";
-import { type LargeEntry, parseLargeEntry } from "../pack/pack-records.ts";
-import { listPacks, type PackItem, PackScan } from "../pack/scan-book.ts";
+  type BookPaths,
+  type LargeEntry,
+  largePath,
+  listPacks,
+  PACK_FOOTER_KIND,
+  PACK_HEADER_KIND,
+  PACK_LARGE_KIND,
+  PackFiles,
+  type PackItem,
+  type PackName,
+  PackScan,
+  parseLargeEntry,
+  parseLockName,
+  ScanBlock,
+} from "../pack/index.ts";
 
 export interface SurveyedPack {
   readonly name: PackName;

@@ -6,16 +6,19 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
-import type { Finding } from "../blob/blob-store.ts";
+import type { Finding } from "../blob/index.ts";
 import { openBook, PACK_BYTES } from "../book.ts";
-import { syncDirectory, unlinkIfThere } from "../disk/files.ts";
-import { tryLock } from "../disk/locks.ts";
-import { largePath } from "../pack/large-files.ts";
-import { LARGE_BYTES } from "../pack/pack-format.ts";
-import { type BookPaths, bookPaths, parseLargeName } from "../pack/pack-names.ts";
-import { ScanBlock } from "../pack/pack-reader.ts";
-import { recoverBook } from "../pack/recover.ts";
-import { PackScan } from "../pack/scan-book.ts";
+import { syncDirectory, tryLock, unlinkIfThere } from "../disk/index.ts";
+import {
+  type BookPaths,
+  bookPaths,
+  LARGE_BYTES,
+  largePath,
+  PackScan,
+  parseLargeName,
+  recoverBook,
+  ScanBlock,
+} from "../pack/index.ts";
 import { Session } from "../session.ts";
 import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
 

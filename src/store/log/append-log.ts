@@ -4,12 +4,9 @@
  *  entry is released. One process per directory; does not know what the entries mean: see
  *  log-entry.ts for their form. */
 import { readdirSync } from "node:fs";
-import { forAll } from "../../base/for-all.ts";
-import { RollbookError } from "../../base/index.ts";
-import { syncDirectory, unlinkIfThere } from "../disk/files.ts";
-import { makeDirectory } from "../disk/make-directory.ts";
-import { WriteBlock } from "../disk/write-block.ts";
-import { writeError } from "../pack/pack-writer.ts";
+import { forAll, RollbookError } from "../../base/index.ts";
+import { makeDirectory, syncDirectory, unlinkIfThere, WriteBlock } from "../disk/index.ts";
+import { writeError } from "../pack/index.ts";
 import {
   HEADER_BYTES,
   headerOf,

@@ -3,8 +3,8 @@
  *  follows a pack through its renaming from `.open` to `.pack`. */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Digest } from "../../base/index.ts";
-import { type Blob, damageError, type Finding } from "../blob/blob-store.ts";
-import { isMissing } from "../disk/files.ts";
+import { type Blob, damageError, type Finding } from "../blob/index.ts";
+import { isMissing } from "../disk/index.ts";
 import { checkEntry, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import { type HeaderVisit, walkHeaders } from "./pack-headers.ts";
 import type { BookPaths } from "./pack-names.ts";

@@ -11,8 +11,8 @@
  *
  *  Integers are little-endian. In: entries. Out: bytes, and back, with every byte checked. No I/O. */
 import { hash } from "node:crypto";
-import { type Digest, digestTagged } from "../../base/digest.ts";
-import { type FindingCode, isKind, MAX_KIND_BYTES } from "../blob/blob-store.ts";
+import { type Digest, digestTagged } from "../../base/index.ts";
+import { type FindingCode, isKind, MAX_KIND_BYTES } from "../blob/index.ts";
 
 export const HEADER_BYTES = 60;
 /** Blobs of this size and more live in files of their own. */

@@ -3,7 +3,7 @@
  *  payloads (every read does); passes over damage in silence (every scan names it). */
 import { readSync } from "node:fs";
 import type { Digest } from "../../base/index.ts";
-import { MAX_KIND_BYTES } from "../blob/blob-store.ts";
+import { MAX_KIND_BYTES } from "../blob/index.ts";
 import { findMagic, HEADER_BYTES, headerDigest, headerKind, readHeader } from "./pack-format.ts";
 
 export interface HeaderVisit {

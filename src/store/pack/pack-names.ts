@@ -2,7 +2,7 @@
  *  A session is one writer's stay; a pack `<session>-<number>` belongs to its session, a large file to its pack. */
 import { join } from "node:path";
 import { type Digest, isDigest } from "../../base/index.ts";
-import { isKind } from "../blob/blob-store.ts";
+import { isKind } from "../blob/index.ts";
 
 export interface PackName {
   readonly id: string;

@@ -5,8 +5,8 @@ import { readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Digest } from "../../base/index.ts";
-import type { FindingCode } from "../blob/blob-store.ts";
-import { isMissing } from "../disk/files.ts";
+import type { FindingCode } from "../blob/index.ts";
+import { isMissing } from "../disk/index.ts";
 import { checkEntry, type EntryHeader, findMagic, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import type { BookPaths, PackName } from "./pack-names.ts";
 

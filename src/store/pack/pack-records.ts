@@ -1,18 +1,18 @@
 /** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
  *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
 import { createHash, type Hash } from "node:crypto";
-import { writeHex } from "../../base/digest.ts";
-import { idFault } from "../../base/ids.ts";
 import {
   canonicalize,
   type Digest,
   decodeUtf8,
   digestJson,
+  idFault,
   isDigest,
   isRollbookError,
   parseJson,
+  writeHex,
 } from "../../base/index.ts";
-import { isKind } from "../blob/blob-store.ts";
+import { isKind } from "../blob/index.ts";
 
 export interface PackHeader {
   readonly pack: string;

@@ -3,9 +3,8 @@
  *  cache speed), so a crash leaves a prefix; only the fsync runs aside. Does not decide when to sync. */
 import { closeSync, fdatasync, fsyncSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { promisify } from "node:util";
-import { reasonOf } from "../../base/errors.ts";
-import { type Digest, RollbookError } from "../../base/index.ts";
-import { syncDirectory, writeFully } from "../disk/files.ts";
+import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
+import { syncDirectory, writeFully } from "../disk/index.ts";
 import {
   type Entry,
   encodeEntry,

@@ -20,7 +20,7 @@ it.skipIf(process.platform === "win32")(
   async () => {
     const root = mkdtempSync(join(tmpdir(), "rollbook-full-"));
     const script = `
-      import { openBook } from ${JSON.stringify(new URL("./book.ts", import.meta.url).href)};
+      import { openBook } from ${JSON.stringify(new URL("../book.ts", import.meta.url).href)};
       const book = await openBook(${JSON.stringify(root)}, { clock: { nowMs: () => Date.now() } });
       const said = [];
       const attempt = async (work) => {

@@ -3,10 +3,17 @@
  *  `torn/`, never away. Damage with whole entries behind it is no torn end: the pack is left as it is. */
 import { closeSync, fsyncSync, ftruncateSync, openSync, readdirSync, readSync, renameSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Finding } from "../blob/blob-store.ts";
-import { syncDirectory, unlinkIfThere, writeAtomically, writeFully } from "../disk/files.ts";
-import { type Lock, tryLock, withLock } from "../disk/locks.ts";
-import { makeDirectory } from "../disk/make-directory.ts";
+import type { Finding } from "../blob/index.ts";
+import {
+  type Lock,
+  makeDirectory,
+  syncDirectory,
+  tryLock,
+  unlinkIfThere,
+  withLock,
+  writeAtomically,
+  writeFully,
+} from "../disk/index.ts";
 import { largeFault } from "./large-files.ts";
 import { encodeEntry, PACK_FOOTER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, largeFile, parseLargeName, parseLockName, parsePackName } from "./pack-names.ts";

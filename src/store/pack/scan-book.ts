@@ -3,8 +3,8 @@
  *  grow or vanish meanwhile (writers, gc) are no damage. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { RollbookError } from "../../base/errors.ts";
-import type { Finding, Location, ScanItem } from "../blob/blob-store.ts";
+import { RollbookError } from "../../base/index.ts";
+import type { Finding, Location, ScanItem } from "../blob/index.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLargeName, parsePackName } from "./pack-names.ts";

@@ -1,8 +1,12 @@
 /** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import type { Judged } from "../../../book/rollouts/admit.ts";
-import { admitRollouts, releaseRollout, validateRollouts } from "../../../book/rollouts/admit-rollouts.ts";
+import {
+  admitRollouts,
+  type Judged,
+  releaseRollout,
+  validateRollouts,
+} from "../../../book/rollouts/index.ts";
 import { jsonLine, plural, short, table } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";

@@ -1,9 +1,12 @@
 /** `rollbook artifact import`: seals and signs what files and pipes hold. */
 import { type Command, Option } from "commander";
 import type { RollbookError } from "../../../base/index.ts";
-import type { ImportSummary } from "../../../book/import/import-files.ts";
-import { importRollouts, refusedError } from "../../../book/import/import-rollouts.ts";
-import type { ImportWarning } from "../../../book/import/import-watch.ts";
+import {
+  type ImportSummary,
+  type ImportWarning,
+  importRollouts,
+  refusedError,
+} from "../../../book/import/index.ts";
 import type { LogprobKind } from "../../../contract/index.ts";
 import { jsonLine, plural, printable, renderError } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";

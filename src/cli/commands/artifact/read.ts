@@ -1,8 +1,8 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { exportRollout, listRevisions, listRollouts, showRollout } from "../../../book/rollouts/rollouts.ts";
-import { failureOwner } from "../../../contract/rollout/ending.ts";
+import { exportRollout, listRevisions, listRollouts, showRollout } from "../../../book/rollouts/index.ts";
+import { failureOwner } from "../../../contract/index.ts";
 import {
   renderArtifact,
   renderArtifacts,

@@ -1,7 +1,12 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
 import { type Command, Option } from "commander";
-import { type BatchDetails, compareBatches, listBatches, showBatch } from "../../../book/batches/batches.ts";
-import { cutBatch } from "../../../book/batches/cut-batch.ts";
+import {
+  type BatchDetails,
+  compareBatches,
+  cutBatch,
+  listBatches,
+  showBatch,
+} from "../../../book/batches/index.ts";
 import {
   type AdvantageMethod,
   encodeWire,

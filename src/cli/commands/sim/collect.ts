@@ -1,8 +1,8 @@
 /** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { collectDecisions } from "../../../book/sim/collect-decisions.ts";
-import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/play/behaviour.ts";
+import { collectDecisions } from "../../../book/sim/index.ts";
+import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/index.ts";
 import { meanReward, standardErrors } from "../../../view/family-summary.ts";
 import { jsonLine } from "../../../view/format.ts";
 import { renderCollected } from "../../../view/sim-view.ts";

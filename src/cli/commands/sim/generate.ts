@@ -1,17 +1,22 @@
 /** `rollbook sim generate`: tasks from a seed, each proved in a sandbox, in a folder. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { ENGINES, type EngineChoice } from "../../../book/sim/run-on-book.ts";
+import { ENGINES, type EngineChoice } from "../../../book/sim/index.ts";
 import { openSandbox, type Sandbox } from "../../../collect/sandbox/index.ts";
-import { DIFFICULTIES, type Difficulty, type Family } from "../../../collect/sim/families/family.ts";
-import { FAMILIES, familyNamed } from "../../../collect/sim/families/index.ts";
 import {
+  DIFFICULTIES,
+  type Difficulty,
+  FAMILIES,
+  type Family,
+  familyNamed,
   type GeneratedTask,
+  gatherProofs,
   generateTasks,
+  refuseExisting,
   type TaskRejection,
-} from "../../../collect/sim/prove/generate.ts";
-import { gatherProofs } from "../../../collect/sim/prove/prove.ts";
-import { refuseExisting, type TasksMeta, writeTasks } from "../../../collect/sim/prove/task-files.ts";
+  type TasksMeta,
+  writeTasks,
+} from "../../../collect/sim/index.ts";
 import { jsonLine, plural, table } from "../../../view/format.ts";
 import { addCommand, positiveWhole, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";

@@ -2,10 +2,9 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { readRecorded } from "../../../book/sim/read-recorded.ts";
-import { recordedModels, recordedRows } from "../../../collect/sim/play/recorded.ts";
-import { serveOnLoopback } from "../../../collect/sim/serve/loopback.ts";
-import { writeAtomically } from "../../../store/disk/files.ts";
+import { readRecorded } from "../../../book/sim/index.ts";
+import { recordedModels, recordedRows, serveOnLoopback } from "../../../collect/sim/index.ts";
+import { writeAtomically } from "../../../store/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { addCommand, wholeNumber } from "../../command.ts";
 import { interrupted } from "../../interrupted.ts";

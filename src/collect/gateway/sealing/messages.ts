@@ -1,7 +1,6 @@
 /** What the serving thread and the sealing thread say to each other. Numbers, places and digests, mostly: the calls
  *  themselves are in the journal, which both can read. */
-import type { Digest } from "../../../base/digest.ts";
-import { isRollbookError, RollbookError, reasonOf } from "../../../base/errors.ts";
+import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Delivery, Ending, PublicKey, SealedBlob } from "../../../contract/index.ts";
 import type { Admission, Submitted } from "../../admission.ts";
 import type { LogPlace } from "../journal.ts";

@@ -4,11 +4,9 @@
  *  the thread asks for it; the book is written by the thread, and read there for those who name a record of it: the
  *  first look into a large book takes a while. */
 import type { Worker } from "node:worker_threads";
-import type { Clock } from "../../../base/clock.ts";
-import type { Digest } from "../../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
-import { attest } from "../../../store/sealer.ts";
+import { attest } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { startThread } from "../../start-thread.ts";
 import type { Journal, LogPlace } from "../journal.ts";

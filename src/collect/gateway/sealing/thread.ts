@@ -2,8 +2,7 @@
  *  writer session of its own, and what became of each; and what the book holds under a digest. Asks the serving thread for signatures and verdicts. An error
  *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { manualClock } from "../../../base/clock.ts";
-import { isRollbookError } from "../../../base/errors.ts";
+import { isRollbookError, manualClock } from "../../../base/index.ts";
 import { Assignment, type SealedBlob } from "../../../contract/index.ts";
 import { type Book, openBook } from "../../../store/index.ts";
 import { ClosedWriter } from "../closed-rollouts.ts";

@@ -1,6 +1,6 @@
 /** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
  *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending, FailureOwner } from "../../../contract/index.ts";
 
 const OWNERS: readonly FailureOwner[] = ["agent", "task", "provider", "sandbox", "infrastructure"];

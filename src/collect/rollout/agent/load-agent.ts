@@ -5,8 +5,7 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Digest, digestBytes } from "../../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { type Digest, digestBytes, RollbookError, reasonOf } from "../../../base/index.ts";
 import { type Agent, functionAgent, type RolloutDefinition, type RolloutFunction } from "./agent.ts";
 import { programAgent, serverAgent } from "./program.ts";
 

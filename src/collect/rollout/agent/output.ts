@@ -1,9 +1,6 @@
 /** Reads what an agent returned. In: any value. Out: scores, metrics, final state, ending, streams; or an error that is
  *  the agent's. Names in the style of other languages (`final_state`, `rewards`) are understood. Pure. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { canonicalize } from "../../../base/canonical-json.ts";
-import { reasonOf } from "../../../base/errors.ts";
-import { parseId } from "../../../base/ids.ts";
+import { canonicalize, type Json, parseId, reasonOf } from "../../../base/index.ts";
 import type { Ending, RolloutContent, RolloutDraft } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
 

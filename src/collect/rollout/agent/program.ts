@@ -3,8 +3,7 @@
  *  not yet checked. A program runs once per rollout, in a process group of its own, which is killed when told.
  *  Runs trusted code on this host: what must not be trusted belongs into the sandbox. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { type Digest, digestJson, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Agent, Payload, RolloutContext } from "./agent.ts";
 import { failedBy } from "./failure.ts";
 

@@ -2,10 +2,7 @@
  *  In: task with its label, ending, metrics, usage. Out: scores that name their scorer by digest. The digest covers
  *  names, weights, bounds and the text of every function, not what a function closes over: say `version` for that.
  *  Pure: the same input, the same scores, so that a stored rollout can be scored again. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { parseId } from "../../../base/ids.ts";
+import { type Digest, digestJson, type Json, parseId, RollbookError } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
 import { type Score, totalOf } from "./output.ts";

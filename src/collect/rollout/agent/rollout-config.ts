@@ -1,9 +1,8 @@
 /** What an agent is told beside its payload: `rollout_config`, with the names agents already know.
  *  In: the parts it is merged from, last wins. Out: one frozen object. Keys of providers never enter it from a file:
  *  the only key in it is the one that names this rollout to the gateway. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { frozenCopy } from "../work/rows.ts";
+import { type Json, RollbookError } from "../../../base/index.ts";
+import { frozenCopy } from "../work/index.ts";
 
 export interface RolloutConfig {
   readonly exp_id: string;

@@ -1,13 +1,12 @@
 /** From rows to queued work. In: rows, and what makes them the rollouts of this launch. Out: tasks and assignments in
  *  the book, items in the queue, every planned rollout told. Tasks are durable before the queue names them. Runs none. */
 import type { Signer } from "../../../contract/index.ts";
-import type { Book } from "../../../store/index.ts";
-import { makeSealer } from "../../../store/sealer.ts";
-import type { WorkQueue } from "../../queue/queue.ts";
-import type { Agent } from "../agent/agent.ts";
-import { agentRevision } from "../record/recorder.ts";
-import type { RowForm } from "../work/rows.ts";
-import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "../worker/plan.ts";
+import { type Book, makeSealer } from "../../../store/index.ts";
+import type { WorkQueue } from "../../queue/index.ts";
+import type { Agent } from "../agent/index.ts";
+import { agentRevision } from "../record/index.ts";
+import type { RowForm } from "../work/index.ts";
+import { type LaunchSettings, type Overrides, type PlannedRollout, planner } from "../worker/index.ts";
 
 export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly agent: Agent;

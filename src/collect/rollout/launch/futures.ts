@@ -1,7 +1,7 @@
 /** The rollouts of a launch, each with the promise of its result. In: what was planned; later what became of it.
  *  Out: futures. Knows neither queue nor worker. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { PlannedRollout } from "../worker/plan.ts";
+import { RollbookError } from "../../../base/index.ts";
+import type { PlannedRollout } from "../worker/index.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface RolloutFuture {

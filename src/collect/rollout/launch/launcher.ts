@@ -2,18 +2,21 @@
  *  In: rows, an agent, a book, a queue. Out: results, by iterating or by future. Work begins at once; leaving the
  *  iteration early cancels what runs here and gives its claims back. The same launch again runs only what is missing:
  *  ids follow from content, the queue knows what is done, the book what is sealed. Does not parse files or print. */
-import type { Clock } from "../../../base/clock.ts";
-import type { Id } from "../../../base/ids.ts";
-import type { Rng } from "../../../base/rng.ts";
+import type { Clock, Id, Rng } from "../../../base/index.ts";
 import type { PublicKey, Signer } from "../../../contract/index.ts";
 import type { Book } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
-import type { SettledItem, WorkQueue } from "../../queue/queue.ts";
-import { bookRecorder, type Recorder } from "../record/recorder.ts";
-import type { Attempts } from "../worker/run-claim.ts";
-import { openSealedIndex, type SealedIndex } from "../worker/sealed-index.ts";
-import { startWorker, type Worker } from "../worker/worker.ts";
-import { makeDesk, type WorkerDesk } from "../worker/worker-protocol.ts";
+import type { SettledItem, WorkQueue } from "../../queue/index.ts";
+import { bookRecorder, type Recorder } from "../record/index.ts";
+import {
+  type Attempts,
+  makeDesk,
+  openSealedIndex,
+  type SealedIndex,
+  startWorker,
+  type Worker,
+  type WorkerDesk,
+} from "../worker/index.ts";
 import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
 import { deferred, futureOf, type RolloutFuture, type Slot, Slots } from "./futures.ts";
 import { type Progress, Tally } from "./progress.ts";

@@ -1,6 +1,6 @@
 /** Where a launch stands. In: results as they come. Out: counts, rates, and when it will be done. Does not print. */
-import type { Clock } from "../../../base/clock.ts";
-import { BLAMED } from "../record/executor.ts";
+import type { Clock } from "../../../base/index.ts";
+import { BLAMED } from "../record/index.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface Progress {

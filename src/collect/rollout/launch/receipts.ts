@@ -1,11 +1,10 @@
 /** The receipts of a launch's results: those given in this process, those that other workers were given, and, in place
  *  of one that a crash took, a new one. In: what the queue says is done. Out: a receipt for each of it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Digest } from "../../../base/digest.ts";
+import type { Digest } from "../../../base/index.ts";
 import type { Receipt, Sealed } from "../../../contract/index.ts";
 import { isTaken } from "../../admission.ts";
-import type { GivenReceipt, SealedIndex } from "../worker/sealed-index.ts";
-import type { WorkerDesk } from "../worker/worker-protocol.ts";
+import type { GivenReceipt, SealedIndex, WorkerDesk } from "../worker/index.ts";
 
 export interface DoneItem {
   readonly item: string;

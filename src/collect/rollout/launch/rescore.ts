@@ -1,10 +1,7 @@
 /** Scores stored rollouts again. In: envelopes in a book, a scorer. Out: new sealed feedback records beside the old
  *  artifacts, which stay as they are. Scoring twice with one scorer counts once: the key is the scorer's digest.
  *  Does not choose what to score and does not assemble batches: `batch assemble --feedback NAME` reads the records. */
-import type { Json } from "../../../base/canonical-json.ts";
-import type { Clock } from "../../../base/clock.ts";
-import type { Digest } from "../../../base/digest.ts";
-import { parseId } from "../../../base/ids.ts";
+import { type Clock, type Digest, type Json, parseId } from "../../../base/index.ts";
 import {
   Feedback,
   RolloutContent,
@@ -13,11 +10,8 @@ import {
   seal,
   Task,
 } from "../../../contract/index.ts";
-import { readRecord } from "../../../store/blob/read-record.ts";
-import type { BlobStore } from "../../../store/index.ts";
-import { makeSealer } from "../../../store/sealer.ts";
-import { totalOf } from "../agent/output.ts";
-import type { RewardInput, Scorer } from "../agent/reward.ts";
+import { type BlobStore, makeSealer, readRecord } from "../../../store/index.ts";
+import { type RewardInput, type Scorer, totalOf } from "../agent/index.ts";
 import { readUsage } from "./result.ts";
 
 export interface Rescored {

@@ -1,14 +1,11 @@
 /** What became of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
  *  The same whoever ran it, here or in another process, now or before a crash. */
-import type { Digest } from "../../../base/digest.ts";
+import type { Digest } from "../../../base/index.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
-import { readRecord } from "../../../store/blob/read-record.ts";
-import type { BlobStore } from "../../../store/index.ts";
-import type { SettledItem } from "../../queue/queue.ts";
-import { type Score, totalOf } from "../agent/output.ts";
-import type { Usage } from "../agent/reward.ts";
-import type { PlannedRollout } from "../worker/plan.ts";
-import type { GivenReceipt } from "../worker/sealed-index.ts";
+import { type BlobStore, readRecord } from "../../../store/index.ts";
+import type { SettledItem } from "../../queue/index.ts";
+import { type Score, totalOf, type Usage } from "../agent/index.ts";
+import type { GivenReceipt, PlannedRollout } from "../worker/index.ts";
 
 interface Planned {
   readonly rolloutId: string;

@@ -2,19 +2,34 @@
  *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
  *  does: that is data. Does not claim, retry or count. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../../../base/clock.ts";
-import type { Digest } from "../../../base/digest.ts";
-import { isRollbookError, reasonOf } from "../../../base/errors.ts";
-import { type Id, parseId } from "../../../base/ids.ts";
-import { rngFrom } from "../../../base/rng.ts";
+import {
+  type Clock,
+  type Digest,
+  type Id,
+  isRollbookError,
+  parseId,
+  reasonOf,
+  rngFrom,
+} from "../../../base/index.ts";
 import type { Ending, Task } from "../../../contract/index.ts";
-import type { Agent, RolloutContext, RolloutLimits } from "../agent/agent.ts";
-import { cutBy, endingOfError, failure, isNamedByThrower, namedEnding } from "../agent/failure.ts";
-import { type ReadOutput, readOutput, type Score, totalOf } from "../agent/output.ts";
-import type { Usage } from "../agent/reward.ts";
-import type { ConfigParts } from "../agent/rollout-config.ts";
-import { mergeConfig } from "../agent/rollout-config.ts";
-import { frozenCopy } from "../work/rows.ts";
+import {
+  type Agent,
+  type ConfigParts,
+  cutBy,
+  endingOfError,
+  failure,
+  isNamedByThrower,
+  mergeConfig,
+  namedEnding,
+  type ReadOutput,
+  type RolloutContext,
+  type RolloutLimits,
+  readOutput,
+  type Score,
+  totalOf,
+  type Usage,
+} from "../agent/index.ts";
+import { frozenCopy } from "../work/index.ts";
 import type { Closing, Recorded, Recorder, Recording } from "./recorder.ts";
 
 export interface RolloutJob {

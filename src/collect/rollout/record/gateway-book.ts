@@ -3,7 +3,7 @@
  *  every call is paid for, and no rollout is ever found. */
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 
 export interface GatewayPlace {

@@ -2,12 +2,9 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { reasonOf } from "../../../base/errors.ts";
-import { parseId } from "../../../base/ids.ts";
-import { failedBy } from "../agent/failure.ts";
-import type { Score } from "../agent/output.ts";
-import type { Usage } from "../agent/reward.ts";
-import { claimedName } from "../work/work-item.ts";
+import { parseId, reasonOf } from "../../../base/index.ts";
+import { failedBy, type Score, type Usage } from "../agent/index.ts";
+import { claimedName } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
 import type { Opening, Recorded, Recorder } from "./recorder.ts";
 

@@ -1,26 +1,22 @@
 /** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
  *  that report their choices themselves, and a gateway, which records model calls as they pass.
  *  In: what the rollout is for; later how it ended. Out: a sealed artifact, ready to be uploaded. Does not store. */
-import type { Json } from "../../../base/canonical-json.ts";
-import type { Digest } from "../../../base/digest.ts";
-import { type Id, parseId } from "../../../base/ids.ts";
+import { type Digest, type Id, type Json, parseId } from "../../../base/index.ts";
 import {
   type Ending,
+  nameRevision,
   type PolicyRevision,
   type RolloutContent,
   type RolloutDraft,
   type Sealed,
   type SealedBlob,
   type Step,
+  sealFinalState,
   sealRollout,
 } from "../../../contract/index.ts";
-import { nameRevision } from "../../../contract/policy/policy-revision.ts";
-import { sealFinalState } from "../../../contract/rollout/final-state.ts";
 import type { Book } from "../../../store/index.ts";
 import { rewardStream } from "../../reward-stream.ts";
-import type { Score } from "../agent/output.ts";
-import { totalOf } from "../agent/output.ts";
-import type { Usage } from "../agent/reward.ts";
+import { type Score, totalOf, type Usage } from "../agent/index.ts";
 
 /** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
 export const AGENT_FAMILY = parseId("agent");

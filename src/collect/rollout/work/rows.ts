@@ -1,8 +1,7 @@
 /** Task rows as people have them: lines of JSON, of slime's form or plain.
  *  In: a parsed row. Out: payload, prompt and label, apart. The payload is the row's metadata and nothing else: prompt
  *  and label never leak into it, and it shares no object with the row. Does not read files. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { RollbookError } from "../../../base/errors.ts";
+import { type Json, RollbookError } from "../../../base/index.ts";
 
 export type RowForm = "auto" | "slime" | "plain";
 

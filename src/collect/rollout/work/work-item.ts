@@ -2,10 +2,8 @@
  *  The item of a sample is named by its rollout id, a digest of assignment and sample: an artifact shows by its own
  *  content which item it belongs to. */
 
-import type { Sealed } from "../../../contract/codec/record.ts";
-import type { Assignment } from "../../../contract/rollout/assignment.ts";
-import { rolloutIdFor } from "../../../contract/rollout/rollout.ts";
-import type { ClaimKey, QueueItem } from "../../queue/queue.ts";
+import { type Assignment, rolloutIdFor, type Sealed } from "../../../contract/index.ts";
+import type { ClaimKey, QueueItem } from "../../queue/index.ts";
 
 /** One item per sample. `extra` is what the worker should know besides; it is bound to nothing. */
 export function workItems(

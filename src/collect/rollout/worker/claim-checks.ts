@@ -1,10 +1,9 @@
 /** The checks of the worker protocol, in their order. Pure: the facts come in, a fault or a standing goes out.
  *  Order: unknown worker, stale heartbeat, unknown assignment, wrong worker, already claimed. Expired claims count as
  *  taken back, whether or not the queue has got to it. */
-import type { Digest } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ClaimKey, ItemState } from "../../queue/queue.ts";
-import { mayClaim } from "../work/work-item.ts";
+import { type Digest, RollbookError } from "../../../base/index.ts";
+import type { ClaimKey, ItemState } from "../../queue/index.ts";
+import { mayClaim } from "../work/index.ts";
 import { type RegisteredWorker, STALE_AFTER_MS } from "./worker-registration.ts";
 
 /** The life of one claim, for those who hold its key. */

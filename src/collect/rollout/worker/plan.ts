@@ -1,16 +1,11 @@
 /** From rows to work: tasks, assignments and queue items with ids that follow from content alone, so that the same
  *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
  *  A row that stands twice is two assignments of one task: they differ in their visit. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { type Id, parseId } from "../../../base/ids.ts";
+import { type Digest, digestJson, type Id, type Json, parseId, RollbookError } from "../../../base/index.ts";
 import { Assignment, type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
-import type { QueueItem } from "../../queue/queue.ts";
-import type { RolloutLimits } from "../agent/agent.ts";
-import { refuseKeys } from "../agent/rollout-config.ts";
-import { type RowForm, readRow } from "../work/rows.ts";
-import { workItems } from "../work/work-item.ts";
+import type { QueueItem } from "../../queue/index.ts";
+import { type RolloutLimits, refuseKeys } from "../agent/index.ts";
+import { type RowForm, readRow, workItems } from "../work/index.ts";
 
 /** What is the same for every rollout of a launch. All of it enters the ids. */
 export interface LaunchSettings {

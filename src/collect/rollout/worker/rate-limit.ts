@@ -1,6 +1,6 @@
 /** How many may begin now: a bucket that fills at `perSecond` and holds one second's worth.
  *  In: a clock, a rate. Out: how many may begin, less those that did. Does not wait. */
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/index.ts";
 
 export interface RateLimit {
   available(): number;

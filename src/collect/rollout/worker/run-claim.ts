@@ -2,10 +2,7 @@
  *  In: a claim, and what the worker has. Out: an upload to the desk, or word that there will be none.
  *  Order of truth: the artifact is durable before the queue hears of it; what a worker that died in between had sealed is
  *  uploaded, not run again. Decides nothing about when to claim. */
-import type { Clock } from "../../../base/clock.ts";
-import { isRollbookError } from "../../../base/errors.ts";
-import { type Id, parseId } from "../../../base/ids.ts";
-import type { Rng } from "../../../base/rng.ts";
+import { type Clock, type Id, isRollbookError, parseId, type Rng } from "../../../base/index.ts";
 import {
   Assignment,
   Attestation,
@@ -17,14 +14,18 @@ import {
   sampleSeed,
   Task,
 } from "../../../contract/index.ts";
-import { readRecord } from "../../../store/blob/read-record.ts";
-import type { BlobStore } from "../../../store/index.ts";
+import { type BlobStore, readRecord } from "../../../store/index.ts";
 import { isTaken } from "../../admission.ts";
-import { type Claim, type ClaimKey, MAX_ATTEMPTS } from "../../queue/queue.ts";
-import type { Agent } from "../agent/agent.ts";
-import { type Execution, executeRollout, type RolloutJob } from "../record/executor.ts";
-import type { Recorded, Recorder } from "../record/recorder.ts";
-import { claimId } from "../work/work-item.ts";
+import { type Claim, type ClaimKey, MAX_ATTEMPTS } from "../../queue/index.ts";
+import type { Agent } from "../agent/index.ts";
+import {
+  type Execution,
+  executeRollout,
+  type Recorded,
+  type Recorder,
+  type RolloutJob,
+} from "../record/index.ts";
+import { claimId } from "../work/index.ts";
 import type { WorkOrder } from "./plan.ts";
 import type { SealedIndex } from "./sealed-index.ts";
 import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";

@@ -1,6 +1,6 @@
 /** Which rollouts the book holds already, by their ids: what a worker that died had sealed but not reported; and the
  *  receipts that were given. In: a book's directory. Out: digests. Reads through the catalog; changes no record. */
-import type { Digest } from "../../../base/digest.ts";
+import type { Digest } from "../../../base/index.ts";
 import {
   Attestation,
   Receipt,

@@ -1,26 +1,33 @@
 /** An uploaded artifact, taken apart and checked against its claim and its assignment.
  *  In: the upload, a way to read what the book holds. Out: the opened records, or a refusal with a code.
  *  Every digest is recomputed and every blob must be one the artifact names. Writes nothing. */
-import { type Digest, digestBytes } from "../../../base/digest.ts";
-import type { RollbookError } from "../../../base/errors.ts";
-import type { Reference } from "../../../contract/codec/fields.ts";
-import { openRecord, type RecordOf, type RecordType } from "../../../contract/codec/record.ts";
-import { refuse } from "../../../contract/codec/refusal.ts";
-import { recordType } from "../../../contract/records.ts";
-import { Assignment, checkBinding } from "../../../contract/rollout/assignment.ts";
-import { Call, MESSAGE_KIND, openMessage } from "../../../contract/rollout/call.ts";
+import { type Digest, digestBytes, type RollbookError } from "../../../base/index.ts";
 import {
+  Assignment,
+  Attestation,
+  Call,
+  checkAttestationAside,
+  checkBinding,
   checkProofs,
+  checkTokenColumns,
+  MESSAGE_KIND,
+  openMessage,
+  openRecord,
+  type PublicKey,
+  type ReadBlob,
+  type RecordOf,
+  type RecordType,
+  type Reference,
   RolloutContent,
   RolloutEnvelope,
+  readTokenColumns,
+  recordType,
+  refuse,
   rolloutIdFor,
-} from "../../../contract/rollout/rollout.ts";
-import { type ReadBlob, readTokenColumns } from "../../../contract/rollout/rollout-exchange.ts";
-import { checkTokenColumns } from "../../../contract/rollout/stream.ts";
-import { Attestation, checkAttestationAside, type PublicKey } from "../../../contract/trust/attestation.ts";
-import type { Blob } from "../../../store/blob/blob-store.ts";
-import type { ClaimKey } from "../../queue/queue.ts";
-import { claimedName, claimId } from "../work/work-item.ts";
+} from "../../../contract/index.ts";
+import type { Blob } from "../../../store/index.ts";
+import type { ClaimKey } from "../../queue/index.ts";
+import { claimedName, claimId } from "../work/index.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
 
 /** More travels by reference: the worker puts it into the book and names it. */

@@ -4,19 +4,20 @@
  *  an upload that came too late, twice or too large gets a receipt that says so. Runs no rollouts, opens no sockets.
  *  Order of writes: artifact, then the queue's mark, then the receipt. A crash between them loses no accepted rollout
  *  and accepts none twice: accepted is what the queue says is done. */
-import type { Clock } from "../../../base/clock.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { parseId } from "../../../base/ids.ts";
-import type { Sealed } from "../../../contract/codec/record.ts";
-import { RolloutContent, RolloutEnvelope } from "../../../contract/rollout/rollout.ts";
-import { Attestation, type PublicKey, type Signer } from "../../../contract/trust/attestation.ts";
-import type { Receipt } from "../../../contract/trust/receipt.ts";
-import type { Blob, BlobStore } from "../../../store/blob/blob-store.ts";
-import { readRecord } from "../../../store/blob/read-record.ts";
-import { makeSealer } from "../../../store/sealer.ts";
+import { type Clock, parseId, RollbookError } from "../../../base/index.ts";
+import {
+  Attestation,
+  type PublicKey,
+  type Receipt,
+  RolloutContent,
+  RolloutEnvelope,
+  type Sealed,
+  type Signer,
+} from "../../../contract/index.ts";
+import { type Blob, type BlobStore, makeSealer, readRecord } from "../../../store/index.ts";
 import { type Admission, type Admit, STORED, sealReceipt } from "../../admission.ts";
-import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../../queue/queue.ts";
-import { claimId } from "../work/work-item.ts";
+import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../../queue/index.ts";
+import { claimId } from "../work/index.ts";
 import {
   checkAlive,
   checkHolder,

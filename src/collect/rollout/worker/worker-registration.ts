@@ -1,18 +1,16 @@
 /** Who a worker is: a name and a key, and the key is what counts. Pure.
  *  A worker registers by signing its name, key and the time. Claims are held in the name of both, so a stranger who
  *  takes the name gets none of its claims; uploads must be signed by the same key. */
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { type Id, parseId } from "../../../base/ids.ts";
-import { openRecord } from "../../../contract/codec/record.ts";
-import { refuse } from "../../../contract/codec/refusal.ts";
+import { type Digest, digestJson, type Id, parseId, RollbookError } from "../../../base/index.ts";
 import {
   Attestation,
   checkAttestation,
+  openRecord,
   type PublicKey,
+  refuse,
   type Signer,
-} from "../../../contract/trust/attestation.ts";
-import { CLAIM_TTL_MS } from "../../queue/queue.ts";
+} from "../../../contract/index.ts";
+import { CLAIM_TTL_MS } from "../../queue/index.ts";
 
 export interface Registration {
   readonly worker: string;

@@ -1,10 +1,10 @@
 /** A worker: registers, claims work and keeps its claims alive while they run. Stateless: it may die at any moment, and
  *  another goes on. In: a desk, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
  *  one claim is in run-claim.ts. Speaks to the queue through the desk alone, but for its bell. */
-import { isRollbookError } from "../../../base/errors.ts";
+import { isRollbookError } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
-import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/queue.ts";
-import { claimId } from "../work/work-item.ts";
+import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/index.ts";
+import { claimId } from "../work/index.ts";
 import { laneOf } from "./plan.ts";
 import { makeRateLimit } from "./rate-limit.ts";
 import { type ClaimRunner, type RegisteredRunner, runClaim } from "./run-claim.ts";

@@ -14,9 +14,8 @@ import {
 } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
-import { findCgroups } from "../cgroup/find.ts";
-import { type CgroupSlot, type Cgroups, type Counters, drain } from "../cgroup/slot.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { type CgroupSlot, type Cgroups, type Counters, drain, findCgroups } from "../cgroup/index.ts";
 import { decodeOutputs, endOf } from "../ending.ts";
 import { OutputBuffer } from "../output.ts";
 import { claimDirectory } from "../owner.ts";
@@ -29,7 +28,7 @@ import {
   type Threat,
   textOf,
 } from "../sandbox.ts";
-import { encode, hostArch, seccompProgram } from "../seccomp/bpf.ts";
+import { encode, hostArch, seccompProgram } from "../seccomp/index.ts";
 import { layFiles } from "../task-files.ts";
 import { FD, OWN_PIDS, type Paths, PYTHON, sandboxArgv, TASK_UID } from "./command.ts";
 

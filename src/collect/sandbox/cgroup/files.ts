@@ -1,7 +1,7 @@
 /** Reading and writing the small files of a cgroup file system. Calls are synchronous: the kernel answers at once. */
 import { readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 
 /** Lines of /proc/<pid>/cgroup as [controllers, path]; version 2 has no controllers. */
 export function membership(pid: number): [string, string][] {

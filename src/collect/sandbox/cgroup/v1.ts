@@ -1,7 +1,7 @@
 /** Version 1: one directory per controller, so a slot is several directories of one name. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { reasonOf } from "../../../base/errors.ts";
+import { reasonOf } from "../../../base/index.ts";
 import { claimName, staleNames } from "../owner.ts";
 import { keyed, killOne, membership, readPids, removeGroup, unavailable, writeIfPresent } from "./files.ts";
 import {

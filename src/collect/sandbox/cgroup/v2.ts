@@ -1,7 +1,7 @@
 /** Version 2: one directory with all controllers. */
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { reasonOf } from "../../../base/errors.ts";
+import { reasonOf } from "../../../base/index.ts";
 import { claimName, staleNames } from "../owner.ts";
 import { keyed, membership, readPids, removeGroup, unavailable, writeIfPresent } from "./files.ts";
 import {

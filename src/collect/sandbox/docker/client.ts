@@ -3,7 +3,7 @@
  *  usual client brings sixty packages and install scripts. Does not know what a sandbox is. */
 import { Agent, type IncomingMessage, request } from "node:http";
 import type { Readable } from "node:stream";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 
 export interface ExecStream {
   readonly onChunk: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;

@@ -1,11 +1,11 @@
 /** One hardened container, kept warm: it holds namespaces and a cgroup while tasks are executed in it one by one.
  *  In: limits and the directory shown as /task. Out: start, exec, counters, the answer "is it as new?", removal. */
 import { readdirSync } from "node:fs";
-import { RollbookError } from "../../../base/errors.ts";
-import type { Cgroups, CgroupView, Counters } from "../cgroup/slot.ts";
+import { RollbookError } from "../../../base/index.ts";
+import type { Cgroups, CgroupView, Counters } from "../cgroup/index.ts";
 import { claimNameAsync, isEnding, ownerTag } from "../owner.ts";
 import { CLEAN_ENV, type Limits } from "../sandbox.ts";
-import { ociProfile } from "../seccomp/oci.ts";
+import { ociProfile } from "../seccomp/index.ts";
 import type { DockerClient } from "./client.ts";
 
 export const OWNER_LABEL = "rollbook.owner";

@@ -4,9 +4,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
-import { findCgroups } from "../cgroup/find.ts";
-import type { Cgroups, Counters } from "../cgroup/slot.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { type Cgroups, type Counters, findCgroups } from "../cgroup/index.ts";
 import { decodeOutputs, endOf } from "../ending.ts";
 import { OutputBuffer } from "../output.ts";
 import { claimDirectory, isAlive } from "../owner.ts";

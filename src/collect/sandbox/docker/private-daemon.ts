@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 import { DockerClient } from "./client.ts";
 
 export interface PrivateDaemon {

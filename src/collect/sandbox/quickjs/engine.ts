@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Worker } from "node:worker_threads";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { startThread } from "../../start-thread.ts";
 import { OutputBuffer } from "../output.ts";
 import { CLEAN_ENV, type Engine, type ExecResult, type Slot, type Task, type Threat } from "../sandbox.ts";

@@ -1,6 +1,6 @@
 /** The policy as a classic BPF program, the form the kernel loads (seccomp(2), struct sock_filter).
  *  In: architecture. Out: little-endian instructions of 8 bytes. Pure. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 import {
   type Arch,
   DENIED,

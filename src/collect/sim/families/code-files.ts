@@ -1,7 +1,7 @@
 /** The programs around a handed-in function: the visible check, the runner of hidden cases, and the cheat that knows the
  *  visible examples by heart. In: a task and its cases. Out: source text. */
-import type { Json } from "../../../base/canonical-json.ts";
-import type { Grading, SourceFiles } from "../tasks/sim-task.ts";
+import type { Json } from "../../../base/index.ts";
+import type { Grading, SourceFiles } from "../tasks/index.ts";
 import type { Language } from "./family.ts";
 import { literal } from "./source-text.ts";
 

@@ -1,8 +1,8 @@
 /** Makes a task out of a function: visible examples, hidden cases, the runner and the mutants that deserve the name.
  *  In: what the function should do (evaluated here, in the generator), sources, inputs. Out: a draft.
  *  Expected answers come from `evaluate`, never from running the reference: that the two agree is what the proof shows. */
-import { canonicalize, type Json } from "../../../base/canonical-json.ts";
-import type { Mutant, SourceFiles } from "../tasks/sim-task.ts";
+import { canonicalize, type Json } from "../../../base/index.ts";
+import type { Mutant, SourceFiles } from "../tasks/index.ts";
 import {
   type Args,
   byHeart,

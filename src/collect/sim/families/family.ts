@@ -1,7 +1,7 @@
 /** What a family of tasks is: a name, a language and a pure draw. A draw builds a whole task from randomness alone, or
  *  says why this draw makes none. */
-import type { Rng } from "../../../base/rng.ts";
-import type { Grading, Solutions, VisibleTask } from "../tasks/sim-task.ts";
+import type { Rng } from "../../../base/index.ts";
+import type { Grading, Solutions, VisibleTask } from "../tasks/index.ts";
 
 export type Difficulty = 1 | 2 | 3 | 4 | 5;
 export const DIFFICULTIES: readonly Difficulty[] = [1, 2, 3, 4, 5];

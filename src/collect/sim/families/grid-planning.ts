@@ -1,10 +1,9 @@
 /** A plan of moves through a grid world: waypoints in order, mud, a budget. The plan is a text file; nothing of it is
  *  run, it is walked. The visible check is JavaScript. */
-import type { Rng } from "../../../base/rng.ts";
-import type { GridWorld, Mutant } from "../tasks/sim-task.ts";
-import { findCell, walkGrid } from "../tasks/walk-grid.ts";
+import type { Rng } from "../../../base/index.ts";
+import { findCell, type GridWorld, type Mutant, walkGrid } from "../tasks/index.ts";
 import { type Difficulty, type Draft, type Family, pick, type Unusable } from "./family.ts";
-import { drawMudCost, drawRows, GRID_PLAN, planThrough, STYLES, waypointsOf } from "./grid/draw-world.ts";
+import { drawMudCost, drawRows, GRID_PLAN, planThrough, STYLES, waypointsOf } from "./grid/index.ts";
 
 export const gridPlanning: Family = {
   name: "grid-planning",

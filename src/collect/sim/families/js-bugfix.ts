@@ -1,4 +1,4 @@
 /** A small JavaScript module with mistakes in it, to be repaired. */
-import { bugfixFamily } from "./pipeline/bugfix.ts";
+import { bugfixFamily } from "./pipeline/index.ts";
 
 export const jsBugfix = bugfixFamily("js-bugfix", "javascript");

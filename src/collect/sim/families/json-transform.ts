@@ -1,12 +1,25 @@
 /** JSON records in, other JSON out: filter, unfold, derive, sort, group. JavaScript. */
-import type { Rng } from "../../../base/rng.ts";
+import type { Rng } from "../../../base/index.ts";
 import { type Args, codeTask } from "./code-task.ts";
 import { type Difficulty, type Family, pick, sample } from "./family.ts";
-import type { Op } from "./pipeline/op.ts";
-import { evaluate, mistakesIn, type Pipeline, render, type Step, sayPipeline } from "./pipeline/pipeline.ts";
-import { flatten, recordOps } from "./records/record-ops.ts";
-import { drawRecords, type JsonRecord, SCHEMAS, type Schema } from "./records/schema.ts";
-import { shapeOps } from "./records/shape-ops.ts";
+import {
+  evaluate,
+  mistakesIn,
+  type Op,
+  type Pipeline,
+  render,
+  type Step,
+  sayPipeline,
+} from "./pipeline/index.ts";
+import {
+  drawRecords,
+  flatten,
+  type JsonRecord,
+  recordOps,
+  SCHEMAS,
+  type Schema,
+  shapeOps,
+} from "./records/index.ts";
 
 /** Steps before the final shape, whether inner lists are unfolded, and how tricky the shape may be. */
 const PLAN: Readonly<Record<Difficulty, { before: number; unfolds: boolean; shapes: readonly number[] }>> = {

@@ -1,14 +1,18 @@
 /** A log in text, a question about it: parse, filter, and find out. JavaScript. */
-import type { Rng } from "../../../base/rng.ts";
+import type { Rng } from "../../../base/index.ts";
 import { type Args, codeTask } from "./code-task.ts";
 import { type Difficulty, type Family, pick, sample } from "./family.ts";
-import { FORENSIC_OPS, timeWindow } from "./logs/forensic-ops.ts";
-import { drawLog, FORMAT_COUNT, LOG_SCHEMA, parseOp } from "./logs/log-format.ts";
-import type { Op } from "./pipeline/op.ts";
-import { evaluate, mistakesIn, type Pipeline, render, type Step, sayPipeline } from "./pipeline/pipeline.ts";
-import { countBy, namesBy, pivot, sumBy } from "./records/group-ops.ts";
-import { whereLabel, whereNumber } from "./records/record-ops.ts";
-import { leader, summary } from "./records/shape-ops.ts";
+import { drawLog, FORENSIC_OPS, FORMAT_COUNT, LOG_SCHEMA, parseOp, timeWindow } from "./logs/index.ts";
+import {
+  evaluate,
+  mistakesIn,
+  type Op,
+  type Pipeline,
+  render,
+  type Step,
+  sayPipeline,
+} from "./pipeline/index.ts";
+import { countBy, leader, namesBy, pivot, sumBy, summary, whereLabel, whereNumber } from "./records/index.ts";
 
 const FILTERS: readonly Op[] = [whereLabel(LOG_SCHEMA), whereNumber(LOG_SCHEMA), timeWindow];
 const QUESTIONS: readonly Op[] = [

@@ -1,4 +1,4 @@
 /** A small Python module with mistakes in it, to be repaired. */
-import { bugfixFamily } from "./pipeline/bugfix.ts";
+import { bugfixFamily } from "./pipeline/index.ts";
 
 export const pyBugfix = bugfixFamily("py-bugfix", "python");

@@ -1,4 +1,4 @@
 /** A Python function, written from a description of what it does. */
-import { implementFamily } from "./pipeline/implement.ts";
+import { implementFamily } from "./pipeline/index.ts";
 
 export const pyImplement = implementFamily("py-implement", "python");

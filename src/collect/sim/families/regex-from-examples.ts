@@ -1,10 +1,18 @@
 /** A regular expression from examples and a description. JavaScript. */
-import type { Json } from "../../../base/canonical-json.ts";
-import type { Rng } from "../../../base/rng.ts";
+import type { Json, Rng } from "../../../base/index.ts";
 import { type Args, type Candidate, codeTask } from "./code-task.ts";
 import { between, type Family, pick } from "./family.ts";
-import { countShapes, drawPieces, slipsIn } from "./regex/draw-pieces.ts";
-import { matches, matchesInside, type Piece, sayPieces, sourceOf, writeExample } from "./regex/pieces.ts";
+import {
+  countShapes,
+  drawPieces,
+  matches,
+  matchesInside,
+  type Piece,
+  sayPieces,
+  slipsIn,
+  sourceOf,
+  writeExample,
+} from "./regex/index.ts";
 
 export const regexFromExamples: Family = {
   name: "regex-from-examples",

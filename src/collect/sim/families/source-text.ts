@@ -1,5 +1,5 @@
 /** Values as source text, for generated programs in JavaScript and Python. */
-import type { Json } from "../../../base/canonical-json.ts";
+import type { Json } from "../../../base/index.ts";
 import type { Language } from "./family.ts";
 
 export function literal(language: Language, value: Json): string {

@@ -1,19 +1,23 @@
 /** A question about a SQLite database, answered by one query. The database is a file that a script makes in the sandbox;
  *  hidden cases are other contents of the same tables. Python. */
-import type { Rng } from "../../../base/rng.ts";
+import type { Rng } from "../../../base/index.ts";
 import { type Args, type Candidate, codeTask } from "./code-task.ts";
 import { between, type Difficulty, type Family, pick } from "./family.ts";
-import { DOMAINS, databaseOf, drawData, schemaOf } from "./sql/domains.ts";
 import {
   answer,
   type Child,
   type ChildFilter,
+  DOMAINS,
   type Domain,
+  databaseOf,
+  drawData,
   type Parent,
   type Query,
   type QueryKind,
-} from "./sql/query.ts";
-import { renderSql, sayQuery } from "./sql/render-sql.ts";
+  renderSql,
+  sayQuery,
+  schemaOf,
+} from "./sql/index.ts";
 
 type FilterKind = ChildFilter["on"];
 

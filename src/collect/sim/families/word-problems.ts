@@ -1,9 +1,9 @@
 /** Stories that have to be added up. The answers are numbers in a file, compared outside the sandbox; the visible check,
  *  in JavaScript, sees only their form. */
-import type { Rng } from "../../../base/rng.ts";
-import type { Mutant } from "../tasks/sim-task.ts";
+import type { Rng } from "../../../base/index.ts";
+import type { Mutant } from "../tasks/index.ts";
 import { between, type Difficulty, type Draft, type Family, pick, sample, type Unusable } from "./family.ts";
-import { drawEvent, EVENT_KINDS, type EventKind, type Holdings, type StoryEvent } from "./stories/events.ts";
+import { drawEvent, EVENT_KINDS, type EventKind, type Holdings, type StoryEvent } from "./stories/index.ts";
 
 const EASY: readonly EventKind[] = ["gain", "multiply", "daily", "fraction"];
 const PLAN: Readonly<

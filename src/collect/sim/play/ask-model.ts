@@ -1,10 +1,9 @@
 /** One request of a rollout to a model server, and who is to blame when it fails. In: the rollout's context, a request.
  *  Out: the reply, and the message in it with what it used. Knows no task and no protocol of actions. */
-import { reasonOf } from "../../../base/errors.ts";
-import type { RolloutContext } from "../../rollout/agent/agent.ts";
-import { cutBy, failedBy } from "../../rollout/agent/failure.ts";
-import type { Message } from "../tasks/prompt.ts";
-import type { PaidCall } from "../world/reward.ts";
+import { reasonOf } from "../../../base/index.ts";
+import { cutBy, failedBy, type RolloutContext } from "../../rollout/index.ts";
+import type { Message } from "../tasks/index.ts";
+import type { PaidCall } from "../world/index.ts";
 
 /** 48 bits: JSON numbers end at 2^53. */
 const SEED_BITS = 48;

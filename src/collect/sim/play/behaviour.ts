@@ -1,10 +1,6 @@
 /** Behaviour policies to collect with, each of them a router for `decide()`, so that what is logged is what was drawn.
  *  In: a name, a table, a share. Out: a Router. They see what every router sees: prompt, request fields and prices. */
-import { digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { log1p, softmax } from "../../../base/exact-math.ts";
-import { parseId } from "../../../base/ids.ts";
-import { rngFrom } from "../../../base/rng.ts";
+import { digestJson, log1p, parseId, RollbookError, rngFrom, softmax } from "../../../base/index.ts";
 import {
   type DecisionCandidate,
   type DecisionPolicy,
@@ -15,8 +11,8 @@ import {
   type Router,
   type StaticTable,
 } from "../../../policy/index.ts";
-import type { Choose } from "../../gateway/routes.ts";
-import type { PolicyOf } from "../world/world.ts";
+import type { Choose } from "../../gateway/index.ts";
+import type { PolicyOf } from "../world/index.ts";
 
 export const BEHAVIOURS = ["uniform", "epsilon-greedy", "table", "softmax"] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];

@@ -3,16 +3,27 @@
  *  calls they took. The first call may go to a routed alias; later ones name the model that answered, so that routing is
  *  one decision a rollout (unless `route_every_turn` is set). Ends by submitting, by a limit, or when a model has nothing
  *  to do any more. Grades nothing. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { isRollbookError } from "../../../base/errors.ts";
+import { isRollbookError, type Json } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
-import type { Payload, RolloutContext, RolloutFunction, RolloutOutput } from "../../rollout/agent/agent.ts";
-import { failedBy } from "../../rollout/agent/failure.ts";
-import { type Action, actionOfCall, actionsInText, TEXT_PROTOCOL, TOOLS } from "../tasks/actions.ts";
-import { type Message, openingMessages, type Protocol } from "../tasks/prompt.ts";
-import type { VisibleTask } from "../tasks/sim-task.ts";
-import { openEnvironment, type RunTests, type TaskEnvironment } from "../world/environment.ts";
-import type { PaidCall } from "../world/reward.ts";
+import {
+  failedBy,
+  type Payload,
+  type RolloutContext,
+  type RolloutFunction,
+  type RolloutOutput,
+} from "../../rollout/index.ts";
+import {
+  type Action,
+  actionOfCall,
+  actionsInText,
+  type Message,
+  openingMessages,
+  type Protocol,
+  TEXT_PROTOCOL,
+  TOOLS,
+  type VisibleTask,
+} from "../tasks/index.ts";
+import { openEnvironment, type PaidCall, type RunTests, type TaskEnvironment } from "../world/index.ts";
 import { type Answer, postChat, type Reply, readAnswer } from "./ask-model.ts";
 
 /** Replies without an action before the agent gives up on a model. */

@@ -2,16 +2,20 @@
  *  In: questions, each with what every model answered and whether it was right. Out: an upstream that gives those answers,
  *  a scorer that uses the recorded correctness, and the exact value of every policy, since every outcome is on record.
  *  Tokens are counted as four characters each: the records hold texts, not counts. An unknown prompt is answered 404. */
-import { digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { parseId } from "../../../base/ids.ts";
+import { digestJson, parseId, RollbookError } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
-import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../../rollout/agent/agent.ts";
-import { compositeReward, costTerm, type RewardInput, type Scorer } from "../../rollout/agent/reward.ts";
-import { chatCompletion, chatStream, readChat, refuse } from "../serve/chat-wire.ts";
-import type { ModelHandler } from "../serve/model-server.ts";
-import { tokensOfText } from "../world/simulated-model.ts";
-import type { KnownWorld } from "../world/world.ts";
+import {
+  type Agent,
+  compositeReward,
+  costTerm,
+  defineRollout,
+  functionAgent,
+  type RewardInput,
+  type RolloutFunction,
+  type Scorer,
+} from "../../rollout/index.ts";
+import { chatCompletion, chatStream, type ModelHandler, readChat, refuse } from "../serve/index.ts";
+import { type KnownWorld, tokensOfText } from "../world/index.ts";
 import { postChat, readAnswer } from "./ask-model.ts";
 import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "./routed-run.ts";
 

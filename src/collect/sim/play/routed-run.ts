@@ -1,17 +1,20 @@
 /** One launch with a gateway of its own: rows, an agent, models that answer in this process, and who chooses among them.
  *  In: those, a book, a queue. Out: a launch, to be iterated, then closed. The same options again run only what is
  *  missing. What the router decides is logged by the gateway with its probabilities. Knows no task and no reward. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { RollbookError } from "../../../base/errors.ts";
+import { type Json, RollbookError } from "../../../base/index.ts";
 import type { EnvironmentPackage, Sealed, Signer } from "../../../contract/index.ts";
 import { digestRouter, type Router } from "../../../policy/index.ts";
-import { makeSealer } from "../../../store/sealer.ts";
+import { makeSealer } from "../../../store/index.ts";
 import { checkGatewayConfig, openGateway } from "../../gateway/index.ts";
-import type { Agent } from "../../rollout/agent/agent.ts";
-import { type Launch, type LaunchOptions, launch } from "../../rollout/launch/launcher.ts";
-import { gatewayRecorder } from "../../rollout/record/gateway-recorder.ts";
-import { bookRecorder } from "../../rollout/record/recorder.ts";
-import type { ModelHandler } from "../serve/model-server.ts";
+import {
+  type Agent,
+  bookRecorder,
+  gatewayRecorder,
+  type Launch,
+  type LaunchOptions,
+  launch,
+} from "../../rollout/index.ts";
+import type { ModelHandler } from "../serve/index.ts";
 import { chooseWith } from "./behaviour.ts";
 
 /** The name under which agents ask for whatever the router chooses. */

@@ -1,15 +1,17 @@
 /** Runs agents in a simulated world. In: a world, who grades, an agent, a model or a router, a book. Out: a launch whose
  *  rollouts are graded by hidden tests. routed-run.ts does the running. */
-import { digestJson } from "../../../base/digest.ts";
-import { type Agent, defineRollout, functionAgent, type RolloutFunction } from "../../rollout/agent/agent.ts";
-import type { Scorer } from "../../rollout/agent/reward.ts";
-import { environmentPackage, ROLLOUT_LIMITS } from "../prove/environment-package.ts";
-import type { Grader } from "../prove/graders.ts";
-import { simulatedModels } from "../serve/model-server.ts";
-import { promptOf } from "../tasks/prompt.ts";
-import type { SimTask } from "../tasks/sim-task.ts";
-import { simScorer } from "../world/reward.ts";
-import type { SimWorld } from "../world/world.ts";
+import { digestJson } from "../../../base/index.ts";
+import {
+  type Agent,
+  defineRollout,
+  functionAgent,
+  type RolloutFunction,
+  type Scorer,
+} from "../../rollout/index.ts";
+import { environmentPackage, type Grader, ROLLOUT_LIMITS } from "../prove/index.ts";
+import { simulatedModels } from "../serve/index.ts";
+import { promptOf, type SimTask } from "../tasks/index.ts";
+import { type SimWorld, simScorer } from "../world/index.ts";
 import { chatAgent, readVisible } from "./chat-agent.ts";
 import { openRoutedRun, type RoutedRun, type RunPlace } from "./routed-run.ts";
 

@@ -1,14 +1,11 @@
 /** The package behind a simulated environment: tasks, models, reward, tools and limits, under one key `ref@version`.
  *  In: a world, who grades, the scorer, the limits of a run. Out: a sealed record; its key is the environment of every rollout in that world.
  *  Two worlds that differ in anything that counts have two keys. */
-import { digestJson } from "../../../base/digest.ts";
-import { parseId } from "../../../base/ids.ts";
+import { digestJson, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
-import type { RolloutLimits } from "../../rollout/agent/agent.ts";
-import type { Scorer } from "../../rollout/agent/reward.ts";
-import { TOOLS } from "../tasks/actions.ts";
-import { digestModels } from "../world/models.ts";
-import type { SimWorld } from "../world/world.ts";
+import type { RolloutLimits, Scorer } from "../../rollout/index.ts";
+import { TOOLS } from "../tasks/index.ts";
+import { digestModels, type SimWorld } from "../world/index.ts";
 import { TASK_LIMITS } from "./family-packages.ts";
 import type { Grader } from "./graders.ts";
 

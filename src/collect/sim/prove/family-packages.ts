@@ -1,10 +1,9 @@
 /** The environment packages of generated tasks: one a family, under the key `sim.<family>@1`, with a digest over every
  *  task, every oracle and the limits they are graded under. In: tasks. Out: sealed records. Two sets of tasks that
  *  differ in anything have different packages under one key; the digest tells them apart. */
-import { digestJson } from "../../../base/digest.ts";
-import { parseId } from "../../../base/ids.ts";
+import { digestJson, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
-import type { SimTask } from "../tasks/sim-task.ts";
+import type { SimTask } from "../tasks/index.ts";
 import { SIM_LIMITS } from "./grade.ts";
 
 /** Changes when an environment treats the same tasks differently. */

@@ -1,12 +1,16 @@
 /** Draws tasks from a seed: families take turns, difficulties too, and a draw that makes no good task is replaced by the
  *  next one. In: count, seed, families, difficulties, and a proof. Out: tasks in order, each with its proof.
  *  Same seed, same tasks, however many are proved at once. Writes no files. */
-import { digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { type Rng, rngFrom } from "../../../base/rng.ts";
-import { DIFFICULTIES, type Difficulty, type Draft, type Family, isUnusable } from "../families/family.ts";
-import { FAMILIES } from "../families/index.ts";
-import type { SimTask, TaskProof } from "../tasks/sim-task.ts";
+import { digestJson, type Rng, RollbookError, rngFrom } from "../../../base/index.ts";
+import {
+  DIFFICULTIES,
+  type Difficulty,
+  type Draft,
+  FAMILIES,
+  type Family,
+  isUnusable,
+} from "../families/index.ts";
+import type { SimTask, TaskProof } from "../tasks/index.ts";
 
 /** Changes whenever one seed would give other tasks. */
 export const GENERATOR_VERSION = 1;

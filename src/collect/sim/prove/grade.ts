@@ -2,12 +2,9 @@
  *  environments all take this path.
  *  In: the parts of a task, handed-in files, a sandbox. Out: verdicts. Whatever handed-in code does is data; only a
  *  failing sandbox throws. Hidden output is never returned: it would tell an agent the hidden inputs. */
-import { canonicalize, type Json } from "../../../base/canonical-json.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { parseJson } from "../../../base/parse-json.ts";
-import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/sandbox.ts";
-import type { Grading, Oracle, SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
-import { walkGrid } from "../tasks/walk-grid.ts";
+import { canonicalize, type Json, parseJson, RollbookError } from "../../../base/index.ts";
+import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/index.ts";
+import { type Grading, type Oracle, type SourceFiles, type VisibleTask, walkGrid } from "../tasks/index.ts";
 
 export interface Score {
   readonly passed: number;

@@ -1,13 +1,11 @@
 /** Who runs the tests of a task: a sandbox, or the proof of what every known solution does.
  *  In: a sandbox, or proved tasks. Out: visible test runs and hidden grades. The second runs nothing and knows only the
  *  solutions that were proved: other files are refused by name, never guessed at. */
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { failedBy } from "../../rollout/agent/failure.ts";
-import { type Sandbox, textOf } from "../../sandbox/sandbox.ts";
-import type { SolutionFacts, SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
-import type { RunTests } from "../world/environment.ts";
-import type { ProvedTask } from "../world/outcomes.ts";
-import type { Grade } from "../world/reward.ts";
+import { type Digest, digestJson } from "../../../base/index.ts";
+import { failedBy } from "../../rollout/index.ts";
+import { type Sandbox, textOf } from "../../sandbox/index.ts";
+import type { SolutionFacts, SourceFiles, VisibleTask } from "../tasks/index.ts";
+import type { Grade, ProvedTask, RunTests } from "../world/index.ts";
 import { gradeHidden, runVisible } from "./grade.ts";
 
 export interface Grader {

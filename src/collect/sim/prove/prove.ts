@@ -2,10 +2,9 @@
  *  every mutant fails hidden cases. In: tasks and a sandbox. Out: the proof, or why there is none.
  *  Runs many solutions, of several tasks, in one program: they are the generator's own, not an agent's. Verdicts are those
  *  of grade.ts, one program a solution, and tests hold the two against each other. */
-import { canonicalize } from "../../../base/canonical-json.ts";
-import { isRollbookError } from "../../../base/errors.ts";
-import { type Files, type Limits, type Program, type Sandbox, textOf } from "../../sandbox/sandbox.ts";
-import type { SimTask, SolutionFacts, SourceFiles } from "../tasks/sim-task.ts";
+import { canonicalize, isRollbookError } from "../../../base/index.ts";
+import { type Files, type Limits, type Program, type Sandbox, textOf } from "../../sandbox/index.ts";
+import type { SimTask, SolutionFacts, SourceFiles } from "../tasks/index.ts";
 import type { ProofOutcome } from "./generate.ts";
 import { gradeFiles, gradeHidden, gradeOutput, runVisible, withEdits } from "./grade.ts";
 
@@ -180,7 +179,7 @@ for (const [folder, entry] of runs) {
   process.exitCode = 0;
   process.cwd = () => "/task/" + folder;
   try {
-    await import(".." + folder + "/" + entry);
+    await import("./" + folder + "/" + entry);
   } catch {
     process.exitCode = 1;
   }

@@ -6,15 +6,20 @@
  *  Reading checks every digest and says what is wrong where. Never overwrites. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { canonicalize, type Json } from "../../../base/canonical-json.ts";
-import { type Digest, digestBytes } from "../../../base/digest.ts";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
-import { decodeUtf8, parseJson } from "../../../base/parse-json.ts";
+import {
+  canonicalize,
+  type Digest,
+  decodeUtf8,
+  digestBytes,
+  type Json,
+  parseJson,
+  RollbookError,
+  reasonOf,
+} from "../../../base/index.ts";
 import type { EnvironmentPackage, Sealed } from "../../../contract/index.ts";
-import { syncDirectory, writeAtomically } from "../../../store/disk/files.ts";
-import { makeDirectory } from "../../../store/disk/make-directory.ts";
-import type { SimTask } from "../tasks/sim-task.ts";
-import type { ProvedTask } from "../world/outcomes.ts";
+import { makeDirectory, syncDirectory, writeAtomically } from "../../../store/index.ts";
+import type { SimTask } from "../tasks/index.ts";
+import type { ProvedTask } from "../world/index.ts";
 import { familyPackages } from "./family-packages.ts";
 import { GENERATOR_VERSION, type GeneratedTask, type TaskRejection, taskDigest } from "./generate.ts";
 

@@ -1,7 +1,7 @@
 /** OpenAI's chat completions from the side of a server: reads requests, writes replies, whole or streamed.
  *  In: HTTP requests, replies of a model. Out: HTTP responses. Knows no task and no model. */
-import { parseJson } from "../../../base/parse-json.ts";
-import type { Message } from "../tasks/prompt.ts";
+import { parseJson } from "../../../base/index.ts";
+import type { Message } from "../tasks/index.ts";
 
 export interface Chat {
   readonly model: string;

@@ -2,7 +2,7 @@
  *  In: the function. Out: its URL. Bodies in, bodies out, streams as they come; nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 
 export interface ServedUpstream {
   /** With /v1, as a gateway's `baseUrl` takes it. */

@@ -1,11 +1,9 @@
 /** Simulated models behind the words of OpenAI's chat completions. In: tasks and declared models. Out: a function from a
  *  request to a response, for a gateway in this process, or an HTTP server on loopback. They know a task by its prompt, or
  *  by its statement where an agent words the prompt itself; what they do not know they answer with 404. Keeps no state. */
-import { RollbookError } from "../../../base/errors.ts";
-import { promptOf } from "../tasks/prompt.ts";
-import type { SimTask } from "../tasks/sim-task.ts";
-import type { SimModel } from "../world/models.ts";
-import { replyTo } from "../world/simulated-model.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { promptOf, type SimTask } from "../tasks/index.ts";
+import { replyTo, type SimModel } from "../world/index.ts";
 import { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
 import { type ServedUpstream, serveOnLoopback } from "./loopback.ts";
 

@@ -2,7 +2,7 @@
  *  description; a typo is refused. Reads no file. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 
 const column = z.string().min(1);
 const amount = z.number().min(0);

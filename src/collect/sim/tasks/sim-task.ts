@@ -1,8 +1,7 @@
 /** One generated task, in three parts that never mix: what an agent is shown, what only the reward sees, and what only
  *  the generator and the simulated models hold. Plain data: a seed gives the same bytes. Runs nothing. */
-import type { Json } from "../../../base/canonical-json.ts";
-import type { Digest } from "../../../base/digest.ts";
-import type { Program } from "../../sandbox/sandbox.ts";
+import type { Digest, Json } from "../../../base/index.ts";
+import type { Program } from "../../sandbox/index.ts";
 
 /** Relative path to text. */
 export type SourceFiles = Readonly<Record<string, string>>;

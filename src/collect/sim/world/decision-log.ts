@@ -2,8 +2,8 @@
  *  In: a world, a behaviour policy, a number of decisions, a seed. Out: columns. Tasks are drawn evenly with replacement,
  *  so rows are independent and the world's exact values are what an estimate has to cover. Every reward is the one that
  *  an executed rollout of that task, model and seed would have. Writes nothing. */
-import type { Rng } from "../../../base/rng.ts";
-import { draw } from "../../../policy/decide.ts";
+import type { Rng } from "../../../base/index.ts";
+import { draw } from "../../../policy/index.ts";
 import { type PolicyOf, policyValue, type SimWorld } from "./world.ts";
 
 export interface DecisionLog {

@@ -1,8 +1,7 @@
 /** A task as a place to act in: look, edit, run the visible tests, submit. In: the visible part, someone who runs tests.
  *  Out: observations, in words; at the end the files to hand in. Whatever an agent asks for is answered: what it may not
  *  do is refused in an observation, never by a crash. Only a failing sandbox throws. Grades nothing: the reward does. */
-import type { Action } from "../tasks/actions.ts";
-import type { SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
+import type { Action, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import { TESTS_FAILED, TESTS_PASSED } from "./simulated-model.ts";
 
 export interface TestRun {

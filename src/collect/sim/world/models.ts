@@ -3,8 +3,7 @@
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
+import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 
 const probability = z.number().min(0).max(1);
 const amount = z.number().min(0);

@@ -1,9 +1,8 @@
 /** What comes of giving a task to a simulated model: every course it can take, with its probability.
  *  In: a proved task, a declared model, the weights of the reward. Out: the exact expectation, and the outcome of a seed,
  *  which is the one a really executed rollout of that seed has. Runs no program: the proof says what each solution does. */
-import { RollbookError } from "../../../base/errors.ts";
-import { openingMessages } from "../tasks/prompt.ts";
-import type { SimTask, SolutionFacts, TaskProof } from "../tasks/sim-task.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { openingMessages, type SimTask, type SolutionFacts, type TaskProof } from "../tasks/index.ts";
 import { readLine, wroteLine } from "./environment.ts";
 import { type SimModel, skillOf } from "./models.ts";
 import { type RewardWeights, rewardOfParts } from "./reward.ts";

@@ -1,10 +1,9 @@
 /** The reward of a simulated task: hidden quality, less what the calls cost and how long they are declared to take.
  *  In: the oracle's verdict and the calls of a rollout. Out: a Scorer, and the same sum as a plain function, which the
  *  closed form of expected values uses. A sandbox that breaks while grading is the sandbox's failure, tried again. */
-import type { Json } from "../../../base/canonical-json.ts";
-import { totalOf } from "../../rollout/agent/output.ts";
-import { compositeReward, type RewardInput, type Scorer } from "../../rollout/agent/reward.ts";
-import type { Oracle, SourceFiles, VisibleTask } from "../tasks/sim-task.ts";
+import type { Json } from "../../../base/index.ts";
+import { compositeReward, type RewardInput, type Scorer, totalOf } from "../../rollout/index.ts";
+import type { Oracle, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import type { SimModel } from "./models.ts";
 
 export interface RewardWeights {

@@ -5,9 +5,14 @@
  *  Per attempt it takes the reference with its skill (after failed visible tests: its repair), else a mutant, each as
  *  likely. Visible tests passed: it submits. Failed: it tries again while its patience lasts, then submits what it has. */
 import { hash } from "node:crypto";
-import { type ToolCall, textOfAction } from "../tasks/actions.ts";
-import type { Message, Protocol } from "../tasks/prompt.ts";
-import type { SimTask, SourceFiles } from "../tasks/sim-task.ts";
+import {
+  type Message,
+  type Protocol,
+  type SimTask,
+  type SourceFiles,
+  type ToolCall,
+  textOfAction,
+} from "../tasks/index.ts";
 import { type SimModel, skillOf } from "./models.ts";
 
 export interface ModelRequest {

@@ -1,10 +1,9 @@
 /** A world whose optimum is known: proved tasks, declared models, a reward. In: those three. Out: the exact expected reward
  *  of every model on every task, hence of every policy, of the best one, of the best single model, of a coin.
  *  Tasks are equally likely. A policy sees prompt and request only; tasks with one prompt are one question to it. */
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
+import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "../../../policy/index.ts";
-import { routingContext } from "../tasks/prompt.ts";
+import { routingContext } from "../tasks/index.ts";
 import { digestModels, type SimModel } from "./models.ts";
 import { type OutcomeModel, outcomesOf, type ProvedTask } from "./outcomes.ts";
 import { DEFAULT_WEIGHTS, type RewardWeights } from "./reward.ts";

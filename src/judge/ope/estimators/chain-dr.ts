@@ -2,9 +2,8 @@
  *  V = mean over episodes of Σ_t γᵗ·(ρ_{t−1}·v̂(s_t) + ρ_t·(r_t − q̂(s_t, a_t))),  v̂(s) = Σ_a π_e(a|s)·q̂(s, a).
  *  Unbiased with logged propensities whatever q̂; the better q̂, the smaller the variance. q̂ predicts the
  *  discounted return from a step on (see fitted-q.ts), where a bandit's predicts the reward. */
-import { discounts, episodesOf, runningWeights } from "../log/chain.ts";
-import type { LoggedDecisions } from "../log/logged-decisions.ts";
-import type { RewardPredictions } from "../models/reward-predictions.ts";
+import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
+import type { RewardPredictions } from "../models/index.ts";
 import { type Estimate, estimateOf } from "./estimate.ts";
 
 export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {

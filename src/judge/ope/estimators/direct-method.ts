@@ -1,7 +1,7 @@
 /** Direct method:  V = mean(Σ_a π_e(a|x)·q̂(x, a)).  No weights, hence low variance; as wrong as its model. */
 
-import { type LoggedDecisions, unitsOf } from "../log/logged-decisions.ts";
-import type { RewardPredictions } from "../models/reward-predictions.ts";
+import { type LoggedDecisions, unitsOf } from "../log/index.ts";
+import type { RewardPredictions } from "../models/index.ts";
 import { type Estimate, meanOverRows } from "./estimate.ts";
 
 export function directMethod(log: LoggedDecisions, q: RewardPredictions): Estimate {

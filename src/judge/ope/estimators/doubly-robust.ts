@@ -1,8 +1,8 @@
 /** Doubly robust (Dudík, Langford and Li, 2011):  V = mean(Σ_a π_e·q̂ + w·(r − q̂(x, a))).
  *  Right if either the propensities or the model are; with logged propensities always unbiased. */
 
-import { type LoggedDecisions, unitsOf, weightsOf } from "../log/logged-decisions.ts";
-import type { RewardPredictions } from "../models/reward-predictions.ts";
+import { type LoggedDecisions, unitsOf, weightsOf } from "../log/index.ts";
+import type { RewardPredictions } from "../models/index.ts";
 import { type Estimate, meanOverRows } from "./estimate.ts";
 
 export function doublyRobust(log: LoggedDecisions, q: RewardPredictions): Estimate {

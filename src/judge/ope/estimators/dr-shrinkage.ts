@@ -1,8 +1,8 @@
 /** DR with optimistic shrinkage (Su et al., 2020):  ŵ = λ·w / (w² + λ).
  *  Large weights are pulled down smoothly; ŵ ≤ √λ/2. λ = ∞ is DR, λ = 0 is DM. */
 
-import type { LoggedDecisions } from "../log/logged-decisions.ts";
-import type { RewardPredictions } from "../models/reward-predictions.ts";
+import type { LoggedDecisions } from "../log/index.ts";
+import type { RewardPredictions } from "../models/index.ts";
 import { correctedBy } from "./doubly-robust.ts";
 import type { Estimate } from "./estimate.ts";
 

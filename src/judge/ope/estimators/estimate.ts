@@ -1,8 +1,8 @@
 /** An estimate as the sums it is made of, so that one value, one standard error and one bootstrap serve them all.
  *  Every estimator here is a sum of ratios  Σᵢ topᵢ / Σᵢ bottomᵢ  over independent units i (episodes or rows);
  *  a plain mean is the ratio whose bottom counts the units. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { Units } from "../log/logged-decisions.ts";
+import { RollbookError } from "../../../base/index.ts";
+import type { Units } from "../log/index.ts";
 
 export interface Ratio {
   readonly top: Float64Array;

@@ -1,7 +1,6 @@
 /** Per-decision importance sampling (Precup, Sutton and Singh, 2000):  V = mean over episodes of Σ_t γᵗ·ρ_t·r_t.
  *  Unbiased; a reward is weighted only by the choices made before it. Variance grows exponentially with length. */
-import { discounts, episodesOf, runningWeights } from "../log/chain.ts";
-import type { LoggedDecisions } from "../log/logged-decisions.ts";
+import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import { type Estimate, estimateOf } from "./estimate.ts";
 
 export function perDecisionIs(log: LoggedDecisions): Estimate {

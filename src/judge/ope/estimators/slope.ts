@@ -1,7 +1,7 @@
 /** Chooses λ for Switch-DR and DRos by SLOPE (Su, Srinath and Krishnamurthy, 2020), after Lepski:
  *  candidates in order of growing bias and shrinking width; the last whose interval meets all earlier ones wins. */
 
-import { normalQuantile } from "../math/student-t.ts";
+import { normalQuantile } from "../math/index.ts";
 import { type Estimate, standardError } from "./estimate.ts";
 
 export interface Tuned {

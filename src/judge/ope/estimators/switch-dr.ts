@@ -1,8 +1,8 @@
 /** Switch-DR (Wang, Agarwal and Dudík, 2017): corrects the model only where w ≤ λ.
  *  Bounded weights for a bias that is the model's error where w > λ. λ = ∞ is DR, λ = 0 is DM. */
 
-import type { LoggedDecisions } from "../log/logged-decisions.ts";
-import type { RewardPredictions } from "../models/reward-predictions.ts";
+import type { LoggedDecisions } from "../log/index.ts";
+import type { RewardPredictions } from "../models/index.ts";
 import { correctedBy } from "./doubly-robust.ts";
 import type { Estimate } from "./estimate.ts";
 

@@ -1,8 +1,7 @@
 /** Weighted per-decision importance sampling:  V = Σ_t γᵗ · (Σ_e ρ_t·r_t / Σ_e ρ_t).
  *  Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
  *  reward 0, its last weight stays in the denominator. */
-import { discounts, episodesOf, runningWeights } from "../log/chain.ts";
-import type { LoggedDecisions } from "../log/logged-decisions.ts";
+import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import { type Estimate, estimateOf, type Ratio } from "./estimate.ts";
 
 export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {

@@ -5,10 +5,9 @@
  *  LIGHT, with mean 1, variance 1 and skewness 0.97, the first moments of the multinomial bootstrap's counts (1, 1, 1).
  *  A replicate is then a subset sum: four units share a table of 16 sums and a look-up replaces four
  *  additions and four draws (the method of the four Russians). "multinomial" is Efron's scheme, for comparison. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { Rng } from "../../../base/rng.ts";
-import type { Estimate } from "../estimators/estimate.ts";
-import { RandomWords } from "../math/random-words.ts";
+import { type Rng, RollbookError } from "../../../base/index.ts";
+import type { Estimate } from "../estimators/index.ts";
+import { RandomWords } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";
 
 export interface BootstrapOptions {

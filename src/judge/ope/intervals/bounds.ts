@@ -1,8 +1,8 @@
 /** Bounds that hold for every sample size, given the range of a term before the data.
  *  Hoeffding (1963):  b·√(ln(2/α) / 2n).  Empirical Bernstein (Maurer and Pontil, 2009), each side at α/2:
  *  √(2V·ln(4/α)/n) + 7b·ln(4/α) / (3(n−1)),  b = high − low, V the sample variance. */
-import { log } from "../../../base/exact-math.ts";
-import { type Estimate, sum } from "../estimators/estimate.ts";
+import { log } from "../../../base/index.ts";
+import { type Estimate, sum } from "../estimators/index.ts";
 import { boundedTerms, checkLevel, type Interval, type Range } from "./interval.ts";
 
 export interface BoundOptions {

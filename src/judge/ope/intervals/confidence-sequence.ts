@@ -1,9 +1,8 @@
 /** A confidence sequence: intervals that hold at all looks at once, so peeking does not cheat.
  *  The predictable plug-in empirical Bernstein sequence of Waudby-Smith and Ramdas (2024, theorem 2), for terms
  *  in a range known before the data; intervals are intersected over time. Terms must arrive in logging order. */
-import { RollbookError } from "../../../base/errors.ts";
-import { log, log1p } from "../../../base/exact-math.ts";
-import type { Estimate } from "../estimators/estimate.ts";
+import { log, log1p, RollbookError } from "../../../base/index.ts";
+import type { Estimate } from "../estimators/index.ts";
 import { boundedTerms, checkLevel, type Interval, type Range } from "./interval.ts";
 
 /** Bets stay below this, where the variance process is finite (the authors' choice). */

@@ -1,6 +1,6 @@
 /** What an interval promises, and the inputs that intervals share. */
-import { RollbookError } from "../../../base/errors.ts";
-import { type Estimate, unitValues } from "../estimators/estimate.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { type Estimate, unitValues } from "../estimators/index.ts";
 
 export interface Interval {
   readonly method: "bootstrap" | "student-t" | "hoeffding" | "empirical-bernstein" | "confidence-sequence";

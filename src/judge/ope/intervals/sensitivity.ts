@@ -2,9 +2,9 @@
  *  True and assumed odds of the chosen action may differ by a factor Γ, so  1/e ∈ 1 + (1/ê − 1)·[1/Γ, Γ].
  *  The bounds of SNIPS over all such propensities are a fractional linear program that sorting solves
  *  (Zhao, Small and Bhattacharya, 2019). Γ = 1 is no hidden bias. */
-import { RollbookError } from "../../../base/errors.ts";
-import { type Estimate, ratioOverRows } from "../estimators/estimate.ts";
-import { type LoggedDecisions, unitsOf } from "../log/logged-decisions.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { type Estimate, ratioOverRows } from "../estimators/index.ts";
+import { type LoggedDecisions, unitsOf } from "../log/index.ts";
 import { studentInterval } from "./student-interval.ts";
 
 export interface SensitivityBound {

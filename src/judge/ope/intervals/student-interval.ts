@@ -1,6 +1,6 @@
 /** Student-t:  V ± t_{n−1}·se,  se by the delta method over units, so SNIPS pays for its denominator. */
-import { type Estimate, standardError } from "../estimators/estimate.ts";
-import { studentQuantile } from "../math/student-t.ts";
+import { type Estimate, standardError } from "../estimators/index.ts";
+import { studentQuantile } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";
 
 export function studentInterval(estimate: Estimate, level = 0.95): Interval {

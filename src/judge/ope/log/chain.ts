@@ -1,5 +1,5 @@
 /** Chains of decisions: rows in episode and step order, and the running products of their weights. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 import { type Chain, type LoggedDecisions, unitsOf } from "./logged-decisions.ts";
 
 export interface Episodes {

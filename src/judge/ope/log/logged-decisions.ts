@@ -1,6 +1,6 @@
 /** What every estimator reads: logged decisions as columns, one entry per row.
  *  In: typed arrays. Out: the same, checked. Knows no file, store or policy: it takes probabilities, not models. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 
 export interface LoggedDecisions {
   readonly reward: Float64Array;

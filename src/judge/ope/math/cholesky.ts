@@ -1,5 +1,5 @@
 /** Symmetric positive definite systems, dense and small. Row-major; fixed operation order. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 
 /** Replaces the lower triangle of `matrix` (size × size) by its Cholesky factor L, with A = L·Lᵀ. */
 export function factor(matrix: Float64Array, size: number): Float64Array {

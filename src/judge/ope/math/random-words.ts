@@ -1,6 +1,6 @@
 /** Fast random words for resampling: xoshiro128++ (Blackman and Vigna, 2021), seeded from an Rng.
  *  Only 32-bit adds, shifts and xors: the same words on every engine. */
-import type { Rng } from "../../../base/rng.ts";
+import type { Rng } from "../../../base/index.ts";
 
 export class RandomWords {
   #a: number;

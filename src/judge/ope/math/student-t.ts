@@ -1,5 +1,5 @@
 /** Student's t and the normal law from the incomplete beta function: no table, no Math.exp. */
-import { exp, log } from "../../../base/exact-math.ts";
+import { exp, log } from "../../../base/index.ts";
 
 /** P(T ≤ t) with `freedom` degrees of freedom. */
 export function studentCdf(t: number, freedom: number): number {

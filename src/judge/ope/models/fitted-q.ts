@@ -1,16 +1,16 @@
 /** Cross-fitted value model for chains: fitted Q evaluation with one linear model per action.
  *  Repeats  Q ← ridge(r + γ·Σ_a' π_e(a'|s')·Q(s', a'))  once per step of the longest episode, per fold.
  *  The last logged step of an episode has no successor: values are those of the logged horizon. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { Rng } from "../../../base/rng.ts";
-import { type Episodes, episodesOf } from "../log/chain.ts";
+import { type Rng, RollbookError } from "../../../base/index.ts";
 import {
   type Candidates,
   type Context,
   candidatesOf,
+  type Episodes,
+  episodesOf,
   type LoggedDecisions,
   unitsOf,
-} from "../log/logged-decisions.ts";
+} from "../log/index.ts";
 import { dealFolds } from "./folds.ts";
 import { fitRidge, scoreRow } from "./regression.ts";
 import { rowsWhere, standardise } from "./reward-model.ts";

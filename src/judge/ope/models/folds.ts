@@ -1,7 +1,6 @@
 /** Cross-fitting: units dealt into folds, so that no model predicts a unit it has seen. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { Rng } from "../../../base/rng.ts";
-import type { Units } from "../log/logged-decisions.ts";
+import { type Rng, RollbookError } from "../../../base/index.ts";
+import type { Units } from "../log/index.ts";
 
 /** The fold of each row. Folds differ by at most one unit; the rows of a unit share a fold. */
 export function dealFolds(units: Units, folds: number, rng: Rng): Int32Array {

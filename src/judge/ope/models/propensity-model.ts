@@ -2,17 +2,9 @@
  *  action on the context. What it cannot see (hidden confounders) it cannot estimate: results built on it are
  *  never certified, and sensitivity.ts says how much hidden bias would change the answer.
  *  Fitted by Böhning's bound (1992): one factorisation, monotone steps, no step size to choose. */
-import { RollbookError } from "../../../base/errors.ts";
-import { softmax } from "../../../base/exact-math.ts";
-import type { Rng } from "../../../base/rng.ts";
-import {
-  type Candidates,
-  type Context,
-  candidatesOf,
-  type LoggedDecisions,
-  unitsOf,
-} from "../log/logged-decisions.ts";
-import { factor, solve } from "../math/cholesky.ts";
+import { type Rng, RollbookError, softmax } from "../../../base/index.ts";
+import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
+import { factor, solve } from "../math/index.ts";
 import { dealFolds } from "./folds.ts";
 import { rowsWhere, standardise } from "./reward-model.ts";
 

@@ -1,8 +1,8 @@
 /** Ridge and logistic regression on a few rows, each shrunk towards a prior coefficient vector.
  *  Coefficients: one per feature, then the intercept. The intercept is penalised only towards a prior. */
-import { sigmoid } from "../../../base/exact-math.ts";
-import type { Context } from "../log/logged-decisions.ts";
-import { factor, solve } from "../math/cholesky.ts";
+import { sigmoid } from "../../../base/index.ts";
+import type { Context } from "../log/index.ts";
+import { factor, solve } from "../math/index.ts";
 
 export interface Problem {
   readonly context: Context;

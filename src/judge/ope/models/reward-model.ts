@@ -1,10 +1,8 @@
 /** Cross-fitted reward models: one ridge or logistic regression per action, shrunk towards a pooled one.
  *  In: a log with candidates and context. Out: out-of-fold predictions. Deterministic given the rng.
  *  An action that a fold never saw gets the pooled model, not a guess of 0. */
-import { RollbookError } from "../../../base/errors.ts";
-import { sigmoid } from "../../../base/exact-math.ts";
-import type { Rng } from "../../../base/rng.ts";
-import { type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/logged-decisions.ts";
+import { type Rng, RollbookError, sigmoid } from "../../../base/index.ts";
+import { type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
 import { dealFolds } from "./folds.ts";
 import { fitLogistic, fitRidge, scoreRow } from "./regression.ts";
 import { predictionsFrom, type RewardPredictions } from "./reward-predictions.ts";

@@ -1,6 +1,6 @@
 /** What model-based estimators need of a reward model: q̂ of the chosen action and the target's expectation of q̂. */
-import { RollbookError } from "../../../base/errors.ts";
-import { candidatesOf, type LoggedDecisions } from "../log/logged-decisions.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { candidatesOf, type LoggedDecisions } from "../log/index.ts";
 
 export interface RewardPredictions {
   /** q̂(x, a) of the action that was chosen. */

@@ -8,8 +8,8 @@ import {
   type ColumnsOf,
   type ColumnValues,
   columnOf,
-} from "../tables/schema.ts";
-import { emptyValues, type NumericValues } from "../zarr/codecs/data-types.ts";
+} from "../tables/index.ts";
+import { emptyValues, type NumericValues } from "../zarr/index.ts";
 import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
 
 /** What a policy sees when it decides; nothing here depends on the decision. */

@@ -1,10 +1,9 @@
 /** Minibatches: states drawn by a seeded order, what the actor saw in them, and apart from it what a learner needs.
  *  In: a store, an Rng, states. Out: dense typed arrays. Reads only the rows of the batch; an epoch holds eight bytes
  *  per state. Two functions give two objects: code that is handed `actorInputs` cannot look at the answers. */
-import { RollbookError } from "../../../base/errors.ts";
-import type { Rng } from "../../../base/rng.ts";
-import { type ColumnName, type ColumnsOf, columnOf } from "../tables/schema.ts";
-import { emptyValues, type NumericValues } from "../zarr/codecs/data-types.ts";
+import { type Rng, RollbookError } from "../../../base/index.ts";
+import { type ColumnName, type ColumnsOf, columnOf } from "../tables/index.ts";
+import { emptyValues, type NumericValues } from "../zarr/index.ts";
 import { spreadRows } from "./dense-reader.ts";
 import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
 

@@ -4,20 +4,25 @@
  *  are the business of `validateReplay`. Does not write. */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
-import { isMissing } from "../../../store/disk/files.ts";
-import { MANIFEST_FILE, ROOT_FILE, readManifest, segmentedRoot } from "../tables/manifest.ts";
-import { closeSegments, type OpenedSegment, openSegments } from "../tables/open-segment.ts";
+import { RollbookError } from "../../../base/index.ts";
+import type { ReplayManifest } from "../../../contract/index.ts";
+import { isMissing } from "../../../store/index.ts";
 import {
   type ColumnName,
   type ColumnSpec,
   type ColumnsOf,
+  closeSegments,
   columnOf,
+  MANIFEST_FILE,
+  type OpenedSegment,
+  openSegments,
+  ROOT_FILE,
+  readManifest,
+  type SegmentReader,
+  segmentedRoot,
   TABLE_NAMES,
   type TableName,
-} from "../tables/schema.ts";
-import type { SegmentReader } from "../tables/segment-reader.ts";
+} from "../tables/index.ts";
 
 /** Rows `from` … `to` of a table. Dictionary columns hold rows of `texts`. */
 export interface Block<T extends TableName, C extends ColumnName<T>> {

@@ -1,10 +1,7 @@
 /** Questions about a whole store: does a task stand in two splits, and is the store of one piece?
  *  In: a store. Out: what was found, or an error that names it. Holds a few hundred bytes per task. */
-import { digestJson, digestToBytes } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { Dictionary } from "../tables/dictionary.ts";
-import { KeyMap } from "../tables/key-map.ts";
-import type { SegmentReader } from "../tables/segment-reader.ts";
+import { digestJson, digestToBytes, RollbookError } from "../../../base/index.ts";
+import { Dictionary, KeyMap, type SegmentReader } from "../tables/index.ts";
 import type { ReplayStore } from "./replay-store.ts";
 
 export interface SplitLeak {

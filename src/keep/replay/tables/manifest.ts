@@ -2,12 +2,9 @@
  *  In: the directory of a store. Out: the manifest, or a refusal that says what the store needs. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { canonicalize } from "../../../base/canonical-json.ts";
-import { type Digest, digestJson } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
-import { openRecord, parseCanonical } from "../../../contract/codec/record.ts";
-import { isMissing, writeAtomically } from "../../../store/disk/files.ts";
+import { canonicalize, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
+import { openRecord, parseCanonical, ReplayManifest } from "../../../contract/index.ts";
+import { isMissing, writeAtomically } from "../../../store/index.ts";
 import { formatNode } from "../zarr/index.ts";
 import { NEEDS, SCHEMA_ID, SCHEMA_VERSION, TABLE_NAMES } from "./schema.ts";
 

@@ -1,9 +1,8 @@
 /** Opens the segments that a manifest lists: one read each, checked against the manifest.
  *  In: the directory of a store and its manifest. Out: readers. An altered `zarr.json` is refused here; altered
  *  chunks are refused by their checksums when they are read. */
-import { type Digest, digestBytes } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ReplayManifest, ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
+import { type Digest, digestBytes, RollbookError } from "../../../base/index.ts";
+import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import { FileStore, type GroupMetadata, METADATA_TAG, parseNode } from "../zarr/index.ts";
 import { segmentRoot } from "./manifest.ts";
 import { firstMetadataFault, SegmentReader } from "./segment-reader.ts";

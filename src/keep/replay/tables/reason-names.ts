@@ -1,6 +1,6 @@
 /** Why candidates may not be chosen, as bits: bit i of a bitset is the i-th name ever used in the store.
  *  Names are appended, never moved or removed, so a bit means the same in every segment. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 
 export const MAX_REASONS = 64;
 

@@ -1,8 +1,7 @@
 /** The hashes of a segment: of its artifacts, of the splits of its tasks, and of the set of each kind of config.
  *  In: rows as they are written or read. Out: digests. Writer, compaction and validator share it. */
 import { createHash } from "node:crypto";
-import { type Digest, digestBytes, digestJson, digestToBytes } from "../../../base/digest.ts";
-import { compareUtf8 } from "../../../base/ids.ts";
+import { compareUtf8, type Digest, digestBytes, digestJson, digestToBytes } from "../../../base/index.ts";
 
 /** Lineage columns whose distinct values are hashed, so that two segments can be compared at a glance. */
 export const HASHED_LINEAGE = [

@@ -1,7 +1,7 @@
 /** Reads the columns of one segment, checked against the schema: types, shapes and row counts.
  *  In: a Zarr store with the metadata of its arrays. Out: typed arrays by row range, or rows picked at random.
  *  Row numbers are those of the segment. Does not check values. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 import {
   type ArrayMetadata,
   type NodeMetadata,

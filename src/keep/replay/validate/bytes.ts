@@ -2,17 +2,21 @@
  *  In: a segment's directory and its manifest entry. Out: findings, and the metadata of the arrays that are intact.
  *  Hashes every stored byte; holds one object at a time. Believes the metadata of an array only if they fit the
  *  manifest or the schema, so that an altered file cannot send it looking for billions of chunks. */
-import type { Digest } from "../../../base/digest.ts";
-import { reasonOf } from "../../../base/errors.ts";
-import type { ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "../tables/manifest.ts";
-import { digestFault } from "../tables/open-segment.ts";
-import { arrayPaths, type ColumnSpec, TABLE_NAMES } from "../tables/schema.ts";
-import { metadataFault } from "../tables/segment-reader.ts";
-import { attributesOf } from "../write/table-writer.ts";
-import { ChunkSource } from "../zarr/chunk-source.ts";
+import { type Digest, reasonOf } from "../../../base/index.ts";
+import type { ReplaySegment } from "../../../contract/index.ts";
+import {
+  arrayPaths,
+  type ColumnSpec,
+  digestFault,
+  LOCK_FILE,
+  MANIFEST_FILE,
+  metadataFault,
+  TABLE_NAMES,
+} from "../tables/index.ts";
+import { attributesOf } from "../write/index.ts";
 import {
   type ArrayMetadata,
+  ChunkSource,
   type DataType,
   digestArray,
   digestChunk,

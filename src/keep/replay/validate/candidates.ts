@@ -1,5 +1,5 @@
 /** Rules of candidates: one is chosen and it may be, probabilities sum to 1, labels and masks say the same. */
-import { type StepWindow, stepWindows } from "../tables/fact-windows.ts";
+import { type StepWindow, stepWindows } from "../tables/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const STEPS = [

@@ -1,10 +1,7 @@
 /** Rules of chains and steps: the tree of steps, continuity, gains, cumulative columns, endings. */
-import { failureOwner, outsideBaseline } from "../../../contract/rollout/ending.ts";
-import { type ChainWindow, chainWindows } from "../tables/fact-windows.ts";
-import { rootGain } from "../tables/return-semantics.ts";
-import type { ColumnName } from "../tables/schema.ts";
-import { endingFacts } from "../write/chain-rows.ts";
-import { readTargets } from "../write/stored-rows.ts";
+import { failureOwner, outsideBaseline } from "../../../contract/index.ts";
+import { type ChainWindow, type ColumnName, chainWindows, rootGain } from "../tables/index.ts";
+import { endingFacts, readTargets } from "../write/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const CHAINS = [

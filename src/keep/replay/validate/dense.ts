@@ -1,6 +1,6 @@
 /** The dense view is derived: it is built again from the facts and compared bit for bit. */
 
-import { chainWindows, stepWindows } from "../tables/fact-windows.ts";
+import { chainWindows, stepWindows } from "../tables/index.ts";
 import {
   buildCells,
   buildStates,
@@ -8,8 +8,8 @@ import {
   CELL_NEEDS,
   STATE_COLUMNS,
   STATE_NEEDS,
-} from "../write/dense-view.ts";
-import { bytesOver, type NumericValues } from "../zarr/codecs/data-types.ts";
+} from "../write/index.ts";
+import { bytesOver, type NumericValues } from "../zarr/index.ts";
 import type { Rule, RuleContext } from "./rule.ts";
 
 export const denseStates: Rule = {

@@ -1,5 +1,5 @@
 /** Rules of lineage and tokens: what made a chain is what the chain says, and every sampled token has its maker. */
-import { sumOf } from "../write/chain-rows.ts";
+import { sumOf } from "../write/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const LINEAGE = ["chain", "environment", "reward", "target", "policy", "reasons_version"] as const;

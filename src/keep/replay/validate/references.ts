@@ -7,7 +7,7 @@ import {
   TABLE_NAMES,
   type TableName,
   tableOf,
-} from "../tables/schema.ts";
+} from "../tables/index.ts";
 import type { RuleContext } from "./rule.ts";
 
 const BLOCK = 65_536;

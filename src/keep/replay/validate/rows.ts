@@ -1,10 +1,7 @@
 /** Rules of single tables: keys, uniqueness, dictionaries, reason names, features, and the hashes of a segment. */
 
-import { KeyMap } from "../tables/key-map.ts";
-import { columnsOf } from "../tables/schema.ts";
-import { HASHED_LINEAGE, HashedSets } from "../tables/segment-hashes.ts";
-import { sourceKey, targetKey } from "../write/segment-writer.ts";
-import { addStoredChains, readSources, readTargets } from "../write/stored-rows.ts";
+import { columnsOf, HASHED_LINEAGE, HashedSets, KeyMap } from "../tables/index.ts";
+import { addStoredChains, readSources, readTargets, sourceKey, targetKey } from "../write/index.ts";
 import type { Rule } from "./rule.ts";
 
 const TEXT = { dictionary: ["text"] } as const;

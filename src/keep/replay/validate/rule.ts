@@ -1,9 +1,8 @@
 /** A rule of the validator: the columns it reads, and what it says about them.
  *  A rule is skipped where one of its columns is damaged or leads nowhere: that has been reported already, and what
  *  follows from it would only hide it. */
-import type { ReplayManifest, ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
-import type { ColumnName, TableName } from "../tables/schema.ts";
-import type { SegmentReader } from "../tables/segment-reader.ts";
+import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
+import type { ColumnName, SegmentReader, TableName } from "../tables/index.ts";
 import type { ReplayErrorCode } from "./findings.ts";
 
 export type ColumnLists = { readonly [T in TableName]?: readonly ColumnName<T>[] };

@@ -7,7 +7,7 @@ import { ReplayWorld } from "../../../../test/support/replay-world.ts";
 import { manualClock } from "../../../base/clock.ts";
 import { appendReplay, compactReplay, validateReplay, writeReplay } from "../index.ts";
 import { readManifest } from "../tables/manifest.ts";
-import type { Values } from "../zarr/index.ts";
+import type { Values } from "../zarr/codecs/data-types.ts";
 
 const folder = fastFolder("replay-validate");
 const quick = { clock: manualClock(1), durable: false } as const;

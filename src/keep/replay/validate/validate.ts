@@ -2,22 +2,22 @@
  *  In: the directory of a store. Out: a report. Memory is bounded by windows, the texts of a segment, 80 bytes
  *  per chain and a few hundred per source and task. Does not change anything. */
 import { resolve } from "node:path";
-import { canonicalize } from "../../../base/canonical-json.ts";
-import { reasonOf } from "../../../base/errors.ts";
-import type { ReplayManifest, ReplaySegment } from "../../../contract/batch/replay-manifest.ts";
-import { rootFault } from "../read/replay-store.ts";
-import { SplitWatch } from "../read/store-checks.ts";
-import { KeyMap, pairKey } from "../tables/key-map.ts";
+import { canonicalize, reasonOf } from "../../../base/index.ts";
+import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
+import { rootFault, SplitWatch } from "../read/index.ts";
 import {
+  KeyMap,
   MANIFEST_FILE,
+  pairKey,
   ROOT_FILE,
   readManifest,
+  SCHEMA_ID,
+  SCHEMA_VERSION,
   SEGMENTS,
+  SegmentReader,
   segmentRoot,
   totalRows,
-} from "../tables/manifest.ts";
-import { SCHEMA_ID, SCHEMA_VERSION } from "../tables/schema.ts";
-import { SegmentReader } from "../tables/segment-reader.ts";
+} from "../tables/index.ts";
 import { FileStore, openGroup } from "../zarr/index.ts";
 import { checkBytes } from "./bytes.ts";
 import { candidates } from "./candidates.ts";

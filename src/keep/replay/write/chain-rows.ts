@@ -1,22 +1,21 @@
 /** From a sealed rollout to rows: one chain per stream, its lineage, its steps and candidates, or its tokens.
  *  In: content, task, columns, as sealed. Out: rows in a segment. Copies what the record says and derives only what
  *  follows from it (gains, cumulative values, masks); a missing value stays missing. */
-import { type Digest, digestJson, digestToBytes } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { type Ending, outsideBaseline } from "../../../contract/rollout/ending.ts";
-import type { RolloutContent } from "../../../contract/rollout/rollout.ts";
+import { type Digest, digestJson, digestToBytes, RollbookError } from "../../../base/index.ts";
 import {
   type Candidate,
+  type Ending,
+  outsideBaseline,
   parentOf,
+  type RolloutContent,
   type Step,
   type StepStream,
   type Stream,
+  type Task,
   type TokenColumns,
   type TokenStream,
-} from "../../../contract/rollout/stream.ts";
-import type { Task } from "../../../contract/task/task.ts";
-import { rootGain } from "../tables/return-semantics.ts";
-import { HASHED_LINEAGE } from "../tables/segment-hashes.ts";
+} from "../../../contract/index.ts";
+import { HASHED_LINEAGE, rootGain } from "../tables/index.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 import type { RowOf } from "./table-writer.ts";
 

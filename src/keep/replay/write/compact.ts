@@ -3,16 +3,24 @@
  *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Clock } from "../../../base/clock.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ReplayManifest, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
-import { syncDirectory } from "../../../store/disk/files.ts";
-import { makeDirectory } from "../../../store/disk/make-directory.ts";
-import { openReplay, type PlacedSegment, type ReplayStore } from "../read/replay-store.ts";
-import { commitManifest, MANIFEST_FILE, ROOT_FILE, sealReplayManifest } from "../tables/manifest.ts";
-import { ReasonNames } from "../tables/reason-names.ts";
-import { type ColumnSpec, columnsOf, TABLE_NAMES, type TableName, tableOf } from "../tables/schema.ts";
-import { type SegmentReader, WALK_CACHE_BYTES } from "../tables/segment-reader.ts";
+import { type Clock, RollbookError } from "../../../base/index.ts";
+import type { ReplayManifest, ReplayWriter } from "../../../contract/index.ts";
+import { makeDirectory, syncDirectory } from "../../../store/index.ts";
+import { openReplay, type PlacedSegment, type ReplayStore } from "../read/index.ts";
+import {
+  type ColumnSpec,
+  columnsOf,
+  commitManifest,
+  MANIFEST_FILE,
+  ReasonNames,
+  ROOT_FILE,
+  type SegmentReader,
+  sealReplayManifest,
+  TABLE_NAMES,
+  type TableName,
+  tableOf,
+  WALK_CACHE_BYTES,
+} from "../tables/index.ts";
 import { type FactTable, SegmentWriter } from "./segment-writer.ts";
 import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
 import type { Layout } from "./table-writer.ts";

@@ -2,10 +2,14 @@
  *  In: windows of steps and candidates. Out: columns of q_h. Linear in the number of candidates and padding.
  *  Pure: writer and validator call the same functions, so a stored view either equals the facts or is wrong. */
 
-import type { ChainWindow, StepWindow } from "../tables/fact-windows.ts";
-import type { Returns } from "../tables/return-semantics.ts";
-import { type ColumnsOf, columnOf } from "../tables/schema.ts";
-import { emptyValues, type NumericValues } from "../zarr/codecs/data-types.ts";
+import {
+  type ChainWindow,
+  type ColumnsOf,
+  columnOf,
+  type Returns,
+  type StepWindow,
+} from "../tables/index.ts";
+import { emptyValues, type NumericValues } from "../zarr/index.ts";
 
 export const STATE_COLUMNS = [
   ...(["step", "chain", "source", "target", "candidate_count", "selected_index", "reward"] as const),

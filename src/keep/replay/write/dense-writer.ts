@@ -1,8 +1,6 @@
 /** Writes `q_h` of a segment whose facts are written. In: the segment. Out: the arrays of q_h. Memory: a window. */
-import { RollbookError } from "../../../base/errors.ts";
-import { chainWindows, stepWindows } from "../tables/fact-windows.ts";
-import type { Returns } from "../tables/return-semantics.ts";
-import type { SegmentReader } from "../tables/segment-reader.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { chainWindows, type Returns, type SegmentReader, stepWindows } from "../tables/index.ts";
 import type { Store, WrittenArray } from "../zarr/index.ts";
 import {
   buildCells,

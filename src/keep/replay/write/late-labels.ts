@@ -1,8 +1,8 @@
 /** Rewards that came after the seal, in the rows of a store: the rule is that of batches.
  *  In: a chain as sealed, the late feedback that lands on it. Out: the same chain, labelled, or as it was. The sealed
  *  record stays. */
-import type { Digest } from "../../../base/digest.ts";
-import { type LateReward, labelSteps, labelTokens } from "../../admit/labels.ts";
+import type { Digest } from "../../../base/index.ts";
+import { type LateReward, labelSteps, labelTokens } from "../../admit/index.ts";
 import type { SealedChain } from "./chain-rows.ts";
 
 export interface LateFeedback {

@@ -2,10 +2,9 @@
  *  In: the directory of a store. Out: the paths removed. Waits for a writer at work, and never touches its segments. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
-import { syncDirectory } from "../../../store/disk/files.ts";
-import { withLock } from "../../../store/disk/locks.ts";
-import { readCurrentManifest } from "../read/replay-store.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { syncDirectory, withLock } from "../../../store/index.ts";
+import { readCurrentManifest } from "../read/index.ts";
 import {
   hasManifest,
   LOCK_FILE,
@@ -14,7 +13,7 @@ import {
   removeTemporaries,
   SEGMENTS,
   segmentedRoot,
-} from "../tables/manifest.ts";
+} from "../tables/index.ts";
 
 export async function collectOrphans(root: string): Promise<string[]> {
   const directory = resolve(root);

@@ -1,26 +1,37 @@
 /** Writes one segment: rows of all tables, then dictionaries, the dense view, groups and consolidated metadata.
  *  In: rows. Out: a Zarr tree on disk and its entry for the manifest. What it holds in memory is a few chunks, the
  *  texts, and a few hundred bytes per source: whoever feeds it begins a new segment before those are too many. */
-import { canonicalize } from "../../../base/canonical-json.ts";
-import { type Digest, digestBytes, digestJson, digestToBytes } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ReplaySegment, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
-import { Dictionary } from "../tables/dictionary.ts";
-import { KeyMap } from "../tables/key-map.ts";
-import type { ReasonNames } from "../tables/reason-names.ts";
-import type { Returns } from "../tables/return-semantics.ts";
 import {
+  canonicalize,
+  type Digest,
+  digestBytes,
+  digestJson,
+  digestToBytes,
+  RollbookError,
+} from "../../../base/index.ts";
+import type { ReplaySegment, ReplayWriter } from "../../../contract/index.ts";
+import {
+  Dictionary,
   FACT_TABLES,
+  HashedSets,
+  KeyMap,
+  type ReasonNames,
+  type Returns,
   SCHEMA_ID,
   SCHEMA_VERSION,
+  SegmentReader,
   TABLE_NAMES,
   type TableName,
   tableOf,
-} from "../tables/schema.ts";
-import { HashedSets } from "../tables/segment-hashes.ts";
-import { SegmentReader } from "../tables/segment-reader.ts";
-import { bytesOver } from "../zarr/codecs/data-types.ts";
-import { consolidate, FileStore, METADATA_TAG, type WrittenArray, writeGroup } from "../zarr/index.ts";
+} from "../tables/index.ts";
+import {
+  bytesOver,
+  consolidate,
+  FileStore,
+  METADATA_TAG,
+  type WrittenArray,
+  writeGroup,
+} from "../zarr/index.ts";
 import { writeDenseView } from "./dense-writer.ts";
 import { type Layout, TableWriter } from "./table-writer.ts";
 

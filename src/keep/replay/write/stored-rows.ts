@@ -1,8 +1,6 @@
 /** Rows of a segment as values: sources and targets with their texts, and what the hashes of a segment cover.
  *  In: a segment. Out: rows, block by block. Used by compaction, which writes them again, and by the validator. */
-import { columnsOf } from "../tables/schema.ts";
-import { HASHED_LINEAGE, type HashedSets } from "../tables/segment-hashes.ts";
-import type { SegmentReader } from "../tables/segment-reader.ts";
+import { columnsOf, HASHED_LINEAGE, type HashedSets, type SegmentReader } from "../tables/index.ts";
 import type { SourceRow, TargetRow } from "./segment-writer.ts";
 
 const ROWS = 4096;

@@ -10,12 +10,15 @@ import {
   type TABLES,
   type TableName,
   tableOf,
-} from "../tables/schema.ts";
-import { bytesOver, emptyValues, itemBytes, type NumericValues } from "../zarr/codecs/data-types.ts";
+} from "../tables/index.ts";
 import {
   type ArrayWriter,
+  bytesOver,
   createArray,
   type DataType,
+  emptyValues,
+  itemBytes,
+  type NumericValues,
   type Store,
   type WrittenArray,
 } from "../zarr/index.ts";

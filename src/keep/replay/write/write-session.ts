@@ -2,19 +2,19 @@
  *  In: digests of sealed rollouts. Out: segments on disk that no manifest lists yet. Does not commit. */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../../base/clock.ts";
-import { type Digest, digestToBytes } from "../../../base/digest.ts";
-import type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../../contract/batch/replay-manifest.ts";
-import type { RolloutContent } from "../../../contract/rollout/rollout.ts";
-import { type ReadBlob, readTokenColumns } from "../../../contract/rollout/rollout-exchange.ts";
-import { Task } from "../../../contract/task/task.ts";
-import { syncDirectory } from "../../../store/disk/files.ts";
-import { makeDirectory } from "../../../store/disk/make-directory.ts";
-import { contentReader, readRecord } from "../../admit/read-sources.ts";
-import { KeyMap, pairKey } from "../tables/key-map.ts";
-import { SEGMENTS } from "../tables/manifest.ts";
-import { closeSegments, openSegments } from "../tables/open-segment.ts";
-import { ReasonNames } from "../tables/reason-names.ts";
+import { type Clock, type Digest, digestToBytes } from "../../../base/index.ts";
+import {
+  type ReadBlob,
+  type ReplayManifest,
+  type ReplaySegment,
+  type ReplayWriter,
+  type RolloutContent,
+  readTokenColumns,
+  Task,
+} from "../../../contract/index.ts";
+import { makeDirectory, syncDirectory } from "../../../store/index.ts";
+import { contentReader, readRecord } from "../../admit/index.ts";
+import { closeSegments, KeyMap, openSegments, pairKey, ReasonNames, SEGMENTS } from "../tables/index.ts";
 import { addChain } from "./chain-rows.ts";
 import { type LateFeedback, labelChain } from "./late-labels.ts";
 import { SegmentWriter } from "./segment-writer.ts";

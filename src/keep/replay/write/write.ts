@@ -4,24 +4,23 @@
  *  readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the store. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { RollbookError } from "../../../base/errors.ts";
-import type { ReplayManifest } from "../../../contract/batch/replay-manifest.ts";
-import { syncDirectory } from "../../../store/disk/files.ts";
-import { withLock } from "../../../store/disk/locks.ts";
-import { makeDirectory } from "../../../store/disk/make-directory.ts";
-import { readCurrentManifest } from "../read/replay-store.ts";
+import { RollbookError } from "../../../base/index.ts";
+import type { ReplayManifest } from "../../../contract/index.ts";
+import { makeDirectory, syncDirectory, withLock } from "../../../store/index.ts";
+import { readCurrentManifest } from "../read/index.ts";
 import {
   commitManifest,
   commitRoot,
+  DEFAULT_RETURNS,
   hasManifest,
   LOCK_FILE,
+  type Returns,
   ROOT_FILE,
   readManifest,
   removeTemporaries,
   sealReplayManifest,
   segmentedRoot,
-} from "../tables/manifest.ts";
-import { DEFAULT_RETURNS, type Returns } from "../tables/return-semantics.ts";
+} from "../tables/index.ts";
 import { type AppendOptions, type WriteProgress, WriteSession } from "./write-session.ts";
 
 export interface WriteOptions extends AppendOptions {

@@ -1,8 +1,7 @@
 /** Reads one array: whole, by row range, chunk by chunk, or rows picked at random.
  *  In: a store and a path. Out: typed arrays (or strings), rows one after another. Memory is bounded by a few chunks
  *  and the cache, beyond what the caller asks to hold. Does not write. */
-import type { Digest } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
+import { type Digest, RollbookError } from "../../../base/index.ts";
 import { ChunkCache } from "./chunk-cache.ts";
 import { ChunkSource, type SourceOptions } from "./chunk-source.ts";
 import {
@@ -13,7 +12,7 @@ import {
   itemBytes,
   type NumericValues,
   type ValuesOf,
-} from "./codecs/data-types.ts";
+} from "./codecs/index.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata.ts";
 import { eachInFlight, type ReadableStore } from "./store.ts";

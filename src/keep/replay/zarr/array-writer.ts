@@ -1,24 +1,24 @@
 /** Writes one array, rows in order, chunk by chunk, in memory bounded by a few chunks (or one shard).
  *  In: rows as typed arrays or strings. Out: objects in a store, `zarr.json` last, and their digests.
  *  An array exists once `close` has written its metadata. Does not fsync, and does not extend finished arrays. */
-import type { Digest } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { type BytesCodec, encodeBytes } from "./codecs/codecs.ts";
+import { type Digest, RollbookError } from "../../../base/index.ts";
 import {
+  type BytesCodec,
   bytesOver,
   type DataType,
   defaultFill,
   emptyValues,
+  encodeBytes,
+  encodeStrings,
   type FillValue,
   fillValues,
   isValuesOf,
   itemBytes,
   type NumericValues,
   parseFill,
+  ShardBuilder,
   type ValuesOf,
-} from "./codecs/data-types.ts";
-import { ShardBuilder } from "./codecs/sharding.ts";
-import { encodeStrings } from "./codecs/vlen-utf8.ts";
+} from "./codecs/index.ts";
 import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import {
   type ArrayMetadata,

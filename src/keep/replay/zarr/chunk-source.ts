@@ -1,24 +1,28 @@
 /** The chunks of one stored array: where each lies, and its checked values.
  *  In: a store and the metadata. Out: whole decoded chunks, or parts of uncompressed ones read in place.
  *  Short, long, missing and altered objects are errors; nothing reads as zeros. Knows no rows beyond its chunks. */
-import type { Digest } from "../../../base/digest.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { CRC_BYTES, damaged, decodeBytes, verifyCrc } from "./codecs/codecs.ts";
-import { checksumMemory } from "./codecs/crc32c.ts";
+import { type Digest, RollbookError } from "../../../base/index.ts";
 import {
   bytesOver,
+  CRC_BYTES,
+  checksumMemory,
   type DataType,
+  damaged,
+  decodeBytes,
+  decodeStrings,
   emptyValues,
   type FixedType,
   fillValues,
+  indexBytes,
   itemBytes,
   type NumericValues,
   parseFill,
+  parseShardIndex,
+  type ShardIndex,
   type ValuesOf,
   valuesOver,
-} from "./codecs/data-types.ts";
-import { indexBytes, parseShardIndex, type ShardIndex } from "./codecs/sharding.ts";
-import { decodeStrings } from "./codecs/vlen-utf8.ts";
+  verifyCrc,
+} from "./codecs/index.ts";
 import { digestChunk } from "./digests.ts";
 import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
 import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";

@@ -1,6 +1,6 @@
 /** Digests of an array: one per stored object, and one over the metadata and all of those, in order.
  *  In: stored bytes. Out: digests that any language recomputes with SHA-256 alone, without decoding. */
-import { type Digest, digestBytes, digestToBytes } from "../../../base/digest.ts";
+import { type Digest, digestBytes, digestToBytes } from "../../../base/index.ts";
 
 /** digest of a stored object (chunk or shard) = SHA-256(this, 0x00, its bytes). */
 export const CHUNK_TAG = "rollbook.zarr.chunk";

@@ -5,8 +5,8 @@
 import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { RollbookError, reasonOf } from "../../../base/errors.ts";
-import { makeDirectory } from "../../../store/disk/make-directory.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { makeDirectory } from "../../../store/index.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
 
 export interface FileStoreOptions {

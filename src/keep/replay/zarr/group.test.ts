@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  consolidate,
-  consolidatedArray,
-  createArray,
-  openArray,
-  openGroup,
-  readTree,
-  writeGroup,
-} from "./index.ts";
+import { consolidatedArray, readTree } from "./group.ts";
+import { consolidate, createArray, openArray, openGroup, writeGroup } from "./index.ts";
 
 async function smallTree(): Promise<Map<string, Uint8Array>> {
   const store = new Map<string, Uint8Array>();

@@ -1,6 +1,6 @@
 /** Groups: the folders of a Zarr hierarchy, with attributes, and the metadata of a whole tree in one place.
  *  In: a store and paths ("" is the root of the store). Out: `zarr.json` of groups, and back. */
-import { RollbookError } from "../../../base/errors.ts";
+import { RollbookError } from "../../../base/index.ts";
 import {
   type ArrayMetadata,
   type Attributes,

@@ -1,12 +1,17 @@
 /** `zarr.json`: the metadata of groups and arrays as values, and as canonical JSON bytes.
  *  In: bytes from a store. Out: checked metadata, and back. Refuses whatever this package could not read correctly:
  *  a newer format, unknown types and codecs, extensions that must be understood. Does not touch stores. */
-import { canonicalize, type Json } from "../../../base/canonical-json.ts";
-import { RollbookError } from "../../../base/errors.ts";
-import { decodeUtf8, parseJson } from "../../../base/parse-json.ts";
-import { formatCodecs, parseCodecs } from "./codecs/codec-metadata.ts";
-import type { BytesCodec } from "./codecs/codecs.ts";
-import { type DataType, type FillValue, isDataType, itemBytes, parseFill } from "./codecs/data-types.ts";
+import { canonicalize, decodeUtf8, type Json, parseJson, RollbookError } from "../../../base/index.ts";
+import {
+  type BytesCodec,
+  type DataType,
+  type FillValue,
+  formatCodecs,
+  isDataType,
+  itemBytes,
+  parseCodecs,
+  parseFill,
+} from "./codecs/index.ts";
 
 export type Attributes = Readonly<Record<string, Json>>;
 

@@ -1,7 +1,6 @@
 /** Draws grid worlds in several styles, and finds the cheapest plan by Dijkstra's algorithm. */
-import type { Rng } from "../../../../base/rng.ts";
-import type { GridWorld } from "../../tasks/sim-task.ts";
-import { findCell } from "../../tasks/walk-grid.ts";
+import type { Rng } from "../../../../base/index.ts";
+import { findCell, type GridWorld } from "../../tasks/index.ts";
 import { between, type Difficulty, pick } from "../family.ts";
 
 export const STYLES = ["scattered", "corridors", "rooms", "spiral"] as const;

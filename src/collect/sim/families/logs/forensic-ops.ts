@@ -1,9 +1,8 @@
 /** Questions about a log that hang on time and order: gaps, bursts, streaks, sessions. */
-import type { Json } from "../../../../base/canonical-json.ts";
+import type { Json } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "../pipeline/op.ts";
-import { numberOf } from "../records/record-ops.ts";
-import type { JsonRecord } from "../records/schema.ts";
+import { defineOp, type Op } from "../pipeline/index.ts";
+import { type JsonRecord, numberOf } from "../records/index.ts";
 import { clockOf } from "./log-format.ts";
 
 type Entries = readonly JsonRecord[];

@@ -1,9 +1,9 @@
 /** How log lines are written and read: several formats of one kind of entry.
  *  The patterns are shared by the generator and the reference; named groups are its fields. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "../pipeline/op.ts";
-import type { JsonRecord, Schema } from "../records/schema.ts";
+import { defineOp, type Op } from "../pipeline/index.ts";
+import type { JsonRecord, Schema } from "../records/index.ts";
 
 export const LOG_SCHEMA: Schema = {
   noun: "entry",

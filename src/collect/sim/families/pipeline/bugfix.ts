@@ -1,5 +1,5 @@
 /** Tasks that ask for a repair. The start is the right program with mistakes in it. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { codeTask } from "../code-task.ts";
 import type { Difficulty, Family, Language } from "../family.ts";
 import { candidatesFor } from "./candidates.ts";

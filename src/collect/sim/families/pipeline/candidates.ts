@@ -1,5 +1,5 @@
 /** The wrong programs of a pipeline: mistakes in its steps, and carelessness about its input. */
-import type { Json } from "../../../../base/canonical-json.ts";
+import type { Json } from "../../../../base/index.ts";
 import type { Candidate } from "../code-task.ts";
 import type { Language } from "../family.ts";
 import { evaluate, mistakesIn, type Naming, type Pipeline, render } from "./pipeline.ts";

@@ -1,5 +1,5 @@
 /** Inputs for pipelines: ordinary ones, and the edges that hidden cases are made of. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import type { Args } from "../code-task.ts";
 import { between, pick } from "../family.ts";
 

@@ -1,6 +1,6 @@
 /** One operation that a pipeline may hold: said in English, rendered in JavaScript and Python, and evaluated here.
  *  A mistake is the same operation with other parameters, so whatever goes wrong can be rendered and evaluated too. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 
 export type Shape = "numbers" | "text" | "words" | "number" | "records" | "result";
 export type Params = Readonly<Record<string, number | string | boolean>>;

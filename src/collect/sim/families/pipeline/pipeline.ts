@@ -1,7 +1,6 @@
 /** Programs made of operations: drawn, evaluated, said in English, rendered in two languages, and got wrong.
  *  In: randomness and a difficulty. Out: plain values. Runs no generated code. */
-import type { Json } from "../../../../base/canonical-json.ts";
-import type { Rng } from "../../../../base/rng.ts";
+import type { Json, Rng } from "../../../../base/index.ts";
 import { type Difficulty, type Language, pick } from "../family.ts";
 import { ELEMENT_OPS } from "./element-ops.ts";
 import { FINAL_OPS } from "./final-ops.ts";

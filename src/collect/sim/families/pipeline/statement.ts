@@ -1,5 +1,5 @@
 /** The wording around a pipeline: who asks, for what, and with which example. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import type { Example } from "../code-task.ts";
 import { type Language, pick } from "../family.ts";
 import { call, literal } from "../source-text.ts";

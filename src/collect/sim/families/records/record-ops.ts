@@ -1,6 +1,6 @@
 /** Operations that turn records into fewer, richer or reordered records. Made for a schema: fields are its fields. */
 import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "../pipeline/op.ts";
+import { defineOp, type Op } from "../pipeline/index.ts";
 import type { JsonRecord, NumberField, Schema } from "./schema.ts";
 
 type Records = readonly JsonRecord[];

@@ -1,6 +1,5 @@
 /** What records look like: which of their fields are numbers, labels and flags, and records drawn from that. */
-import type { Json } from "../../../../base/canonical-json.ts";
-import type { Rng } from "../../../../base/rng.ts";
+import type { Json, Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
 export interface Schema {

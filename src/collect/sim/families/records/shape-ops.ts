@@ -1,7 +1,7 @@
 /** Operations that end a pipeline over records with the JSON that was asked for. */
-import type { Json } from "../../../../base/canonical-json.ts";
+import type { Json } from "../../../../base/index.ts";
 import { pick } from "../family.ts";
-import { defineOp, type Op } from "../pipeline/op.ts";
+import { defineOp, type Op } from "../pipeline/index.ts";
 import {
   countBy,
   figureOf,

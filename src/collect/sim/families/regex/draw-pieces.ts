@@ -1,5 +1,5 @@
 /** Draws codes to describe, and the ways in which an expression for one goes wrong. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { between, type Difficulty, pick, sample } from "../family.ts";
 import type { CharClass, Piece } from "./pieces.ts";
 

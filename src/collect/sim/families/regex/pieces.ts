@@ -1,6 +1,6 @@
 /** The parts of a code that a regular expression describes: matched here by following positions, not by an expression,
  *  so that the reference expression is checked against something else than itself. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
 export type CharClass = "digit" | "upper" | "lower" | "hex" | "alphanumeric" | "any";

@@ -1,5 +1,5 @@
 /** The databases that questions are asked about: their words, their tables, their rows, and the script that makes them. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import type { Args } from "../code-task.ts";
 import { between, pick } from "../family.ts";
 import type { Child, Domain, Parent } from "./query.ts";

@@ -1,6 +1,6 @@
 /** Queries over two tables, parents and their children: evaluated here over rows, written as SQL, and got wrong.
  *  What SQL answers is never computed by SQL: that the two agree is what the proof shows. */
-import type { Json } from "../../../../base/canonical-json.ts";
+import type { Json } from "../../../../base/index.ts";
 
 export interface Domain {
   readonly parents: string;

@@ -1,5 +1,5 @@
 /** A query as SQL, and as the question in English it answers. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { pick } from "../family.ts";
 import type { ChildFilter, Domain, Query } from "./query.ts";
 

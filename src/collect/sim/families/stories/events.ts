@@ -1,6 +1,6 @@
 /** What can happen in a story about people and things they own: told in English, applied to who has how many, and
  *  misunderstood. Every event is drawn so that all amounts stay whole and none falls below zero. */
-import type { Rng } from "../../../../base/rng.ts";
+import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
 /** Who has how many. */

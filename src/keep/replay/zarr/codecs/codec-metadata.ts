@@ -1,7 +1,6 @@
 /** The `codecs` list of `zarr.json`: which chains of codecs we read and write.
  *  In: JSON. Out: the bytes → bytes codecs of a chunk, and the chunk shape if chunks lie in shards; and back. */
-import type { Json } from "../../../../base/canonical-json.ts";
-import { RollbookError } from "../../../../base/errors.ts";
+import { type Json, RollbookError } from "../../../../base/index.ts";
 import type { BytesCodec } from "./codecs.ts";
 import type { DataType } from "./data-types.ts";
 

@@ -2,7 +2,7 @@
  *  In: the raw bytes of a chunk. Out: the stored bytes, and back. Every crc32c is verified; a decoder never makes
  *  more bytes than the chunk holds. The array → bytes step (little-endian items, vlen-utf8) stands apart. */
 import * as zlib from "node:zlib";
-import { RollbookError, reasonOf } from "../../../../base/errors.ts";
+import { RollbookError, reasonOf } from "../../../../base/index.ts";
 import type { MaybePromise } from "../store.ts";
 import { crc32c } from "./crc32c.ts";
 import type { Zstd } from "./zstd.ts";

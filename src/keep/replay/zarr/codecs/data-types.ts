@@ -1,7 +1,6 @@
 /** The data types of our arrays: their Zarr names, their typed arrays, their fill values.
  *  In and out: names and values. Knows nothing of chunks and codecs. */
-import type { Json } from "../../../../base/canonical-json.ts";
-import { RollbookError } from "../../../../base/errors.ts";
+import { type Json, RollbookError } from "../../../../base/index.ts";
 
 /** Booleans are bytes 0 and 1. Strings are plain arrays; everything else is a typed array, little-endian. */
 export interface ValuesOf {

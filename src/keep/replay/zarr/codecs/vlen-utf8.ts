@@ -1,6 +1,6 @@
 /** Zarr's `vlen-utf8`: strings of any length as one byte string.
  *  Layout, all little-endian: u32 count, then for each string u32 byte length and its UTF-8. */
-import { RollbookError } from "../../../../base/errors.ts";
+import { RollbookError } from "../../../../base/index.ts";
 import { damaged, readU32 } from "./codecs.ts";
 
 export function encodeStrings(strings: readonly string[]): Uint8Array {

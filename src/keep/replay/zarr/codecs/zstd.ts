@@ -1,7 +1,7 @@
 /** Zstandard: the runtime's own where node:zlib has it (Node ≥ 22.15), else WebAssembly from numcodecs.
  *  In: bytes. Out: one frame, and back. Loaded only when an array uses zstd. */
 import * as zlib from "node:zlib";
-import { RollbookError } from "../../../../base/errors.ts";
+import { RollbookError } from "../../../../base/index.ts";
 import type { MaybePromise } from "../store.ts";
 
 export interface Zstd {

@@ -1,0 +1,17 @@
+export {
+  type BatchDetails,
+  compareBatches,
+  type ExportedBatch,
+  exportBatch,
+  listBatches,
+  readBatch,
+  showBatch,
+} from "./batches.ts";
+export { type CutRequest, cutBatch, cutFrom } from "./cut-batch.ts";
+export {
+  extendReplay,
+  type NewReplayRequest,
+  type ReplayRequest,
+  type ReplayWritten,
+  writeReplay,
+} from "./write-replay.ts";

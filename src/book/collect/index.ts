@@ -1,0 +1,9 @@
+export type { AgentChoice } from "./agent.ts";
+export { type Followers, followLaunch } from "./follow.ts";
+export { type GatewayRequest, type OpenGateway, openGateway } from "./gateway.ts";
+export { type Identity, identityOf } from "./identity.ts";
+export { type LaunchRequest, launch } from "./launch.ts";
+export { openPlace, type PlaceRequest } from "./place.ts";
+export { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+export type { Tasks } from "./tasks.ts";
+export { type RunningWorker, startWorker, type WorkDone, type WorkerRequest } from "./worker.ts";

@@ -1,0 +1,12 @@
+export { IdConflicts } from "./id-conflicts.ts";
+export type { ImportSummary } from "./import-files.ts";
+export {
+  type ImportInput,
+  type ImportReport,
+  type ImportRequest,
+  importRollouts,
+  type NamedStream,
+  refusedError,
+} from "./import-rollouts.ts";
+export type { ImportWarning } from "./import-watch.ts";
+export { splitLines } from "./lines.ts";

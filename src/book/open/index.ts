@@ -1,0 +1,43 @@
+export type { BookIndex, IndexedRecord } from "./book-index.ts";
+export { CatalogComparison, type CatalogDifference } from "./compare-catalog.ts";
+export { initBook } from "./init-book.ts";
+export {
+  createKey,
+  ensureKey,
+  type Keyring,
+  keyringOf,
+  listTrusted,
+  loadSigner,
+  ownKeyring,
+  parsePublicKey,
+  trustedKeys,
+  trustKey,
+  untrustKey,
+} from "./keyring.ts";
+export {
+  type BookOnDisk,
+  bookOver,
+  DEFAULT_BOOK,
+  isBook,
+  mayWrite,
+  type OpenBook,
+  type OpenBookOptions,
+  openBook,
+  requireBook,
+  requireWritable,
+  useBook,
+} from "./open-book.ts";
+export { readOf } from "./read-blob.ts";
+export { rebuildCatalog } from "./rebuild-catalog.ts";
+export {
+  type Artifact,
+  artifactsOf,
+  everyArtifact,
+  nameOf,
+  resolveArtifact,
+  resolveBatch,
+  resolveErasable,
+  resolveRecord,
+  resolveRevision,
+  revisionsIn,
+} from "./resolve.ts";

@@ -1,0 +1,4 @@
+export { collectDecisions } from "./collect-decisions.ts";
+export { readRecorded } from "./read-recorded.ts";
+export { ENGINES, type EngineChoice } from "./run-on-book.ts";
+export { type ExactValues, simulate } from "./simulate.ts";

@@ -1,0 +1,3 @@
+export type { Learner } from "./learners.ts";
+export { readSpec } from "./read-spec.ts";
+export { type TrainedPolicy, type TrainRequest, trainPolicy } from "./train.ts";

@@ -1,0 +1,30 @@
+/** Every command, loaded when it is named. */
+import type { Command } from "commander";
+import type { Io } from "../io.ts";
+
+export type AddCommand = (program: Command, io: Io) => unknown;
+
+/** In the order of the help. */
+export const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import("./demo.ts")).addDemo,
+  init: async () => (await import("./init.ts")).addInit,
+  keys: async () => (await import("./keys.ts")).addKeys,
+  gateway: async () => (await import("./gateway.ts")).addGateway,
+  launch: async () => (await import("./launch.ts")).addLaunch,
+  worker: async () => (await import("./worker.ts")).addWorker,
+  feedback: async () => (await import("./feedback.ts")).addFeedback,
+  sim: async () => (await import("./sim/sim.ts")).addSim,
+  artifact: async () => (await import("./artifact/artifact.ts")).addArtifact,
+  batch: async () => (await import("./batch/batch.ts")).addBatch,
+  replay: async () => (await import("./replay.ts")).addReplay,
+  data: async () => (await import("./data.ts")).addData,
+  reward: async () => (await import("./reward.ts")).addReward,
+  train: async () => (await import("./train.ts")).addTrain,
+  evaluate: async () => (await import("./evaluate.ts")).addEvaluate,
+  gate: async () => (await import("./gate.ts")).addGate,
+  verify: async () => (await import("./verify.ts")).addVerify,
+  schema: async () => (await import("./schema.ts")).addSchema,
+  catalog: async () => (await import("./catalog.ts")).addCatalog,
+  gc: async () => (await import("./gc.ts")).addGc,
+  doctor: async () => (await import("./doctor.ts")).addDoctor,
+};

@@ -1,0 +1,1 @@
+export { isTaken } from "./admission.ts";

@@ -1,0 +1,1 @@
+export type { DockerOptions } from "./engine.ts";

@@ -1,0 +1,2 @@
+export { encode, hostArch, seccompProgram } from "./bpf.ts";
+export { ociProfile } from "./oci.ts";

@@ -1,0 +1,13 @@
+export {
+  type Choose,
+  checkGatewayConfig,
+  type Gateway,
+  type GatewayConfig,
+  type GatewayOptions,
+  type LocalUpstream,
+  openGateway,
+  parseGatewayConfig,
+  type Redact,
+  type RouteAnswer,
+  type RouteQuestion,
+} from "../collect/gateway/index.ts";

@@ -1,0 +1,23 @@
+export { type Contender, type Field, routed, routerOf } from "./contenders.ts";
+export { type Banded, type CostQuality, type Hull, hullArea } from "./cost-quality.ts";
+export {
+  type Comparison,
+  type ContenderReport,
+  type Evaluation,
+  evaluatePolicy,
+  type Valued,
+} from "./evaluate.ts";
+export {
+  isBurden,
+  type JudgedRow,
+  type JudgedRows,
+  MEASURES,
+  type Measure,
+  type Measures,
+  measuresOf,
+  qualityOf,
+  requireRows,
+  toJudgedRows,
+} from "./judged-row.ts";
+export { type Distribution, Judging, type JudgingOptions, type Support } from "./judging.ts";
+export { type Liveness, livenessOf } from "./liveness.ts";

@@ -1,0 +1,2 @@
+export { eraseBlobs, planErasure } from "./erase.ts";
+export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
