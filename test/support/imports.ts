@@ -96,7 +96,7 @@ export function crowdedFolders(sources: Sources): string[] {
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
   return [...counts]
-    .filter(([, count]) => count > MOST_FILES)
+    .filter(([folder, count]) => count > MOST_FILES && !UNCUT.includes(folder))
     .map(([folder, count]) => `${folder}: ${count}`);
 }
 
