@@ -1,36 +1,4 @@
-export {
-  type ColumnRef,
-  columnRef,
-  columnReference,
-  count,
-  dataSource,
-  digest,
-  digestsIn,
-  finite,
-  id,
-  json,
-  jsonObject,
-  type Origin,
-  origin,
-  probability,
-  type Reference,
-  text,
-  timeMs,
-  u64,
-} from "./fields.ts";
-export { type MaskRuns, onesInside, scanMask } from "./mask-runs.ts";
-export {
-  decodeWire,
-  defineRecord,
-  encodeWire,
-  isNewerVersion,
-  NEEDS_NEWER,
-  openRecord,
-  parseCanonical,
-  type RecordOf,
-  type RecordType,
-  refuseIssues,
-  type Sealed,
-  seal,
-} from "./record.ts";
-export { isRefusal, REFUSALS, type RefusalCode, refuse } from "./refusal.ts";
+export * from "./fields.ts";
+export * from "./mask-runs.ts";
+export * from "./record.ts";
+export * from "./refusal.ts";

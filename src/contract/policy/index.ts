@@ -1,15 +1,5 @@
-export { BanditIncrement } from "./bandit-increment.ts";
-export { FloorPromise } from "./floor-promise.ts";
-export { GateVerdict } from "./gate-verdict.ts";
-export {
-  advanceRevision,
-  type CheckpointRef,
-  loggedPolicy,
-  nameRevision,
-  PolicyRevision,
-  type RevisionKey,
-  revisionDrift,
-  revisionKey,
-  standsBefore,
-} from "./policy-revision.ts";
-export { type SplitPart, type SplitUnit, splitPart, splitRule, splitUnit } from "./split-rule.ts";
+export * from "./bandit-increment.ts";
+export * from "./floor-promise.ts";
+export * from "./gate-verdict.ts";
+export * from "./policy-revision.ts";
+export * from "./split-rule.ts";

@@ -1,12 +1,6 @@
-export { checkPsionicArtifact, decodePsionic, makePsionicArtifact } from "./artifact.ts";
-export { assemblePsionicBatch, checkPsionicBatch } from "./batch.ts";
-export { fromPsionicArtifact, toPsionicArtifact } from "./convert-artifact.ts";
-export { fromPsionicRevision, toPsionicRevision } from "./convert-revision.ts";
-export { parsePsionicArtifact, parsePsionicBatch, parsePsionicRevision, writePsionicJson } from "./json.ts";
-export {
-  type PsionicArtifact,
-  type PsionicBatch,
-  type PsionicRevision,
-  psionicArtifact,
-  psionicRevision,
-} from "./schema.ts";
+export * from "./artifact.ts";
+export * from "./batch.ts";
+export * from "./convert-artifact.ts";
+export * from "./convert-revision.ts";
+export * from "./json.ts";
+export * from "./schema.ts";

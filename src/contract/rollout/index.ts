@@ -1,36 +1,11 @@
-export { Assignment, checkBinding, sampleSeed } from "./assignment.ts";
-export { Call, digestCallLog, MEDIA_KIND, MESSAGE_KIND, openMessage, sealMessage } from "./call.ts";
-export { type Ending, ending, type FailureOwner, failureOwner, outsideBaseline } from "./ending.ts";
-export { Feedback } from "./feedback.ts";
-export { FINAL_STATE_KIND, sealFinalState } from "./final-state.ts";
-export { commitTo, type Proof, proof } from "./proof.ts";
-export { checkProofs, type Delivery, RolloutContent, RolloutEnvelope, rolloutIdFor } from "./rollout.ts";
-export {
-  parseRolloutDraft,
-  type RecordedRollout,
-  RolloutDraft,
-  type SealedBlob,
-  type SealedRollout,
-  sealRecorded,
-  sealRollout,
-} from "./rollout-draft.ts";
-export { RolloutEvent, rolloutRun } from "./rollout-event.ts";
-export { inlineRollout, type ReadBlob, readColumn, readTokenColumns } from "./rollout-exchange.ts";
-export {
-  type Candidate,
-  COLUMN_NAMES,
-  checkCoverage,
-  checkTokenColumns,
-  type Level,
-  LOGPROB_TOLERANCE,
-  type LogprobKind,
-  logprobKind,
-  parentOf,
-  type Step,
-  type StepStream,
-  type Stream,
-  sampleCount,
-  TOKEN_COLUMNS,
-  type TokenColumns,
-  type TokenStream,
-} from "./stream.ts";
+export * from "./assignment.ts";
+export * from "./call.ts";
+export * from "./ending.ts";
+export * from "./feedback.ts";
+export * from "./final-state.ts";
+export * from "./proof.ts";
+export * from "./rollout.ts";
+export * from "./rollout-draft.ts";
+export * from "./rollout-event.ts";
+export * from "./rollout-exchange.ts";
+export * from "./stream.ts";

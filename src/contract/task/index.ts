@@ -1,2 +1,2 @@
-export { type EnvironmentKey, EnvironmentPackage, environmentKey } from "./environment.ts";
-export { Task } from "./task.ts";
+export * from "./environment.ts";
+export * from "./task.ts";

@@ -1,1 +1,1 @@
-export { runDemo } from "./run-demo.ts";
+export * from "./run-demo.ts";

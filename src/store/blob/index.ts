@@ -1,17 +1,4 @@
-export { BlobIndex, type Place } from "./blob-index.ts";
-export {
-  type Blob,
-  type BlobStore,
-  checkKind,
-  closedError,
-  damageError,
-  type Finding,
-  type FindingCode,
-  isKind,
-  itemsOf,
-  type Location,
-  MAX_KIND_BYTES,
-  type ScanItem,
-} from "./blob-store.ts";
-export { memoryStore } from "./memory-store.ts";
-export { readRecord } from "./read-record.ts";
+export * from "./blob-index.ts";
+export * from "./blob-store.ts";
+export * from "./memory-store.ts";
+export * from "./read-record.ts";

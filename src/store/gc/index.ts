@@ -1,2 +1,2 @@
-export { eraseBlobs, planErasure } from "./erase.ts";
-export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
+export * from "./erase.ts";
+export * from "./gc.ts";

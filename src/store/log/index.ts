@@ -1,2 +1,2 @@
-export { AppendLog, type LogPlace, type Waiter } from "./append-log.ts";
-export { LogReader } from "./log-reader.ts";
+export * from "./append-log.ts";
+export * from "./log-reader.ts";

@@ -1,27 +1,10 @@
-export { largePath, linkLarge, readLarge, writeLarge } from "./large-files.ts";
-export { PackFiles } from "./pack-files.ts";
-export { LARGE_BYTES, PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
-export type { HeaderVisit } from "./pack-headers.ts";
-export {
-  type BookPaths,
-  bookPaths,
-  type PackName,
-  packId,
-  parseLargeName,
-  parseLockName,
-  sessionName,
-} from "./pack-names.ts";
-export { openPack, type PackReader, type PackStep, ScanBlock } from "./pack-reader.ts";
-export {
-  bookFault,
-  bookIdOf,
-  encodeBook,
-  jsonBytes,
-  type LargeEntry,
-  type PackHeader,
-  parseFooter,
-  parseLargeEntry,
-} from "./pack-records.ts";
-export { PackWriter, writeError } from "./pack-writer.ts";
-export { type Recovery, recoverBook } from "./recover.ts";
-export { listPacks, type PackItem, PackScan, scanBook } from "./scan-book.ts";
+export * from "./large-files.ts";
+export * from "./pack-files.ts";
+export * from "./pack-format.ts";
+export * from "./pack-headers.ts";
+export * from "./pack-names.ts";
+export * from "./pack-reader.ts";
+export * from "./pack-records.ts";
+export * from "./pack-writer.ts";
+export * from "./recover.ts";
+export * from "./scan-book.ts";

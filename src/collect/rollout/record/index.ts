@@ -1,12 +1,4 @@
-export { BLAMED, type Execution, type ExecutorOptions, executeRollout, type RolloutJob } from "./executor.ts";
-export type { GatewayPlace } from "./gateway-book.ts";
-export { gatewayRecorder } from "./gateway-recorder.ts";
-export {
-  agentRevision,
-  bookRecorder,
-  type Closing,
-  type Opening,
-  type Recorded,
-  type Recorder,
-  type Recording,
-} from "./recorder.ts";
+export * from "./executor.ts";
+export * from "./gateway-book.ts";
+export * from "./gateway-recorder.ts";
+export * from "./recorder.ts";

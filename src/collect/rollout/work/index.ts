@@ -1,2 +1,2 @@
-export { frozenCopy, type RowForm, readRow } from "./rows.ts";
-export { claimedName, claimId, itemOf, laneFor, mayClaim, workItems } from "./work-item.ts";
+export * from "./rows.ts";
+export * from "./work-item.ts";

@@ -1,3 +1,3 @@
-export type { Attack } from "./attack.ts";
-export { attacksFor } from "./catalogue.ts";
-export { openWitness, type Witness } from "./witness.ts";
+export * from "./attack.ts";
+export * from "./catalogue.ts";
+export * from "./witness.ts";

@@ -1,2 +1,2 @@
-export { findCgroups } from "./find.ts";
-export { type CgroupSlot, type Cgroups, type CgroupView, type Counters, drain } from "./slot.ts";
+export * from "./find.ts";
+export * from "./slot.ts";

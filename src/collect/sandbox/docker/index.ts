@@ -1,1 +1,1 @@
-export type { DockerOptions } from "./engine.ts";
+export * from "./engine.ts";

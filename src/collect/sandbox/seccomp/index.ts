@@ -1,2 +1,2 @@
-export { encode, hostArch, seccompProgram } from "./bpf.ts";
-export { ociProfile } from "./oci.ts";
+export * from "./bpf.ts";
+export * from "./oci.ts";

@@ -1,2 +1,2 @@
-export { FAMILIES, familyNamed } from "./families.ts";
-export { DIFFICULTIES, type Difficulty, type Draft, type Family, isUnusable } from "./family.ts";
+export * from "./families.ts";
+export * from "./family.ts";

@@ -1,5 +1,5 @@
-export { environmentPackage, ROLLOUT_LIMITS } from "./environment-package.ts";
-export { type GeneratedTask, type GenerateOptions, generateTasks, type TaskRejection } from "./generate.ts";
-export { type Grader, proofGrader, sandboxGrader } from "./graders.ts";
-export { gatherProofs, proveTask } from "./prove.ts";
-export { readTasks, refuseExisting, type TasksMeta, writeTasks } from "./task-files.ts";
+export * from "./environment-package.ts";
+export * from "./generate.ts";
+export * from "./graders.ts";
+export * from "./prove.ts";
+export * from "./task-files.ts";

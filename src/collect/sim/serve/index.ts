@@ -1,4 +1,4 @@
-export { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
-export { type ServedUpstream, serveOnLoopback } from "./loopback.ts";
-export { type ModelHandler, serveSimulatedModels, simulatedModels } from "./model-server.ts";
-export { badRecording, parseRecording, type Recording } from "./recording.ts";
+export * from "./chat-wire.ts";
+export * from "./loopback.ts";
+export * from "./model-server.ts";
+export * from "./recording.ts";

@@ -1,23 +1,4 @@
-export {
-  type Action,
-  actionOfCall,
-  actionsInText,
-  TEXT_PROTOCOL,
-  TOOLS,
-  type ToolCall,
-  textOfAction,
-} from "./actions.ts";
-export { type Message, openingMessages, type Protocol, promptOf, routingContext } from "./prompt.ts";
-export type {
-  Grading,
-  GridWorld,
-  Mutant,
-  Oracle,
-  SimTask,
-  SolutionFacts,
-  Solutions,
-  SourceFiles,
-  TaskProof,
-  VisibleTask,
-} from "./sim-task.ts";
-export { findCell, walkGrid } from "./walk-grid.ts";
+export * from "./actions.ts";
+export * from "./prompt.ts";
+export * from "./sim-task.ts";
+export * from "./walk-grid.ts";

@@ -1,23 +1,12 @@
-export { chainDr } from "./chain-dr.ts";
-export { directMethod } from "./direct-method.ts";
-export { doublyRobust } from "./doubly-robust.ts";
-export { drShrinkage } from "./dr-shrinkage.ts";
-export {
-  difference,
-  type Estimate,
-  estimateOf,
-  influenceOf,
-  meanOverRows,
-  type Ratio,
-  ratioOverRows,
-  standardError,
-  sum,
-  unitValues,
-} from "./estimate.ts";
-export { ips } from "./ips.ts";
-export { naiveAgreement } from "./naive.ts";
-export { perDecisionIs } from "./per-decision-is.ts";
-export { lambdaGrid, slope } from "./slope.ts";
-export { snips } from "./snips.ts";
-export { switchDr } from "./switch-dr.ts";
-export { weightedPerDecisionIs } from "./weighted-per-decision-is.ts";
+export * from "./chain-dr.ts";
+export * from "./direct-method.ts";
+export * from "./doubly-robust.ts";
+export * from "./dr-shrinkage.ts";
+export * from "./estimate.ts";
+export * from "./ips.ts";
+export * from "./naive.ts";
+export * from "./per-decision-is.ts";
+export * from "./slope.ts";
+export * from "./snips.ts";
+export * from "./switch-dr.ts";
+export * from "./weighted-per-decision-is.ts";

@@ -1,3 +1,3 @@
-export { factor, solve } from "./cholesky.ts";
-export { RandomWords } from "./random-words.ts";
-export { normalQuantile, studentCdf, studentQuantile } from "./student-t.ts";
+export * from "./cholesky.ts";
+export * from "./random-words.ts";
+export * from "./student-t.ts";

@@ -1,2 +1,2 @@
-export type { ReplayError, ReplayErrorCode } from "./findings.ts";
-export { type ValidateOptions, type ValidationReport, validateReplay } from "./validate.ts";
+export * from "./findings.ts";
+export * from "./validate.ts";

@@ -1,1 +1,1 @@
-export { drawMudCost, drawRows, GRID_PLAN, planThrough, STYLES, waypointsOf } from "./draw-world.ts";
+export * from "./draw-world.ts";

@@ -1,4 +1,4 @@
-export { bugfixFamily } from "./bugfix.ts";
-export { implementFamily } from "./implement.ts";
-export { defineOp, type Op } from "./op.ts";
-export { evaluate, mistakesIn, type Pipeline, render, type Step, sayPipeline } from "./pipeline.ts";
+export * from "./bugfix.ts";
+export * from "./implement.ts";
+export * from "./op.ts";
+export * from "./pipeline.ts";

@@ -1,4 +1,4 @@
-export { countBy, namesBy, pivot, sumBy } from "./group-ops.ts";
-export { flatten, numberOf, recordOps, whereLabel, whereNumber } from "./record-ops.ts";
-export { drawRecords, type JsonRecord, SCHEMAS, type Schema } from "./schema.ts";
-export { leader, shapeOps, summary } from "./shape-ops.ts";
+export * from "./group-ops.ts";
+export * from "./record-ops.ts";
+export * from "./schema.ts";
+export * from "./shape-ops.ts";

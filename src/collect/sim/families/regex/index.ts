@@ -1,2 +1,2 @@
-export { countShapes, drawPieces, slipsIn } from "./draw-pieces.ts";
-export { matches, matchesInside, type Piece, sayPieces, sourceOf, writeExample } from "./pieces.ts";
+export * from "./draw-pieces.ts";
+export * from "./pieces.ts";

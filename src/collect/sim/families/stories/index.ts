@@ -1,1 +1,1 @@
-export { drawEvent, EVENT_KINDS, type EventKind, type Holdings, type StoryEvent } from "./events.ts";
+export * from "./events.ts";
