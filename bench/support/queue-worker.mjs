@@ -9,10 +9,8 @@ const { openBook } = await import(`${modules}/store/index.js`);
 const { Assignment, newKeyPem, openRecord, sampleSeed, sealRollout, signerFromPem } = await import(
   `${modules}/contract/index.js`
 );
-const { openSqliteQueue } = await import(`${modules}/collect/queue/sqlite-queue.js`);
-const { claimId } = await import(`${modules}/collect/rollout/work-item.js`);
-const { makeDesk } = await import(`${modules}/collect/rollout/worker-protocol.js`);
-const { makeRegistration } = await import(`${modules}/collect/rollout/worker-registration.js`);
+const { openSqliteQueue } = await import(`${modules}/collect/queue/index.js`);
+const { claimId, makeDesk, makeRegistration } = await import(`${modules}/collect/rollout/index.js`);
 
 const clock = { nowMs: () => Date.now() };
 const book = await openBook(`${directory}/book`, { clock });
