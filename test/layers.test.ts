@@ -68,6 +68,11 @@ describe("the check of the layers", () => {
       'import { z } from "../../sim/index.ts";',
       "collect/queue may not import collect/sim",
     ],
+    [
+      "collect/gateway/journal/a.ts",
+      'import { z } from "../api/index.ts";',
+      "collect/gateway/journal may not import collect/gateway/api",
+    ],
     ["cli/a.ts", 'import { z } from "../../bench/b.ts";', "leaves src/"],
     ["base/a.ts", 'import { z } from "zod";', "not among the packages of base"],
     ["contract/a.ts", 'import { z } from "zod-extra";', "not among the packages of contract"],

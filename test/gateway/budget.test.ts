@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rngFrom } from "../../src/base/rng.ts";
-import { type Choose, firstInList } from "../../src/collect/gateway/routes.ts";
+import { type Choose, firstInList } from "../../src/collect/gateway/upstream/routes.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
-import { eventText } from "../../src/collect/gateway/journal.ts";
+import { eventText } from "../../src/collect/gateway/journal/journal.ts";
 import { RolloutEvent } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { AppendLog } from "../../src/store/log/append-log.ts";

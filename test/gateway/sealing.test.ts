@@ -7,15 +7,15 @@ import { manualClock, systemClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Admission } from "../../src/collect/admission.ts";
-import { ClosedRollouts } from "../../src/collect/gateway/closed-rollouts.ts";
-import { Journal } from "../../src/collect/gateway/journal.ts";
-import { singleOpening } from "../../src/collect/gateway/opening.ts";
+import { ClosedRollouts } from "../../src/collect/gateway/journal/closed-index.ts";
+import { Journal } from "../../src/collect/gateway/journal/journal.ts";
+import { singleOpening } from "../../src/collect/gateway/rollouts/opening.ts";
 import {
   Sealing,
   type SealingOptions,
   startSealing,
   type ToSeal,
-} from "../../src/collect/gateway/sealing/sealing.ts";
+} from "../../src/collect/gateway/sealing/seal-queue.ts";
 import { newKeyPem, openRecord, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";

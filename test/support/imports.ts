@@ -9,11 +9,14 @@ export const LAYERS = [
   ...["view", "loop", "cli", "exports"],
 ];
 
-/** The same rule inside the folders that hold stages of their own. */
+/** The same rule inside the folders that hold stages of their own, by the path of the folder. */
 export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   contract: ["codec", "task", "policy", "trust", "rollout", "batch", "psionic"],
   store: ["disk", "blob", "pack", "log", "catalog", "gc"],
   collect: ["sandbox", "queue", "rollout", "gateway", "sim"],
+  "collect/gateway": [
+    ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
+  ],
   keep: ["admit", "replay", "batch", "verify", "erase"],
   judge: ["ope", "evaluate"],
   book: [
@@ -29,9 +32,6 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     "train",
   ],
 };
-
-/** Folders not cut yet. */
-const UNCUT: readonly string[] = ["collect/gateway"];
 
 /** Files in one folder, tests apart: past this number a reader no longer sees what belongs together. */
 export const MOST_FILES = 20;
@@ -78,8 +78,7 @@ export function importsOf(source: string, which: "all" | "static" = "all"): stri
 /** Static imports that pass by a folder's door. A module imports its own folder's files and those of the folders
  *  around it; everything else through an `index.ts`. `import()` may name a file: it loads one heavy part on demand. */
 export function doorFaults(sources: Sources): string[] {
-  const cut = [...sources].filter(([path]) => !UNCUT.some((folder) => path.startsWith(`${folder}/`)));
-  return cut.flatMap(([path, source]) =>
+  return [...sources].flatMap(([path, source]) =>
     importsOf(source, "static")
       .filter((specifier) => specifier.startsWith("."))
       .map((specifier) => resolve(path, specifier))
@@ -96,7 +95,7 @@ export function crowdedFolders(sources: Sources): string[] {
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
   return [...counts]
-    .filter(([folder, count]) => count > MOST_FILES && !UNCUT.includes(folder))
+    .filter(([, count]) => count > MOST_FILES)
     .map(([folder, count]) => `${folder}: ${count}`);
 }
 
@@ -165,12 +164,16 @@ function relativeFault(path: string, specifier: string): string | undefined {
   if (target === FRONT_DOOR) return "is the front door, which is for users of the package";
   const [from, to] = [folderOf(path), folderOf(target)];
   if (LAYERS.indexOf(to) > LAYERS.indexOf(from)) return `is a layer above: ${from} may not import ${to}`;
-  if (from !== to) return undefined;
-  const inner = INNER_LAYERS[from] ?? [];
-  const [innerFrom, innerTo] = [path.split("/")[1]!, target.split("/")[1]!];
-  return inner.includes(innerFrom) && inner.indexOf(innerTo) > inner.indexOf(innerFrom)
-    ? `is a layer above: ${from}/${innerFrom} may not import ${from}/${innerTo}`
-    : undefined;
+  for (const [folder, inner] of Object.entries(INNER_LAYERS)) {
+    if (!path.startsWith(`${folder}/`) || !target.startsWith(`${folder}/`)) continue;
+    const [innerFrom, innerTo] = [
+      folderOf(path.slice(folder.length + 1)),
+      folderOf(target.slice(folder.length + 1)),
+    ];
+    if (inner.includes(innerFrom) && inner.indexOf(innerTo) > inner.indexOf(innerFrom))
+      return `is a layer above: ${folder}/${innerFrom} may not import ${folder}/${innerTo}`;
+  }
+  return undefined;
 }
 
 function packageFault(path: string, specifier: string): string | undefined {

@@ -9,10 +9,10 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/index.ts";
 import { createKey, keyringAt } from "../../../src/book/open/keyring.ts";
-import { Journal, type LogPlace } from "../../../src/collect/gateway/journal.ts";
-import type { CalledFacts } from "../../../src/collect/gateway/journal-call.ts";
-import { JournalReader } from "../../../src/collect/gateway/journal-reader.ts";
-import type { EventOf } from "../../../src/collect/gateway/open-rollout.ts";
+import { Journal, type LogPlace } from "../../../src/collect/gateway/journal/journal.ts";
+import type { CalledFacts } from "../../../src/collect/gateway/journal/journal-call.ts";
+import { JournalReader } from "../../../src/collect/gateway/journal/journal-reader.ts";
+import type { EventOf } from "../../../src/collect/gateway/journal/open-rollout.ts";
 import {
   Call,
   openRecord,

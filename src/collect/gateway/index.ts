@@ -1,6 +1,5 @@
-export { redactClosed } from "./closed-rollouts.ts";
+export { type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
-export type { LocalUpstream } from "./local-upstream.ts";
-export type { Redact } from "./redact.ts";
-export type { Choose, RouteAnswer, RouteQuestion } from "./routes.ts";
-export { type Gateway, type GatewayOptions, openGateway } from "./server.ts";
+export { redactClosed } from "./journal/index.ts";
+export type { Redact } from "./redact/index.ts";
+export type { Choose, LocalUpstream, RouteAnswer, RouteQuestion } from "./upstream/index.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../base/clock.ts";
 import { digestBytes } from "../../base/digest.ts";
-import { Breaker } from "./breaker.ts";
+import { Gatekeeper, parsePath } from "./api/identity.ts";
 import { parseGatewayConfig, readSecrets } from "./config.ts";
-import { Gatekeeper, parsePath } from "./identity.ts";
-import { extractMedia } from "./media.ts";
-import { REDACTED, redactStrings, redactText } from "./redact.ts";
+import { REDACTED, redactStrings, redactText } from "./redact/redact.ts";
+import { Breaker } from "./upstream/breaker.ts";
+import { extractMedia } from "./wire/media.ts";
 
 describe("media", () => {
   const bytes = Buffer.alloc(90, "pixel");

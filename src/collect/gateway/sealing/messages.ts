@@ -3,9 +3,8 @@
 import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Delivery, Ending, PublicKey, SealedBlob } from "../../../contract/index.ts";
 import type { Admission, Submitted } from "../../admission.ts";
-import type { LogPlace } from "../journal.ts";
-import type { Drift } from "../message-tree.ts";
-import type { EventOf, OpenRollout } from "../open-rollout.ts";
+import type { EventOf, LogPlace, OpenRollout } from "../journal/index.ts";
+import type { Drift } from "./message-tree.ts";
 
 /** What the thread is started with. */
 export interface SealingData {

@@ -1,0 +1,138 @@
+/** What the gateway answers itself, beside model calls: rollouts, feedback, models, metrics; and counting, which it passes
+ *  on. In: a request and who asks. Out: the response, or a refusal that is thrown. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { resolve } from "node:path";
+import type { Book } from "../../../store/index.ts";
+import { passThrough } from "../call/index.ts";
+import { textAt } from "../dialects/index.ts";
+import type { RedactOptions } from "../redact/index.ts";
+import type { Rollouts } from "../rollouts/index.ts";
+import type { Routes, Upstream } from "../upstream/index.ts";
+import { HttpRefusal, parseBody } from "../wire/index.ts";
+import { addFeedback } from "./feedback.ts";
+import { type ApiPath, type Caller, decodePart } from "./identity.ts";
+import { redactClosing, redactOpening } from "./redact-requests.ts";
+import { check, closeRequest, openRequest } from "./requests.ts";
+
+export interface OwnApiOptions {
+  readonly rollouts: Rollouts;
+  readonly routes: Routes;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly redact: RedactOptions;
+  /** Where rollouts are sealed. */
+  readonly book: Pick<Book, "id" | "root">;
+  /** The key of a rollout. */
+  readonly keyFor: (rollout: string) => string;
+  /** As Prometheus reads them. */
+  readonly metrics: () => string;
+}
+
+export class OwnApi {
+  readonly #with: OwnApiOptions;
+
+  constructor(options: OwnApiOptions) {
+    this.#with = options;
+  }
+
+  get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
+    if (path === "/metrics") {
+      requireOwner(caller);
+      const text = this.#with.metrics();
+      response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(text);
+      return;
+    }
+    const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
+    if (rollout !== undefined) {
+      requireOwner(caller);
+      sendJson(response, 200, this.#with.rollouts.status(decodePart(rollout)));
+      return;
+    }
+    if (path === "/v1/book") {
+      requireOwner(caller);
+      const { id, root } = this.#with.book;
+      sendJson(response, 200, { id, root: resolve(root) });
+      return;
+    }
+    const { names } = this.#with.routes;
+    if (path === "/v1/models") {
+      const data = names.map(modelEntry);
+      sendJson(response, 200, {
+        object: "list",
+        data,
+        has_more: false,
+        first_id: names[0],
+        last_id: names.at(-1),
+      });
+      return;
+    }
+    const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
+    const model = name === undefined ? undefined : decodePart(name);
+    if (model === undefined) throw new HttpRefusal(404, "not-found", `there is nothing at ${path}.`);
+    if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
+    sendJson(response, 200, modelEntry(model));
+  }
+
+  async post(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, caller, body }: { path: ApiPath; caller: Caller; body: Buffer },
+  ): Promise<void> {
+    const [, closed] = /^\/v1\/rollouts\/([^/]+)\/close$/.exec(path.path) ?? [];
+    if (path.path === "/v1/messages/count_tokens")
+      return this.#countTokens(request, response, { path, body });
+    if (path.path !== "/v1/rollouts" && path.path !== "/v1/feedback" && closed === undefined)
+      throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
+    requireOwner(caller);
+    const value = body.length === 0 ? {} : parseBody(body);
+    const { redact, rollouts } = this.#with;
+    if (path.path === "/v1/feedback")
+      return sendJson(response, 200, await addFeedback(rollouts, value, redact));
+    if (closed !== undefined) {
+      const closing = redactClosing(check(closeRequest, value), redact);
+      return sendJson(response, 200, await rollouts.close(decodePart(closed), closing));
+    }
+    const opening = redactOpening(check(openRequest, value), redact);
+    const wanted = Object.entries(opening).filter(([, each]) => each !== undefined);
+    const { id, created } = await rollouts.open(Object.fromEntries(wanted));
+    const basePath = `/r/${encodeURIComponent(id)}`;
+    sendJson(response, created ? 201 : 200, { id, apiKey: this.#with.keyFor(id), basePath });
+  }
+
+  /** Counting is not a call: nothing is sampled, nothing is recorded. */
+  #countTokens(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, body }: { path: ApiPath; body: Buffer },
+  ): void {
+    const model = textAt(parseBody(body), "model") ?? "";
+    const target = this.#with.routes.named(model);
+    if (target === undefined)
+      throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
+    const upstream = this.#with.upstreams.get(target.upstream)!;
+    passThrough({ upstream, model, target, body, path: path.path.slice(3) + path.query, request, response });
+  }
+}
+
+function requireOwner({ isOwner }: Caller): void {
+  if (!isOwner) throw new HttpRefusal(403, "forbidden", "a rollout's key may call models, nothing else.");
+}
+
+/** In the words of OpenAI and of Anthropic at once. */
+function modelEntry(id: string) {
+  return { id, object: "model", created: 0, owned_by: "rollbook", type: "model", display_name: id };
+}
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = Buffer.from(JSON.stringify(value));
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": body.length,
+    ...headers,
+  });
+  response.end(body);
+}

@@ -1,0 +1,167 @@
+/** Who asks, and for which rollout. In: path and headers. Out: the plain API path, the rollout, or a refusal.
+ *  A rollout is named in the URL (`/r/<id>/v1/…`), in the header `x-rollbook-rollout`, or by its own key in the
+ *  api-key slot. A key that is not ours is never kept, logged or passed on. */
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { idFault } from "../../../base/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
+
+export const ROLLOUT_HEADER = "x-rollbook-rollout";
+const KEY_PREFIX = "rb-";
+const MAC_HEX = 32;
+/** Keys that were found good. A key is long and random: who could find it in a table would know it already. */
+const REMEMBERED_KEYS = 10_000;
+
+export interface Caller {
+  /** May open, close and grade any rollout. */
+  readonly isOwner: boolean;
+  readonly rollout: string | undefined;
+}
+
+export interface ApiPath {
+  /** `/v1/chat/completions`, without query. */
+  readonly path: string;
+  readonly query: string;
+  readonly rollout: string | undefined;
+}
+
+export function parsePath(url: string): ApiPath {
+  // What almost every request asks for.
+  if (url === "/v1/chat/completions") return { path: url, query: "", rollout: undefined };
+  const mark = url.indexOf("?");
+  const query = mark < 0 ? "" : url.slice(mark);
+  const whole = mark < 0 ? url : url.slice(0, mark);
+  const [, rollout, rest] = /^\/r\/([^/]+)(\/.*)?$/.exec(whole) ?? [];
+  // A base URL that ends in /v1 makes some SDKs say it twice.
+  const path = (rollout === undefined ? whole : (rest ?? "/")).replace(/^(?:\/v1)+(?=\/|$)/, "/v1");
+  return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
+}
+
+/** What a key gives: everything, or one rollout. */
+interface KeyFacts {
+  readonly isOwner: boolean;
+  readonly rollout: string | undefined;
+}
+
+export class Gatekeeper {
+  readonly #tokens: readonly string[];
+  readonly #secret: string | undefined;
+  readonly #isOpen: (rollout: string) => boolean;
+  readonly #known = new Map<string, KeyFacts>();
+
+  constructor(tokens: readonly string[], isOpen: (rollout: string) => boolean) {
+    this.#tokens = tokens.map(fingerprint);
+    this.#secret = tokens[0];
+    this.#isOpen = isOpen;
+  }
+
+  /** The key an agent uses for this rollout: identity and permission in one. */
+  keyFor(rollout: string): string {
+    return this.#secret === undefined
+      ? KEY_PREFIX + rollout
+      : `${KEY_PREFIX}${rollout}.${this.#mac(rollout)}`;
+  }
+
+  admit(headers: IncomingHttpHeaders, path: ApiPath): Caller {
+    const key = keyIn(headers);
+    const { isOwner, rollout: byKey } = this.#factsOf(key);
+    if (!isOwner && byKey === undefined) {
+      const what = key === undefined ? "there is no key" : "the key is not one of this gateway's";
+      throw new HttpRefusal(
+        401,
+        "unauthorized",
+        `${what}. Send a token or a rollout's own key as Bearer or x-api-key.`,
+      );
+    }
+    // Without tokens anyone on this machine may ask, but not any web page that a browser here has open.
+    if (
+      this.#secret === undefined &&
+      (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
+    )
+      throw new HttpRefusal(403, "browser-refused", "requests from web pages need a token. Set tokensEnv.");
+    const rollout = oneOf(byKey, headerOf(headers), path.rollout);
+    if (rollout !== undefined && !this.#isOpen(rollout)) refuseBadId(rollout);
+    return { isOwner, rollout };
+  }
+
+  #factsOf(key: string | undefined): KeyFacts {
+    const known = key === undefined ? undefined : this.#known.get(key);
+    if (known !== undefined) return known;
+    const rollout = key === undefined ? undefined : this.#rolloutOf(key);
+    const facts = { isOwner: this.#isOwner(key), rollout };
+    // Without a secret a key is good or not by what is open just now.
+    const isProven = this.#secret !== undefined && (facts.isOwner || rollout !== undefined);
+    if (isProven && key !== undefined) {
+      if (this.#known.size >= REMEMBERED_KEYS) this.#known.clear();
+      this.#known.set(key, facts);
+    }
+    return facts;
+  }
+
+  #isOwner(key: string | undefined): boolean {
+    if (this.#secret === undefined) return true;
+    if (key === undefined) return false;
+    const asked = Buffer.from(fingerprint(key));
+    return this.#tokens.some((token) => timingSafeEqual(Buffer.from(token), asked));
+  }
+
+  #rolloutOf(key: string): string | undefined {
+    const isKey = key.startsWith(KEY_PREFIX);
+    if (this.#secret === undefined) {
+      const named = isKey ? key.slice(KEY_PREFIX.length) : undefined;
+      if (named !== undefined && this.#isOpen(named)) return named;
+      return this.#isOpen(key) ? key : named;
+    }
+    if (!isKey) return undefined;
+    const rollout = key.slice(KEY_PREFIX.length, -MAC_HEX - 1);
+    const given = Buffer.from(key.slice(-MAC_HEX));
+    const expected = Buffer.from(this.#mac(rollout));
+    return given.length === expected.length && timingSafeEqual(given, expected) ? rollout : undefined;
+  }
+
+  #mac(rollout: string): string {
+    const mac = createHmac("sha256", this.#secret!).update(`rollbook.rollout-key.v1\0${rollout}`);
+    return mac.digest("hex").slice(0, MAC_HEX);
+  }
+}
+
+function keyIn(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization = "" } = headers;
+  const bearer = authorization.startsWith("Bearer ")
+    ? authorization.slice("Bearer ".length).trim() || undefined
+    : /^Bearer\s+(.+)$/i.exec(authorization)?.[1]?.trim();
+  const apiKey = headers["x-api-key"];
+  return bearer ?? (typeof apiKey === "string" ? apiKey : undefined);
+}
+
+function headerOf(headers: IncomingHttpHeaders): string | undefined {
+  const value = headers[ROLLOUT_HEADER];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** All that name a rollout must name the same one. */
+function oneOf(a: string | undefined, b: string | undefined, c: string | undefined): string | undefined {
+  const id = a ?? b ?? c;
+  if (id === undefined) return undefined;
+  if ((b !== undefined && b !== id) || (c !== undefined && c !== id))
+    throw new HttpRefusal(400, "two-rollouts", "key, header and path name different rollouts. Name one.");
+  return id;
+}
+
+function refuseBadId(id: string): void {
+  const fault = idFault(id);
+  if (fault !== undefined) throw new HttpRefusal(400, "bad-id", `the rollout's id ${fault}.`);
+}
+
+function fingerprint(token: string): string {
+  return hash("sha256", token, "hex");
+}
+
+/** A part of a path as it was meant; one that is no encoding is meant as it stands. */
+export function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,89 @@
+/** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
+import { z } from "zod";
+import type { Json } from "../../../base/index.ts";
+import {
+  count,
+  dataSource,
+  digest,
+  ending,
+  environmentKey,
+  finite,
+  id,
+  json,
+  rolloutRun,
+  text,
+} from "../../../contract/index.ts";
+import { SINGLE_TASK } from "../rollouts/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
+import { decodePart } from "./identity.ts";
+
+const seed = z
+  .union([z.string().regex(/^(0|[1-9][0-9]{0,19})$/, "is not a decimal u64"), count])
+  .transform((value) => BigInt(value))
+  .refine((value) => value < 1n << 64n, "exceeds 2^64−1");
+
+const taskId = id.refine(
+  (name) => name !== SINGLE_TASK,
+  `${SINGLE_TASK} is the gateway's name for calls without a rollout, choose another`,
+);
+
+export const openRequest = z.strictObject({
+  id: z.optional(id),
+  environment: z.optional(environmentKey),
+  task: z.optional(z.strictObject({ id: taskId, digest: z.optional(digest) })),
+  assignment: z.optional(z.strictObject({ digest, sample: count })),
+  group: z.optional(id),
+  seed: z.optional(seed),
+  dataSource: z.optional(dataSource),
+  maxTurns: z.optional(count),
+  budgetUsd: z.optional(finite),
+  run: z.optional(rolloutRun),
+});
+
+export const closeRequest = z.strictObject({
+  ending: z.optional(ending),
+  scores: z.optional(
+    z
+      .array(
+        z.strictObject({
+          name: id,
+          value: finite,
+          weight: finite.default(1),
+          scorer: z.optional(digest),
+        }),
+      )
+      .max(1024),
+  ),
+  /** The state in which it ended: any JSON. */
+  finalState: z.optional(json as z.ZodType<Json>),
+});
+
+export const feedbackRequest = z
+  .strictObject({
+    /** `<rollout>.<number>`, as in the header x-rollbook-call. */
+    call: z.optional(text(512)),
+    rollout: z.optional(id),
+    name: id,
+    value: finite,
+    source: text(512).default("feedback"),
+    idempotencyKey: text(256).min(1),
+  })
+  .refine(
+    ({ call, rollout }) => (call === undefined) !== (rollout === undefined),
+    "name either call or rollout",
+  );
+
+export function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0]!;
+  throw new HttpRefusal(400, "bad-request", `${path.map(String).join(".") || "the body"}: ${message}.`);
+}
+
+/** The rollout and the number of a call, from its name. */
+export function splitCall(name: string): { rollout: string; call: number } {
+  const [, rollout, number] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
+  if (rollout === undefined)
+    throw new HttpRefusal(400, "bad-request", "call: is not of the form <rollout>.<number>.");
+  return { rollout: decodePart(rollout), call: Number(number) };
+}

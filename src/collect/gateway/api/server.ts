@@ -1,0 +1,385 @@
+/** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
+ *  listening server that records. Model calls are in model-call.ts, everything else it answers in own-api.ts. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
+import type { Signer } from "../../../contract/index.ts";
+import { type Book, type Lock, tryLock } from "../../../store/index.ts";
+import type { Admit } from "../../admission.ts";
+import { type CallContext, estimateAgain, ModelCall, reservationUsd, TurnEnd } from "../call/index.ts";
+import { compile, type GatewayConfig, readSecrets } from "../config.ts";
+import { type Dialect, dialectAt, openAiError } from "../dialects/index.ts";
+import { JournalReader } from "../journal/index.ts";
+import { Metrics } from "../metrics.ts";
+import { plainlyClear, type Redact, type RedactOptions, redactCall, redactText } from "../redact/index.ts";
+import {
+  type DamagedRollout,
+  NamedRecords,
+  type Recovered,
+  Rollouts,
+  type RolloutsOptions,
+  recoverRollouts,
+} from "../rollouts/index.ts";
+import { Sealing } from "../sealing/index.ts";
+import { type Choose, firstInList, type LocalUpstream, Routes, Upstream } from "../upstream/index.ts";
+import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from "../wire/index.ts";
+import { OwnApi, sendJson } from "./control-api.ts";
+import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
+import { refuseSecrets } from "./redact-requests.ts";
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig;
+  /** Opened to write; stays the caller's to close. */
+  readonly book: Book;
+  readonly clock: Clock;
+  readonly rng: Rng;
+  /** Ids of rollouts that were not given one. Must be unique over the life of the book. */
+  readonly newId: () => string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signer?: Signer | undefined;
+  /** The router for aliases; without one, the first of the list that works. */
+  readonly choose?: Choose | undefined;
+  /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
+  readonly admit?: Admit | undefined;
+  /** Upstreams of this process, for base URLs of the form `local:<name>`. */
+  readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
+  /** Sees every message, tool list, parameter object and final state before it is recorded, and the words and names
+   *  that come with rollouts and feedback; a name that it changes is refused. */
+  readonly redact?: Redact | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** Open rollouts found from an earlier run. */
+  readonly recovered: readonly string[];
+  /** Rollouts of an earlier run of which the journal has lost something. */
+  readonly damaged: readonly DamagedRollout[];
+  /** Seals rollouts that have been silent for too long; also done by a timer. */
+  sealIdle(): Promise<number>;
+  /** Stops listening, lets calls in progress end, seals nothing that is still open: the next start goes on. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
+const IDLE_CHECK_MS = 5_000;
+/** Longer than the pools of common clients, so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, book } = options;
+  const { tokens, keys } = readSecrets(config, options.env);
+  if (tokens.length === 0 && !LOOPBACK.test(config.listen.host))
+    throw new RollbookError(
+      "bad-config",
+      { host: config.listen.host },
+      `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
+    );
+  const lock = takeLock(book.root, config.worker);
+  let recovered: Recovered | undefined;
+  let server: GatewayServer | undefined;
+  try {
+    const directory = join(book.root, "journal", encodeURIComponent(config.worker));
+    recovered = await recoverRollouts(book, {
+      directory,
+      worker: config.worker,
+      signer: options.signer?.publicKey,
+    });
+    server = new GatewayServer(options, { tokens, keys, recovered, directory });
+    await server.start();
+    return server.handle(() => lock.release());
+  } catch (error) {
+    try {
+      await server?.abandon();
+      if (recovered !== undefined) await abandon(recovered, options.log);
+    } finally {
+      lock.release();
+    }
+    throw error;
+  }
+}
+
+/** Without a word that everything is in order: the next start looks again. */
+async function abandon({ journal, closed }: Recovered, log: GatewayOptions["log"]): Promise<void> {
+  await journal.close().catch((error) => log?.(`the journal could not be closed: ${reasonOf(error)}`));
+  closed.abandon();
+}
+
+/** Two gateways of one name would take up each other's rollouts. */
+function takeLock(root: string, worker: string): Lock {
+  const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(worker)}.gateway`));
+  if (lock !== undefined) return lock;
+  throw new RollbookError(
+    "gateway-running",
+    { root, worker },
+    `another gateway named ${worker} works on ${root}. Stop it, or give this one another \`worker\` name.`,
+  );
+}
+
+class GatewayServer {
+  readonly #options: GatewayOptions;
+  readonly #server: Server;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #calls: CallContext;
+  readonly #rollouts: Rollouts;
+  readonly #sealing: Sealing;
+  readonly #metrics = new Metrics();
+  readonly #own: OwnApi;
+  readonly #redact: RedactOptions;
+  readonly #found: Recovered;
+  readonly #directory: string;
+  #recovered: string[] = [];
+  #idleTimer: NodeJS.Timeout | undefined;
+  #active = 0;
+  /** What the gateway answers itself, and has not answered yet. */
+  readonly #posts = new Set<Promise<void>>();
+  #stopping = false;
+  readonly #onClose = () => {
+    this.#active--;
+  };
+
+  constructor(
+    options: GatewayOptions,
+    given: { tokens: string[]; keys: Map<string, string>; recovered: Recovered; directory: string },
+  ) {
+    const { config, book, clock, rng, signer, newId, admit } = options;
+    const { tokens, keys, recovered, directory } = given;
+    const { journal, closed } = recovered;
+    this.#options = options;
+    this.#found = recovered;
+    this.#directory = directory;
+    const metrics = this.#metrics;
+    const secrets = [...tokens, ...keys.values()];
+    const patterns = config.redact.map((each) => compile(each));
+    const redact: RedactOptions = {
+      redact: options.redact,
+      redactText: redactText(secrets, patterns),
+      isPlainlyClear: plainlyClear(secrets, patterns),
+    };
+    this.#redact = redact;
+    const log = options.log ?? (() => {});
+    const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
+    const at = { root: book.root, worker: config.worker, journal, directory, names: closed.path };
+    const sealing = new Sealing({ ...at, signer, admit, clock, log, onDeath });
+    this.#sealing = sealing;
+    const named = new NamedRecords((digests) => sealing.look(digests));
+    const checkNamed: RolloutsOptions["checkNamed"] = (id, opening) => named.check(id, opening);
+    const records = { store: book, journal, closed, sealing, checkNamed };
+    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, log });
+    this.#rollouts = rollouts;
+    this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
+    this.#calls = {
+      ...{ config, clock, rollouts, journal, metrics, record: config.record },
+      steadyMs: () => performance.now(),
+      turnEnd: new TurnEnd(),
+      redact: redactCall(redact),
+      routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
+      upstreams: openUpstreams(options, keys, metrics),
+      log,
+    };
+    const { routes, upstreams } = this.#calls;
+    this.#own = new OwnApi({
+      ...{ rollouts, routes, upstreams, redact, book },
+      keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
+      metrics: () => {
+        metrics.set("rollbook_gateway_active_calls", this.#active);
+        metrics.set("rollbook_gateway_seal_backlog", sealing.waiting);
+        metrics.set("rollbook_gateway_unsealed_singles", rollouts.unsealedSingles);
+        return metrics.text();
+      },
+    });
+    this.#server = createServer(
+      { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
+      (request, response) => this.#serve(request, response),
+    );
+  }
+
+  async start(): Promise<void> {
+    const { config } = this.#options;
+    const journal = new JournalReader(this.#directory);
+    try {
+      estimateAgain(this.#found.open, { journal, routes: this.#calls.routes, limits: config.limits });
+    } finally {
+      journal.close();
+    }
+    await this.#rollouts.adopt(this.#found);
+    this.#recovered = this.#rollouts.openIds;
+    await new Promise<void>((done, failed) => {
+      this.#server.once("error", failed);
+      this.#server.listen(config.listen.port, config.listen.host, done);
+    });
+    const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
+    this.#idleTimer = setInterval(() => {
+      this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name
+    }, everyMs).unref();
+  }
+
+  handle(release: () => void): Gateway {
+    const { address, port } = this.#server.address() as AddressInfo;
+    const host = address.includes(":") ? `[${address}]` : address;
+    return {
+      url: `http://${host}:${port}`,
+      host: address,
+      port,
+      recovered: this.#recovered,
+      damaged: this.#found.damaged,
+      sealIdle: () => this.#rollouts.sealIdle(),
+      close: async (graceMs = 10_000) => {
+        await this.#stop(graceMs).finally(release);
+      },
+    };
+  }
+
+  /** After a start that failed. */
+  async abandon(): Promise<void> {
+    await this.#rollouts.settle();
+    await this.#sealing.close();
+    await this.#closeUpstreams();
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#idleTimer);
+    const silent = new Promise((done) => this.#server.close(done));
+    this.#server.closeIdleConnections();
+    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await silent;
+    clearTimeout(cut);
+    // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
+    for (const _ of [1, 2]) await new Promise(setImmediate);
+    await this.#closeUpstreams();
+    await this.#rollouts.quiet();
+    await Promise.allSettled(this.#posts);
+    await this.#rollouts.settle();
+    await this.#sealing.close();
+    const { journal, closed } = this.#found;
+    await journal.close().catch((error) => {
+      closed.abandon();
+      throw error;
+    });
+    closed.close();
+    await this.#options.book.flush();
+  }
+
+  async #closeUpstreams(): Promise<void> {
+    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    this.#active++;
+    response.on("close", this.#onClose);
+    // A socket that breaks is the client's business; its call hears of it by "close".
+    response.on("error", ignore);
+    if (this.#stopping) response.setHeader("connection", "close");
+    const path = parsePath(request.url ?? "/");
+    try {
+      this.#route(request, response, path);
+    } catch (error) {
+      this.#refuse(response, error, path);
+    }
+  }
+
+  #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): void {
+    if (path.path === "/healthz") {
+      const records = !this.#calls.journal.hasFailed;
+      const seals = this.#sealing.isWorking;
+      const ok = records && seals;
+      sendJson(response, ok ? 200 : 503, ok ? { ok } : { ok, records, seals });
+      return;
+    }
+    const caller = this.#gatekeeper.admit(request.headers, path);
+    if (request.method === "GET") {
+      this.#own.get(response, path, caller);
+      return;
+    }
+    if (request.method !== "POST")
+      throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
+    const failed = (error: unknown) => this.#refuse(response, error, path);
+    const done = (body: Buffer) => {
+      try {
+        const dialect = dialectAt(path.path);
+        if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
+        else this.#hold(this.#own.post(request, response, { path, caller, body }).catch(failed));
+      } catch (error) {
+        failed(error);
+      }
+    };
+    readBody(request, this.#options.config.limits.requestBytes, { done, failed });
+  }
+
+  /** A stop waits for it, also when whoever asked has left. */
+  #hold(post: Promise<void>): void {
+    this.#posts.add(post);
+    void post.finally(() => this.#posts.delete(post));
+  }
+
+  #call(
+    { rawHeaders }: IncomingMessage,
+    response: ServerResponse,
+    { path, caller, body, dialect }: { path: ApiPath; caller: Caller; body: Buffer; dialect: Dialect },
+  ): void {
+    const request = dialect.readRequest(parseBody(body));
+    if (request === undefined)
+      throw new HttpRefusal(
+        400,
+        "bad-request",
+        `the body is not a request of ${path.path}: model or messages are missing.`,
+      );
+    // A name that was not heard before is the client's own words, and is recorded.
+    if (!this.#calls.routes.isFamiliar(request.model)) refuseSecrets({ model: request.model }, this.#redact);
+    const mayCostUsd = () =>
+      reservationUsd(request, {
+        bodyBytes: body.length,
+        price: this.#calls.routes.dearest(request.model),
+      });
+    // A reply that could not be recorded would be paid for and not delivered.
+    if (this.#calls.journal.hasFailed) throw cannotRecord();
+    const rollout =
+      caller.rollout === undefined
+        ? this.#rollouts.openSingle()
+        : this.#rollouts.enter(caller.rollout, mayCostUsd);
+    const below = path.path.slice("/v1".length) + path.query;
+    new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls).start(request);
+  }
+
+  #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {
+    const refusal = refusalFor(error);
+    if (refusal !== error && refusal.status >= 500) this.#calls.log(`${path}: ${reasonOf(error)}`);
+    this.#metrics.count("rollbook_gateway_refusals_total", { code: refusal.code });
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const body = (dialectAt(path)?.errorBody ?? openAiError)(refusal);
+    // What is left of the request is not read; the connection cannot be used again.
+    const headers = refusal.status === 413 ? { connection: "close", ...refusal.headers } : refusal.headers;
+    sendJson(response, refusal.status, body, headers);
+  }
+}
+
+function openUpstreams(
+  { config, clock, rng, local }: GatewayOptions,
+  keys: ReadonlyMap<string, string>,
+  metrics: Metrics,
+): Map<string, Upstream> {
+  const make = ([name, each]: [string, GatewayConfig["upstreams"][string]]): [string, Upstream] => {
+    const onRetry = () => metrics.count("rollbook_gateway_retries_total", { upstream: name });
+    const options = { key: keys.get(name), clock, rng: rng.split(name), onRetry, local };
+    return [name, new Upstream(name, each, options)];
+  };
+  return new Map(Object.entries(config.upstreams).map(make));
+}
+
+function refusalFor(error: unknown): HttpRefusal {
+  if (error instanceof HttpRefusal) return error;
+  if (isRollbookError(error, "bad-id"))
+    return new HttpRefusal(400, error.code, error.message, { cause: error });
+  if (isDiskFailure(error)) return cannotRecord(error);
+  const said = "the gateway failed; its log says how.";
+  return new HttpRefusal(500, "internal", said, { retry: true, cause: error });
+}
+
+function ignore(): void {}

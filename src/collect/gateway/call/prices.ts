@@ -1,0 +1,44 @@
+/** What calls cost: by what they used where the upstream says it, by their sizes where it does not, and what they may cost
+ *  before they begin. In: usage or bytes, and a price. Out: dollars. Only the first is recorded; pure. */
+import type { ModelConfig } from "../config.ts";
+import type { RequestFacts, Usage } from "../dialects/index.ts";
+
+export type Price = NonNullable<ModelConfig["price"]>;
+
+/** Of English text in the usual vocabularies, roughly. */
+const BYTES_PER_TOKEN = 4;
+/** Taken for the length of a reply where the request sets no limit. */
+const DEFAULT_REPLY_TOKENS = 1024;
+const LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+/** Prices are for so many tokens. */
+const PER_TOKENS = 1e6;
+
+export function costUsd(usage: Usage, price: Price): number {
+  const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
+  const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
+  return (prompt + usage.completionTokens * price.completion) / PER_TOKENS;
+}
+
+/** An answer without usage is not free: streams of OpenAI's have it only where the client asks. */
+export function estimateUsd(bytes: { readonly asked: number; readonly said: number }, price: Price): number {
+  return (tokens(bytes.asked) * price.prompt + tokens(bytes.said) * price.completion) / PER_TOKENS;
+}
+
+/** What a call that begins may cost: its body as tokens, and as long a reply as it asks for, in each of its choices. */
+export function reservationUsd(
+  { parameters }: RequestFacts,
+  { bodyBytes, price }: { bodyBytes: number; price: Price | undefined },
+): number {
+  if (price === undefined) return 0;
+  const asked = LIMITS.map((name) => parameters[name]).find(isCount) ?? DEFAULT_REPLY_TOKENS;
+  const choices = isCount(parameters.n) ? parameters.n : 1;
+  return (tokens(bodyBytes) * price.prompt + asked * choices * price.completion) / PER_TOKENS;
+}
+
+function tokens(bytes: number): number {
+  return bytes / BYTES_PER_TOKEN;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}

@@ -1,0 +1,6 @@
+export * from "./closed-index.ts";
+export * from "./grades.ts";
+export * from "./journal.ts";
+export * from "./journal-call.ts";
+export * from "./journal-reader.ts";
+export * from "./open-rollout.ts";

@@ -1,0 +1,219 @@
+/** A call as an entry of the journal: numbers at fixed places, then texts, then the bytes that crossed the wire. In: what
+ *  is known of the call. Out: the parts of its entry; and the call again. This runs for every call, so that nothing is
+ *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
+import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
+import type { Delivery, Step } from "../../../contract/index.ts";
+import type { DialectName, Usage } from "../dialects/index.ts";
+import type { TargetFacts } from "../upstream/index.ts";
+import type { CallOutcome } from "./open-rollout.ts";
+
+/** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
+export type RequestForm = "body" | "facts";
+export type ReplyForm = "json" | "sse" | "facts" | "none";
+
+/** A call in the journal, apart from its bytes. */
+export interface CalledFacts {
+  readonly rollout: Id;
+  readonly index: number;
+  /** How many calls of its rollout the journal had before it. */
+  readonly earlier: number;
+  readonly dialect: DialectName;
+  readonly target: TargetFacts;
+  readonly status: number;
+  readonly outcome: CallOutcome;
+  readonly steps: readonly Step[];
+  readonly stepFamily?: Id | undefined;
+  readonly startedAtMs: number;
+  readonly firstByteMs?: number | undefined;
+  readonly durationMs: number;
+  readonly usage?: Usage | undefined;
+  readonly costUsd?: number | undefined;
+  /** What became of earlier replies of this rollout. */
+  readonly deliveries: readonly { readonly call: number; readonly delivery: Delivery }[];
+  readonly requestForm: RequestForm;
+  readonly replyForm: ReplyForm;
+  /** Of the bytes that passed, where the journal does not hold them. */
+  readonly bodyDigest?: Digest | undefined;
+  readonly replyDigest?: Digest | undefined;
+  /** Of what went out, where that is not what came in. */
+  readonly sentDigest?: Digest | undefined;
+}
+
+/** What of a call is kept: its bytes, what they are, and the digests of what is not kept. */
+export interface CalledParts
+  extends Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest"> {
+  readonly request: Uint8Array;
+  readonly reply: readonly Uint8Array[];
+  /** What a redacted request or reply carried beside text. */
+  readonly media: readonly Uint8Array[];
+}
+
+/** A call as it is added: the rest is said by its parts, and by texts that are there already. */
+export type NewCall = Omit<CalledFacts, "rollout" | "target" | keyof CalledParts>;
+
+export interface CalledEntry extends CalledFacts {
+  readonly request: Buffer;
+  readonly reply: Buffer;
+  readonly media: readonly Buffer[];
+}
+
+/** What stands in every entry of a rollout, and of a target, in UTF-8: its id, and its facts as JSON. */
+export interface CallTexts {
+  readonly rollout: Uint8Array;
+  readonly target: Uint8Array;
+}
+
+/** The first byte of a call; an event begins with a brace. */
+const VERSION = 1;
+const BRACE = 0x7b;
+const NEWLINE = 0x0a;
+const HEAD_BYTES = 92;
+
+// By their numbers in the entry: new names go to the end.
+const DIALECTS: readonly DialectName[] = [
+  ...(["openai-chat", "openai-responses", "openai-completions", "anthropic-messages"] as const),
+];
+const OUTCOMES: readonly CallOutcome[] = [
+  ...(["answered", "refused", "provider-failed", "cut", "disconnected"] as const),
+];
+const REQUEST_FORMS: readonly RequestForm[] = ["body", "facts"];
+const REPLY_FORMS: readonly ReplyForm[] = ["json", "sse", "facts", "none"];
+
+/** What is rare, or has no fixed length. */
+interface Extra
+  extends Pick<
+    CalledFacts,
+    "steps" | "stepFamily" | "deliveries" | "bodyDigest" | "replyDigest" | "sentDigest"
+  > {
+  readonly mediaBytes: readonly number[];
+}
+
+/** An event is one line of canonical JSON; an earlier version wrote calls as a line of JSON and what follows it. */
+export function isCall(payload: Buffer): boolean {
+  return payload[0] !== BRACE || payload.includes(NEWLINE);
+}
+
+export function encodeCall(
+  facts: NewCall,
+  { rollout, target }: CallTexts,
+  parts: CalledParts,
+): (string | Uint8Array)[] {
+  const { request, reply, media } = parts;
+  const extra = extraText(facts, parts);
+  let replyBytes = 0;
+  for (const chunk of reply) replyBytes += chunk.length;
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head[0] = VERSION;
+  head[1] = DIALECTS.indexOf(facts.dialect);
+  head[2] = OUTCOMES.indexOf(facts.outcome);
+  head[3] = (REQUEST_FORMS.indexOf(parts.requestForm) << 4) | REPLY_FORMS.indexOf(parts.replyForm);
+  head.writeUInt32LE(facts.status, 4);
+  head.writeUInt32LE(facts.index, 8);
+  head.writeUInt32LE(rollout.length, 12);
+  head.writeUInt32LE(target.length, 16);
+  head.writeUInt32LE(Buffer.byteLength(extra), 20);
+  head.writeUInt32LE(request.length, 24);
+  head.writeUInt32LE(replyBytes, 28);
+  head.writeDoubleLE(facts.startedAtMs, 32);
+  head.writeDoubleLE(facts.durationMs, 40);
+  // What is unknown is not a number.
+  head.writeDoubleLE(facts.firstByteMs ?? Number.NaN, 48);
+  head.writeDoubleLE(facts.costUsd ?? Number.NaN, 56);
+  head.writeDoubleLE(facts.usage?.promptTokens ?? Number.NaN, 64);
+  head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, 72);
+  head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, 80);
+  head.writeUInt32LE(facts.earlier, 88);
+  return reply.length === 1 && media.length === 0
+    ? [head, rollout, target, extra, request, reply[0]!]
+    : [head, rollout, target, extra, request, ...reply, ...media];
+}
+
+/** Everything but the bytes that crossed the wire. */
+export function decodeFacts(payload: Buffer): CalledFacts {
+  return decode(payload).facts;
+}
+
+export function decodeCall(payload: Buffer): CalledEntry {
+  const { facts, extra, end } = decode(payload);
+  let at = end;
+  const take = (bytes: number) => {
+    at += bytes;
+    return payload.subarray(at - bytes, at);
+  };
+  const request = take(payload.readUInt32LE(24));
+  const reply = take(payload.readUInt32LE(28));
+  return { ...facts, request, reply, media: (extra.mediaBytes ?? []).map(take) };
+}
+
+function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
+  if (payload[0] !== VERSION) throw otherVersion(payload[0]);
+  let end = HEAD_BYTES;
+  const text = (at: number) => {
+    const start = end;
+    end += payload.readUInt32LE(at);
+    return payload.toString("utf8", start, end);
+  };
+  const rollout = text(12) as Id;
+  const target = JSON.parse(text(16)) as TargetFacts;
+  const extra = JSON.parse(text(20) || "{}") as Partial<Extra>;
+  const { mediaBytes: _, ...rest } = extra;
+  const facts: CalledFacts = {
+    rollout,
+    target,
+    index: payload.readUInt32LE(8),
+    earlier: payload.readUInt32LE(88),
+    dialect: DIALECTS[payload[1]!]!,
+    outcome: OUTCOMES[payload[2]!]!,
+    status: payload.readUInt32LE(4),
+    requestForm: REQUEST_FORMS[payload[3]! >> 4]!,
+    replyForm: REPLY_FORMS[payload[3]! & 15]!,
+    startedAtMs: payload.readDoubleLE(32),
+    durationMs: payload.readDoubleLE(40),
+    firstByteMs: numberAt(payload, 48),
+    costUsd: numberAt(payload, 56),
+    usage: usageAt(payload),
+    steps: [],
+    deliveries: [],
+    ...rest,
+  };
+  return { facts, extra, end };
+}
+
+function numberAt(payload: Buffer, at: number): number | undefined {
+  const value = payload.readDoubleLE(at);
+  return Number.isNaN(value) ? undefined : value;
+}
+
+function usageAt(payload: Buffer): Usage | undefined {
+  const promptTokens = numberAt(payload, 64);
+  const completionTokens = numberAt(payload, 72);
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
+  const cachedTokens = numberAt(payload, 80);
+  const usage = { promptTokens, completionTokens };
+  return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
+}
+
+/** Nothing at all where there is nothing to say. */
+function extraText(
+  { steps, stepFamily, deliveries, sentDigest }: NewCall,
+  { bodyDigest, replyDigest, media }: CalledParts,
+): string {
+  const hasDigest = (bodyDigest ?? replyDigest ?? sentDigest) !== undefined;
+  if (hasDigest || steps.length > 0 || stepFamily !== undefined || media.length > 0) {
+    const mediaBytes = media.map(({ length }) => length);
+    const extra: Extra = { steps, stepFamily, deliveries, bodyDigest, replyDigest, sentDigest, mediaBytes };
+    return JSON.stringify(extra);
+  }
+  let text = "";
+  for (const { call, delivery } of deliveries)
+    text += `${text === "" ? "" : ","}{"call":${call},"delivery":"${delivery}"}`;
+  return text === "" ? "" : `{"deliveries":[${text}]}`;
+}
+
+function otherVersion(found: number | undefined): RollbookError {
+  return new RollbookError(
+    "journal-version",
+    { found, known: VERSION },
+    "the journal holds calls of another version. Finish its rollouts with the gateway that wrote it.",
+  );
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { parseId } from "../../../base/ids.ts";
+import type { RolloutEvent } from "../../../contract/index.ts";
+import { AppendLog } from "../../../store/log/append-log.ts";
+import { Journal, type LogPlace } from "./journal.ts";
+import type { CalledFacts, NewCall } from "./journal-call.ts";
+import { JournalReader } from "./journal-reader.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+const rollout = parseId("r-1");
+const target = { model: "ü" };
+const texts = { rollout: Buffer.from(rollout), target: Buffer.from(JSON.stringify(target)) };
+const facts: NewCall = {
+  ...{ index: 3, earlier: 2, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
+  ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
+  ...{ deliveries: [{ call: 2, delivery: "sent" }] },
+};
+const parts = {
+  ...({ requestForm: "body", replyForm: "sse" } as const),
+  request: Buffer.from('{"a":\n1}'),
+  reply: [Buffer.from("data: 1\n\n"), Buffer.from("data: 2\n\n")],
+  media: [Buffer.from([0, 10, 255]), Buffer.alloc(0)],
+};
+
+function reopen() {
+  const called: [CalledFacts, LogPlace][] = [];
+  const events: [RolloutEvent, LogPlace][] = [];
+  const journal = Journal.open(folder, {
+    event: (record, place) => events.push([record, place]),
+    called: (each, place) => called.push([each, place]),
+  });
+  return { journal, called, events };
+}
+
+describe("a journal", () => {
+  it("gives a call back byte for byte, in this run and the next, and forgets it when it is released", async () => {
+    const { journal } = reopen();
+    const graded = { ...{ name: parseId("good"), value: 1, source: "x\ny", idempotencyKey: "k", atMs: 4 } };
+    journal.event(rollout, { kind: "graded", ...graded });
+    const place = journal.called(facts, texts, parts);
+    await journal.flush();
+    const whole = { ...facts, rollout, target, request: parts.request, media: parts.media };
+    expect(new JournalReader(folder).called(place)).toMatchObject({
+      ...whole,
+      reply: Buffer.concat(parts.reply),
+    });
+    await journal.close();
+
+    const next = reopen();
+    expect(next.events.map(([{ event }]) => event)).toEqual([{ kind: "graded", ...graded }]);
+    const [[known, at]] = next.called as [[CalledFacts, LogPlace]];
+    expect(known).toMatchObject({ ...facts, rollout, target });
+    expect(new JournalReader(folder).called(at)).toMatchObject({
+      ...whole,
+      reply: Buffer.concat(parts.reply),
+    });
+    next.journal.release([at, next.events[0]![1]]);
+    await next.journal.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("tells those who can wait, too, before it is closed; one that fails to listen keeps no other waiting", async () => {
+    const { journal } = reopen();
+    const failure = new Error("not listening");
+    const uncaught = new Promise((done) => process.once("uncaughtException", done));
+    journal.called(facts, texts, parts);
+    const heard: string[] = [];
+    const lost = () => heard.push("lost");
+    journal.whenDurableSoon({ durable: () => heard.push("durable"), lost });
+    await journal.close();
+    expect(heard).toEqual(["durable"]);
+
+    const fail = () => {
+      throw failure;
+    };
+    journal.whenDurableSoon({ durable: fail, lost });
+    await journal.flushSoon();
+    expect(await uncaught).toBe(failure);
+  });
+
+  it.each([
+    ["a later one", Buffer.from([9, 0, 0])],
+    ["the one with a line of JSON", Buffer.from('{"schema":"rollbook.gateway-call.v1"}\n{}')],
+  ])("refuses calls of another version: %s", async (_, payload) => {
+    const log = AppendLog.open(folder, () => {});
+    log.append([payload]);
+    await log.close();
+    expect(() => reopen()).toThrow("calls of another version");
+  });
+});

@@ -1,0 +1,141 @@
+/** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
+ *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
+ *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
+import { canonicalize, type Digest, forAll, type Id } from "../../../base/index.ts";
+import { openRecord, RolloutEvent } from "../../../contract/index.ts";
+import { AppendLog, type LogPlace, type Waiter } from "../../../store/index.ts";
+import {
+  type CalledFacts,
+  type CalledParts,
+  type CallTexts,
+  decodeFacts,
+  encodeCall,
+  isCall,
+  type NewCall,
+} from "./journal-call.ts";
+import type { EventOf } from "./open-rollout.ts";
+
+export type { LogPlace, Waiter };
+
+/** What an earlier process left, entry by entry. */
+export interface JournalVisitor {
+  event(record: RolloutEvent, place: LogPlace): void;
+  called(facts: CalledFacts, place: LogPlace): void;
+}
+
+const SOON_MS = 5;
+
+export class Journal {
+  readonly #log: AppendLog;
+  #soon: Waiter[] = [];
+  #soonTimer: NodeJS.Timeout | undefined;
+
+  private constructor(log: AppendLog) {
+    this.#log = log;
+  }
+
+  static open(directory: string, visitor: JournalVisitor): Journal {
+    const log = AppendLog.open(directory, ({ place, payload }) => {
+      if (isCall(payload)) visitor.called(decodeFacts(payload), place);
+      else visitor.event(openRecord(RolloutEvent, payload), place);
+    });
+    return new Journal(log);
+  }
+
+  /** Whether a write has failed: then nothing more is recorded, and so nothing delivered. */
+  get hasFailed(): boolean {
+    return this.#log.hasFailed;
+  }
+
+  /** Bytes that are not on disk yet. */
+  get pendingBytes(): number {
+    return this.#log.pendingBytes;
+  }
+
+  /** Adds an event; durable once `flush` resolves. */
+  event(rollout: Id, event: RolloutEvent["event"]): LogPlace {
+    return this.#log.append([eventBytes(rollout, event)]);
+  }
+
+  /** Adds an event that is written out already. */
+  written(text: string): LogPlace {
+    return this.#log.append([Buffer.from(text)]);
+  }
+
+  /** Adds a call; durable once `flush` resolves. */
+  called(facts: NewCall, about: CallTexts, parts: CalledParts): LogPlace {
+    return this.#log.append(encodeCall(facts, about, parts));
+  }
+
+  flush(): Promise<void> {
+    return this.#log.flush();
+  }
+
+  /** Tells the waiter when everything added before is durable. */
+  whenDurable(waiter: Waiter): void {
+    this.#log.whenDurable(waiter);
+  }
+
+  /** Resolves a little later than `flush`, when more has come along. */
+  flushSoon(): Promise<void> {
+    return new Promise((durable, lost) => this.whenDurableSoon({ durable, lost }));
+  }
+
+  /** The same, a moment later: for those for whom nobody waits, so that fewer writes do. */
+  whenDurableSoon(waiter: Waiter): void {
+    this.#soon.push(waiter);
+    if (this.#soon.length === 1) this.#soonTimer = setTimeout(() => this.#hurry(), SOON_MS);
+  }
+
+  release(places: Iterable<LogPlace>): void {
+    for (const place of places) this.#log.release(place);
+  }
+
+  /** Lets go of what recovery has not taken up. */
+  tidy(): void {
+    this.#log.tidy();
+  }
+
+  /** Resolves when everything is durable, and who waits for it has heard. */
+  close(): Promise<void> {
+    this.#hurry();
+    return this.#log.close();
+  }
+
+  #hurry(): void {
+    clearTimeout(this.#soonTimer);
+    const waiting = this.#soon;
+    this.#soon = [];
+    forAll(waiting, (each) => this.#log.whenDurable(each));
+  }
+}
+
+export function eventBytes(rollout: Id, event: RolloutEvent["event"]): Buffer {
+  return Buffer.from(eventText(rollout, event));
+}
+
+export function eventText(rollout: Id, event: RolloutEvent["event"]): string {
+  const wire = event.kind === "opened" ? { ...event, seed: event.seed.toString() } : event;
+  return canonicalize({ schema: RolloutEvent.kind, rollout, event: wire });
+}
+
+/** As it stands in the book once the rollout is sealed. */
+export function calledEvent(
+  facts: CalledFacts,
+  { call, parent }: { call: Digest; parent: number | undefined },
+): EventOf<"called"> {
+  const { index, steps, stepFamily, outcome, startedAtMs, firstByteMs, durationMs, deliveries } = facts;
+  return {
+    kind: "called",
+    index,
+    call,
+    steps: [...steps],
+    ...(stepFamily === undefined ? {} : { stepFamily }),
+    ...(parent === undefined ? {} : { parent }),
+    outcome,
+    startedAtMs,
+    ...(firstByteMs === undefined ? {} : { firstByteMs }),
+    durationMs,
+    deliveries: [...deliveries],
+  };
+}

@@ -1,0 +1,2 @@
+export * from "./redact.ts";
+export * from "./redact-call.ts";

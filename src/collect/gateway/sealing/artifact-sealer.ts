@@ -1,0 +1,222 @@
+/** Closes a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and seals
+ *  it. In: a rollout in which nothing happens any more, by its places. Out: what is known of it from then on, durable.
+ *  Does not decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
+import { type Digest, type Id, parseId } from "../../../base/index.ts";
+import {
+  FINAL_STATE_KIND,
+  type PublicKey,
+  type Receipt,
+  RolloutEvent,
+  type Sealed,
+  type SealedBlob,
+  type SealedRollout,
+} from "../../../contract/index.ts";
+import {
+  type BlobStore,
+  makeGroupSealer,
+  type Sealable,
+  type Sealer,
+  subjectsOf,
+} from "../../../store/index.ts";
+import { sealReceipt } from "../../admission.ts";
+import { newRevisions } from "../../revision-records.ts";
+import {
+  type ClosedRollout,
+  type EventOf,
+  eventText,
+  feedbackFor,
+  type Grade,
+  type JournalReader,
+  type Opening,
+} from "../journal/index.ts";
+import { Gathering } from "./batch-window.ts";
+import { Recorder } from "./call-recorder.ts";
+import type { Drift } from "./message-tree.ts";
+import {
+  type Closing,
+  type Judged,
+  placeAt,
+  type Question,
+  type SealReport,
+  type SealTask,
+} from "./messages.ts";
+import { RolloutRecord } from "./rollout-record.ts";
+import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
+
+export interface CloserOptions {
+  readonly store: Pick<BlobStore, "put" | "flush">;
+  readonly journal: Pick<JournalReader, "event" | "called">;
+  /** Whose key signs. */
+  readonly signer: PublicKey | undefined;
+  /** Journals how rollouts are closed, and gives the signatures of what is about to be stored. */
+  readonly commit: (
+    closings: readonly Closing[],
+    subjects: readonly Digest[],
+  ) => Promise<readonly SealedBlob[]>;
+  readonly judge?:
+    | ((artifact: Extract<Question, { kind: "judge" }>["artifact"]) => Promise<Judged>)
+    | undefined;
+  /** The name of the gateway. */
+  readonly worker: string;
+}
+
+/** Of rollouts that nobody waits for. */
+const GATHER_MS = 25;
+const GATHERED = 128;
+/** Bytes of the journal after which others have their turn. */
+const BYTES_PER_TURN = 512 * 1024;
+
+export interface Closed {
+  readonly id: Id;
+  readonly closed: ClosedRollout;
+  readonly drifts: SealReport["drifts"];
+}
+
+interface ToCommit extends Sealable {
+  readonly closing: Closing;
+  readonly finalState: SealTask["finalState"];
+}
+
+/** What the journal says of a rollout beside its calls. */
+interface Told {
+  readonly id: Id;
+  readonly opening: Opening;
+  /** As the journal has it. */
+  readonly openingBytes: Uint8Array;
+  readonly grades: readonly Grade[];
+}
+
+export class Closer {
+  readonly #with: CloserOptions;
+  readonly #worker: Id;
+  readonly #recorder: Recorder;
+  readonly #sealer: Sealer<ToCommit>;
+  readonly #gathering = new Gathering({ forMs: GATHER_MS, enough: GATHERED });
+  /** Revisions whose records this closer has sealed. */
+  readonly #revisions = new Set<string>();
+
+  constructor(options: CloserOptions) {
+    this.#with = options;
+    this.#worker = parseId(options.worker, "worker");
+    this.#recorder = new Recorder(options.store);
+    this.#sealer = makeGroupSealer(options.store, {
+      gather: () => this.#gathering.done(),
+      prepare: (group) => this.#prepare(group),
+    });
+  }
+
+  /** Resolves when the artifact is durable. */
+  async close(task: SealTask): Promise<Closed> {
+    const { endedAtMs, finalState } = task;
+    if (finalState?.bytes !== undefined) this.#with.store.put(FINAL_STATE_KIND, finalState.bytes);
+    const rollout = this.#toldOf(task);
+    const drifts: Partial<Record<Drift, number>> = {};
+    const record = await this.#recordOf(task, drifts);
+    const closing = {
+      ending: task.ending ?? endingOf(record, task.capped),
+      scores: task.scores ?? [],
+      ...(finalState === undefined ? {} : { finalState: finalState.digest }),
+    };
+    const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
+    const calls = [...record.calls.keys()];
+    const receipt = await this.#seal({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
+    const { content, envelope } = sealed;
+    const artifact = { content: content.digest, envelope: envelope.digest, ending: closing.ending };
+    return { id: rollout.id, closed: { ...artifact, ...receipt, calls, grades: rollout.grades }, drifts };
+  }
+
+  async #seal(
+    { id, openingBytes, grades, task, calls }: Told & { task: SealTask; calls: readonly number[] },
+    sealed: SealedRollout,
+    closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
+  ): Promise<{ receipt?: Digest }> {
+    const { signer } = this.#with;
+    const judged = await this.#judge(sealed);
+    const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
+    const envelope = sealed.envelope.digest;
+    const event = eventText(id, {
+      ...{ kind: "closed", ...closing, envelope, ...receipt },
+      ...(signer === undefined ? {} : { signer }),
+    });
+    const events = [openingBytes, Buffer.from(event)].map((bytes) => ({ kind: RolloutEvent.kind, bytes }));
+    const closed = { content: sealed.content.digest, calls };
+    const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
+    const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
+    try {
+      this.#gathering.join(task);
+      await this.#sealer.add({
+        envelope: sealed.envelope,
+        // The envelope stays last: where it is, everything is.
+        blobs: [...events, ...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
+        ...{ closing: { number: task.number, event }, finalState: task.finalState },
+        ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
+      });
+    } catch (error) {
+      // What did not become durable is sealed with the next; what did, is there once.
+      this.#revisions.clear();
+      throw error;
+    }
+    return receipt;
+  }
+
+  /** In the journal first: after a crash it says which envelope to look for, and without it how to seal again. What the
+   *  journal names must be there. */
+  async #prepare(group: readonly ToCommit[]): Promise<readonly SealedBlob[]> {
+    const { store, signer, commit } = this.#with;
+    if (group.some(({ finalState }) => finalState?.bytes !== undefined)) await store.flush();
+    return commit(
+      group.map(({ closing }) => closing),
+      signer === undefined ? [] : subjectsOf(group),
+    );
+  }
+
+  #toldOf({ events }: SealTask): Told {
+    const { record, bytes } = this.#with.journal.event(placeAt(events, 0));
+    const grades: Grade[] = [];
+    for (let at = 3; at < events.length; at += 3) {
+      const { event } = this.#with.journal.event(placeAt(events, at)).record;
+      if (event.kind === "graded") grades.push(event);
+    }
+    return { id: record.rollout, opening: record.event as Opening, openingBytes: bytes, grades };
+  }
+
+  /** Reads the calls back and puts them into the book, in order. */
+  async #recordOf(
+    { calls, marks }: SealTask,
+    drifts: Partial<Record<Drift, number>>,
+  ): Promise<RolloutRecord> {
+    const { journal } = this.#with;
+    const record = new RolloutRecord();
+    const deliveries = [];
+    let bytes = 0;
+    for (let at = 0; at < calls.length; at += 4) {
+      const place = placeAt(calls, at + 1);
+      const entry = journal.called(place);
+      const drift = this.#recorder.add(record, entry);
+      drifts[drift] = (drifts[drift] ?? 0) + 1;
+      deliveries.push(...entry.deliveries);
+      bytes += place.bytes;
+      if (bytes < BYTES_PER_TURN) continue;
+      bytes = 0;
+      await new Promise(setImmediate);
+    }
+    // What nobody marked before a crash stays unknown, unless a prompt proved it.
+    for (const { call, delivery } of [...deliveries, ...marks]) record.mark(call, delivery);
+    return record;
+  }
+
+  /** The receipt names no claim: whether the artifact is the result of an item is for the desk to say, which knows
+   *  whether the claim still holds. */
+  async #judge({
+    content,
+    envelope,
+  }: SealedRollout): Promise<{ receipt: Sealed<Receipt>; blobs: readonly SealedBlob[] } | undefined> {
+    const { judge } = this.#with;
+    if (judge === undefined) return undefined;
+    const subject = content.digest;
+    const artifact = { content: content.record, envelope: envelope.record, digest: subject };
+    const { admission, atMs } = await judge(artifact);
+    const receipt = sealReceipt(admission, { subject, atMs, worker: envelope.record.worker });
+    return { receipt, blobs: [...(admission.records ?? []), receipt] };
+  }
+}

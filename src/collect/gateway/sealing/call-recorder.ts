@@ -1,0 +1,220 @@
+/** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
+ *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
+ *  Runs behind the calls: nobody waits for it but who closes a rollout. */
+import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../../base/index.ts";
+import { Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
+import type { BlobStore } from "../../../store/index.ts";
+import {
+  type Dialect,
+  define,
+  dialectNamed,
+  isObject,
+  type JsonObject,
+  type ReplyFacts,
+  type RequestFacts,
+} from "../dialects/index.ts";
+import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
+import type { TargetFacts } from "../upstream/index.ts";
+import { extractMedia, parseBody, type ReadReply, readerOf, samplingOf, wantsTools } from "../wire/index.ts";
+import type { Drift, TreeMessage } from "./message-tree.ts";
+import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
+import { isReply, messageKey } from "./same-message.ts";
+
+const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
+/** Characters of message text kept to recognize what was stored before. */
+const REMEMBERED_CHARS = 4 * 1024 * 1024;
+
+/** A message in the book, and what the tree wants to know of it. */
+interface Stored extends TreeMessage {
+  readonly digest: Digest;
+  readonly wantsTools: boolean;
+}
+
+/** A call as it is recorded: what was asked and answered, by digest. */
+interface Halves {
+  readonly messages: readonly Stored[];
+  readonly tools: Digest | undefined;
+  readonly parametersText: string;
+  readonly replies: readonly Stored[];
+  readonly media: readonly Digest[];
+  readonly reply: ReplyFacts;
+}
+
+export class Recorder {
+  readonly #store: Pick<BlobStore, "put">;
+  readonly #stored = new Map<string, Stored>();
+  #storedChars = 0;
+
+  constructor(store: Pick<BlobStore, "put">) {
+    this.#store = store;
+  }
+
+  /** Puts one call and adds it to the record. Returns how its prompt continued earlier ones. */
+  add(record: RolloutRecord, entry: CalledEntry): Drift {
+    const { index, target } = entry;
+    const dialect = dialectNamed(entry.dialect);
+    const request = requestOf(entry, dialect);
+    const { reply, complete } = replyOf(entry, dialect);
+    const outcome = entry.outcome === "answered" && !complete ? "cut" : entry.outcome;
+    const media = entry.media.map((bytes) => this.#store.put(MEDIA_KIND, bytes));
+    const put = (value: unknown) => this.#putMessage(value, media);
+    const messages = request.messages.map(put);
+    const tools = request.tools === undefined ? undefined : put(request.tools).digest;
+    const parameters = cleaned(request.parameters);
+    const replies = reply.messages.map(put);
+    const halves = { messages, tools, parametersText: parameters.text, replies, media, reply };
+    const digest = this.#putCall(entry, halves);
+    const place = record.tree.ask(index, messages);
+    const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
+    this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
+    record.calls.set(index, {
+      ...{ index, digest, outcome, model: target.model, parent: place.parent },
+      finishReason: reply.finishReason,
+      wantsTools: replies.some((each) => each.wantsTools),
+      startedAtMs: entry.startedAtMs,
+      firstByteMs: entry.firstByteMs,
+      durationMs: entry.durationMs,
+      delivery: outcome === "disconnected" ? "aborted" : "unknown",
+    });
+    for (const received of place.received) record.mark(received, "sent");
+    record.sampling ??= samplingOf(parameters.value as JsonObject);
+    for (const step of entry.steps) record.steps.push({ family: entry.stepFamily!, step });
+    if (outcome !== "answered") return place.drift;
+    const tokens = tokenFacts(reply, target);
+    if (tokens !== undefined) record.addTokens(index, tokens);
+    addReply(record, entry, replies);
+    return place.drift;
+  }
+
+  /** The canonical form, written out: fields in order, and nothing in it that needs another look. */
+  #putCall(entry: CalledEntry, halves: Halves): Digest {
+    const { target, costUsd, replyForm } = entry;
+    const { finishReason, usage } = halves.reply;
+    const media = [...new Set(halves.media)];
+    const bodyDigest = entry.bodyDigest ?? digestBody(entry.request);
+    const replyDigest = entry.replyDigest ?? (replyForm === "none" ? undefined : digestBody(entry.reply));
+    let text = costUsd === undefined ? "{" : `{"costUsd":${canonicalize(costUsd)},`;
+    text += `"dialect":"${entry.dialect}"`;
+    if (media.length > 0) text += `,"media":${digests(media)}`;
+    text += `,"model":${canonicalize(target.model)},"request":{"bodyDigest":"${bodyDigest}"`;
+    text += `,"messages":${digests(halves.messages.map(({ digest }) => digest))}`;
+    text += `,"parameters":${halves.parametersText}`;
+    if (entry.sentDigest !== undefined) text += `,"sentDigest":"${entry.sentDigest}"`;
+    if (halves.tools !== undefined) text += `,"tools":"${halves.tools}"`;
+    text += `},"response":{`;
+    if (replyDigest !== undefined) text += `"bodyDigest":"${replyDigest}",`;
+    if (finishReason !== undefined) text += `"finishReason":${JSON.stringify(finishReason.toWellFormed())},`;
+    text += `"messages":${digests(halves.replies.map(({ digest }) => digest))},"status":${entry.status}}`;
+    if (target.revision !== undefined)
+      text += `,"revision":${canonicalize({ family: target.family, ...target.revision })}`;
+    text += `,"schema":"${Call.kind}"`;
+    if (target.tokenizer !== undefined) text += `,"tokenizer":"${target.tokenizer}"`;
+    if (usage !== undefined) text += `,"usage":${canonicalize(usage)}`;
+    return this.#store.put(Call.kind, Buffer.from(`${text}}`));
+  }
+
+  #putMessage(message: unknown, media: Digest[]): Stored {
+    const extracted = extractMedia(message);
+    for (const { digest, bytes } of extracted.media) {
+      this.#store.put(MEDIA_KIND, bytes);
+      media.push(digest);
+    }
+    const { value, text } = cleaned(extracted.message);
+    const known = this.#stored.get(text);
+    if (known !== undefined) return known;
+    const stored = {
+      digest: this.#store.put(MESSAGE_KIND, Buffer.from(text)),
+      key: messageKey(value),
+      isReply: isReply(value),
+      wantsTools: wantsTools(value),
+    };
+    this.#remember(text, stored);
+    return stored;
+  }
+
+  /** Prompts repeat: the system prompt in every call, the history in every turn. Known text is not hashed again. */
+  #remember(text: string, stored: Stored): void {
+    this.#storedChars += text.length;
+    if (this.#storedChars > REMEMBERED_CHARS) {
+      this.#stored.clear();
+      this.#storedChars = text.length;
+    }
+    this.#stored.set(text, stored);
+  }
+}
+
+export function digestBody(bytes: Uint8Array): Digest {
+  return digestTagged(Buffer.concat([BODY_PREFIX, bytes]));
+}
+
+function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): RequestFacts {
+  switch (requestForm) {
+    case "body":
+      // Read once before it was sent: it can be read again.
+      return dialect.readRequest(parseBody(request))!;
+    case "facts":
+      return JSON.parse(request.toString()) as RequestFacts;
+    default:
+      return requestForm satisfies never;
+  }
+}
+
+export function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
+  switch (replyForm) {
+    case "none":
+      return { reply: { messages: [] }, complete: true };
+    case "facts":
+      return { reply: JSON.parse(reply.toString()) as ReplyFacts, complete: true };
+    case "json":
+    case "sse": {
+      const reader = readerOf(replyForm, dialect);
+      reader.push(reply);
+      return reader.finish();
+    }
+    default:
+      return replyForm satisfies never;
+  }
+}
+
+/** Replies of one call are alternatives (choices), except where one reply is a list of items. */
+function addReply(record: RolloutRecord, { index, dialect }: CalledEntry, replies: readonly Stored[]): void {
+  const keys = replies.map(({ key }) => key);
+  if (dialect === "openai-responses") record.tree.reply(index, keys);
+  else for (const key of keys) record.tree.reply(index, [key]);
+}
+
+function tokenFacts({ tokens }: ReplyFacts, target: TargetFacts): TokenFacts | undefined {
+  const { logprobKind, family, revision, tokenizer } = target;
+  if (tokens === undefined || logprobKind === undefined || family === undefined || revision === undefined)
+    return undefined;
+  return { ...tokens, family, revision, logprobKind, tokenizer };
+}
+
+function digests(list: readonly Digest[]): string {
+  return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
+}
+
+/** The value such that it has a canonical form. */
+function cleaned(value: unknown): { value: unknown; text: string } {
+  try {
+    return { value, text: canonicalize(value) };
+  } catch (error) {
+    if (!isRollbookError(error)) throw error;
+    const repaired = repair(value, 0);
+    return { value: repaired, text: canonicalize(repaired) };
+  }
+}
+
+/** Models and clients do send lone surrogates, 1e999 and deep nests: the record keeps what JSON can carry of them. */
+const MAX_RECORDED_DEPTH = 100;
+
+function repair(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return value.toWellFormed();
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (depth >= MAX_RECORDED_DEPTH) return "[nested too deep to be recorded]";
+  if (Array.isArray(value)) return value.map((item) => repair(item, depth + 1));
+  if (!isObject(value)) return value ?? null;
+  const out: JsonObject = {};
+  for (const [key, item] of Object.entries(value)) define(out, key.toWellFormed(), repair(item, depth + 1));
+  return out;
+}

@@ -1,0 +1,74 @@
+/** When two messages are the same to a model: clients resend a reply with nulls dropped, text as a list of parts,
+ *  or tool arguments re-serialized. In: a message. Out: a key; equal keys, same message. Pure. */
+import { hash } from "node:crypto";
+import { canonicalize } from "../../../base/index.ts";
+import { isObject, type JsonObject, tryParse } from "../dialects/index.ts";
+
+/** What servers add to a reply and clients leave out of a prompt. */
+const ADDED: ReadonlySet<string> = new Set([
+  ...[
+    "refusal",
+    "annotations",
+    "audio",
+    "reasoning",
+    "reasoning_content",
+    "status",
+    "index",
+    "cache_control",
+  ],
+  ...["logprobs", "citations", "phase", "caller"],
+]);
+/** An id names the same item in a reply and in the prompt, but some clients drop it: only call ids bind. */
+const ITEM_TYPES_WITH_OPTIONAL_ID: ReadonlySet<string> = new Set(["message", "function_call"]);
+const SHORT = 64;
+
+export function messageKey(message: unknown): string {
+  if (isObject(message) && typeof message.content === "string" && isBare(message))
+    return shorten(`${String(message.role)}\n${message.content}`);
+  const normal = normalize(message);
+  if (isObject(normal) && typeof normal.content === "string" && isBare(normal))
+    return shorten(`${String(normal.role)}\n${normal.content}`);
+  return shorten(canonicalize(normal));
+}
+
+export function isReply(message: unknown): boolean {
+  return isObject(message) && (message.role === "assistant" || message.type === "function_call");
+}
+
+function isBare(message: JsonObject): boolean {
+  for (const key in message) if (key !== "role" && key !== "content") return false;
+  return true;
+}
+
+function shorten(key: string): string {
+  return key.length <= SHORT ? key : hash("sha1", key, "base64");
+}
+
+function normalize(value: unknown, key = ""): unknown {
+  if (key === "arguments" && typeof value === "string") return tryParse(value) ?? value;
+  if (Array.isArray(value))
+    return key === "content" ? contentOf(value) : value.map((each) => normalize(each));
+  if (!isObject(value)) return typeof value === "string" ? value.toWellFormed() : value;
+  const out: JsonObject = {};
+  for (const [name, item] of Object.entries(value)) {
+    if (item === null || item === undefined || ADDED.has(name)) continue;
+    if (name === "id" && ITEM_TYPES_WITH_OPTIONAL_ID.has(String(value.type))) continue;
+    if (name === "type" && item === "message") continue;
+    const normal = normalize(item, name);
+    const isEmpty = normal === "" || (Array.isArray(normal) && normal.length === 0);
+    if (!isEmpty) out[name] = normal;
+  }
+  return out;
+}
+
+/** One part of text is that text. */
+function contentOf(parts: readonly unknown[]): unknown {
+  const normal = parts.map((part) => normalize(part));
+  const [only] = normal;
+  return normal.length === 1 &&
+    isObject(only) &&
+    typeof only.text === "string" &&
+    /text$/.test(String(only.type))
+    ? only.text
+    : normal;
+}

@@ -1,0 +1,336 @@
+/** Has rollouts sealed by a thread of its own, so that the one that serves does not. In: rollouts in which nothing happens
+ *  any more. Out: reports, once the artifacts are durable. The thread is started when there is something to do, and
+ *  again when it has died; what it had not answered is given to the next one. Signs, judges and journals closings when
+ *  the thread asks for it; the book is written by the thread, and read there for those who name a record of it: the
+ *  first look into a large book takes a while. */
+import type { Worker } from "node:worker_threads";
+import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
+import type { SealedBlob, Signer } from "../../../contract/index.ts";
+import { attest } from "../../../store/index.ts";
+import type { Admit } from "../../admission.ts";
+import { startThread } from "../../start-thread.ts";
+import type { Journal, LogPlace } from "../journal/index.ts";
+import {
+  detached,
+  errorOf,
+  type FromSealing,
+  failureOf,
+  type HeldBlob,
+  type Judged,
+  type LookAnswer,
+  type Question,
+  type SealAnswer,
+  type SealingData,
+  type SealReport,
+  type SealTask,
+  type ToSealing,
+} from "./messages.ts";
+
+export interface SealingOptions extends Pick<SealingData, "root" | "worker" | "names"> {
+  readonly journal: Journal;
+  /** Where the journal is. */
+  readonly directory: string;
+  readonly signer?: Signer | undefined;
+  readonly admit?: Admit | undefined;
+  readonly clock: Clock;
+  /** For what nobody else will hear of. */
+  readonly log: (line: string) => void;
+  /** The thread has died and will be started again. */
+  readonly onDeath?: (() => void) | undefined;
+  readonly start?: ((data: SealingData) => Worker) | undefined;
+}
+
+/** A rollout to seal. */
+export interface ToSeal {
+  readonly task: Omit<SealTask, "number">;
+  /** The journal has noted how it is closed. */
+  readonly onJournaled: (place: LogPlace) => void;
+}
+
+interface Waiting extends ToSeal {
+  /** As a thread was told first. */
+  given: SealTask | undefined;
+  readonly done: (report: SealReport) => void;
+  readonly failed: (error: Error) => void;
+  /** Threads that died while they had it. */
+  deaths: number;
+}
+
+/** Digests that somebody wants to know the blobs of. */
+interface Look {
+  readonly digests: readonly Digest[];
+  readonly done: (held: readonly (HeldBlob | null)[]) => void;
+  readonly failed: (error: Error) => void;
+  isGiven: boolean;
+}
+
+/** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
+ *  that somebody waits for can go first. */
+const WITH_THREAD = 256;
+/** What nobody waits for is gathered for so long. */
+const GIVE_MS = 10;
+/** A rollout that was there when so many threads died is perhaps why. */
+const DEATHS_PER_TASK = 3;
+/** After so many deaths in a row, with nothing sealed in between, sealing is said not to work. */
+const DEATHS_IN_A_ROW = 5;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 30_000;
+
+export class Sealing {
+  readonly #with: SealingOptions;
+  /** Not given to the thread yet: those that somebody waits for, and the others. */
+  readonly #urgent: Waiting[] = [];
+  readonly #others: Waiting[] = [];
+  readonly #given = new Map<number, Waiting>();
+  readonly #looks = new Map<number, Look>();
+  #thread: Worker | undefined;
+  #numbers = 0;
+  #givingNow: NodeJS.Immediate | undefined;
+  #givingLater: NodeJS.Timeout | undefined;
+  #deathsInARow = 0;
+  #pause: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: SealingOptions) {
+    this.#with = options;
+  }
+
+  /** How many rollouts wait to be sealed. */
+  get waiting(): number {
+    return this.#urgent.length + this.#others.length + this.#given.size;
+  }
+
+  /** False if threads die as soon as they are started. */
+  get isWorking(): boolean {
+    return this.#deathsInARow < DEATHS_IN_A_ROW;
+  }
+
+  /** Resolves when the artifact is durable. The journal must have on disk what the task names. */
+  seal(toSeal: ToSeal): Promise<SealReport> {
+    return new Promise((done, failed) => {
+      if (this.#isClosed) return failed(closed());
+      if (!this.isWorking && this.#pause !== undefined) return failed(broken());
+      const { task, onJournaled } = toSeal;
+      const list = task.isUrgent ? this.#urgent : this.#others;
+      list.push({ task, onJournaled, given: undefined, done, failed, deaths: 0 });
+      this.#pause?.ref();
+      this.#giveSoon(task);
+    });
+  }
+
+  /** What the book holds under these digests, in their order. */
+  look(digests: readonly Digest[]): Promise<readonly (HeldBlob | null)[]> {
+    return new Promise((done, failed) => {
+      if (this.#isClosed) return failed(closed());
+      if (!this.isWorking && this.#pause !== undefined) return failed(broken());
+      this.#looks.set(this.#numbers++, { digests, done, failed, isGiven: false });
+      this.#pause?.ref();
+      this.#giveLooks();
+    });
+  }
+
+  #giveLooks(): void {
+    if (this.#pause !== undefined) return;
+    for (const [number, look] of this.#looks) {
+      if (look.isGiven) continue;
+      look.isGiven = true;
+      this.#thread ??= this.#startThread();
+      this.#thread.ref();
+      this.#send(this.#thread, { kind: "look", number, digests: look.digests });
+    }
+  }
+
+  /** Ends the thread, and takes nothing more. Whoever wants everything sealed waits for the answers first: what has none
+   *  is refused. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
+    for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(closed());
+    const thread = this.#thread;
+    this.#thread = undefined;
+    if (thread !== undefined) {
+      thread.ref();
+      const ended = new Promise((done) => thread.once("exit", done));
+      this.#send(thread, { kind: "close" });
+      await ended;
+    }
+    for (const each of [...this.#given.values(), ...this.#looks.values()]) each.failed(closed());
+    this.#given.clear();
+    this.#looks.clear();
+  }
+
+  /** What comes in one turn of the event loop goes in one message; and what nobody waits for, in a few milliseconds. */
+  #giveSoon({ isUrgent }: ToSeal["task"]): void {
+    if (this.#pause !== undefined) return;
+    if (isUrgent) this.#givingNow ??= setImmediate(() => this.#give());
+    else this.#givingLater ??= setTimeout(() => this.#give(), GIVE_MS);
+  }
+
+  #give(): void {
+    clearImmediate(this.#givingNow);
+    clearTimeout(this.#givingLater);
+    this.#givingNow = undefined;
+    this.#givingLater = undefined;
+    if (this.#pause !== undefined) return;
+    const room = WITH_THREAD - this.#given.size;
+    const next = this.#urgent.splice(0, room);
+    if (next.length < room) next.push(...this.#others.splice(0, room - next.length));
+    if (next.length === 0) return;
+    for (const each of next) {
+      // Deliveries are noted up to now: a task that is given twice must make the same artifact.
+      each.given ??= { ...each.task, number: this.#numbers++, marks: [...each.task.marks] };
+      this.#given.set(each.given.number, each);
+    }
+    this.#thread ??= this.#startThread();
+    this.#thread.ref();
+    this.#send(this.#thread, { kind: "seal", tasks: next.map(({ given }) => given!) });
+  }
+
+  #startThread(): Worker {
+    const { root, directory, names, worker, signer, admit, clock, start = startSealing } = this.#with;
+    const thread = start({
+      ...{ root, journal: directory, names, worker, startedAtMs: clock.nowMs() },
+      ...{ signer: signer?.publicKey, isJudged: admit !== undefined },
+    });
+    let reason: unknown;
+    thread
+      .on("message", (message: FromSealing) => this.#heard(thread, message))
+      .on("error", (error) => {
+        reason = error;
+      })
+      .on("exit", () => this.#ended(thread, reason));
+    return thread;
+  }
+
+  #heard(thread: Worker, message: FromSealing): void {
+    if (message.kind === "ask") {
+      void this.#reply(thread, message);
+      return;
+    }
+    if (message.kind === "looked") this.#settleLook(message);
+    else for (const answer of message.answers) this.#settle(answer);
+    if (this.#given.size === 0 && this.#looks.size === 0) thread.unref();
+    if (this.#given.size <= WITH_THREAD / 2) this.#give();
+  }
+
+  #settle(answer: SealAnswer): void {
+    const { done, failed } = this.#given.get(answer.number)!;
+    this.#given.delete(answer.number);
+    if ("failure" in answer) failed(errorOf(answer.failure));
+    else {
+      this.#deathsInARow = 0;
+      done(answer.report);
+    }
+  }
+
+  #settleLook(answer: LookAnswer): void {
+    const { done, failed } = this.#looks.get(answer.number)!;
+    this.#looks.delete(answer.number);
+    if ("failure" in answer) failed(errorOf(answer.failure));
+    else done(answer.held);
+  }
+
+  async #reply(thread: Worker, { number, question }: Extract<FromSealing, { kind: "ask" }>): Promise<void> {
+    try {
+      this.#send(thread, { kind: "reply", number, value: await this.#answer(question) });
+    } catch (error) {
+      this.#send(thread, { kind: "reply", number, failure: failureOf(error) });
+    }
+  }
+
+  async #answer(question: Question): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
+    const { admit, clock } = this.#with;
+    switch (question.kind) {
+      case "commit":
+        return this.#commit(question);
+      case "judge": {
+        const atMs = clock.nowMs();
+        const { outcome, signals, message, records } = await admit!({ ...question.artifact, nowMs: atMs });
+        const admission = { outcome, signals, message, records: records?.map(detached) };
+        return { admission, atMs } as Judged;
+      }
+      default:
+        return question satisfies never;
+    }
+  }
+
+  async #commit({
+    closings,
+    subjects,
+  }: Extract<Question, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
+    const { journal, signer } = this.#with;
+    let isUrgent = false;
+    for (const { number, event } of closings) {
+      const given = this.#given.get(number)!;
+      given.onJournaled(journal.written(event));
+      isUrgent ||= given.task.isUrgent;
+    }
+    const attestations = subjects.length === 0 ? [] : attest(subjects, signer!).map(detached);
+    await (isUrgent ? journal.flush() : journal.flushSoon());
+    return attestations;
+  }
+
+  /** The thread has died: the next one goes on, after a pause that grows. */
+  #ended(thread: Worker, reason: unknown): void {
+    if (this.#thread !== thread) {
+      if (reason !== undefined) this.#with.log(`the sealing thread ended with an error: ${reasonOf(reason)}`);
+      return;
+    }
+    this.#thread = undefined;
+    this.#deathsInARow++;
+    this.#with.onDeath?.();
+    const why = reason === undefined ? "it ended" : reasonOf(reason);
+    this.#with.log(`the sealing thread died (${why}); ${this.#given.size} rollouts are tried again`);
+    const error = new RollbookError("sealing-died", {}, `the sealing thread died: ${why}.`, {
+      cause: reason,
+    });
+    const again = [...this.#given.values()];
+    this.#given.clear();
+    for (const each of again.reverse()) {
+      if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
+      else this.#urgent.unshift(each);
+    }
+    // The caller may ask again.
+    for (const { failed } of this.#looks.values()) failed(error);
+    this.#looks.clear();
+    if (!this.isWorking)
+      for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(error);
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#deathsInARow - 1));
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      this.#give();
+      this.#giveLooks();
+    }, pauseMs);
+    if (this.waiting === 0) this.#pause.unref();
+  }
+
+  #send(thread: Worker, message: ToSealing): void {
+    thread.postMessage(message);
+  }
+}
+
+/** The environment holds keys, and the thread needs none. */
+export function startSealing(data: SealingData): Worker {
+  return startThread(import.meta.url, "seal-worker", {
+    ...{ name: "rollbook-sealing", env: {}, workerData: data },
+    // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.
+    resourceLimits: { maxYoungGenerationSizeMb: 96 },
+  });
+}
+
+function closed(): RollbookError {
+  return new RollbookError(
+    "sealing-closed",
+    {},
+    "the gateway is being stopped and seals nothing more. The rollout is in the journal: the next start takes it up.",
+  );
+}
+
+function broken(): RollbookError {
+  return new RollbookError(
+    "sealing-broken",
+    {},
+    "the sealing thread dies whenever it is started; the log says why. The rollout stays open and is tried again.",
+  );
+}

@@ -1,0 +1,134 @@
+/** From an open rollout to its artifact. In: the rollout, what its journal tells, how it ended. Out: sealed records. Pure. */
+import { digestJson, type Id, parseId } from "../../../base/index.ts";
+import {
+  type Ending,
+  type RecordedRollout,
+  type SealedRollout,
+  type Step,
+  sealRecorded,
+} from "../../../contract/index.ts";
+import { rewardStream } from "../../reward-stream.ts";
+import { totalOf } from "../../rollout/index.ts";
+import type { EventOf, OpenRollout } from "../journal/index.ts";
+import { finishKind } from "../wire/index.ts";
+import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";
+import { tokenStreamsOf } from "./token-branches.ts";
+
+/** The steps of calls whose model the agent named itself: one candidate, no choice of ours. */
+export const NAMED_FAMILY = parseId("gateway.named-model");
+const NAMED_REVISION = {
+  id: parseId("agent"),
+  digest: digestJson("rollbook.named-model.v1", "the agent named the model"),
+};
+
+/** The record has a call at least: an artifact holds a choice. */
+export function sealOpenRollout(
+  { id: rolloutId, opening }: Pick<OpenRollout, "id" | "opening">,
+  record: RolloutRecord,
+  closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
+): SealedRollout {
+  const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
+  const { environment, task, assignment, group, seed, dataSource } = opening;
+  const numbers = new Map(calls.map(({ index }, i) => [index, i]));
+  const reward = totalOf(closing.scores);
+  return sealRecorded({
+    rolloutId,
+    environment,
+    task,
+    ...(assignment === undefined ? {} : { assignment }),
+    ...(group === undefined ? {} : { group }),
+    seed,
+    dataSource,
+    sampling: record.sampling ?? {},
+    calls: calls.map(({ digest }) => digest),
+    streams: streamsOf(record, calls, numbers).map((each) => rewardStream(each, reward)),
+    scores: closing.scores.map((score) => ({ ...score })),
+    ending: closing.ending,
+    ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
+    envelope: {
+      worker: closing.worker,
+      ...opening.run,
+      startedAtMs: opening.atMs,
+      endedAtMs: Math.max(opening.atMs, closing.endedAtMs),
+      callTimes: calls.map(({ startedAtMs, firstByteMs, durationMs, delivery }) => ({
+        startedAtMs,
+        ...(firstByteMs === undefined ? {} : { firstByteMs }),
+        durationMs,
+        delivery,
+      })),
+    },
+  });
+}
+
+/** How a rollout ended that nobody closed: by its last reply. Without a record there was no call. */
+export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout["capped"]): Ending {
+  if (capped !== undefined) return { kind: "truncated", limit: capped };
+  const last = [...(record?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
+    (a, b) => (a === undefined || b.index > a.index ? b : a),
+    undefined,
+  );
+  if (last === undefined) return { kind: "cancelled" };
+  if (last.outcome === "provider-failed" || last.outcome === "cut")
+    return { kind: "failed", owner: "provider", message: `call ${last.index} to ${last.model} failed` };
+  if (last.outcome === "disconnected") return { kind: "cancelled" };
+  const finish = finishKind(last.finishReason);
+  if (finish === "length") return { kind: "truncated", limit: "tokens" };
+  const isOver = last.outcome === "answered" && finish === "stop" && !last.wantsTools;
+  return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
+}
+
+function streamsOf(
+  record: RolloutRecord,
+  calls: readonly RecordedCall[],
+  numbers: ReadonlyMap<number, number>,
+): RecordedRollout["streams"] {
+  const streams: RecordedRollout["streams"] = [];
+  for (const { branches, ...facts } of record.tokens.values())
+    for (const item of tokenStreamsOf(branches.branches, facts)) {
+      const segments = item.segments.map((part) => ({ ...part, call: numbers.get(part.call)! }));
+      streams.push({ ...item, family: facts.family, tokenizer: facts.tokenizer, segments });
+    }
+  for (const family of new Set(record.steps.map((each) => each.family))) {
+    const own = record.steps.filter((each) => each.family === family).map(({ step }) => step);
+    streams.push({ level: "step", family, steps: chain(own, calls, numbers) });
+  }
+  if (streams.length === 0)
+    streams.push({ level: "step", family: NAMED_FAMILY, steps: chain(calls.map(namedStep), calls, numbers) });
+  return streams;
+}
+
+function namedStep({ index, model }: RecordedCall): Step {
+  const candidate = { id: model.slice(0, 512), selectable: true, reasons: [], probability: 1 };
+  return {
+    revision: NAMED_REVISION,
+    call: index,
+    turn: index,
+    candidates: [candidate],
+    chosen: 0,
+    reward: null,
+    reason: "named by the agent",
+  };
+}
+
+/** Steps in order of their calls, each with the step it continues where that is not the one before. */
+function chain(
+  steps: readonly Step[],
+  calls: readonly RecordedCall[],
+  numbers: ReadonlyMap<number, number>,
+): Step[] {
+  const parents = new Map(calls.map(({ index, parent }) => [index, parent]));
+  // Calls that were started and never recorded, as before a crash, have no number.
+  const ordered = steps.filter(({ call }) => numbers.has(call!)).sort((a, b) => a.call! - b.call!);
+  const lastOf = new Map<number, number>();
+  return ordered.map((step, i) => {
+    const isFailover = ordered[i - 1]?.call === step.call;
+    const parent = isFailover ? undefined : lastOf.get(parents.get(step.call!) ?? -1);
+    lastOf.set(step.call!, i);
+    return {
+      ...step,
+      call: numbers.get(step.call!)!,
+      turn: numbers.get(step.call!)!,
+      ...(parent === undefined || parent === i - 1 ? {} : { parent }),
+    };
+  });
+}

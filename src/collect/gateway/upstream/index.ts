@@ -1,0 +1,4 @@
+export * from "./breaker.ts";
+export * from "./local-upstream.ts";
+export * from "./routes.ts";
+export * from "./upstream.ts";

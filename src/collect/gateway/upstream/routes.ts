@@ -1,0 +1,239 @@
+/** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
+ *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
+ *  among what remains when a target fails. */
+import { type Digest, digestJson, type Id, idFault, parseId, type Rng } from "../../../base/index.ts";
+import type { LogprobKind, RevisionKey, Step } from "../../../contract/index.ts";
+import {
+  type Decision,
+  type DecisionCandidate,
+  type DecisionContext,
+  decide,
+  digestRouter,
+  parseStaticTable,
+  promptOfMessages,
+  type Router,
+  stepOf,
+} from "../../../policy/index.ts";
+import type { GatewayConfig, ModelConfig } from "../config.ts";
+import type { RequestFacts } from "../dialects/index.ts";
+
+/** What a record says of a target. */
+export interface TargetFacts {
+  /** What the upstream calls the model. */
+  readonly model: string;
+  readonly family?: Id | undefined;
+  readonly revision?: RevisionKey | undefined;
+  readonly logprobKind?: LogprobKind | undefined;
+  readonly tokenizer?: Digest | undefined;
+}
+
+export interface Target extends TargetFacts {
+  readonly upstream: string;
+  readonly price: ModelConfig["price"];
+  readonly capture: ModelConfig["capture"];
+  /** Its facts as JSON, and the same in UTF-8. */
+  readonly factsText: string;
+  readonly factsBytes: Buffer;
+  /** How metrics call it: by its name, if the configuration has it. */
+  readonly label: string;
+}
+
+export interface RouteQuestion {
+  readonly alias: string;
+  readonly context: DecisionContext;
+  readonly candidates: readonly DecisionCandidate[];
+  /** The seed the client sent, where it sent one: a router that draws by it is reproducible, whatever comes first. */
+  readonly seed?: number;
+}
+
+/** What a router answers: a decision, and the revision it is logged under. */
+export interface RouteAnswer {
+  readonly decision: Decision;
+  readonly family: string;
+  readonly revision: RevisionKey;
+}
+
+export type Choose = (question: RouteQuestion) => RouteAnswer;
+
+export interface Choice {
+  readonly target: Target;
+  readonly candidate: string;
+  readonly step: Step;
+  readonly family: Id;
+}
+
+const MAX_OTHERS = 1000;
+
+export class Routes {
+  readonly #config: GatewayConfig;
+  readonly #targets = new Map<string, Target>();
+  /** Models that are not configured, as clients name them. */
+  readonly #others = new Map<string, Target>();
+  readonly #choose: Choose;
+
+  constructor(config: GatewayConfig, choose: Choose) {
+    this.#config = config;
+    this.#choose = choose;
+    for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
+  }
+
+  get names(): string[] {
+    return [...Object.keys(this.#config.models), ...Object.keys(this.#config.routes)];
+  }
+
+  /** Whether the configuration has that name, or a client used it before. */
+  isFamiliar(model: string): boolean {
+    return this.#targets.has(model) || this.#others.has(model) || this.isAlias(model);
+  }
+
+  isAlias(model: string): boolean {
+    return Object.hasOwn(this.#config.routes, model);
+  }
+
+  /** The dearest of what may answer to that name: for what a call may cost. */
+  dearest(model: string): Target["price"] {
+    const names = this.isAlias(model) ? this.#config.routes[model]! : [model];
+    return dearestOf(names.map((name) => this.#targets.get(name)?.price));
+  }
+
+  /** What a target cost that the journal names; the dearest, where several models of the configuration look alike. */
+  priceOf(facts: TargetFacts): Target["price"] {
+    const text = JSON.stringify(facts);
+    const alike = [...this.#targets.values()].filter(({ factsText }) => factsText === text);
+    return dearestOf(alike.map(({ price }) => price));
+  }
+
+  /** The target a client named itself; undefined if nobody knows the model. */
+  named(model: string): Target | undefined {
+    const known = this.#targets.get(model) ?? this.#others.get(model);
+    if (known !== undefined) return known;
+    const { defaultUpstream } = this.#config;
+    if (defaultUpstream === undefined) return undefined;
+    const target = targetOf(model.slice(0, 512), { upstream: defaultUpstream }, "other");
+    if (this.#others.size >= MAX_OTHERS) this.#others.clear();
+    this.#others.set(model, target);
+    return target;
+  }
+
+  /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
+  choose(
+    alias: string,
+    request: RequestFacts,
+    at: { call: number; failed: ReadonlySet<string>; isResting: (upstream: string) => boolean },
+  ): Choice | undefined {
+    const names = this.#config.routes[alias]!;
+    const left = names.filter((name) => !at.failed.has(name));
+    if (left.length === 0) return undefined;
+    const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
+    const selectable = new Set(awake.length > 0 ? awake : left);
+    const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
+    const context = contextOf(request);
+    const { decision, family, revision } = this.#choose({
+      ...{ alias, context, candidates },
+      ...seedOf(request),
+    });
+    const candidate = names[decision.chosen]!;
+    return {
+      target: this.#targets.get(candidate)!,
+      candidate,
+      family: parseId(family, "family"),
+      step: stepOf({ decision, context, candidates, revision, turn: at.call, call: at.call }),
+    };
+  }
+
+  #candidate(id: string, selectable: boolean, failed: boolean): DecisionCandidate {
+    const { price } = this.#targets.get(id)!;
+    return {
+      id,
+      selectable,
+      reasons: selectable ? [] : [failed ? "failed" : "resting"],
+      features: price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion },
+    };
+  }
+}
+
+function dearestOf(prices: readonly Target["price"][]): Target["price"] {
+  const known = prices.filter((price) => price !== undefined);
+  if (known.length === 0) return undefined;
+  return {
+    prompt: Math.max(...known.map(({ prompt }) => prompt)),
+    completion: Math.max(...known.map(({ completion }) => completion)),
+  };
+}
+
+/** Without a router: the first of the list that works. */
+export function firstInList(rng: Rng): Choose {
+  const routers = new Map<string, Router>();
+  return ({ alias, context, candidates }) => {
+    let router = routers.get(alias);
+    if (router === undefined) {
+      const list = JSON.stringify(candidates.map(({ id }) => id));
+      const table = parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${list}\n`, alias);
+      router = { table, floor: 0, exploration: 0 };
+      routers.set(alias, router);
+    }
+    const digest = digestRouter(router);
+    return {
+      decision: decide(context, candidates, router, rng),
+      family: "gateway.first-in-list",
+      // Every list is a router of its own: two of them under one name would be two digests of one revision.
+      revision: { id: parseId(`first-in-list-${digest.slice(7, 19)}`), digest },
+    };
+  };
+}
+
+/** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */
+function targetOf(
+  name: string,
+  config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>,
+  label = name,
+): Target {
+  const model = config.model ?? name;
+  const family = config.family ?? safeId(name);
+  const revision = config.revision ?? {
+    id: safeId(model),
+    digest: digestJson("rollbook.unpinned-model.v1", {
+      upstream: config.upstream,
+      model: model.toWellFormed(),
+    }),
+  };
+  const facts: TargetFacts = {
+    model: model.toWellFormed(),
+    family: parseId(family, "family"),
+    revision: { id: parseId(safeId(revision.id)), digest: revision.digest as Digest },
+    logprobKind: config.logprobKind,
+    tokenizer: config.tokenizer,
+  };
+  const factsText = JSON.stringify(facts);
+  return {
+    ...facts,
+    upstream: config.upstream,
+    price: config.price,
+    capture: config.capture,
+    factsText,
+    factsBytes: Buffer.from(factsText),
+    label,
+  };
+}
+
+function safeId(name: string): string {
+  if (idFault(name) === undefined) return name;
+  const safe = name.replaceAll(/[^A-Za-z0-9_.:+-]/g, "_").slice(0, 120);
+  return /^[A-Za-z0-9_]/.test(safe) ? safe : `_${safe}`;
+}
+
+/** What a router may see: the last words of the user, and the shape of the request. */
+function contextOf(request: RequestFacts): DecisionContext {
+  return {
+    prompt: promptOfMessages(request.messages),
+    fields: {
+      messages: request.messages.length,
+      tools: Array.isArray(request.tools) ? request.tools.length : 0,
+      stream: request.stream,
+    },
+  };
+}
+
+function seedOf({ parameters }: RequestFacts): { seed?: number } {
+  return typeof parameters.seed === "number" ? { seed: parameters.seed } : {};
+}

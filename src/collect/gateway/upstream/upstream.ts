@@ -1,0 +1,249 @@
+/** One upstream: its connections, its key, its patience. In: a request. Out: the reply, piece by piece, to a receiver.
+ *  Retries with jitter after 429, 5xx and failed connections, as long as nothing has reached the receiver.
+ *  Does not look into bodies. */
+import { type Dispatcher, Pool } from "undici";
+import { type Clock, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
+import type { UpstreamConfig } from "../config.ts";
+import { Breaker } from "./breaker.ts";
+import { findLocal, LocalDispatcher, type LocalUpstream, localName } from "./local-upstream.ts";
+
+export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The reply, in this order: start, data …, then end or error. Exactly one of the last two. */
+export interface Receiver {
+  onStart(status: number, headers: ReplyHeaders): void;
+  /** False: wait for `resume`. */
+  onData(chunk: Buffer): boolean;
+  onEnd(): void;
+  onError(error: RollbookError): void;
+}
+
+export interface Exchange {
+  resume(): void;
+  /** Ends the exchange; the receiver hears nothing more. */
+  abort(): void;
+}
+
+export interface UpstreamRequest {
+  readonly method: "GET" | "POST";
+  /** Below the base URL: `/chat/completions`. */
+  readonly path: string;
+  /** Names and values in turn; the upstream adds its own. */
+  readonly headers: string[];
+  readonly body?: Buffer;
+}
+
+/** What an upstream needs of a pool: undici's, or the one that calls a function in this process. */
+type Connections = Pick<Pool, "dispatch"> & { destroy(): Promise<void> };
+
+const RETRIED: ReadonlySet<number> = new Set([408, 409, 429, 500, 502, 503, 504, 529]);
+
+export class Upstream {
+  readonly name: string;
+  readonly breaker: Breaker;
+  readonly #prefix: string;
+  readonly #pool: Connections;
+  readonly #fixed: readonly string[];
+  readonly #attempts: AttemptRules;
+
+  constructor(
+    name: string,
+    config: UpstreamConfig,
+    options: {
+      key: string | undefined;
+      clock: Clock;
+      rng: Rng;
+      onRetry?: () => void;
+      local?: Readonly<Record<string, LocalUpstream>> | undefined;
+    },
+  ) {
+    this.name = name;
+    this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
+    this.#attempts = {
+      ...{ name, breaker: this.breaker, retries: config.retries },
+      delayMs: (tries, retryAfter) => delayMs(config, options.rng, { tries, retryAfter }),
+      onRetry: options.onRetry ?? (() => {}),
+    };
+    this.#fixed = fixedHeaders(config, options.key);
+    const local = localName(config.baseUrl);
+    if (local !== undefined) {
+      this.#prefix = "/v1";
+      this.#pool = new LocalDispatcher(findLocal(name, local, options.local), config);
+      return;
+    }
+    const url = new URL(config.baseUrl);
+    this.#prefix = url.pathname === "/" ? "/v1" : url.pathname.replace(/\/+$/, "");
+    this.#pool = new Pool(url.origin, {
+      connections: config.connections,
+      pipelining: 1,
+      connect: { timeout: config.connectTimeoutMs },
+      headersTimeout: config.timeoutMs,
+      bodyTimeout: config.timeoutMs,
+    });
+  }
+
+  send(request: UpstreamRequest, receiver: Receiver): Exchange {
+    const { method, path, headers, body = null } = request;
+    for (const each of this.#fixed) headers.push(each);
+    const attempt = new Attempt(
+      { pool: this.#pool, options: { method, path: this.#prefix + path, headers, body }, receiver },
+      this.#attempts,
+    );
+    attempt.start();
+    return attempt;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+}
+
+/** Full jitter over an exponential span; a server that names its time is believed, up to the bound. */
+function delayMs(
+  { retryBaseMs, retryMaxMs }: UpstreamConfig,
+  rng: Rng,
+  { tries, retryAfter }: { tries: number; retryAfter: string | undefined },
+): number {
+  const span = Math.min(retryMaxMs, retryBaseMs * 2 ** tries);
+  const asked = retryAfter === undefined ? Number.NaN : Number(retryAfter) * 1000;
+  const jittered = rng.float() * span;
+  return asked >= 0 ? Math.min(retryMaxMs, asked + jittered / 4) : jittered;
+}
+
+/** What every attempt at an upstream keeps to. */
+interface AttemptRules {
+  readonly breaker: Breaker;
+  readonly retries: number;
+  delayMs(tries: number, retryAfter: string | undefined): number;
+  onRetry(): void;
+  readonly name: string;
+}
+
+interface Sending {
+  readonly pool: Connections;
+  readonly options: Dispatcher.DispatchOptions;
+  readonly receiver: Receiver;
+}
+
+/** Drives one request through its attempts; is itself the handler of each. */
+class Attempt implements Exchange, Dispatcher.DispatchHandler {
+  readonly #sending: Sending;
+  readonly #receiver: Receiver;
+  readonly #with: AttemptRules;
+  #controller: Dispatcher.DispatchController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #tries = 0;
+  #passing = false;
+  #aborted = false;
+
+  constructor(sending: Sending, rules: AttemptRules) {
+    this.#sending = sending;
+    this.#receiver = sending.receiver;
+    this.#with = rules;
+  }
+
+  start(): void {
+    const waitMs = this.#with.breaker.waitMs();
+    if (waitMs > 0) {
+      // Not in the caller's own turn: it has not got the exchange yet.
+      queueMicrotask(() => {
+        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#with.name, waitMs));
+      });
+      return;
+    }
+    this.#sending.pool.dispatch(this.#sending.options, this);
+  }
+
+  resume(): void {
+    this.#controller?.resume();
+  }
+
+  abort(): void {
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#with.breaker.undecided();
+    clearTimeout(this.#timer);
+    this.#controller?.abort(new Error("the client left"));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#aborted) controller.abort(new Error("the client left"));
+  }
+
+  onResponseStart(_controller: unknown, status: number, headers: ReplyHeaders): void {
+    if (status < 200 || this.#aborted) return;
+    const isFault = RETRIED.has(status);
+    const isAgain = isFault && this.#tries < this.#with.retries;
+    if (status < 500) this.#with.breaker.succeeded();
+    else if (isAgain) this.#with.breaker.undecided();
+    else this.#with.breaker.failed((this.#sending.options.body as Buffer | null) ?? undefined);
+    if (isAgain) {
+      const retryAfter = headers["retry-after"];
+      this.#again(typeof retryAfter === "string" ? retryAfter : undefined);
+      return;
+    }
+    this.#passing = true;
+    this.#receiver.onStart(status, headers);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#passing || this.#aborted) return;
+    if (!this.#receiver.onData(chunk)) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#passing && !this.#aborted) this.#receiver.onEnd();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    // An attempt given up for another one ends here, too.
+    if (this.#aborted || this.#timer !== undefined) return;
+    if (!this.#passing && this.#tries < this.#with.retries) {
+      this.#with.breaker.undecided();
+      this.#again(undefined);
+      return;
+    }
+    this.#with.breaker.failed();
+    this.#receiver.onError(unreachable(this.#with.name, error));
+  }
+
+  #again(retryAfter: string | undefined): void {
+    const old = this.#controller;
+    this.#with.onRetry();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.start();
+      },
+      this.#with.delayMs(this.#tries++, retryAfter),
+    );
+    old?.abort(new Error("tried again"));
+  }
+}
+
+function fixedHeaders(config: UpstreamConfig, key: string | undefined): string[] {
+  const headers = Object.entries(config.headers).flat();
+  if (key !== undefined)
+    headers.push(...(config.auth === "bearer" ? ["authorization", `Bearer ${key}`] : ["x-api-key", key]));
+  return headers;
+}
+
+function breakerOpen(upstream: string, waitMs: number): RollbookError {
+  return new RollbookError(
+    "upstream-resting",
+    { upstream, waitMs },
+    `upstream ${upstream} has failed too often and rests for ${Math.ceil(waitMs / 1000)} s. Try later, or route elsewhere.`,
+  );
+}
+
+function unreachable(upstream: string, cause: Error): RollbookError {
+  const { code } = cause as NodeJS.ErrnoException;
+  const isTimeout = code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+  return new RollbookError(
+    isTimeout ? "upstream-timeout" : "upstream-failed",
+    { upstream, code: code ?? null },
+    `upstream ${upstream} ${isTimeout ? "did not answer in time" : `failed: ${reasonOf(cause)}`}.`,
+    { cause },
+  );
+}

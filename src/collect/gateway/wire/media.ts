@@ -1,0 +1,82 @@
+/** Images, sounds and files inside messages: recorded once, by digest, instead of as base64 in every turn.
+ *  In: a message. Out: the message with each of them replaced by its digest, and their bytes. Pure. */
+import { type Digest, digestBytes } from "../../../base/index.ts";
+import { MEDIA_KIND } from "../../../contract/index.ts";
+import { define, isObject, type JsonObject } from "../dialects/index.ts";
+
+export interface Media {
+  readonly digest: Digest;
+  readonly bytes: Uint8Array;
+}
+
+const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*);base64,/;
+/** Fields that hold bare base64 in the public formats, beside data URLs: Anthropic sources, OpenAI audio and files. */
+const BASE64_FIELDS: ReadonlySet<string> = new Set(["data", "file_data", "result"]);
+/** Shorter than any picture, and cheaper to leave where it is. */
+const MIN_CHARS = 64;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+export function extractMedia(message: unknown): { message: unknown; media: Media[] } {
+  // Only structured content can hold any.
+  if (!isObject(message) || (typeof message.content === "string" && message.type === undefined))
+    return { message, media: [] };
+  const media: Media[] = [];
+  return { message: replace(message, media, { depth: 0 }), media };
+}
+
+/** Where a value stands: how deep, and in which field of which object. */
+interface Where {
+  readonly depth: number;
+  readonly key?: string;
+  readonly of?: JsonObject;
+}
+
+/** No format nests so deep; what does is repaired in the record, and must not break it before. */
+const MAX_DEPTH = 100;
+
+function replace(value: unknown, media: Media[], where: Where): unknown {
+  if (typeof value === "string") return replaceText(value, media, where);
+  const depth = where.depth + 1;
+  if (depth > MAX_DEPTH) return value;
+  if (Array.isArray(value)) {
+    const next = value.map((item) => replace(item, media, { depth }));
+    return next.some((item, i) => item !== value[i]) ? next : value;
+  }
+  if (!isObject(value)) return value;
+  let changed = false;
+  const out: JsonObject = {};
+  for (const [key, item] of Object.entries(value)) {
+    const next = replace(item, media, { depth, key, of: value });
+    changed ||= next !== item;
+    define(out, key, next);
+  }
+  return changed ? out : value;
+}
+
+function replaceText(text: string, media: Media[], { key, of }: Where): string {
+  if (text.length < MIN_CHARS) return text;
+  if (text.startsWith("data:")) {
+    const [head, type, rest] = DATA_URL.exec(text.slice(0, 512)) ?? [];
+    if (head === undefined) return text;
+    return `data:${type}${rest};digest=${keep(text.slice(head.length), media)}`;
+  }
+  const isBase64 = key !== undefined && BASE64_FIELDS.has(key) && isMediaOwner(of!);
+  return isBase64 && BASE64.test(text) ? `digest=${keep(text, media)}` : text;
+}
+
+function isMediaOwner(of: JsonObject): boolean {
+  return (
+    of.type === "base64" ||
+    "media_type" in of ||
+    "format" in of ||
+    "filename" in of ||
+    /image/.test(String(of.type))
+  );
+}
+
+function keep(base64: string, media: Media[]): Digest {
+  const bytes = Buffer.from(base64, "base64");
+  const digest = digestBytes(MEDIA_KIND, bytes);
+  media.push({ digest, bytes });
+  return digest;
+}

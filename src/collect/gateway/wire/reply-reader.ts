@@ -1,0 +1,128 @@
+/** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
+ *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
+import { type Dialect, isObject, type ReplyFacts, tryParse, type Usage } from "../dialects/index.ts";
+import { readUsage } from "./reply-usage.ts";
+import { SseParser } from "./sse.ts";
+
+export interface ReadReply {
+  readonly reply: ReplyFacts;
+  /** The reply has the form its protocol demands. */
+  readonly complete: boolean;
+}
+
+export interface ReplyReader {
+  readonly form: "json" | "sse";
+  /** What of this chunk, and of earlier ones, may be passed on now. */
+  push(chunk: Buffer): Buffer | undefined;
+  /** Everything that came. */
+  readonly chunks: readonly Buffer[];
+  readonly bytes: number;
+  /** The bytes that wait, to be released after the record. */
+  held(): Buffer | undefined;
+  /** What the call must know at once. A whole reply passes for complete: whether it is, is found out with the rest. */
+  peek(): { readonly usage: Usage | undefined; readonly complete: boolean };
+  finish(): ReadReply;
+}
+
+export function readerOf(form: "json" | "sse", dialect: Dialect): ReplyReader {
+  return form === "sse" ? new SseReader(dialect) : new JsonReader(dialect);
+}
+
+/** Text that is no JSON is recorded as it is, up to here. */
+const MAX_UNPARSED = 64 * 1024;
+
+/** A reply in one piece: its last chunk waits. */
+class JsonReader implements ReplyReader {
+  readonly form = "json";
+  readonly chunks: Buffer[] = [];
+  bytes = 0;
+  readonly #dialect: Dialect;
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+  }
+
+  push(chunk: Buffer): Buffer | undefined {
+    const before = this.chunks.at(-1);
+    this.chunks.push(chunk);
+    this.bytes += chunk.length;
+    return before;
+  }
+
+  held(): Buffer | undefined {
+    return this.chunks.at(-1);
+  }
+
+  peek() {
+    return { usage: readUsage(this.#whole(), this.#dialect), complete: true };
+  }
+
+  finish(): ReadReply {
+    const text = this.#whole().toString();
+    const body = tryParse(text);
+    const isWhole = isObject(body);
+    const unparsed = { messages: text === "" ? [] : [{ unparsed: text.slice(0, MAX_UNPARSED) }] };
+    const facts = isWhole ? this.#dialect.readReply(body) : unparsed;
+    // An error is recorded in the upstream's own words.
+    const reply =
+      isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
+    return { reply, complete: isWhole };
+  }
+
+  #whole(): Buffer {
+    return this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
+  }
+}
+
+/** A stream of events: everything passes at once, but the event that ends it, and what follows, waits. */
+class SseReader implements ReplyReader {
+  readonly form = "sse";
+  readonly chunks: Buffer[] = [];
+  bytes = 0;
+  readonly #accumulator;
+  readonly #parser: SseParser;
+  readonly #heldChunks: Buffer[] = [];
+  #lastAt: number | undefined;
+  #finished: ReadReply | undefined;
+
+  constructor(dialect: Dialect) {
+    const accumulator = dialect.accumulate();
+    this.#accumulator = accumulator;
+    this.#parser = new SseParser(({ type, data, start }) => {
+      const isLast = accumulator.push(type, tryParse(data), data);
+      if (isLast) this.#lastAt ??= start;
+    });
+  }
+
+  push(chunk: Buffer): Buffer | undefined {
+    this.bytes += chunk.length;
+    this.chunks.push(chunk);
+    if (this.#lastAt !== undefined) {
+      this.#heldChunks.push(chunk);
+      return undefined;
+    }
+    this.#parser.push(chunk);
+    if (this.#lastAt === undefined) return chunk;
+    this.#heldChunks.push(chunk.subarray(this.#lastAt));
+    return this.#lastAt === 0 ? undefined : chunk.subarray(0, this.#lastAt);
+  }
+
+  held(): Buffer | undefined {
+    return this.#heldChunks.length === 0 ? undefined : Buffer.concat(this.#heldChunks);
+  }
+
+  peek() {
+    const { reply, complete } = this.finish();
+    return { usage: reply.usage, complete };
+  }
+
+  finish(): ReadReply {
+    this.#finished ??= this.#accumulate();
+    return this.#finished;
+  }
+
+  #accumulate(): ReadReply {
+    this.#parser.end();
+    return this.#accumulator.finish();
+  }
+}
