@@ -2,7 +2,6 @@
  *  same reward predictions; points must agree to 1e-9. In turns in one run; both sides compute points and intervals. */
 import { rngFrom } from "../../src/base/rng.ts";
 import { readOpenBandit } from "../../src/convert/open-bandit.ts";
-import { toColumns } from "../../src/convert/to-columns.ts";
 import {
   bootstrap,
   crossFitMatrix,
@@ -20,6 +19,7 @@ import {
 } from "../../src/judge/ope/index.ts";
 import { dataFile } from "../judge/part.ts";
 import { median } from "../support/interleave.ts";
+import { toColumns } from "../support/judge/to-columns.ts";
 import { OpenBanditPipeline } from "./open-bandit-pipeline.ts";
 
 const REPLICATES = 1000;

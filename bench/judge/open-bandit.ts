@@ -6,7 +6,6 @@ import {
   readOpenBandit,
   thompsonPositions,
 } from "../../src/convert/open-bandit.ts";
-import { toColumns } from "../../src/convert/to-columns.ts";
 import {
   bootstrapInterval,
   diagnose,
@@ -16,6 +15,7 @@ import {
   snips,
   verdictText,
 } from "../../src/judge/ope/index.ts";
+import { toColumns } from "../support/judge/to-columns.ts";
 import { dataFile, equalTo, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 /** Simulations behind the Thompson policy's probabilities, as many as the data set's authors use. */

@@ -3,12 +3,12 @@
  *  two, one for each word weighting, whose l2 is chosen on those four: fitted on a half, by squared error on a quarter.
  *  Mean of 5 fold seeds; bands are percentiles over resampled questions, paired with the length baseline. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { type RoutedQuestion, readRouteLlm } from "../../src/convert/routellm.ts";
 import { apgr, frontier } from "../../src/judge/frontier.ts";
 import { gatherRows, pickRows, type SparseRows } from "../../src/learn/sparse-rows.ts";
-import { predictRow, trainRidge } from "../../src/learn/train/ridge.ts";
 import { rescaleWords, wordScaleOf } from "../../src/learn/word-scale.ts";
 import { DEFAULT_FEATURES, makeFeatureReader } from "../../src/policy/index.ts";
+import { predictRow, trainRidge } from "../support/judge/ridge.ts";
+import { type RoutedQuestion, readRouteLlm } from "../support/judge/routellm.ts";
 import { dataFile, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const FOLDS = 5;

@@ -5,13 +5,6 @@
 import { softmax } from "../../src/base/exact-math.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import {
-  asBandit,
-  type BanditPolicies,
-  loadMulticlass,
-  type Multiclass,
-  multiclassValue,
-} from "../../src/convert/uci-multiclass.ts";
-import {
   bernsteinInterval,
   bootstrap,
   confidenceSequence,
@@ -26,6 +19,13 @@ import {
   studentInterval,
   weightedRange,
 } from "../../src/judge/ope/index.ts";
+import {
+  asBandit,
+  type BanditPolicies,
+  loadMulticlass,
+  type Multiclass,
+  multiclassValue,
+} from "../support/judge/uci-multiclass.ts";
 import { between, dataFile, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const REPETITIONS = 2000;

@@ -2,12 +2,12 @@
  *  with its options: progressive validation loss, beside what the peer printed for the same file. */
 import { readFileSync } from "node:fs";
 import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
-import { makeSkipGrams } from "../../src/learn/skip-grams.ts";
 import {
   makeOnlineBandit,
   type OnlineBanditOptions,
   type ProgressiveTerms,
 } from "../../src/learn/train/online-bandit.ts";
+import { makeSkipGrams } from "../support/judge/skip-grams.ts";
 import { dataFile, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const BUCKETS = 1 << 20;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { makeSkipGrams } from "../../bench/support/judge/skip-grams.ts";
 import { realData } from "../../test/support/real-data.ts";
-import { makeSkipGrams } from "../learn/skip-grams.ts";
 import { makeOnlineBandit } from "../learn/train/online-bandit.ts";
 import { readVowpalCb } from "./vowpal-text.ts";
 

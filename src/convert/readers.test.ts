@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { toColumns } from "../../bench/support/judge/to-columns.ts";
+import { readMulticlass } from "../../bench/support/judge/uci-multiclass.ts";
 import { collect } from "../../test/support/collect.ts";
 import { rngFrom } from "../base/rng.ts";
 import { readCsv } from "./csv-records.ts";
@@ -11,8 +13,6 @@ import { readMappedCsv } from "./mapped-csv.ts";
 import { readBetaPrior, readOpenBandit, thompsonPositions } from "./open-bandit.ts";
 import { readRllibJson } from "./rllib-json.ts";
 import { readLines } from "./text-lines.ts";
-import { toColumns } from "./to-columns.ts";
-import { readMulticlass } from "./uci-multiclass.ts";
 import { readDsjson } from "./vowpal-dsjson.ts";
 import { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";
 

@@ -1,5 +1,7 @@
 /** The readers and estimators on public data; each block is skipped, and says so, where its files are absent. */
 import { describe, expect, test } from "vitest";
+import { toColumns } from "../../bench/support/judge/to-columns.ts";
+import { loadMulticlass } from "../../bench/support/judge/uci-multiclass.ts";
 import { collect } from "../../test/support/collect.ts";
 import { realData } from "../../test/support/real-data.ts";
 import { rngFrom } from "../base/rng.ts";
@@ -16,8 +18,6 @@ import {
 import type { ForeignDecision } from "./foreign-decision.ts";
 import { readOpenBandit } from "./open-bandit.ts";
 import { readRllibJson } from "./rllib-json.ts";
-import { toColumns } from "./to-columns.ts";
-import { loadMulticlass } from "./uci-multiclass.ts";
 import { readDsjson } from "./vowpal-dsjson.ts";
 import { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";
 

@@ -40,7 +40,6 @@ export {
 } from "./decision-row.ts";
 export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
 export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
-export { makeSkipGrams, type SkipGramOptions } from "./skip-grams.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
 export { hasSeen, type SeenUnits, splitOf, withSplit } from "./split.ts";
 export {
@@ -61,10 +60,6 @@ export {
   type OnlineBandit,
   type OnlineBanditOptions,
   type ProgressiveTerms,
-  predictRow,
-  type Ridge,
-  type RidgeData,
-  type RidgeOptions,
   type TableSource,
   type ThompsonLinearOptions,
   type ThompsonOptions,
@@ -73,7 +68,6 @@ export {
   trainBc,
   trainLinUcb,
   trainLogistic,
-  trainRidge,
   trainThompsonBeta,
   trainThompsonLinear,
   trainUcb1,

@@ -8,7 +8,6 @@ export {
   type OnlineBanditOptions,
   type ProgressiveTerms,
 } from "./online-bandit.ts";
-export { predictRow, type Ridge, type RidgeData, type RidgeOptions, trainRidge } from "./ridge.ts";
 export { baselineOf, type FittedTable, fitStaticTable, type TableSource, withBaseline } from "./table.ts";
 export {
   type ThompsonLinearOptions,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { makeSkipGrams } from "../../../bench/support/judge/skip-grams.ts";
 import { rngFrom } from "../../base/rng.ts";
 import type { SparseVector } from "../../policy/features.ts";
-import { makeSkipGrams } from "../skip-grams.ts";
 import { makeOnlineBandit } from "./online-bandit.ts";
 
 /** Two contexts, three actions; the best action of each pays 0.9 and 0.8, the others less. */

@@ -1,8 +1,8 @@
 /** Gathers streamed decisions into the columns that judge/ope reads, asking the target policy row by row.
  *  Unlabelled rows are left out and counted, never taken as 0. Memory: 8 bytes a number, nothing per row besides. */
-import { RollbookError } from "../base/index.ts";
-import type { LoggedDecisions } from "../judge/ope/index.ts";
-import type { ForeignDecision } from "./foreign-decision.ts";
+import { RollbookError } from "../../../src/base/index.ts";
+import type { ForeignDecision } from "../../../src/convert/foreign-decision.ts";
+import type { LoggedDecisions } from "../../../src/judge/ope/index.ts";
 
 export interface ColumnsOptions<Row extends ForeignDecision> {
   /** The target's probability of every candidate of the row; its length is the same for all rows. */

@@ -1,8 +1,8 @@
 /** Skip-grams of an ordered list of named features, hashed: each feature, and each pair at most `skips` apart.
  *  In: names and values in the order of the text. Out: a sparse vector with a bias in place 0. The vector is scratch space,
  *  valid until the next call. Two features in one place simply add up. */
-import { RollbookError } from "../base/index.ts";
-import { hashText, mix, type SparseVector } from "../policy/index.ts";
+import { RollbookError } from "../../../src/base/index.ts";
+import { hashText, mix, type SparseVector } from "../../../src/policy/index.ts";
 
 export interface SkipGramOptions {
   /** Places: a power of two. */

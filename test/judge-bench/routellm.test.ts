@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readRouteLlm, STRONG_MODEL, WEAK_MODEL } from "./routellm.ts";
+import { readRouteLlm, STRONG_MODEL, WEAK_MODEL } from "../../bench/support/judge/routellm.ts";
 
 function folderWith(files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-routellm-"));

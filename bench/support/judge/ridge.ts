@@ -1,8 +1,8 @@
 /** Sparse ridge regression by conjugate gradients: a model of a reward, or of the difference of two.
  *  In: rows, targets. Out: weights that minimise Σ s·(y − w·x)²/Σs + l2·‖w‖², the bias unpenalised.
  *  Deterministic: fixed order, nothing drawn. Does not choose l2: whoever holds data back does. */
-import { RollbookError } from "../../base/index.ts";
-import type { SparseRows } from "../sparse-rows.ts";
+import { RollbookError } from "../../../src/base/index.ts";
+import type { SparseRows } from "../../../src/learn/sparse-rows.ts";
 
 export interface RidgeData {
   readonly rows: SparseRows;

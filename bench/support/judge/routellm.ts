@@ -3,10 +3,10 @@
  *  are left out and counted. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { parseJson } from "../base/index.ts";
-import { headerOf, readCsv } from "./csv-records.ts";
-import { badRow, type Place } from "./foreign-decision.ts";
-import { readLines } from "./text-lines.ts";
+import { parseJson } from "../../../src/base/index.ts";
+import { headerOf, readCsv } from "../../../src/convert/csv-records.ts";
+import { badRow, type Place } from "../../../src/convert/foreign-decision.ts";
+import { readLines } from "../../../src/convert/text-lines.ts";
 
 export const WEAK_MODEL = "mistralai/Mixtral-8x7B-Instruct-v0.1";
 export const STRONG_MODEL = "gpt-4-1106-preview";

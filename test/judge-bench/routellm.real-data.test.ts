@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { realData } from "../../test/support/real-data.ts";
-import { readRouteLlm } from "./routellm.ts";
+import { readRouteLlm } from "../../bench/support/judge/routellm.ts";
+import { realData } from "../support/real-data.ts";
 
 const gsm8k = realData("routellm/gsm8k");
 test.skipIf(gsm8k === undefined)("GSM8K has 1 307 questions after 12 contaminated ones", async () => {
