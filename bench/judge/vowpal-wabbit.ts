@@ -6,7 +6,7 @@ import {
   makeOnlineBandit,
   type OnlineBanditOptions,
   type ProgressiveTerms,
-} from "../../src/learn/train/online-bandit.ts";
+} from "../support/judge/online-bandit.ts";
 import { makeSkipGrams } from "../support/judge/skip-grams.ts";
 import { dataFile, type JudgePart, type JudgeRow, row } from "./part.ts";
 

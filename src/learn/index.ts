@@ -39,7 +39,6 @@ export {
   unitOf,
 } from "./decision-row.ts";
 export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
-export { OnlineRegressor, type OnlineRegressorOptions } from "./online-regressor.ts";
 export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
 export { hasSeen, type SeenUnits, splitOf, withSplit } from "./split.ts";
 export {
@@ -51,15 +50,10 @@ export {
   fitStaticTable,
   type LinearBanditOptions,
   type LinUcbOptions,
-  type LoggedChoice,
   type Logistic,
   type LogisticData,
   type LogisticOptions,
   linUcbModel,
-  makeOnlineBandit,
-  type OnlineBandit,
-  type OnlineBanditOptions,
-  type ProgressiveTerms,
   type TableSource,
   type ThompsonLinearOptions,
   type ThompsonOptions,

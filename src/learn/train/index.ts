@@ -1,13 +1,6 @@
 export { type BcOptions, type BcReport, type Cloned, trainBc } from "./bc.ts";
 export { type LinearBanditOptions, type LinUcbOptions, linUcbModel, trainLinUcb } from "./linucb.ts";
 export { type Logistic, type LogisticData, type LogisticOptions, trainLogistic } from "./logistic.ts";
-export {
-  type LoggedChoice,
-  makeOnlineBandit,
-  type OnlineBandit,
-  type OnlineBanditOptions,
-  type ProgressiveTerms,
-} from "./online-bandit.ts";
 export { baselineOf, type FittedTable, fitStaticTable, type TableSource, withBaseline } from "./table.ts";
 export {
   type ThompsonLinearOptions,

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { makeOnlineBandit } from "../../bench/support/judge/online-bandit.ts";
 import { makeSkipGrams } from "../../bench/support/judge/skip-grams.ts";
-import { realData } from "../../test/support/real-data.ts";
-import { makeOnlineBandit } from "../learn/train/online-bandit.ts";
-import { readVowpalCb } from "./vowpal-text.ts";
+import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
+import { realData } from "../support/real-data.ts";
 
 const rcv1 = realData("vw/rcv1_raw_cb_small.vw");
 const SIZE = 1 << 20;
