@@ -4,8 +4,8 @@
  *  Mean of 5 fold seeds; bands are percentiles over resampled questions, paired with the length baseline. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { apgr, frontier } from "../../src/judge/frontier.ts";
-import { gatherRows, pickRows, type SparseRows } from "../../src/learn/sparse-rows.ts";
-import { rescaleWords, wordScaleOf } from "../../src/learn/word-scale.ts";
+import { gatherRows, pickRows, type SparseRows } from "../../src/learn/rows/sparse-rows.ts";
+import { rescaleWords, wordScaleOf } from "../../src/learn/rows/word-scale.ts";
 import { DEFAULT_FEATURES, makeFeatureReader } from "../../src/policy/index.ts";
 import { predictRow, trainRidge } from "../support/judge/ridge.ts";
 import { type RoutedQuestion, readRouteLlm } from "../support/judge/routellm.ts";

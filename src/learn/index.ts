@@ -10,37 +10,58 @@ export {
   TRAIN_ON_ALL,
 } from "../keep/admit/index.ts";
 export {
+  type ArmSums,
+  BanditCounter,
   type BanditDefinition,
+  type BanditState,
+  type BanditStatistics,
+  type BanditUpdate,
   disjointIncrements,
+  type FreshDecisions,
+  mergeStatistics,
   type OpenIncrement,
   openIncrements,
   sealIncrement,
   statisticsIn,
-  unitsIn,
-} from "./bandit-increment.ts";
-export {
-  type ArmSums,
-  BanditCounter,
-  type BanditStatistics,
-  mergeStatistics,
   statisticsOf,
-} from "./bandit-statistics.ts";
-export { calibrationError, fitTemperature, logLoss, type ScoredRows } from "./calibrate.ts";
+  type UnitRow,
+  unitsIn,
+  updateBandit,
+} from "./bandit/index.ts";
+export {
+  calibrationError,
+  fitTemperature,
+  type Logistic,
+  type LogisticData,
+  type LogisticOptions,
+  logLoss,
+  type ScoredRows,
+  trainLogistic,
+} from "./linear/index.ts";
 export {
   armsOf,
+  collectFields,
   type DecisionData,
   type DecisionRow,
+  denseSpec,
   digestRows,
+  fieldsOf,
+  gatherRows,
+  hasSeen,
   type LoggedCandidate,
   type LoggedRow,
   labelledRows,
+  pickRows,
   type RewardTerm,
   type RewardTerms,
+  rescaleWords,
+  type SeenUnits,
+  type SparseRows,
+  splitOf,
   unitOf,
-} from "./decision-row.ts";
-export { collectFields, denseSpec, fieldsOf } from "./dense-spec.ts";
-export { gatherRows, pickRows, type SparseRows } from "./sparse-rows.ts";
-export { hasSeen, type SeenUnits, splitOf, withSplit } from "./split.ts";
+  withSplit,
+  wordScaleOf,
+} from "./rows/index.ts";
 export {
   type BcOptions,
   type BcReport,
@@ -50,9 +71,6 @@ export {
   fitStaticTable,
   type LinearBanditOptions,
   type LinUcbOptions,
-  type Logistic,
-  type LogisticData,
-  type LogisticOptions,
   linUcbModel,
   type TableSource,
   type ThompsonLinearOptions,
@@ -61,7 +79,6 @@ export {
   thompsonLinearModel,
   trainBc,
   trainLinUcb,
-  trainLogistic,
   trainThompsonBeta,
   trainThompsonLinear,
   trainUcb1,
@@ -69,11 +86,3 @@ export {
   ucb1Model,
   withBaseline,
 } from "./train/index.ts";
-export {
-  type BanditState,
-  type BanditUpdate,
-  type FreshDecisions,
-  type UnitRow,
-  updateBandit,
-} from "./update-bandit.ts";
-export { rescaleWords, wordScaleOf } from "./word-scale.ts";

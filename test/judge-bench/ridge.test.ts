@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { gradientOf, predictRow, trainRidge } from "../../bench/support/judge/ridge.ts";
-import type { SparseRows } from "../../src/learn/sparse-rows.ts";
+import type { SparseRows } from "../../src/learn/rows/sparse-rows.ts";
 
 /** x = (1, t) for t = 0 … 3. */
 const rows: SparseRows = {

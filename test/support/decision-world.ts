@@ -2,7 +2,7 @@
  *  "large", and "large" costs. Behaviour is known exactly. In: a seed. Out: decisions with outcomes. */
 import { digestJson } from "../../src/base/digest.ts";
 import { rngFrom } from "../../src/base/rng.ts";
-import type { DecisionData, DecisionRow } from "../../src/learn/decision-row.ts";
+import type { DecisionData, DecisionRow } from "../../src/learn/rows/decision-row.ts";
 import type { DecisionCandidate } from "../../src/policy/decision.ts";
 
 export const SMALL_PROOF = 0.2;

@@ -18,6 +18,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
   ],
   keep: ["admit", "replay", "batch", "verify", "erase"],
+  learn: ["rows", "linear", "bandit", "train"],
   judge: ["ope", "evaluate"],
   book: [
     "open",

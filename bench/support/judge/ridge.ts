@@ -2,7 +2,7 @@
  *  In: rows, targets. Out: weights that minimise Σ s·(y − w·x)²/Σs + l2·‖w‖², the bias unpenalised.
  *  Deterministic: fixed order, nothing drawn. Does not choose l2: whoever holds data back does. */
 import { RollbookError } from "../../../src/base/index.ts";
-import type { SparseRows } from "../../../src/learn/sparse-rows.ts";
+import type { SparseRows } from "../../../src/learn/rows/sparse-rows.ts";
 
 export interface RidgeData {
   readonly rows: SparseRows;

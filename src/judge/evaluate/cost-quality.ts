@@ -6,8 +6,8 @@
 import { distribution, type Router } from "../../policy/index.ts";
 import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
+import type { Distribution, Judging } from "./evaluation-data.ts";
 import type { Measure } from "./judged-row.ts";
-import type { Distribution, Judging } from "./judging.ts";
 
 export interface Banded {
   /** Undefined where no share recovers that much. */

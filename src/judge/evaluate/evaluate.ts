@@ -14,8 +14,8 @@ import {
 } from "../ope/index.ts";
 import { type Contender, contendersOf, type Field, routerOf } from "./contenders.ts";
 import { type CostQuality, costQualityOf } from "./cost-quality.ts";
+import { Judging, type JudgingOptions } from "./evaluation-data.ts";
 import { isBurden, type JudgedRow, type Measure, qualityOf } from "./judged-row.ts";
-import { Judging, type JudgingOptions } from "./judging.ts";
 import { type Liveness, livenessOf } from "./liveness.ts";
 
 export interface Valued {

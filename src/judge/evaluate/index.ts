@@ -7,6 +7,7 @@ export {
   evaluatePolicy,
   type Valued,
 } from "./evaluate.ts";
+export { type Distribution, Judging, type JudgingOptions, type Support } from "./evaluation-data.ts";
 export {
   isBurden,
   type JudgedRow,
@@ -19,5 +20,4 @@ export {
   requireRows,
   toJudgedRows,
 } from "./judged-row.ts";
-export { type Distribution, Judging, type JudgingOptions, type Support } from "./judging.ts";
 export { type Liveness, livenessOf } from "./liveness.ts";

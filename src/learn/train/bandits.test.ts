@@ -3,7 +3,7 @@ import { candidate, decisionWorld, promptOf } from "../../../test/support/decisi
 import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/feature-spec.ts";
 import { answerOf } from "../../policy/load-policy.ts";
-import type { DecisionData } from "../decision-row.ts";
+import type { DecisionData } from "../rows/decision-row.ts";
 import { linearTensors, trainLinUcb } from "./linucb.ts";
 import { trainThompsonBeta, trainThompsonLinear } from "./thompson.ts";
 import { trainUcb1 } from "./ucb1.ts";

@@ -4,7 +4,7 @@ import { digestBytes } from "../../base/digest.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
 import { answerOf } from "../../policy/load-policy.ts";
-import { fitTemperature, logLoss } from "../calibrate.ts";
+import { fitTemperature, logLoss } from "../linear/temperature.ts";
 import { trainBc } from "./bc.ts";
 
 const spec = { ...DEFAULT_FEATURES, wordBuckets: 256 };

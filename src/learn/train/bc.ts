@@ -9,11 +9,23 @@ import {
   makeFeatureReader,
   type PolicyModel,
 } from "../../policy/index.ts";
-import { calibrationError, fitTemperature, logLoss, type ScoredRows } from "../calibrate.ts";
-import { armsOf, type DecisionData, type DecisionRow } from "../decision-row.ts";
-import { compactRows, gatherRows } from "../sparse-rows.ts";
-import { wordScaleOf } from "../word-scale.ts";
-import { type LogisticData, scoreRow, trainLogistic } from "./logistic.ts";
+import {
+  calibrationError,
+  fitTemperature,
+  type LogisticData,
+  logLoss,
+  type ScoredRows,
+  scoreRow,
+  trainLogistic,
+} from "../linear/index.ts";
+import {
+  armsOf,
+  compactRows,
+  type DecisionData,
+  type DecisionRow,
+  gatherRows,
+  wordScaleOf,
+} from "../rows/index.ts";
 
 export interface BcOptions {
   readonly spec: FeatureSpec;

@@ -3,9 +3,9 @@
  *  A = λI + Σxxᵀ, b = Σrx. The sums are kept, not the inverse: sums of several processes add up. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyModel, Tensors } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
-import type { DecisionData } from "../decision-row.ts";
-import { ridgeInverse } from "../ridge-inverse.ts";
+import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
+import { ridgeInverse } from "../linear/index.ts";
+import type { DecisionData } from "../rows/index.ts";
 
 export interface LinearBanditOptions {
   readonly spec: FeatureSpec;

@@ -3,8 +3,8 @@
  *  Carlo draws and the floor behind every probability it will answer. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { DEFAULT_DRAWS, DEFAULT_FEATURES, DEFAULT_FLOOR, type PolicyModel } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
-import type { DecisionData } from "../decision-row.ts";
+import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
+import type { DecisionData } from "../rows/index.ts";
 import { type LinearBanditOptions, linearTensors } from "./linucb.ts";
 import { tallyTensors } from "./ucb1.ts";
 

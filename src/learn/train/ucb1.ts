@@ -2,8 +2,8 @@
  *  In: decisions with outcomes, or their sums. Out: a "ucb1" model. */
 import type { Digest } from "../../base/index.ts";
 import { DEFAULT_FEATURES, type PolicyModel } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit-statistics.ts";
-import type { DecisionData } from "../decision-row.ts";
+import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
+import type { DecisionData } from "../rows/index.ts";
 
 export interface UcbOptions {
   /** Factor of the confidence width; 1 is Auer's. */

@@ -1,5 +1,5 @@
 /** Sparse vectors of many rows in three columns (compressed rows): what the trainers loop over. */
-import type { SparseVector } from "../policy/index.ts";
+import type { SparseVector } from "../../policy/index.ts";
 
 export interface SparseRows {
   /** Row r holds the entries start[r] … start[r+1]. */

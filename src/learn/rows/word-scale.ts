@@ -1,5 +1,5 @@
 /** How rare each word bucket is in the training rows: ln((1 + rows) / (1 + rows that have it)). */
-import { log } from "../base/index.ts";
+import { log } from "../../base/index.ts";
 import type { SparseRows } from "./sparse-rows.ts";
 
 /** One factor per bucket; `at` is where the words begin. */

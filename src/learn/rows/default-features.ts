@@ -1,5 +1,5 @@
 /** The features taken where nobody named any: the fields that occur and, for models that keep a matrix, few word buckets. */
-import { DEFAULT_FEATURES, type FeatureSpec } from "../policy/index.ts";
+import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/index.ts";
 import type { DecisionRow } from "./decision-row.ts";
 
 /** Linear bandits keep a dense matrix: few word buckets, and the fields. */

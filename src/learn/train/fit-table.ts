@@ -5,7 +5,7 @@
  *  only where that pays by more than one standard error, so noise alone writes no rule. */
 import { compareUtf8, type Json } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
-import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../decision-row.ts";
+import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../rows/index.ts";
 
 type Labelled = DecisionRow & { reward: number };
 type Scalar = string | number | boolean;

@@ -1,14 +1,14 @@
 /** What bandits need of decisions, as sums: count and reward per candidate, and for linear ones Σxxᵀ and Σr·x.
  *  In: decisions with outcomes. Out: statistics that add up, whoever counted which part. Does not remember decisions:
  *  an increment does. Does not choose: learn/train makes models of the sums. */
-import { compareUtf8, RollbookError } from "../base/index.ts";
+import { compareUtf8, RollbookError } from "../../base/index.ts";
 import {
   type FeatureReader,
   type FeatureSpec,
   makeFeatureReader,
   type SparseVector,
-} from "../policy/index.ts";
-import { type DecisionRow, labelledRows } from "./decision-row.ts";
+} from "../../policy/index.ts";
+import { type DecisionRow, labelledRows } from "../rows/index.ts";
 
 export interface ArmSums {
   count: number;

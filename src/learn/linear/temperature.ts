@@ -1,7 +1,7 @@
 /** Temperature scaling (Guo et al., 2017): one number that makes confidence mean what it says, fitted on held-back rows.
  *  In: scores of rows the model has not seen, and what was chosen. Out: the temperature of least log loss.
  *  The order of candidates never changes, only how sure the policy is. */
-import { exp, log, softmax } from "../base/index.ts";
+import { exp, log, softmax } from "../../base/index.ts";
 
 export interface ScoredRows {
   /** rows × classes; −∞ where the class may not be chosen. */

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decisionWorld } from "../../test/support/decision-world.ts";
-import type { Digest } from "../base/digest.ts";
-import { BanditIncrement } from "../contract/policy/bandit-increment.ts";
-import { DEFAULT_FEATURES } from "../policy/feature-spec.ts";
-import { memoryStore } from "../store/blob/memory-store.ts";
-import type { BlobStore } from "../store/index.ts";
+import { decisionWorld } from "../../../test/support/decision-world.ts";
+import type { Digest } from "../../base/digest.ts";
+import { BanditIncrement } from "../../contract/policy/bandit-increment.ts";
+import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
+import { memoryStore } from "../../store/blob/memory-store.ts";
+import type { BlobStore } from "../../store/index.ts";
+import type { DecisionRow } from "../rows/decision-row.ts";
 import { type BanditStatistics, statisticsOf } from "./bandit-statistics.ts";
-import type { DecisionRow } from "./decision-row.ts";
 import { updateBandit } from "./update-bandit.ts";
 
 const linear = { ...DEFAULT_FEATURES, wordBuckets: 0, fields: [{ name: "hard", kind: "number" as const }] };

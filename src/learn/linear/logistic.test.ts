@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { log } from "../../base/exact-math.ts";
 import { rngFrom } from "../../base/rng.ts";
-import type { SparseRows } from "../sparse-rows.ts";
+import type { SparseRows } from "../rows/sparse-rows.ts";
 import { type LogisticData, logisticObjective, trainLogistic } from "./logistic.ts";
 
 /** Rows given in full. */

@@ -1,9 +1,9 @@
 /** The split a policy was trained with, as its checkpoint carries it: the rule, and every unit it has seen by hash.
  *  In: a model, units. Out: the model with its split, and back. A judge of the policy leaves out what it has seen. */
 import { hash } from "node:crypto";
-import { type Digest, digestJson, RollbookError } from "../base/index.ts";
-import { checkSplit, type SplitRule } from "../keep/admit/index.ts";
-import type { PolicyModel, Tensor } from "../policy/index.ts";
+import { type Digest, digestJson, RollbookError } from "../../base/index.ts";
+import { checkSplit, type SplitRule } from "../../keep/admit/index.ts";
+import type { PolicyModel, Tensor } from "../../policy/index.ts";
 
 const KEY_BYTES = 8;
 

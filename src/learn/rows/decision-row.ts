@@ -1,7 +1,7 @@
 /** One decision as the trainers see it: the question, the candidates, the choice, its probability, its outcome. */
-import { canonicalize, compareUtf8, type Digest, digestBytes, RollbookError } from "../base/index.ts";
-import type { SplitUnit } from "../contract/index.ts";
-import type { DecisionCandidate, DecisionContext } from "../policy/index.ts";
+import { canonicalize, compareUtf8, type Digest, digestBytes, RollbookError } from "../../base/index.ts";
+import type { SplitUnit } from "../../contract/index.ts";
+import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
 
 export interface DecisionRow {
   /** Joins decision and outcome; no two rows share one. */

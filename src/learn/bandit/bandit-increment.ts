@@ -16,7 +16,7 @@ import {
   dtypeOf,
   type Json,
   RollbookError,
-} from "../base/index.ts";
+} from "../../base/index.ts";
 import {
   BanditIncrement,
   type ColumnRef,
@@ -24,9 +24,9 @@ import {
   type Sealed,
   type SealedBlob,
   seal,
-} from "../contract/index.ts";
-import type { FeatureSpec } from "../policy/index.ts";
-import type { BlobStore } from "../store/index.ts";
+} from "../../contract/index.ts";
+import type { FeatureSpec } from "../../policy/index.ts";
+import type { BlobStore } from "../../store/index.ts";
 import type { ArmSums, BanditStatistics } from "./bandit-statistics.ts";
 
 /** What a state sums: which decisions, over which features. Two bandits of one definition share their state. */

@@ -2,8 +2,8 @@
  *  In: rows, labels, masks. Out: weights, calibration-free. Convex with L2; solved by L-BFGS; nothing is drawn.
  *  The loss is the weighted mean of −ln P(label), plus l2/2·(‖w‖² + ‖v‖²) without the biases. */
 import { log, RollbookError, softmax } from "../../base/index.ts";
-import { type Minimised, minimise, type Objective } from "../lbfgs.ts";
-import type { SparseRows } from "../sparse-rows.ts";
+import type { SparseRows } from "../rows/index.ts";
+import { type Minimised, minimise, type Objective } from "./lbfgs.ts";
 
 export interface LogisticData {
   readonly rows: SparseRows;

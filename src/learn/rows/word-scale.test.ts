@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEFAULT_FEATURES, makeFeatureReader } from "../policy/index.ts";
+import { DEFAULT_FEATURES, makeFeatureReader } from "../../policy/index.ts";
 import { compactRows, gatherRows } from "./sparse-rows.ts";
 import { rescaleWords, wordScaleOf } from "./word-scale.ts";
 

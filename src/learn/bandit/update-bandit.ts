@@ -3,9 +3,10 @@
  *  No lock: any number of processes may update at once and be killed at any moment. An increment is one record, written
  *  after its columns; two that overlap are resolved by whoever reads them, and nothing is counted twice or lost.
  *  Does not look whether a decision may still teach: `known` holds the increments that do. */
-import { type Digest, RollbookError } from "../base/index.ts";
-import type { SealedBlob } from "../contract/index.ts";
-import type { BlobStore } from "../store/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import type { SealedBlob } from "../../contract/index.ts";
+import type { BlobStore } from "../../store/index.ts";
+import type { DecisionRow } from "../rows/index.ts";
 import {
   type BanditDefinition,
   digestState,
@@ -16,7 +17,6 @@ import {
   unitsIn,
 } from "./bandit-increment.ts";
 import { BanditCounter, type BanditStatistics, mergeStatistics } from "./bandit-statistics.ts";
-import type { DecisionRow } from "./decision-row.ts";
 
 export interface BanditState {
   readonly statistics: BanditStatistics;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decisionWorld, promptOf } from "../../../test/support/decision-world.ts";
 import { parseStaticTable } from "../../policy/static-table.ts";
-import { fitStaticTable } from "./table.ts";
+import { fitStaticTable } from "./fit-table.ts";
 
 describe("the fitted static table", () => {
   const data = decisionWorld(2000, 3);

@@ -1,0 +1,5 @@
+export * from "./decision-row.ts";
+export * from "./default-features.ts";
+export * from "./seen-units.ts";
+export * from "./sparse-rows.ts";
+export * from "./word-scale.ts";
