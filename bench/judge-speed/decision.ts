@@ -1,7 +1,7 @@
 /** One decision of a trained router policy on a prompt of 1 000 characters, in process, through `decide()`. */
 import { digestJson } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { type DecisionData, trainBc, trainLinUcb, trainThompsonLinear } from "../../src/learn/index.ts";
+import { type DecisionData, trainBc } from "../../src/learn/index.ts";
 import {
   DEFAULT_FEATURES,
   type DecisionCandidate,
@@ -11,6 +11,7 @@ import {
   policyOf,
   sealCheckpoint,
 } from "../../src/policy/index.ts";
+import { trainLinUcb, trainThompsonLinear } from "../../test/support/train-bandits.ts";
 
 const CHARS = 1000;
 const ROWS = 400;

@@ -1,11 +1,5 @@
 /** Open Bandit, men's campaign, both directions: each policy judged on the other's log, and the truth of its own. */
-import {
-  type OpenBanditDecision,
-  POSITIONS,
-  readBetaPrior,
-  readOpenBandit,
-  thompsonPositions,
-} from "../../src/convert/open-bandit.ts";
+import { type OpenBanditDecision, POSITIONS, readOpenBandit } from "../../src/convert/open-bandit.ts";
 import {
   bootstrapInterval,
   diagnose,
@@ -15,6 +9,7 @@ import {
   snips,
   verdictText,
 } from "../../src/judge/ope/index.ts";
+import { readBetaPrior, thompsonPositions } from "../support/judge/beta-prior.ts";
 import { toColumns } from "../support/judge/to-columns.ts";
 import { dataFile, equalTo, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 

@@ -4,11 +4,11 @@
  *  Mean of 5 fold seeds; bands are percentiles over resampled questions, paired with the length baseline. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { apgr, frontier } from "../../src/judge/frontier.ts";
-import { gatherRows, pickRows, type SparseRows } from "../../src/learn/rows/sparse-rows.ts";
-import { rescaleWords, wordScaleOf } from "../../src/learn/rows/word-scale.ts";
+import { gatherRows, type SparseRows, wordScaleOf } from "../../src/learn/rows/index.ts";
 import { DEFAULT_FEATURES, makeFeatureReader } from "../../src/policy/index.ts";
 import { predictRow, trainRidge } from "../support/judge/ridge.ts";
 import { type RoutedQuestion, readRouteLlm } from "../support/judge/routellm.ts";
+import { pickRows, rescaleWords } from "../support/judge/sparse-rows.ts";
 import { dataFile, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const FOLDS = 5;

@@ -34,7 +34,7 @@ import {
   studentInterval,
   studentQuantile,
 } from "../../src/judge/ope/index.ts";
-import { type DecisionData, fitStaticTable, trainBc, trainLinUcb } from "../../src/learn/index.ts";
+import { type DecisionData, fitStaticTable, trainBc } from "../../src/learn/index.ts";
 import {
   answerOf,
   DEFAULT_FEATURES,
@@ -42,6 +42,7 @@ import {
   type PolicyModel,
   parseStaticTable,
 } from "../../src/policy/index.ts";
+import { trainLinUcb } from "../../test/support/train-bandits.ts";
 import { type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const TASKS = 280;

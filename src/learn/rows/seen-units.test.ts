@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decisionWorld } from "../../../test/support/decision-world.ts";
+import { trainUcb1 } from "../../../test/support/train-bandits.ts";
 import { decodeModel, encodeModel } from "../../policy/index.ts";
 import { checkSplit, DEFAULT_SPLIT, hasSeen, partOf, splitOf, withSplit } from "../index.ts";
-import { trainUcb1 } from "../train/ucb1.ts";
 
 describe("splits", () => {
   it("are a function of the id, and near their shares", () => {

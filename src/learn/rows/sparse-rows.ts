@@ -35,17 +35,6 @@ export function gatherRows<T>(
   return { start, indices: indices.subarray(0, used), values: values.subarray(0, used), size };
 }
 
-export function pickRows(rows: SparseRows, picked: readonly number[]): SparseRows {
-  return gatherRows(picked, rows.size, (r) => {
-    const [from, to] = [rows.start[r]!, rows.start[r + 1]!];
-    return {
-      indices: rows.indices.subarray(from, to),
-      values: rows.values.subarray(from, to),
-      count: to - from,
-    };
-  });
-}
-
 /** The same rows over the columns that occur, in order; `columns` says which those are. Place 0 stays first. */
 export function compactRows(rows: SparseRows): { rows: SparseRows; columns: Int32Array } {
   const places = new Int32Array(rows.size);

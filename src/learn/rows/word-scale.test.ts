@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { rescaleWords } from "../../../bench/support/judge/sparse-rows.ts";
 import { DEFAULT_FEATURES, makeFeatureReader } from "../../policy/index.ts";
 import { compactRows, gatherRows } from "./sparse-rows.ts";
-import { rescaleWords, wordScaleOf } from "./word-scale.ts";
+import { wordScaleOf } from "./word-scale.ts";
 
 const spec = { ...DEFAULT_FEATURES, wordBuckets: 1024 };
 const prompts = ["the cat sat", "the dog sat down", "the end"];

@@ -1,12 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { candidate, decisionWorld, promptOf } from "../../../test/support/decision-world.ts";
+import {
+  trainLinUcb,
+  trainThompsonBeta,
+  trainThompsonLinear,
+  trainUcb1,
+} from "../../../test/support/train-bandits.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/feature-spec.ts";
 import { answerOf } from "../../policy/load-policy.ts";
 import type { DecisionData } from "../rows/decision-row.ts";
-import { linearTensors, trainLinUcb } from "./linucb.ts";
-import { trainThompsonBeta, trainThompsonLinear } from "./thompson.ts";
-import { trainUcb1 } from "./ucb1.ts";
+import { linearTensors } from "./linucb.ts";
 
 const spec: FeatureSpec = {
   ...DEFAULT_FEATURES,

@@ -1,11 +1,10 @@
 /** LinUCB with one linear model per candidate (Li, Chu, Langford and Schapire, 2010).
- *  In: decisions with outcomes, or their sums. Out: a "linucb" model: A⁻¹ and θ̂ = A⁻¹b for each candidate,
+ *  In: the sums of decisions with outcomes. Out: a "linucb" model: A⁻¹ and θ̂ = A⁻¹b for each candidate,
  *  A = λI + Σxxᵀ, b = Σrx. The sums are kept, not the inverse: sums of several processes add up. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyModel, Tensors } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
+import type { BanditStatistics } from "../bandit/index.ts";
 import { ridgeInverse } from "../linear/index.ts";
-import type { DecisionData } from "../rows/index.ts";
 
 export interface LinearBanditOptions {
   readonly spec: FeatureSpec;
@@ -16,10 +15,6 @@ export interface LinearBanditOptions {
 export interface LinUcbOptions extends LinearBanditOptions {
   /** Factor of the confidence width. */
   readonly alpha?: number;
-}
-
-export function trainLinUcb(data: DecisionData, options: LinUcbOptions): PolicyModel {
-  return linUcbModel(statisticsOf(data.rows, options.spec), { ...options, data: data.digest });
 }
 
 /** `data`: the digest of what was summed. */

@@ -1,10 +1,9 @@
 /** Thompson sampling: Beta posteriors for rewards in 0 … 1 (Bernoulli), Gaussian ones over linear models (linear).
- *  In: decisions with outcomes, or their sums. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte
+ *  In: the sums of decisions with outcomes. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte
  *  Carlo draws and the floor behind every probability it will answer. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { DEFAULT_DRAWS, DEFAULT_FEATURES, DEFAULT_FLOOR, type PolicyModel } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
-import type { DecisionData } from "../rows/index.ts";
+import type { BanditStatistics } from "../bandit/index.ts";
 import { type LinearBanditOptions, linearTensors } from "./linucb.ts";
 import { tallyTensors } from "./ucb1.ts";
 
@@ -18,14 +17,6 @@ export interface ThompsonOptions {
 export interface ThompsonLinearOptions extends ThompsonOptions, LinearBanditOptions {
   /** Factor of the posterior's standard deviation. */
   readonly spread?: number;
-}
-
-export function trainThompsonBeta(data: DecisionData, options: ThompsonOptions): PolicyModel {
-  return thompsonBetaModel(statisticsOf(data.rows), { ...options, data: data.digest });
-}
-
-export function trainThompsonLinear(data: DecisionData, options: ThompsonLinearOptions): PolicyModel {
-  return thompsonLinearModel(statisticsOf(data.rows, options.spec), { ...options, data: data.digest });
 }
 
 /** `data`: the digest of what was summed. */

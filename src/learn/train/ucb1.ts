@@ -1,17 +1,12 @@
 /** UCB1: counts and mean rewards per candidate; the context plays no part. Rewards are meant to lie in 0 … 1.
- *  In: decisions with outcomes, or their sums. Out: a "ucb1" model. */
+ *  In: the sums of decisions with outcomes. Out: a "ucb1" model. */
 import type { Digest } from "../../base/index.ts";
 import { DEFAULT_FEATURES, type PolicyModel } from "../../policy/index.ts";
-import { type BanditStatistics, statisticsOf } from "../bandit/index.ts";
-import type { DecisionData } from "../rows/index.ts";
+import type { BanditStatistics } from "../bandit/index.ts";
 
 export interface UcbOptions {
   /** Factor of the confidence width; 1 is Auer's. */
   readonly exploration?: number;
-}
-
-export function trainUcb1(data: DecisionData, options: UcbOptions = {}): PolicyModel {
-  return ucb1Model(statisticsOf(data.rows), { ...options, data: data.digest });
 }
 
 /** `data`: the digest of what was summed. */

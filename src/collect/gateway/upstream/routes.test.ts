@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { decisionWorld } from "../../../../test/support/decision-world.ts";
+import { trainThompsonBeta } from "../../../../test/support/train-bandits.ts";
 import { rngFrom } from "../../../base/rng.ts";
-import { trainThompsonBeta } from "../../../learn/train/thompson.ts";
 import { decide, parseStaticTable, policyOf, sealCheckpoint } from "../../../policy/index.ts";
 import { parseGatewayConfig } from "../config.ts";
 import { Routes } from "./routes.ts";
