@@ -1,5 +1,6 @@
 /** The front door of the package: `import { … } from "rollbook"`. Only re-exports; docs/library.md has a line for each. */
 export {
+  type AdmissionResult,
   type AdmittedDecisions,
   type AdmittedRequest,
   type AdmittedRollouts,
@@ -36,7 +37,6 @@ export {
   type ImportReport,
   type ImportRequest,
   importRollouts,
-  type Judged,
   type Launch,
   type LaunchRequest,
   type Learner,

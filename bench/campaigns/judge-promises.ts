@@ -5,11 +5,11 @@ import { rngFrom } from "../../src/base/rng.ts";
 import { toLoggedRow } from "../../src/convert/routing-jsonl.ts";
 import {
   calibrateFloor,
+  EvaluationData,
   type GatedCandidate,
   type GateRule,
   gatePolicies,
   type JudgedRow,
-  Judging,
   routed,
   routerOf,
   toJudgedRows,
@@ -144,10 +144,10 @@ function sureRows(count: number, seed: number): JudgedRow[] {
 function coverage(logs: number, from: number): Claim {
   const value = truth((hard) => (hard ? 1 : 0)).reward - truth(() => 1).reward;
   const covered = range(logs).filter((log) => {
-    const judging = new Judging(world(400, from + log), { rng: rngFrom(1) });
-    const gap = Float64Array.from(judging.target(routed(routerOf(wise))));
-    const usual = judging.target(routed(routerOf(baseline)));
-    const paired = judging.value(
+    const data = new EvaluationData(world(400, from + log), { rng: rngFrom(1) });
+    const gap = Float64Array.from(data.target(routed(routerOf(wise))));
+    const usual = data.target(routed(routerOf(baseline)));
+    const paired = data.value(
       "difference",
       gap.map((p, i) => p - usual[i]!),
       "reward",

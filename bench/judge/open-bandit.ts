@@ -6,8 +6,8 @@ import {
   ips,
   judgePolicy,
   type LoggedDecisions,
+  panelText,
   snips,
-  verdictText,
 } from "../../src/judge/ope/index.ts";
 import { readBetaPrior, thompsonPositions } from "../support/judge/beta-prior.ts";
 import { toColumns } from "../support/judge/to-columns.ts";
@@ -60,7 +60,7 @@ async function thompsonOnUniform({ data, rng, scale }: JudgeOptions): Promise<Ju
   const truth = await ownValue(dataFile(data, "obd/bts/men.csv.gz"));
   const interval = bootstrapInterval(ips(log), { rng: rng.split("interval") });
   const verdict = judgePolicy(log, { rng });
-  if (verdict.kind === "refused") process.stderr.write(`${verdictText(verdict)}\n`);
+  if (verdict.kind === "refused") process.stderr.write(`${panelText(verdict)}\n`);
   return [
     row(set, "IPS", ips(log).value.toFixed(6), near(ips(log).value, 0.004534, 0.00005)),
     row(set, "SNIPS", snips(log).value.toFixed(6), near(snips(log).value, 0.004604, 0.00005)),

@@ -1,5 +1,5 @@
 /** The published routing generator, seed 42: the naive mean, our intervals and the known truth. */
-import { judgePolicy, verdictText } from "../../src/judge/ope/index.ts";
+import { judgePolicy, panelText } from "../../src/judge/ope/index.ts";
 import { fallbackWorld } from "../../test/ope/fallback-world.ts";
 import { equalTo, type JudgePart, row } from "./part.ts";
 
@@ -10,7 +10,7 @@ export const seed42: JudgePart = {
     const verdict = judgePolicy(alwaysPrimary, { rng });
     const set = "routing generator, seed 42";
     const known = row(set, "truth", truth.primary.toFixed(3), equalTo(truth.primary, 0.476, 3));
-    if (verdict.kind === "refused") return [known, row(set, "verdict", verdictText(verdict))];
+    if (verdict.kind === "refused") return [known, row(set, "verdict", panelText(verdict))];
     const rows = verdict.rows
       .filter(({ caveat }) => caveat === undefined)
       .map(({ estimate, intervals }) => {

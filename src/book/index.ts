@@ -77,6 +77,7 @@ export {
   rebuildCatalog,
 } from "./open/index.ts";
 export {
+  type AdmissionResult,
   type AdmittedRequest,
   type AdmittedRollouts,
   addFeedback,
@@ -88,7 +89,6 @@ export {
   type FeedbackAdded,
   type FeedbackRequest,
   type FreshnessChoice,
-  type Judged,
   listRevisions,
   listRollouts,
   type RolloutDetails,

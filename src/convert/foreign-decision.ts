@@ -3,7 +3,7 @@
 import { RollbookError } from "../base/index.ts";
 
 /** Sparse named features; a category is `name=value` with 1. */
-export type Features = readonly (readonly [name: string, value: number])[];
+export type NamedFeatures = readonly (readonly [name: string, value: number])[];
 
 export interface ForeignDecision {
   /** Line of the file on which the decision begins, from 1. */
@@ -20,26 +20,31 @@ export interface ForeignDecision {
   readonly propensity: number | undefined;
   /** The logged probability of every candidate, where the format carries it. */
   readonly distribution?: Float64Array;
-  readonly context: Features;
+  readonly context: NamedFeatures;
   /** Features of each candidate. */
-  readonly candidates?: readonly Features[];
+  readonly candidates?: readonly NamedFeatures[];
   readonly episode?: string;
   readonly step?: number;
   /** How the episode ended at this step, where it did. */
   readonly ending?: "terminal" | "truncated" | "unknown";
 }
 
-export interface Place {
+export interface LinePlace {
   readonly file: string;
   readonly line: number;
 }
 
-export function badRow({ file, line }: Place, what: string, remedy: string, cause?: unknown): RollbookError {
+export function badRow(
+  { file, line }: LinePlace,
+  what: string,
+  remedy: string,
+  cause?: unknown,
+): RollbookError {
   return new RollbookError("bad-row", { file, line }, `${file}:${line}: ${what}. ${remedy}.`, { cause });
 }
 
 /** A finite number, or an error that names column, file and line. */
-export function toNumber(text: unknown, column: string, place: Place): number {
+export function toNumber(text: unknown, column: string, place: LinePlace): number {
   const value =
     typeof text === "number"
       ? text
@@ -55,7 +60,7 @@ export function toNumber(text: unknown, column: string, place: Place): number {
 }
 
 /** A propensity, checked where it is read so that the error can name the line. */
-export function toPropensity(text: unknown, column: string, place: Place): number {
+export function toPropensity(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
   if (value > 0 && value <= 1) return value;
   throw badRow(
@@ -65,7 +70,7 @@ export function toPropensity(text: unknown, column: string, place: Place): numbe
   );
 }
 
-export function toIndex(text: unknown, column: string, place: Place): number {
+export function toIndex(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
   if (Number.isInteger(value) && value >= 0) return value;
   throw badRow(place, `${column} ${value} is not a whole number ≥ 0`, "Number the candidates from 0");

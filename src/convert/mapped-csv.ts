@@ -3,9 +3,9 @@
 import { type CsvRecord, headerOf, readCsv } from "./csv-records.ts";
 import {
   badRow,
-  type Features,
   type ForeignDecision,
-  type Place,
+  type LinePlace,
+  type NamedFeatures,
   toIndex,
   toNumber,
   toPropensity,
@@ -82,7 +82,7 @@ function rowParser(
   };
 }
 
-function numberOf(text: string, column: string, place: Place): number {
+function numberOf(text: string, column: string, place: LinePlace): number {
   if (/^\d+$/.test(text)) return toIndex(text, column, place);
   throw badRow(
     place,
@@ -91,7 +91,7 @@ function numberOf(text: string, column: string, place: Place): number {
   );
 }
 
-function named(name: string, numbers: ReadonlyMap<string, number>, place: Place): number {
+function named(name: string, numbers: ReadonlyMap<string, number>, place: LinePlace): number {
   const index = numbers.get(name);
   if (index !== undefined) return index;
   throw badRow(
@@ -101,7 +101,7 @@ function named(name: string, numbers: ReadonlyMap<string, number>, place: Place)
   );
 }
 
-function toFeature(name: string, text: string): Features[number] {
+function toFeature(name: string, text: string): NamedFeatures[number] {
   const value = text.trim() === "" ? Number.NaN : Number(text);
   return Number.isFinite(value) ? [name, value] : [`${name}=${text}`, 1];
 }

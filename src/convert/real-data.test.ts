@@ -8,11 +8,11 @@ import { rngFrom } from "../base/rng.ts";
 import {
   checkDecisions,
   diagnose,
-  type Estimated,
   ips,
   judgePolicy,
+  type PanelEstimates,
+  type PanelRefusal,
   perDecisionIs,
-  type Refused,
   snips,
 } from "../judge/ope/index.ts";
 import type { ForeignDecision } from "./foreign-decision.ts";
@@ -60,7 +60,7 @@ describe.skipIf(obd === undefined)("Open Bandit, men, uniform policy on the Thom
 
   test("support suffices, the estimates are certified, and a policy of one rare item is refused", async () => {
     const { log } = await load();
-    const verdict = judgePolicy(log, { rng: rngFrom(1) }) as Estimated;
+    const verdict = judgePolicy(log, { rng: rngFrom(1) }) as PanelEstimates;
     expect(verdict).toMatchObject({ kind: "estimated", certification: "certified" });
     const counts = new Float64Array(34);
     for (const item of log.candidates!.chosen) counts[item] = counts[item]! + 1;
@@ -68,7 +68,7 @@ describe.skipIf(obd === undefined)("Open Bandit, men, uniform policy on the Thom
       i === counts.indexOf(Math.min(...counts)) ? 1 : 0,
     );
     const thin = await toColumns(readOpenBandit(obd!), { target: () => rarest });
-    const refused = judgePolicy(thin.log, { rng: rngFrom(1) }) as Refused;
+    const refused = judgePolicy(thin.log, { rng: rngFrom(1) }) as PanelRefusal;
     expect(refused.faults.map((fault) => fault.kind)).toContain("thin-support");
   });
 });

@@ -4,14 +4,14 @@ import { exp, type Json, parseJson, softmax } from "../base/index.ts";
 import {
   badRow,
   type ForeignDecision,
-  type Place,
+  type LinePlace,
   toIndex,
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
-type Step = { readonly [key: string]: Json | undefined };
+type RllibStep = { readonly [key: string]: Json | undefined };
 
 /** action_prob is float32; the softmax of the inputs must match it this well to be the policy's distribution. */
 const FLOAT32_TOLERANCE = 1e-4;
@@ -35,7 +35,7 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
   }
 }
 
-function decisionOf(row: Step, { place, step }: { place: Place; step: number }): ForeignDecision {
+function decisionOf(row: RllibStep, { place, step }: { place: LinePlace; step: number }): ForeignDecision {
   const action = toIndex(row.actions, "actions", place);
   const propensity = propensityOf(row, place);
   const distribution = distributionOf(row, { action, propensity, place });
@@ -55,7 +55,7 @@ function decisionOf(row: Step, { place, step }: { place: Place; step: number }):
   };
 }
 
-function propensityOf(row: Step, place: Place): number | undefined {
+function propensityOf(row: RllibStep, place: LinePlace): number | undefined {
   if (row.action_prob !== undefined) return toPropensity(row.action_prob, "action_prob", place);
   if (row.action_logp === undefined) return undefined;
   return toPropensity(exp(toNumber(row.action_logp, "action_logp", place)), "exp(action_logp)", place);
@@ -63,8 +63,8 @@ function propensityOf(row: Step, place: Place): number | undefined {
 
 /** The softmax of action_dist_inputs, if that is what the logged probability says they are. */
 function distributionOf(
-  row: Step,
-  { action, propensity, place }: { action: number; propensity: number | undefined; place: Place },
+  row: RllibStep,
+  { action, propensity, place }: { action: number; propensity: number | undefined; place: LinePlace },
 ): Float64Array | undefined {
   if (!Array.isArray(row.action_dist_inputs) || propensity === undefined) return undefined;
   const logits = Float64Array.from(row.action_dist_inputs, (x) => toNumber(x, "action_dist_inputs", place));
@@ -72,17 +72,17 @@ function distributionOf(
   return Math.abs((distribution[action] ?? 0) - propensity) <= FLOAT32_TOLERANCE ? distribution : undefined;
 }
 
-function endingOf(row: Step): ForeignDecision["ending"] {
+function endingOf(row: RllibStep): ForeignDecision["ending"] {
   if (row.truncateds === true) return "truncated";
   if (row.terminateds === true) return "terminal";
   return row.dones === true ? "unknown" : undefined;
 }
 
 /** A batch is told by its columns: `actions` is a list there. */
-function* stepsOf(value: Json, place: Place): Generator<Step> {
+function* stepsOf(value: Json, place: LinePlace): Generator<RllibStep> {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw badRow(place, "is not a JSON object", "One step or one batch per line");
-  const object = value as Step;
+  const object = value as RllibStep;
   if (!Array.isArray(object.actions)) {
     yield object;
     return;
@@ -98,7 +98,7 @@ function* stepsOf(value: Json, place: Place): Generator<Step> {
     yield Object.fromEntries(columns.map(([key, column]) => [key, (column as readonly Json[])[i]]));
 }
 
-function listOf(value: Json | undefined, column: string, place: Place): readonly Json[] {
+function listOf(value: Json | undefined, column: string, place: LinePlace): readonly Json[] {
   if (Array.isArray(value)) return value;
   if (typeof value === "string")
     throw badRow(place, `${column} is compressed`, "Write the output with compress_columns: []");

@@ -3,7 +3,7 @@
  *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
 import { digestJson, parseJson } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
-import { badRow, type ForeignDecision, type Place, toNumber, toPropensity } from "./foreign-decision.ts";
+import { badRow, type ForeignDecision, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
 import { readLines } from "./text-lines.ts";
 
@@ -250,7 +250,7 @@ export function modelsOf(
   };
 }
 
-function parseRow(value: unknown, place: Place): RoutingRow {
+function parseRow(value: unknown, place: LinePlace): RoutingRow {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw badRow(place, "the line is no JSON object", "Write one row per line");
   const raw = value as Record<string, unknown>;
@@ -300,7 +300,7 @@ function parseRow(value: unknown, place: Place): RoutingRow {
 /** A foreign state is a map of features, and its role one of them; ours has candidates, and the fields that were shown. */
 function stateOf(
   value: unknown,
-  { place, models, role }: { place: Place; models: readonly string[]; role: string },
+  { place, models, role }: { place: LinePlace; models: readonly string[]; role: string },
 ): RoutingState {
   const raw = (typeof value === "object" && value !== null ? value : {}) as Partial<RoutingState> &
     Record<string, unknown>;
@@ -346,19 +346,19 @@ function stateOf(
   return { prompt: "", fields, candidates, terms: {} };
 }
 
-function textOf(raw: Record<string, unknown>, name: string, place: Place): string {
+function textOf(raw: Record<string, unknown>, name: string, place: LinePlace): string {
   const value = raw[name];
   if (typeof value === "string" && value !== "") return value;
   throw badRow(place, `${name} is ${JSON.stringify(value) ?? "missing"}`, "Give a text");
 }
 
-function optionalNumber(raw: Record<string, unknown>, name: string, place: Place): number | null {
+function optionalNumber(raw: Record<string, unknown>, name: string, place: LinePlace): number | null {
   const value = raw[name];
   return value === undefined || value === null ? null : toNumber(value, name, place);
 }
 
 /** ISO text or seconds since the epoch. */
-function timeOf(value: unknown, place: Place): string {
+function timeOf(value: unknown, place: LinePlace): string {
   const time = typeof value === "number" ? new Date(value * 1000) : new Date(String(value ?? ""));
   if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw badRow(

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { RollbookError, reasonOf } from "../base/index.ts";
 
-export interface Line {
+export interface TextLine {
   /** Without its line feed; a carriage return before it is kept. */
   readonly text: string;
   /** From 1. */
@@ -14,7 +14,7 @@ export interface Line {
 
 export const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
-export async function* readLines(file: string): AsyncGenerator<Line> {
+export async function* readLines(file: string): AsyncGenerator<TextLine> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let rest = "";
   let line = 0;

@@ -3,16 +3,16 @@
 import { type Json, parseJson } from "../base/index.ts";
 import {
   badRow,
-  type Features,
   type ForeignDecision,
-  type Place,
+  type LinePlace,
+  type NamedFeatures,
   toIndex,
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
-type JsonObject = { readonly [key: string]: Json };
+type EventJson = { readonly [key: string]: Json };
 
 export async function* readDsjson(file: string): AsyncGenerator<ForeignDecision> {
   for await (const { text, line } of readLines(file)) {
@@ -24,7 +24,7 @@ export async function* readDsjson(file: string): AsyncGenerator<ForeignDecision>
   }
 }
 
-function decisionOf(event: JsonObject, place: Place): ForeignDecision {
+function decisionOf(event: EventJson, place: LinePlace): ForeignDecision {
   const context = event.c;
   if (!isObject(context) || !Array.isArray(context._multi))
     throw badRow(
@@ -63,7 +63,7 @@ function decisionOf(event: JsonObject, place: Place): ForeignDecision {
   };
 }
 
-function distributionOf(event: JsonObject, count: number, place: Place): Float64Array {
+function distributionOf(event: EventJson, count: number, place: LinePlace): Float64Array {
   const { a, p } = event;
   if (!Array.isArray(a) || !Array.isArray(p) || a.length !== count || p.length !== count)
     throw badRow(place, `a and p do not list the ${count} candidates`, "Repair the event");
@@ -78,7 +78,7 @@ function distributionOf(event: JsonObject, count: number, place: Place): Float64
 }
 
 /** Keys that begin with _ are not features; arrays of objects are namespaces without a number. */
-function flatten(value: Json, prefix = ""): Features {
+function flatten(value: Json, prefix = ""): NamedFeatures {
   if (typeof value === "number") return [[prefix, value]];
   if (typeof value === "boolean") return value ? [[prefix, 1]] : [];
   if (typeof value === "string") return [[`${prefix}=${value}`, 1]];
@@ -90,6 +90,6 @@ function flatten(value: Json, prefix = ""): Features {
     .flatMap(([key, item]) => flatten(item, prefix === "" ? key : `${prefix}^${key}`));
 }
 
-function isObject(value: Json | undefined): value is JsonObject {
+function isObject(value: Json | undefined): value is EventJson {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

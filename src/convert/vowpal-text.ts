@@ -2,14 +2,14 @@
  *  candidate after an optional `shared` line, examples divided by blank lines (--cb_adf). Rewards are −cost. */
 import {
   badRow,
-  type Features,
   type ForeignDecision,
-  type Place,
+  type LinePlace,
+  type NamedFeatures,
   toIndex,
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
-import { type Line, readLines } from "./text-lines.ts";
+import { readLines, type TextLine } from "./text-lines.ts";
 
 /** --cb files: actions are numbered from 1 in the file, from 0 here; `actions` is the number given to --cb. */
 export async function* readVowpalCb(
@@ -36,7 +36,7 @@ export async function* readVowpalCb(
 
 /** --cb_adf files. An example without a label is skipped: nothing was chosen in it. */
 export async function* readVowpalAdf(file: string): AsyncGenerator<ForeignDecision> {
-  let block: Line[] = [];
+  let block: TextLine[] = [];
   for await (const line of readLines(file)) {
     if (line.text.trim() !== "") {
       block.push(line);
@@ -48,7 +48,7 @@ export async function* readVowpalAdf(file: string): AsyncGenerator<ForeignDecisi
   if (block.length > 0) yield* parseBlock(file, block);
 }
 
-function* parseBlock(file: string, block: readonly Line[]): Generator<ForeignDecision> {
+function* parseBlock(file: string, block: readonly TextLine[]): Generator<ForeignDecision> {
   const shared = block[0]!.text.startsWith("shared") ? block[0]! : undefined;
   const lines = shared === undefined ? block : block.slice(1);
   let found: Label | undefined;
@@ -77,7 +77,7 @@ interface Label {
 }
 
 /** The one part of the form action:cost:probability. */
-function labelOf(label: string, place: Place): Label | undefined {
+function labelOf(label: string, place: LinePlace): Label | undefined {
   const full = label.split(/\s+/).filter((part) => part.split(":").length === 3);
   if (full.length === 0) return undefined;
   if (full.length > 1) throw badRow(place, "two labels with a probability", "One choice per example");
@@ -89,7 +89,7 @@ function labelOf(label: string, place: Place): Label | undefined {
   };
 }
 
-function splitExample(text: string, place: Place): { label: string; features: Features } {
+function splitExample(text: string, place: LinePlace): { label: string; features: NamedFeatures } {
   const bar = text.indexOf("|");
   if (bar < 0) throw badRow(place, "no | before the features", "Write label | features");
   const features: (readonly [string, number])[] = [];
@@ -103,7 +103,7 @@ function splitExample(text: string, place: Place): { label: string; features: Fe
   return { label: text.slice(0, bar).trim(), features };
 }
 
-function namespaceOf(token: string, place: Place): [name: string, scale: number] {
+function namespaceOf(token: string, place: LinePlace): [name: string, scale: number] {
   const colon = token.lastIndexOf(":");
   if (colon <= 0) return [token, 1];
   return [token.slice(0, colon), toNumber(token.slice(colon + 1), "namespace weight", place)];
@@ -111,8 +111,8 @@ function namespaceOf(token: string, place: Place): [name: string, scale: number]
 
 function featureOf(
   token: string,
-  { name, scale, place }: { name: string; scale: number; place: Place },
-): Features[number] {
+  { name, scale, place }: { name: string; scale: number; place: LinePlace },
+): NamedFeatures[number] {
   const colon = token.lastIndexOf(":");
   const feature = colon > 0 ? token.slice(0, colon) : token;
   const value = colon > 0 ? toNumber(token.slice(colon + 1), `feature ${feature}`, place) : 1;

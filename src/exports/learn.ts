@@ -27,7 +27,6 @@ export {
   linUcbModel,
   mergeStatistics,
   partOf,
-  type RewardTerm,
   type RewardTerms,
   type SeenUnits,
   SPLIT_PARTS,

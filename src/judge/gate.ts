@@ -9,14 +9,14 @@
 import { RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
-  type Field,
+  EvaluationData,
+  type EvaluationOptions,
   isBurden,
   type JudgedRow,
-  Judging,
-  type JudgingOptions,
   livenessOf,
   type Measure,
   qualityOf,
+  type RouterSetup,
   routed,
   routerOf,
   type Support,
@@ -48,11 +48,11 @@ export interface GateRule {
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;
 }
 
-export interface GateOptions extends JudgingOptions {
+export interface GateOptions extends EvaluationOptions {
   readonly rule: GateRule;
-  readonly candidates: readonly Omit<Field, "single">[];
-  /** A router's field, or the policy behind the log. */
-  readonly baseline: Omit<Field, "single"> | "behaviour";
+  readonly candidates: readonly RouterSetup[];
+  /** A router, or the policy behind the log. */
+  readonly baseline: RouterSetup | "behaviour";
 }
 
 export type GateCheck = GateVerdict["candidates"][number]["checks"][number];
@@ -67,14 +67,14 @@ export interface GatedCandidate {
 export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
   const { rule, candidates, baseline } = options;
   checkRule(rule, candidates.length);
-  const judging = new Judging(rows, options);
+  const data = new EvaluationData(rows, options);
   const asked: Measure[] = [
-    qualityOf(judging.measures),
+    qualityOf(data.measures),
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
-  if (!asked.every((measure) => judging.measures.includes(measure))) throw noCost();
-  const against = baseline === "behaviour" ? undefined : judging.target(routed(routerOf(baseline)));
-  return candidates.map((field) => gateOne(judging, { field, against, asked, rule }));
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost();
+  const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
+  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule }));
 }
 
 /** Of several that pass, the one with the best bound on quality. */
@@ -86,29 +86,29 @@ export function bestPassing(gated: readonly GatedCandidate[]): number | undefine
 }
 
 interface Case {
-  readonly field: Omit<Field, "single">;
+  readonly setup: RouterSetup;
   /** Undefined: the log itself. */
   readonly against: Float64Array | undefined;
   readonly asked: readonly Measure[];
   readonly rule: GateRule;
 }
 
-function gateOne(judging: Judging, { field, against, asked, rule }: Case): GatedCandidate {
-  const target = judging.target(routed(routerOf(field)));
-  const found = judging.support(target, asked[0]!);
-  const liveness = livenessOf(judging.rows, field);
+function gateOne(data: EvaluationData, { setup, against, asked, rule }: Case): GatedCandidate {
+  const target = data.target(routed(routerOf(setup)));
+  const found = data.support(target, asked[0]!);
+  const liveness = livenessOf(data.rows, setup);
   const reasons = [
-    ...(judging.certified
+    ...(data.certified
       ? []
       : ["propensities were not logged: nothing estimated from a guess is let through"]),
     ...supportReasons("the candidate", found),
-    ...(against === undefined ? [] : supportReasons("the baseline", judging.support(against, asked[0]!))),
+    ...(against === undefined ? [] : supportReasons("the baseline", data.support(against, asked[0]!))),
     ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to let through`]),
   ];
   const { effectiveSize, largestWeight, meanWeight, unsupported } = found.diagnostics;
   const support = { effectiveSize, largestWeight, meanWeight, unsupportedMass: unsupported.mass };
   const checks =
-    reasons.length > 0 ? [] : asked.map((measure) => checkOn(judging, { target, against, measure, rule }));
+    reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
   const missed = checks.filter((each) => !each.clears).map((each) => explain(each, rule));
   const all = [...reasons, ...missed];
   return {
@@ -131,7 +131,7 @@ function supportReasons(who: string, { reasons, disagreements }: Support): strin
 }
 
 function checkOn(
-  judging: Judging,
+  data: EvaluationData,
   {
     target,
     against,
@@ -139,12 +139,12 @@ function checkOn(
     rule,
   }: { target: Float64Array; against: Float64Array | undefined; measure: Measure; rule: GateRule },
 ): GateCheck {
-  const mine = judging.value("DR", target, measure);
-  const theirs = against === undefined ? judging.logged(measure) : judging.value("DR", against, measure);
+  const mine = data.value("DR", target, measure);
+  const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
   const burden = isBurden(measure);
   const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
   const paired = difference(mine, theirs);
-  const { low, high } = intervalOf(judging, { target, against, measure, rule, paired });
+  const { low, high } = intervalOf(data, { target, against, measure, rule, paired });
   const bound = burden ? high : low;
   return {
     measure: measure as GateCheck["measure"],
@@ -160,7 +160,7 @@ function checkOn(
 
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
 function intervalOf(
-  judging: Judging,
+  data: EvaluationData,
   options: {
     target: Float64Array;
     against: Float64Array | undefined;
@@ -172,7 +172,7 @@ function intervalOf(
   const { rule, paired, measure } = options;
   const level = 1 - (2 * rule.alpha) / rule.tried;
   if (rule.method === "student-t") return studentInterval(paired, level);
-  const { terms, range } = boundedDifference(judging, options);
+  const { terms, range } = boundedDifference(data, options);
   const estimate = estimateOf(`paired ${measure}`, [{ top: terms, bottom: undefined }]);
   return rule.method === "empirical-bernstein"
     ? bernsteinInterval(estimate, { range, level })
@@ -182,7 +182,7 @@ function intervalOf(
 /** (π_c − π_0)/p·(r − mid) per unit: centring by the middle of the range costs no bias, since both policies sum to 1, and
  *  halves the range, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
 function boundedDifference(
-  judging: Judging,
+  data: EvaluationData,
   {
     target,
     against,
@@ -194,7 +194,7 @@ function boundedDifference(
   const least = rule.propensityFloor;
   if (range === undefined || least === undefined) throw noPromise(rule.method, measure);
   const middle = (range.low + range.high) / 2;
-  const { units, rows, propensities, candidates } = judging;
+  const { units, rows, propensities, candidates } = data;
   const terms = new Float64Array(units.count);
   for (const [i, row] of rows.entries()) {
     const value = row.measures[measure]!;

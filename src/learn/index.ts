@@ -32,7 +32,6 @@ export {
   hasSeen,
   type LoggedCandidate,
   type LoggedRow,
-  type RewardTerm,
   type RewardTerms,
   type SeenUnits,
   splitOf,

@@ -1,6 +1,6 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
 import type { Digest } from "../base/index.ts";
-import type { Fielded, JudgeRows } from "../book/judge/index.ts";
+import type { JudgeRows, LoadedSetup } from "../book/judge/index.ts";
 import type { PolicyRevision } from "../contract/index.ts";
 import { qualityOf } from "../judge/evaluate/index.ts";
 import type { Banded, ContenderReport, CostQuality, Evaluation, Measure, Valued } from "../judge/index.ts";
@@ -20,7 +20,7 @@ export interface Kept {
 
 export interface EvaluationFacts {
   readonly judged: JudgeRows;
-  readonly field: Fielded;
+  readonly setup: LoadedSetup;
   readonly revision: PolicyRevision;
   readonly kept: Kept | undefined;
   /** Where quality lies, if all judged rows keep to it: estimates are cut there for people, and whole in JSON. */
@@ -42,17 +42,17 @@ export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts)
 }
 
 /** Every figure, without the columns behind it. */
-export function evaluationJson(evaluation: Evaluation, { judged, field, revision, kept }: EvaluationFacts) {
+export function evaluationJson(evaluation: Evaluation, { judged, setup, revision, kept }: EvaluationFacts) {
   const { contenders, comparisons, ...rest } = evaluation;
   const { rule, leftOut, unlabelled, digest } = judged;
   return {
     revision: { id: revision.id, digest: revision.digest },
     data: { digest, rows: judged.rows.length, unlabelled, leftOut, split: rule },
     router: {
-      table: field.table.digest,
-      floor: field.floor,
-      floorFrom: field.floorFrom,
-      exploration: field.exploration,
+      table: setup.table.digest,
+      floor: setup.floor,
+      floorFrom: setup.floorFrom,
+      exploration: setup.exploration,
     },
     ...rest,
     contenders: contenders.map(({ values, panels, ...each }) => ({
@@ -68,14 +68,14 @@ export function evaluationJson(evaluation: Evaluation, { judged, field, revision
 }
 
 function headOf({ rows, units, liveness, certification }: Evaluation, facts: EvaluationFacts): string {
-  const { judged, field, revision } = facts;
+  const { judged, setup, revision } = facts;
   const { train, calibration } = judged.leftOut;
   const floor =
-    field.floor === null ? "none (the policy may not act)" : `${figure(field.floor)} (${field.floorFrom})`;
+    setup.floor === null ? "none (the policy may not act)" : `${figure(setup.floor)} (${setup.floorFrom})`;
   const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
   return [
     `${revision.id} (${short(revision.digest)}), judged by ${plural(rows, "row")} of ${plural(units, judged.rule.unit)}: ${thousands(train)} train and ${thousands(calibration)} calibration rows left out, ${thousands(judged.unlabelled)} unlabelled`,
-    `router: floor ${floor}, exploration ${figure(field.exploration)}, table ${short(field.table.digest)}`,
+    `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
     ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),
     ...(certification === "certified" ? [] : ["NOT CERTIFIED: propensities were estimated from the log"]),

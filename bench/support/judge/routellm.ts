@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseJson } from "../../../src/base/index.ts";
 import { headerOf, readCsv } from "../../../src/convert/csv-records.ts";
-import { badRow, type Place } from "../../../src/convert/foreign-decision.ts";
+import { badRow, type LinePlace } from "../../../src/convert/foreign-decision.ts";
 import { readLines } from "../../../src/convert/text-lines.ts";
 
 export const WEAK_MODEL = "mistralai/Mixtral-8x7B-Instruct-v0.1";
@@ -72,7 +72,7 @@ async function readContaminated(file: string): Promise<Set<string>> {
   return prompts;
 }
 
-function flag(text: string | undefined, place: Place): boolean {
+function flag(text: string | undefined, place: LinePlace): boolean {
   if (text === "True" || text === "False") return text === "True";
   throw badRow(
     place,

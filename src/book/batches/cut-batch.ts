@@ -16,11 +16,11 @@ import { assembleBatch } from "../../keep/batch/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type Artifact, type BookIndex, type OpenBook, resolveRevision } from "../open/index.ts";
 import {
+  admitInBook,
   chooseArtifacts,
   collectManifest,
   defaultFreshness,
   type FreshnessChoice,
-  judgeInBook,
   kindOf,
   type RolloutFilter,
   requireFeedback,
@@ -126,5 +126,5 @@ async function judgeFirst(book: OpenBook, request: CutRequest, budgets: Freshnes
   const { store, signer, clock } = book;
   const target = await readRecord(store, PolicyRevision, digest);
   const artifacts = chooseArtifacts(index, request);
-  await judgeInBook({ store, index, artifacts, target, budgets, nowMs: clock.nowMs(), signer });
+  await admitInBook({ store, index, artifacts, target, budgets, nowMs: clock.nowMs(), signer });
 }

@@ -12,7 +12,7 @@ import {
   unitOf,
 } from "../../learn/index.ts";
 import { type Checkpoint, policyOf } from "../../policy/index.ts";
-import { type Fielded, type LoadedPolicy, tableOf } from "./load-policy.ts";
+import { type LoadedPolicy, type LoadedSetup, tableOf } from "./load-policy.ts";
 import type { PromiseTerms } from "./promise-terms.ts";
 
 export function promiseFloor(
@@ -49,7 +49,7 @@ export function promiseFloor(
 export function followPromise(
   rows: readonly LoggedRow[],
   { seen, rule, folder, policy }: LoadedPolicy,
-  { promise, table }: Pick<Fielded, "promise" | "table">,
+  { promise, table }: Pick<LoadedSetup, "promise" | "table">,
 ): true | undefined {
   if (promise === undefined) return undefined;
   const calibration = labelledOf(rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit))));

@@ -12,7 +12,7 @@ import { type DecisionRequest, type DecisionSource, loadDecisions } from "../dec
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
-import { type Fielded, fieldOf, loadPolicy } from "./load-policy.ts";
+import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 
@@ -49,7 +49,7 @@ export interface KeptPromise {
 export interface PolicyEvaluation {
   readonly evaluation: Evaluation;
   readonly judged: JudgeRows;
-  readonly field: Fielded;
+  readonly setup: LoadedSetup;
   readonly revision: PolicyRevision;
   readonly kept: KeptPromise | undefined;
   /** The stated range of quality, unless a row lies outside. */
@@ -74,16 +74,17 @@ export async function evaluateCheckpoint(
   });
   if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, [loaded]);
-  const field = fieldOf(loaded, { ...request, exploration: request.exploration ?? 0 });
-  const followed = followPromise(rows, loaded, field) === true;
+  const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
+  const followed = followPromise(rows, loaded, setup) === true;
   const evaluation = evaluatePolicy(judged.rows, {
-    field,
+    setup,
+    single: setup.single,
     rng: rngFrom(request.seed ?? 0n),
     estimatePropensities,
   });
-  const kept = keptBy(judged, { field, refused: evaluation.contenders[0]!.basis === "refused" });
+  const kept = keptBy(judged, { setup, refused: evaluation.contenders[0]!.basis === "refused" });
   return {
-    ...{ evaluation, judged, field, admitted },
+    ...{ evaluation, judged, setup, admitted },
     revision: loaded.checkpoint.revision.record,
     kept: kept === undefined ? undefined : { ...kept, followed },
     range: keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange),
@@ -93,7 +94,7 @@ export async function evaluateCheckpoint(
 
 function keptBy(
   judged: JudgeRows,
-  { field: { promise, policy, table }, refused }: { field: Fielded; refused: boolean },
+  { setup: { promise, policy, table }, refused }: { setup: LoadedSetup; refused: boolean },
 ): Omit<KeptPromise, "followed"> | undefined {
   if (promise === undefined || policy === undefined) return undefined;
   const { floor, alpha, range, propensityFloor } = promise.record;

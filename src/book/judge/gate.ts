@@ -11,7 +11,7 @@ import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
-import { fieldOf, type LoadedPolicy, loadPolicy } from "./load-policy.ts";
+import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 import { type Baseline, sealVerdict } from "./seal-verdict.ts";
@@ -44,27 +44,27 @@ export interface GateResult {
 }
 
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
-  const setup = { ...request, exploration: request.exploration ?? 0 };
+  const flags = { ...request, exploration: request.exploration ?? 0 };
   const candidates = request.candidates.map((folder) => loadPolicy(folder, request.spec));
-  const baseline = baselineFrom(setup, candidates[0]!);
-  const { loaded, field } = baseline;
+  const baseline = baselineFrom(flags, candidates[0]!);
+  const { loaded, setup } = baseline;
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, policies);
-  const fields = candidates.map((each) => fieldOf(each, setup));
+  const setups = candidates.map((each) => setupOf(each, flags));
   // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
-  for (const [i, each] of candidates.entries()) followPromise(rows, each, fields[i]!);
-  if (loaded !== undefined && field !== undefined) followPromise(rows, loaded, field);
+  for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);
+  if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
   const rule = ruleOf(request);
   const seed = request.seed ?? 0n;
   const gated = gatePolicies(judged.rows, {
-    ...{ rule, candidates: fields, baseline: field ?? "behaviour", rng: rngFrom(seed) },
+    ...{ rule, candidates: setups, baseline: setup ?? "behaviour", rng: rngFrom(seed) },
   });
   const book = request.keepIn ?? ("store" in source ? source : undefined);
   const verdict = sealVerdict({
-    ...{ candidates, fields, gated, rule, judged, baseline, seed },
+    ...{ candidates, setups, gated, rule, judged, baseline, seed },
     atMs: (request.clock ?? book?.clock ?? systemClock).nowMs(),
     // Another book does not hold the rollouts that the manifest names.
     origin: book === source && admitted !== undefined ? keepOrigin(book, admitted) : undefined,
@@ -90,9 +90,9 @@ function baselineFrom(
   const { baseline = "static" } = request;
   if (baseline === "behaviour") return { kind: "behaviour" };
   if (baseline === "static")
-    return { kind: "static", field: { ...fieldOf(first, request), policy: undefined } };
+    return { kind: "static", setup: { ...setupOf(first, request), policy: undefined } };
   const loaded = loadPolicy(baseline, request.spec);
-  return { kind: "policy", loaded, field: fieldOf(loaded, request) };
+  return { kind: "policy", loaded, setup: setupOf(loaded, request) };
 }
 
 function ruleOf(request: GateRequest): GateRule {

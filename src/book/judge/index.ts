@@ -2,6 +2,6 @@ export { promiseFloor } from "./calibrate.ts";
 export { type EvaluateRequest, evaluateCheckpoint, type PolicyEvaluation } from "./evaluate.ts";
 export { type GateRequest, type GateResult, gateCheckpoints } from "./gate.ts";
 export type { JudgeRows } from "./judge-rows.ts";
-export { type Fielded, fieldOf, loadPolicy } from "./load-policy.ts";
+export { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 export { PROMISE_TERMS, type PromiseTerms } from "./promise-terms.ts";
 export { rewardReport } from "./reward-report.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 import type { FloorPromise, Sealed } from "../../contract/index.ts";
-import type { Field } from "../../judge/index.ts";
+import type { RouterSetup } from "../../judge/index.ts";
 import { baselineOf, type FittedTable, type SeenUnits, type SplitRule, splitOf } from "../../learn/index.ts";
 import {
   type Checkpoint,
@@ -36,16 +36,18 @@ export function loadPolicy(folder: string, spec?: FeatureSpec): LoadedPolicy {
 }
 
 /** The router around a policy, with where its floor comes from. */
-export interface Fielded extends Field {
+export interface LoadedSetup extends RouterSetup {
+  /** The best single candidate in training: a table that always names it. */
+  readonly single?: StaticTable;
   readonly floorFrom: "flag" | "promise" | "default";
   /** The checkpoint's promise, where this table and this floor are the ones it speaks of. */
   readonly promise?: Sealed<FloorPromise>;
 }
 
-export function fieldOf(
+export function setupOf(
   { folder, checkpoint, policy }: LoadedPolicy,
   flags: { table?: string | undefined; floor?: number | undefined; exploration: number },
-): Fielded {
+): LoadedSetup {
   const fitted = baselineOf(checkpoint.model);
   const table = tableOf(flags, fitted, folder);
   const { promise } = checkpoint;

@@ -4,18 +4,18 @@ import { GateVerdict, type Sealed, seal } from "../../contract/index.ts";
 import { bestPassing, type GatedCandidate, type GateRule, routerOf } from "../../judge/index.ts";
 import { digestRouter } from "../../policy/index.ts";
 import type { JudgeRows } from "./judge-rows.ts";
-import type { Fielded, LoadedPolicy } from "./load-policy.ts";
+import type { LoadedPolicy, LoadedSetup } from "./load-policy.ts";
 
 export interface Baseline {
   readonly kind: GateVerdict["baseline"]["kind"];
   /** Absent: the policy behind the log. */
-  readonly field?: Fielded;
+  readonly setup?: LoadedSetup;
   readonly loaded?: LoadedPolicy;
 }
 
 export function sealVerdict(options: {
   candidates: readonly LoadedPolicy[];
-  fields: readonly Fielded[];
+  setups: readonly LoadedSetup[];
   gated: readonly GatedCandidate[];
   rule: GateRule;
   judged: JudgeRows;
@@ -25,29 +25,29 @@ export function sealVerdict(options: {
   /** Of rows from a book. */
   origin?: Pick<GateVerdict["data"], "manifest" | "ledger"> | undefined;
 }): Sealed<GateVerdict> {
-  const { candidates, fields, gated, rule, judged, baseline, seed, atMs } = options;
+  const { candidates, setups, gated, rule, judged, baseline, seed, atMs } = options;
   const revisionOf = ({ checkpoint: { revision } }: LoadedPolicy) => ({
     id: revision.record.id,
     digest: revision.record.digest,
   });
   const best = bestPassing(gated);
-  const { field, loaded, kind } = baseline;
+  const { setup, loaded, kind } = baseline;
   const { rule: split, rows, digest, unlabelled, leftOut } = judged;
   return seal(GateVerdict, {
     outcome: best === undefined ? "refuse" : "pass",
     ...(best === undefined ? {} : { passed: revisionOf(candidates[best]!) }),
     candidates: gated.map((each, i) => ({
       revision: revisionOf(candidates[i]!),
-      router: routerFacts(fields[i]!),
+      router: routerFacts(setups[i]!),
       ...each,
       reasons: [...each.reasons],
       checks: each.checks.map((check) => ({ ...check, measure: parseId(check.measure) })),
     })),
     baseline: {
       kind,
-      ...(field === undefined
+      ...(setup === undefined
         ? {}
-        : { digest: loaded === undefined ? field.table.digest : digestRouter(routerOf(field)) }),
+        : { digest: loaded === undefined ? setup.table.digest : digestRouter(routerOf(setup)) }),
       ...(loaded === undefined ? {} : { revision: revisionOf(loaded) }),
     },
     rule: { ...rule, correction: "bonferroni", perCandidate: rule.alpha / rule.tried },
@@ -65,12 +65,12 @@ export function sealVerdict(options: {
   } as Omit<GateVerdict, "schema">);
 }
 
-function routerFacts(field: Fielded) {
+function routerFacts(setup: LoadedSetup) {
   return {
-    digest: digestRouter(routerOf(field)),
-    table: field.table.digest,
-    floor: field.floor,
-    exploration: field.exploration,
-    ...(field.promise === undefined ? {} : { promise: field.promise.digest }),
+    digest: digestRouter(routerOf(setup)),
+    table: setup.table.digest,
+    floor: setup.floor,
+    exploration: setup.exploration,
+    ...(setup.promise === undefined ? {} : { promise: setup.promise.digest }),
   };
 }

@@ -1,4 +1,4 @@
-/** Judges rollouts of a book and keeps the verdicts, which everything that learns obeys.
+/** Admits rollouts of a book and keeps the verdicts, which everything that learns obeys.
  *  In: an open book, names, a target or a validator. Out: what was said of each. Verdicts and releases are sealed records. */
 import { parseId, RollbookError } from "../../base/index.ts";
 import { PolicyRevision, type Release, type Sealed, Verdict } from "../../contract/index.ts";
@@ -12,7 +12,13 @@ import {
   resolveArtifact,
   resolveRevision,
 } from "../open/index.ts";
-import { type AdmitRequest, type Judged, judgeInBook, releaseInBook, validateInBook } from "./admit.ts";
+import {
+  type AdmissionResult,
+  type AdmitRequest,
+  admitInBook,
+  releaseInBook,
+  validateInBook,
+} from "./admit.ts";
 
 interface Chosen {
   /** Ids or digests (default: all of the book). */
@@ -28,24 +34,24 @@ export async function admitRollouts(
     /** Default: a drift of 3 accepted and 5 quarantined. */
     readonly budgets?: FreshnessBudgets | undefined;
   },
-): Promise<Judged[]> {
+): Promise<AdmissionResult[]> {
   const { index, ...about } = await requestOn(book, request);
   const { digest } = resolveRevision(index, request.target);
   const target = await readRecord(book.store, PolicyRevision, digest);
-  return judgeInBook({ index, ...about, target, budgets: request.budgets ?? FRESHNESS_PROFILES.default });
+  return admitInBook({ index, ...about, target, budgets: request.budgets ?? FRESHNESS_PROFILES.default });
 }
 
-/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not judged yet. */
+/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not checked yet. */
 export async function validateRollouts(
   book: OpenBook,
   request: Chosen & {
-    /** The name under which it judges (default: rollbook). */
+    /** The name under which it signs verdicts (default: rollbook). */
     readonly validator?: string | undefined;
   } = {},
-): Promise<Judged[]> {
+): Promise<AdmissionResult[]> {
   const validator = parseId(request.validator ?? "rollbook", "--validator");
   const about = await requestOn(book, request);
-  const artifacts = isNamed(request) ? about.artifacts : unjudged(about.index, about.artifacts, validator);
+  const artifacts = isNamed(request) ? about.artifacts : unchecked(about.index, about.artifacts, validator);
   return validateInBook({ ...about, artifacts, validator });
 }
 
@@ -82,12 +88,12 @@ function isNamed({ artifacts = [] }: Chosen): boolean {
   return artifacts.length > 0;
 }
 
-function unjudged(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
-  const judged = new Set(
+function unchecked(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
+  const checked = new Set(
     index
       .ofKind(Verdict.kind)
       .filter(({ fields }) => fields.validator === validator)
       .map(({ fields }) => fields.subject),
   );
-  return artifacts.filter(({ content }) => !judged.has(content.digest));
+  return artifacts.filter(({ content }) => !checked.has(content.digest));
 }

@@ -1,5 +1,5 @@
-/** Judges artifacts that are in a book already and keeps what was found: receipts, verdicts, releases.
- *  In: artifacts, and a target with budgets or the name of a validator. Out: what was said of each. A judgement that says
+/** Checks artifacts that are in a book already and keeps what was found: receipts, verdicts, releases.
+ *  In: artifacts, and a target with budgets or the name of a validator. Out: what was said of each. A result that says
  *  the same as the one that stands is not written again, so that what was released stays released. */
 import { canonicalize, compareUtf8, type Digest, type Id } from "../../base/index.ts";
 import {
@@ -16,11 +16,11 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import {
+  checkFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
   freshnessReceipt,
   freshnessVerdict,
-  judgeFreshness,
   makeAdmission,
   releaseQuarantined,
   validateBundle,
@@ -37,7 +37,7 @@ export interface AdmitRequest {
 }
 
 /** What was said of one artifact. */
-export interface Judged {
+export interface AdmissionResult {
   readonly rolloutId: string;
   readonly content: Digest;
   readonly verdict: Digest;
@@ -64,7 +64,7 @@ export async function revisionsOf(
   return (family, id) => known.get(JSON.stringify([family, id]));
 }
 
-/** The judge of what is submitted to a gateway or a launch: freshness against `target`, by drift 3/5 unless told otherwise. */
+/** The admission check of what is submitted to a gateway or a launch: freshness against `target`, by drift 3/5 unless told otherwise. */
 export async function admissionFor(
   book: OpenBook,
   { target: name, budgets }: { target: string; budgets?: FreshnessBudgets | undefined },
@@ -80,17 +80,17 @@ export async function admissionFor(
 }
 
 /** Freshness against `target`. A rollout counts as submitted when its first receipt was given, else now. */
-export async function judgeInBook(
+export async function admitInBook(
   request: AdmitRequest & { readonly target: PolicyRevision; readonly budgets: FreshnessBudgets },
-): Promise<Judged[]> {
+): Promise<AdmissionResult[]> {
   const { store, index, artifacts, nowMs, target, budgets } = request;
   const revisions = await revisionsOf(store, index);
   const submitted = firstReceipts(index);
   const atMs = afterAll(index, nowMs);
   const writer = new VerdictWriter(request);
-  const judged: Judged[] = [];
+  const results: AdmissionResult[] = [];
   for (const { content, envelopes } of artifacts) {
-    const freshness = judgeFreshness({
+    const freshness = checkFreshness({
       content: await readRecord(store, RolloutContent, content.digest),
       envelope: await readRecord(store, RolloutEnvelope, envelopes[0]!),
       target,
@@ -101,14 +101,16 @@ export async function judgeInBook(
     const subject = content.digest;
     const verdict = freshnessVerdict(freshness, { subject, family: target.family, atMs });
     const said = await writer.add(verdict, [freshnessReceipt(freshness, { subject, atMs: nowMs })]);
-    judged.push({ rolloutId: content.id!, content: content.digest, message: freshness.message, ...said });
+    results.push({ rolloutId: content.id!, content: content.digest, message: freshness.message, ...said });
   }
   await writer.commit();
-  return judged;
+  return results;
 }
 
 /** The validator's checks. Artifacts it has accepted before are what later ones may not repeat. */
-export async function validateInBook(request: AdmitRequest & { readonly validator: Id }): Promise<Judged[]> {
+export async function validateInBook(
+  request: AdmitRequest & { readonly validator: Id },
+): Promise<AdmissionResult[]> {
   const { store, index, artifacts, validator } = request;
   const nowMs = afterAll(index, request.nowMs);
   const read = async ({ content, envelopes }: Artifact) => {
@@ -126,15 +128,15 @@ export async function validateInBook(request: AdmitRequest & { readonly validato
   });
   const names = new Map(artifacts.map(({ content }) => [content.digest, content.id!]));
   const writer = new VerdictWriter(request);
-  const judged: Judged[] = [];
+  const results: AdmissionResult[] = [];
   for (const verdict of verdicts) {
     const { subject, codes, disposition } = verdict.record;
     const message = codes.length === 0 ? disposition : `${disposition}: ${codes.join(", ")}`;
     const said = await writer.add(verdict, []);
-    judged.push({ rolloutId: names.get(subject)!, content: subject, message, ...said });
+    results.push({ rolloutId: names.get(subject)!, content: subject, message, ...said });
   }
   await writer.commit();
-  return judged.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
+  return results.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
 }
 
 /** Lets the artifact into batches in spite of every verdict that quarantines it now. */
@@ -215,7 +217,7 @@ class VerdictWriter {
   async add(
     verdict: Sealed<Verdict>,
     beside: readonly SealedBlob[],
-  ): Promise<Pick<Judged, "verdict" | "validator" | "disposition" | "codes" | "added">> {
+  ): Promise<Pick<AdmissionResult, "verdict" | "validator" | "disposition" | "codes" | "added">> {
     const { subject, validator, disposition, codes } = verdict.record;
     const known = this.#standing.get(subject)?.get(validatorKey(verdict.record));
     const added =

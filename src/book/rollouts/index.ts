@@ -1,4 +1,4 @@
-export { admissionFor, type Judged, judgeInBook } from "./admit.ts";
+export { type AdmissionResult, admissionFor, admitInBook } from "./admit.ts";
 export { admitRollouts, releaseRollout, validateRollouts } from "./admit-rollouts.ts";
 export {
   type AdmittedRequest,

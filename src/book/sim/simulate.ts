@@ -13,7 +13,7 @@ import {
 } from "../../collect/sim/index.ts";
 import { routerOf } from "../../judge/evaluate/index.ts";
 import type { Router } from "../../policy/index.ts";
-import { fieldOf, loadPolicy } from "../judge/index.ts";
+import { loadPolicy, setupOf } from "../judge/index.ts";
 import { readTable, readWorld } from "./read-files.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 
@@ -78,7 +78,7 @@ function routeOf(request: SimulateRequest, world: SimWorld): ModelRoute {
 function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWorld): Router {
   if (checkpoint === undefined) return { table: readTable(router!, world), floor: 0, exploration: 0 };
   return routerOf(
-    fieldOf(loadPolicy(checkpoint), {
+    setupOf(loadPolicy(checkpoint), {
       ...(router === undefined ? {} : { table: router }),
       ...(floor === undefined ? {} : { floor }),
       exploration: 0,

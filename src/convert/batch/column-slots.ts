@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import { RollbookError } from "../../base/index.ts";
 import type { NewFile } from "./new-file.ts";
 
-interface Slot {
+interface ColumnSlot {
   readonly start: number;
   readonly bytes: number;
   filled: number;
@@ -13,7 +13,7 @@ interface Slot {
 
 export class ColumnSlots {
   readonly #file: NewFile;
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Map<string, ColumnSlot>();
   readonly #checksums: boolean;
 
   constructor(file: NewFile, options: { checksums: boolean }) {

@@ -11,20 +11,20 @@ const GROUP_VALUES = 1 << 17;
 const GROUP_ROWS = 1 << 15;
 const FLUSH_BYTES = 1 << 20;
 
-type Leaf = Pick<SchemaElement, "type" | "converted_type" | "repetition_type">;
+type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "repetition_type">;
 
-const TEXT: Leaf = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" };
-const U8: Leaf = { type: "INT32", converted_type: "UINT_8", repetition_type: "REQUIRED" };
-const U32: Leaf = { type: "INT32", converted_type: "UINT_32", repetition_type: "REQUIRED" };
-const I64: Leaf = { type: "INT64", repetition_type: "REQUIRED" };
-const F32: Leaf = { type: "FLOAT", repetition_type: "REQUIRED" };
-const F64: Leaf = { type: "DOUBLE", repetition_type: "REQUIRED" };
-const FLAG: Leaf = { type: "BOOLEAN", repetition_type: "REQUIRED" };
-const orNull = (leaf: Leaf): Leaf => ({ ...leaf, repetition_type: "OPTIONAL" });
+const TEXT: ParquetLeaf = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" };
+const U8: ParquetLeaf = { type: "INT32", converted_type: "UINT_8", repetition_type: "REQUIRED" };
+const U32: ParquetLeaf = { type: "INT32", converted_type: "UINT_32", repetition_type: "REQUIRED" };
+const I64: ParquetLeaf = { type: "INT64", repetition_type: "REQUIRED" };
+const F32: ParquetLeaf = { type: "FLOAT", repetition_type: "REQUIRED" };
+const F64: ParquetLeaf = { type: "DOUBLE", repetition_type: "REQUIRED" };
+const FLAG: ParquetLeaf = { type: "BOOLEAN", repetition_type: "REQUIRED" };
+const orNull = (leaf: ParquetLeaf): ParquetLeaf => ({ ...leaf, repetition_type: "OPTIONAL" });
 
 interface ParquetColumn<Row> {
   readonly name: string;
-  readonly leaf: Leaf;
+  readonly leaf: ParquetLeaf;
   /** 0: a value per row; 1: a list; 2: a list of lists. */
   readonly depth: 0 | 1 | 2;
   value(row: Row): unknown;

@@ -11,17 +11,16 @@ export interface Contender {
   readonly distribution: Distribution | "logged";
 }
 
-export interface Field {
+/** A router to be judged. */
+export interface RouterSetup {
   readonly policy: DecisionPolicy | undefined;
   readonly table: StaticTable;
   /** Null: no floor keeps what was promised, so the policy may not act. */
   readonly floor: number | null;
   readonly exploration: number;
-  /** The best single candidate, chosen on the training rows; a table that always says so. */
-  readonly single?: StaticTable | undefined;
 }
 
-export function routerOf({ policy, table, floor, exploration }: Omit<Field, "single">): Router {
+export function routerOf({ policy, table, floor, exploration }: RouterSetup): Router {
   if (policy === undefined || floor === null) return { table, floor: 1, exploration };
   return { policy, table, floor, exploration };
 }
@@ -32,14 +31,17 @@ export function routed(router: Router): Distribution {
 }
 
 /** The learned policy first. */
-export function contendersOf(field: Field, { oracle }: { oracle: Measure | undefined }): Contender[] {
-  const { exploration, single, table } = field;
+export function contendersOf(
+  setup: RouterSetup,
+  { single, oracle }: { single: StaticTable | undefined; oracle: Measure | undefined },
+): Contender[] {
+  const { exploration, table } = setup;
   const plain = (of: StaticTable) => routed({ table: of, floor: 0, exploration });
   return [
     {
       name: "learned",
       about: "the policy above its floor, else the table",
-      distribution: routed(routerOf(field)),
+      distribution: routed(routerOf(setup)),
     },
     { name: "static", about: "the static table", distribution: plain(table) },
     ...(single === undefined

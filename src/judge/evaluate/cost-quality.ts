@@ -6,7 +6,7 @@
 import { distribution, type Router } from "../../policy/index.ts";
 import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
-import type { Distribution, Judging } from "./evaluation-data.ts";
+import type { Distribution, EvaluationData } from "./evaluation-data.ts";
 import type { Measure } from "./judged-row.ts";
 
 export interface Banded {
@@ -30,14 +30,14 @@ export interface Hull {
   /** One point per floor, from "always the policy" to "never", and one per single candidate. */
   readonly points: readonly { readonly name: string; readonly cost: number; readonly quality: number }[];
   /** Points that the log cannot carry, with the reasons. */
-  readonly refused: readonly Refused[];
+  readonly refused: readonly RefusedPoint[];
   /** Mean quality over the cost range of the single candidates, along the hull of all points. Absent if a point is. */
   readonly area?: Banded;
   /** The same for the single candidates alone: what mixing them at random would reach. Absent if one of them is. */
   readonly singlesArea?: Banded;
 }
 
-export interface Refused {
+export interface RefusedPoint {
   readonly name: string;
   readonly reasons: readonly string[];
 }
@@ -47,23 +47,23 @@ const PARTS = 10;
 const FLOORS = [0, 0.1, 0.25, 0.5, 0.75, 0.9] as const;
 
 export function costQualityOf(
-  judging: Judging,
+  data: EvaluationData,
   { router, quality }: { router: Router; quality: Measure },
 ): CostQuality | { readonly absent: string } {
   if (router.policy === undefined) return { absent: "no policy decides, so there is nothing to trade" };
-  const pair = pairOf(judging, quality);
+  const pair = pairOf(data, quality);
   if (pair === undefined) return { absent: "it takes two candidates that are both selectable everywhere" };
-  const targets = sharesOf(judging, { ...pair, router });
+  const targets = sharesOf(data, { ...pair, router });
   const refused = targets.flatMap((target, part) => {
-    const [reason] = judging.refusals(target);
+    const [reason] = data.refusals(target);
     return reason === undefined ? [] : [`${(100 * part) / PARTS} % of calls to ${pair.strong}: ${reason}`];
   });
   if (refused.length > 0) return { absent: `the log cannot carry it: ${refused[0]}` };
-  const estimates = targets.map((target, part) => judging.value(`share ${part}/${PARTS}`, target, quality));
+  const estimates = targets.map((target, part) => data.value(`share ${part}/${PARTS}`, target, quality));
   const gap = estimates.at(-1)!.value - estimates[0]!.value;
   if (!(gap > 0))
     return { absent: `${pair.strong} is no better than ${pair.weak}: there is no gap to recover` };
-  const { rng, level = 0.95, replicates = 1000 } = judging.options;
+  const { rng, level = 0.95, replicates = 1000 } = data.options;
   const draws = bootstrap(estimates, { rng: rng.split("frontier"), replicates });
   const points = toPoints(estimates.map((each) => each.value));
   const over = (figure: (points: readonly FrontierPoint[]) => number | undefined): Banded => ({
@@ -82,18 +82,18 @@ export function costQualityOf(
     apgr: over(apgr),
     cpt50: over((each) => cpt(each, 0.5)),
     cpt80: over((each) => cpt(each, 0.8)),
-    ...(judging.measures.includes("cost") ? { hull: hullOf(judging, { router, quality }) } : {}),
+    ...(data.measures.includes("cost") ? { hull: hullOf(data, { router, quality }) } : {}),
   };
 }
 
 /** The cheapest and the dearest candidate; without cost the worst and the best. Both are offered everywhere. */
-function pairOf(judging: Judging, quality: Measure): { weak: string; strong: string } | undefined {
-  const open = judging.candidates.filter((id) =>
-    judging.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
+function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong: string } | undefined {
+  const open = data.candidates.filter((id) =>
+    data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
   );
-  const by: Measure = judging.measures.includes("cost") ? "cost" : quality;
+  const by: Measure = data.measures.includes("cost") ? "cost" : quality;
   const ranked = open
-    .map((id) => ({ id, value: judging.value(id, judging.target(always(id)), by).value }))
+    .map((id) => ({ id, value: data.value(id, data.target(always(id)), by).value }))
     .sort((a, b) => a.value - b.value);
   if (ranked.length < 2) return undefined;
   return { weak: ranked[0]!.id, strong: ranked.at(-1)!.id };
@@ -106,10 +106,10 @@ const always =
 
 /** The policies that send the share of rows that wants the strong model most to it. */
 function sharesOf(
-  judging: Judging,
+  data: EvaluationData,
   { weak, strong, router }: { weak: string; strong: string; router: Router },
 ): Float64Array[] {
-  const score = Float64Array.from(judging.rows, (row) => {
+  const score = Float64Array.from(data.rows, (row) => {
     const { probabilities } = router.policy!.answer(row.context, row.candidates);
     const of = (id: string) => probabilities[row.candidates.findIndex((one) => one.id === id)]!;
     const both = of(weak) + of(strong);
@@ -117,28 +117,27 @@ function sharesOf(
   });
   return Array.from({ length: PARTS + 1 }, (_, part) => {
     const sent = rankedShares(score, part / PARTS);
-    return judging.target((row, i) =>
+    return data.target((row, i) =>
       row.candidates.map(({ id }) => (id === strong ? sent[i]! : id === weak ? 1 - sent[i]! : 0)),
     );
   });
 }
 
-function hullOf(judging: Judging, { router, quality }: { router: Router; quality: Measure }): Hull {
-  const tried = [...floorsOf(judging, router), ...singlesOf(judging)].map(({ name, of }) => {
-    const target = judging.target(of);
-    return { name, target, reasons: judging.refusals(target) };
+function hullOf(data: EvaluationData, { router, quality }: { router: Router; quality: Measure }): Hull {
+  const tried = [...floorsOf(data, router), ...singlesOf(data)].map(({ name, of }) => {
+    const target = data.target(of);
+    return { name, target, reasons: data.refusals(target) };
   });
   const named = tried.filter(({ reasons }) => reasons.length === 0);
   const refused = tried
     .filter(({ reasons }) => reasons.length > 0)
     .map(({ name, reasons }) => ({ name, reasons }));
   if (named.length === 0) return { points: [], refused };
-  const estimates = (measure: Measure) =>
-    named.map(({ name, target }) => judging.value(name, target, measure));
+  const estimates = (measure: Measure) => named.map(({ name, target }) => data.value(name, target, measure));
   const [costs, qualities] = [estimates("cost"), estimates(quality)];
-  const { rng, level = 0.95, replicates = 1000 } = judging.options;
+  const { rng, level = 0.95, replicates = 1000 } = data.options;
   const draws = bootstrap([...costs, ...qualities], { rng: rng.split("hull"), replicates });
-  const single = named.map(({ name }) => judging.candidates.includes(name));
+  const single = named.map(({ name }) => data.candidates.includes(name));
   const areaOf = (costAt: (i: number) => number, qualityAt: (i: number) => number, all: boolean) =>
     hullArea(
       named.flatMap((_, i) =>
@@ -166,12 +165,12 @@ function hullOf(judging: Judging, { router, quality }: { router: Router; quality
     points: named.map(({ name }, i) => ({ name, cost: costs[i]!.value, quality: qualities[i]!.value })),
     refused,
     ...(refused.length === 0 ? { area: banded(true) } : {}),
-    ...(refused.some(({ name }) => judging.candidates.includes(name)) ? {} : { singlesArea: banded(false) }),
+    ...(refused.some(({ name }) => data.candidates.includes(name)) ? {} : { singlesArea: banded(false) }),
   };
 }
 
-function floorsOf(judging: Judging, router: Router): { name: string; of: Distribution }[] {
-  const answers = judging.rows.map((row) => router.policy!.answer(row.context, row.candidates));
+function floorsOf(data: EvaluationData, router: Router): { name: string; of: Distribution }[] {
+  const answers = data.rows.map((row) => router.policy!.answer(row.context, row.candidates));
   const sorted = Float64Array.from(answers, (each) => each.confidence).sort();
   const floors = new Set(FLOORS.map((share) => sorted[Math.floor(share * (sorted.length - 1))]!));
   const at = (floor: number): Distribution => {
@@ -188,11 +187,9 @@ function floorsOf(judging: Judging, router: Router): { name: string; of: Distrib
   ];
 }
 
-function singlesOf(judging: Judging): { name: string; of: Distribution }[] {
-  return judging.candidates
-    .filter((id) =>
-      judging.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
-    )
+function singlesOf(data: EvaluationData): { name: string; of: Distribution }[] {
+  return data.candidates
+    .filter((id) => data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)))
     .map((id) => ({ name: id, of: always(id) }));
 }
 

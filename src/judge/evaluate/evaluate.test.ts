@@ -19,10 +19,11 @@ const wise: DecisionPolicy = {
 };
 const wiseTruth = truth((hard) => (hard ? 0.9 : 0.1));
 const always = (id: string) => parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${id}`, "t");
-const field = { policy: wise, table: always("strong"), floor: 0.5, exploration: 0, single: always("strong") };
-const judge = (rows: readonly RoutingRow[], change: Partial<typeof field> = {}, more = {}) =>
+const setup = { policy: wise, table: always("strong"), floor: 0.5, exploration: 0, single: always("strong") };
+const judge = (rows: readonly RoutingRow[], change: Partial<typeof setup> = {}, more = {}) =>
   evaluatePolicy(toJudgedRows(rows.map(toLoggedRow), "task").rows, {
-    field: { ...field, ...change },
+    setup: { ...setup, ...change },
+    single: change.single ?? setup.single,
     rng: rngFrom(1),
     replicates: 300,
     ...more,

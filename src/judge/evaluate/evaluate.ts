@@ -1,20 +1,20 @@
 /** Is the learned policy better? Every contender on the same rows, by the path that the router takes.
  *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row, liveness
  *  and the cost–quality frontier; refusals with reasons where the log cannot say. Pure. Does not decide: gates do. */
-import type { Router } from "../../policy/index.ts";
+import type { StaticTable } from "../../policy/index.ts";
 import {
   bootstrap,
   difference,
   type Estimate,
   type Interval,
+  type PanelResult,
   percentileInterval,
   standardError,
   studentInterval,
-  type Verdict,
 } from "../ope/index.ts";
-import { type Contender, contendersOf, type Field, routerOf } from "./contenders.ts";
+import { type Contender, contendersOf, type RouterSetup, routerOf } from "./contenders.ts";
 import { type CostQuality, costQualityOf } from "./cost-quality.ts";
-import { Judging, type JudgingOptions } from "./evaluation-data.ts";
+import { EvaluationData, type EvaluationOptions } from "./evaluation-data.ts";
 import { isBurden, type JudgedRow, type Measure, qualityOf } from "./judged-row.ts";
 import { type Liveness, livenessOf } from "./liveness.ts";
 
@@ -31,7 +31,7 @@ export interface ContenderReport {
   readonly basis: "off-policy" | "on-policy" | "full information" | "refused";
   readonly values: Partial<Readonly<Record<Measure, Valued>>>;
   /** Diagnostics and all estimators, by measure, where the log was asked. */
-  readonly panels: Partial<Readonly<Record<Measure, Verdict>>>;
+  readonly panels: Partial<Readonly<Record<Measure, PanelResult>>>;
   readonly reasons: readonly string[];
 }
 
@@ -59,60 +59,64 @@ export interface Evaluation {
 
 export function evaluatePolicy(
   rows: readonly JudgedRow[],
-  options: JudgingOptions & { readonly field: Field },
+  options: EvaluationOptions & {
+    readonly setup: RouterSetup;
+    /** The best single candidate, chosen on the training rows: a table that always names it. */
+    readonly single?: StaticTable | undefined;
+  },
 ): Evaluation {
-  const { field, ...rest } = options;
+  const { setup, single, ...rest } = options;
   const level = options.level ?? 0.95;
-  const judging = new Judging(rows, rest);
-  const router: Router = routerOf(field);
-  const contenders = contendersOf(field, { oracle: judging.full ? "reward" : undefined });
-  const reports = contenders.map((each) => reportOn(judging, each));
+  const data = new EvaluationData(rows, rest);
+  const router = routerOf(setup);
+  const contenders = contendersOf(setup, { single, oracle: data.full ? "reward" : undefined });
+  const reports = contenders.map((each) => reportOn(data, each));
   return {
     rows: rows.length,
-    units: judging.units.count,
+    units: data.units.count,
     level,
-    certification: judging.certified ? "certified" : "not certified",
-    measures: judging.measures,
-    candidates: judging.candidates,
-    liveness: livenessOf(rows, field),
+    certification: data.certified ? "certified" : "not certified",
+    measures: data.measures,
+    candidates: data.candidates,
+    liveness: livenessOf(rows, setup),
     contenders: reports,
-    comparisons: comparisonsOf(judging, reports),
-    frontier: costQualityOf(judging, { router, quality: qualityOf(judging.measures) }),
+    comparisons: comparisonsOf(data, reports),
+    frontier: costQualityOf(data, { router, quality: qualityOf(data.measures) }),
   };
 }
 
-function reportOn(judging: Judging, { name, about, distribution }: Contender): ContenderReport {
+function reportOn(data: EvaluationData, { name, about, distribution }: Contender): ContenderReport {
   if (distribution === "logged") {
-    const estimates = judging.measures.map((measure) => [measure, judging.logged(measure)] as const);
-    return { name, about, basis: "on-policy", values: valued(judging, estimates), panels: {}, reasons: [] };
+    const estimates = data.measures.map((measure) => [measure, data.logged(measure)] as const);
+    return { name, about, basis: "on-policy", values: valued(data, estimates), panels: {}, reasons: [] };
   }
-  const target = judging.target(distribution);
+  const target = data.target(distribution);
   const estimates = () =>
-    judging.measures.map((measure) => [measure, judging.value("DR", target, measure)] as const);
-  if (judging.full) {
+    data.measures.map((measure) => [measure, data.value("DR", target, measure)] as const);
+  if (data.full) {
     const known = estimates().map(([measure, each]) => [measure, { ...each, name: "known" }] as const);
     return {
       name,
       about,
       basis: "full information",
-      values: valued(judging, known),
+      values: valued(data, known),
       panels: {},
       reasons: [],
     };
   }
   const panels = Object.fromEntries(
-    judging.measures.map((measure) => [measure, judging.panel(target, measure)]),
-  ) as Record<Measure, Verdict>;
+    data.measures.map((measure) => [measure, data.panel(target, measure)]),
+  ) as Record<Measure, PanelResult>;
   // Support is a matter of weights, the same for every measure.
-  const first = panels[judging.measures[0]!];
+  const first = panels[data.measures[0]!];
   if (first.kind === "refused")
     return { name, about, basis: "refused", values: {}, panels, reasons: first.reasons };
-  return { name, about, basis: "off-policy", values: valued(judging, estimates()), panels, reasons: [] };
+  return { name, about, basis: "off-policy", values: valued(data, estimates()), panels, reasons: [] };
 }
 
 /** Bootstrap and Student-t beside every estimate. One seed: all contenders are resampled alike. */
 export function valued<Key extends string>(
-  { options }: Judging,
+  { options }: EvaluationData,
   estimates: readonly (readonly [Key, Estimate])[],
 ): Record<Key, Valued> {
   const { rng, level = 0.95, replicates = 1000 } = options;
@@ -133,9 +137,9 @@ export function valued<Key extends string>(
 }
 
 /** The learned policy against everyone else, on the same rows. */
-function comparisonsOf(judging: Judging, [learned, ...others]: readonly ContenderReport[]): Comparison[] {
+function comparisonsOf(data: EvaluationData, [learned, ...others]: readonly ContenderReport[]): Comparison[] {
   const pairs = others.flatMap((other) =>
-    judging.measures.flatMap((measure) => {
+    data.measures.flatMap((measure) => {
       const [mine, theirs] = [learned!.values[measure], other.values[measure]];
       if (mine === undefined || theirs === undefined) return [];
       return [{ measure, against: other.name, estimate: difference(mine.estimate, theirs.estimate) }];
@@ -143,7 +147,7 @@ function comparisonsOf(judging: Judging, [learned, ...others]: readonly Contende
   );
   if (pairs.length === 0) return [];
   const found = valued(
-    judging,
+    data,
     pairs.map(({ estimate }, i) => [String(i), estimate] as const),
   );
   return pairs.map(({ measure, against }, i) => {

@@ -21,6 +21,7 @@ import {
   judgePolicy,
   type LoggedDecisions,
   meanOverRows,
+  type PanelResult,
   predictionsFrom,
   type SupportLimits,
   sensitivityBounds,
@@ -28,12 +29,11 @@ import {
   supportFaults,
   type Units,
   unitsOf,
-  type Verdict,
   withEstimatedPropensities,
 } from "../ope/index.ts";
 import { type JudgedRow, type Measure, measuresIn, requireRows } from "./judged-row.ts";
 
-export interface JudgingOptions {
+export interface EvaluationOptions {
   readonly rng: Rng;
   readonly level?: number;
   readonly replicates?: number;
@@ -52,7 +52,7 @@ export interface Support {
 /** A policy's distribution over the candidates of a row. */
 export type Distribution = (row: JudgedRow, index: number) => readonly number[];
 
-export class Judging {
+export class EvaluationData {
   readonly rows: readonly JudgedRow[];
   /** All candidates that occur: the columns of every matrix here. */
   readonly candidates: readonly string[];
@@ -61,12 +61,12 @@ export class Judging {
   /** Whether the outcome of every candidate is known. */
   readonly full: boolean;
   readonly certified: boolean;
-  readonly options: JudgingOptions;
+  readonly options: EvaluationOptions;
   readonly #log: LoggedDecisions;
   readonly #models = new Map<Measure, Float64Array>();
   readonly #outcomes = new Map<Measure, Float64Array>();
 
-  constructor(rows: readonly JudgedRow[], options: JudgingOptions) {
+  constructor(rows: readonly JudgedRow[], options: EvaluationOptions) {
     this.rows = requireRows(rows);
     this.options = options;
     this.candidates = armsOf(rows);
@@ -105,7 +105,7 @@ export class Judging {
   }
 
   /** Diagnostics and every estimator, or a refusal with its reasons. */
-  panel(target: Float64Array, measure: Measure): Verdict {
+  panel(target: Float64Array, measure: Measure): PanelResult {
     const { rng, level, replicates, limits } = this.options;
     const log = this.#logOf(target, measure);
     const refusal = this.#faults(log);

@@ -1,4 +1,4 @@
-export { type Contender, type Field, routed, routerOf } from "./contenders.ts";
+export { type Contender, type RouterSetup, routed, routerOf } from "./contenders.ts";
 export { type Banded, type CostQuality, type Hull, hullArea } from "./cost-quality.ts";
 export {
   type Comparison,
@@ -7,7 +7,12 @@ export {
   evaluatePolicy,
   type Valued,
 } from "./evaluate.ts";
-export { type Distribution, Judging, type JudgingOptions, type Support } from "./evaluation-data.ts";
+export {
+  type Distribution,
+  EvaluationData,
+  type EvaluationOptions,
+  type Support,
+} from "./evaluation-data.ts";
 export {
   isBurden,
   type JudgedRow,

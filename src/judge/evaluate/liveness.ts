@@ -2,7 +2,7 @@
  *  was trained, and an evaluation that skips the floor does not notice.
  *  In: rows and a router. Out: how often the policy decides, how sure it can get, how often it departs from the table. */
 import { distribution } from "../../policy/index.ts";
-import { type Field, routerOf } from "./contenders.ts";
+import { type RouterSetup, routerOf } from "./contenders.ts";
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface Liveness {
@@ -20,9 +20,9 @@ export interface Liveness {
   readonly warning?: string;
 }
 
-export function livenessOf(rows: readonly JudgedRow[], field: Omit<Field, "single">): Liveness {
-  const { policy, table, floor } = field;
-  const [router, fallback] = [routerOf({ ...field, exploration: 0 }), { table, floor: 0, exploration: 0 }];
+export function livenessOf(rows: readonly JudgedRow[], setup: RouterSetup): Liveness {
+  const { policy, table, floor } = setup;
+  const [router, fallback] = [routerOf({ ...setup, exploration: 0 }), { table, floor: 0, exploration: 0 }];
   let [live, departs, forced] = [0, 0, 0];
   const confidence = Float64Array.from(rows, (row) => {
     const decision = distribution(row.context, row.candidates, router);

@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { fallbackWorld } from "../../../test/ope/fallback-world.ts";
 import { PythonRandom } from "../../../test/ope/python-random.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { type Estimated, judgePolicy } from "./panel.ts";
-import { verdictText } from "./panel-text.ts";
+import { judgePolicy, type PanelEstimates } from "./panel.ts";
+import { panelText } from "./panel-text.ts";
 
 describe("the seed-42 routing log", () => {
   const { alwaysPrimary, truth } = fallbackWorld();
-  const verdict = judgePolicy(alwaysPrimary, { rng: rngFrom(42) }) as Estimated;
+  const verdict = judgePolicy(alwaysPrimary, { rng: rngFrom(42) }) as PanelEstimates;
 
   test("is CPython's to the bit", () => {
     const random = new PythonRandom(42);
@@ -26,7 +26,7 @@ describe("the seed-42 routing log", () => {
 
   test("the naive 0.611 is shown and named; SNIPS says 0.460, and its intervals cover 0.476 and exclude 0.611", () => {
     expect(verdict.naive).toBeCloseTo(0.611, 3);
-    expect(verdictText(verdict)).toMatch(/naive 0\.6114: .*biased/);
+    expect(panelText(verdict)).toMatch(/naive 0\.6114: .*biased/);
     const row = verdict.rows.find(({ estimate }) => estimate.name === "SNIPS")!;
     expect(row.estimate.value).toBeCloseTo(0.46, 3);
     for (const { low, high } of row.intervals) {

@@ -64,15 +64,15 @@ export {
 export {
   type Disagreement,
   disagreementsOf,
-  type Estimated,
   FALSE_ALARMS,
   judgePolicy,
+  type PanelEstimates,
   type PanelOptions,
+  type PanelRefusal,
+  type PanelResult,
   type PanelRow,
-  type Refused,
-  type Verdict,
 } from "./panel.ts";
-export { diagnosticLines, estimatedLines, verdictText } from "./panel-text.ts";
+export { diagnosticLines, estimatedLines, panelText } from "./panel-text.ts";
 export {
   explainFault,
   SUPPORT_LIMITS,

@@ -1,9 +1,9 @@
 /** A verdict as text: diagnostics first, then the reasons of a refusal or the table, and any disagreement aloud. */
 import type { Diagnostics } from "./diagnostics.ts";
 import type { Interval } from "./intervals/index.ts";
-import { type Estimated, FALSE_ALARMS, type PanelRow, type Verdict } from "./panel.ts";
+import { FALSE_ALARMS, type PanelEstimates, type PanelResult, type PanelRow } from "./panel.ts";
 
-export function verdictText(verdict: Verdict): string {
+export function panelText(verdict: PanelResult): string {
   const lines = diagnosticLines(verdict.diagnostics);
   switch (verdict.kind) {
     case "refused":
@@ -33,7 +33,7 @@ export function diagnosticLines(d: Diagnostics): string[] {
   ];
 }
 
-export function estimatedLines(verdict: Estimated): string[] {
+export function estimatedLines(verdict: PanelEstimates): string[] {
   const lines = [
     verdict.certification === "certified"
       ? "certified: propensities were logged"

@@ -54,16 +54,16 @@ export interface PanelOptions {
   readonly estimatePropensities?: boolean;
 }
 
-export type Verdict = Refused | Estimated;
+export type PanelResult = PanelRefusal | PanelEstimates;
 
-export interface Refused {
+export interface PanelRefusal {
   readonly kind: "refused";
   readonly diagnostics: Diagnostics;
   readonly faults: readonly SupportFault[];
   readonly reasons: readonly string[];
 }
 
-export interface Estimated {
+export interface PanelEstimates {
   readonly kind: "estimated";
   readonly certification: "certified" | "not certified";
   readonly diagnostics: Diagnostics;
@@ -91,7 +91,7 @@ export interface Disagreement {
   readonly difference: Interval;
 }
 
-export function judgePolicy(log: LoggedDecisions, options: PanelOptions): Verdict {
+export function judgePolicy(log: LoggedDecisions, options: PanelOptions): PanelResult {
   const missing = options.estimatePropensities === true && log.behaviour.some((p) => Number.isNaN(p));
   const judged = missing ? estimated(log, options.rng) : log;
   checkDecisions(judged);
@@ -113,7 +113,7 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): Verdic
   };
 }
 
-type Tuned = Pick<PanelRow, "estimate" | "lambda" | "caveat">;
+type PanelEntry = Pick<PanelRow, "estimate" | "lambda" | "caveat">;
 
 const MODEL_ERROR = "the interval leaves out the model's own error";
 const CUT_BIAS = "biased where large weights are cut; the interval leaves that bias out";
@@ -123,8 +123,8 @@ function estimated(log: LoggedDecisions, rng: Rng): LoggedDecisions {
   return withEstimatedPropensities(log, { rng: rng.split("propensities") });
 }
 
-function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): Tuned[] {
-  const plain: Tuned[] = [{ estimate: ips(log) }, { estimate: snips(log) }];
+function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): PanelEntry[] {
+  const plain: PanelEntry[] = [{ estimate: ips(log) }, { estimate: snips(log) }];
   if (predictions === undefined && log.candidates === undefined) return plain;
   const q = predictions ?? crossFitRewards(log, { kind: "ridge", rng: rng.split("rewards") });
   const grid = lambdaGrid(weightsOf(log));
@@ -144,14 +144,14 @@ function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOption
   ];
 }
 
-function chainEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): Tuned[] {
-  const plain: Tuned[] = [{ estimate: perDecisionIs(log) }, { estimate: weightedPerDecisionIs(log) }];
+function chainEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): PanelEntry[] {
+  const plain: PanelEntry[] = [{ estimate: perDecisionIs(log) }, { estimate: weightedPerDecisionIs(log) }];
   if (predictions === undefined && (log.candidates === undefined || log.context === undefined)) return plain;
   const q = predictions ?? crossFitQ(log, { rng: rng.split("values") });
   return [...plain, { estimate: chainDr(log, q) }];
 }
 
-function withIntervals(tuned: readonly Tuned[], options: PanelOptions): PanelRow[] {
+function withIntervals(tuned: readonly PanelEntry[], options: PanelOptions): PanelRow[] {
   const { rng, level = 0.95, replicates = 1000, range } = options;
   const draws = bootstrap(
     tuned.map(({ estimate }) => estimate),

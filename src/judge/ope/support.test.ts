@@ -8,8 +8,8 @@ import { sensitivityBounds } from "./intervals/sensitivity.ts";
 import type { LoggedDecisions } from "./log/logged-decisions.ts";
 import { withEstimatedPropensities } from "./models/propensity-model.ts";
 import { predictionsFrom } from "./models/reward-predictions.ts";
-import { type Estimated, judgePolicy, type Verdict } from "./panel.ts";
-import { verdictText } from "./panel-text.ts";
+import { judgePolicy, type PanelEstimates, type PanelResult } from "./panel.ts";
+import { panelText } from "./panel-text.ts";
 
 const log = banditLog(4000, rngFrom(41));
 const uniform = (n: number, p: number) => new Float64Array(n).fill(p);
@@ -60,7 +60,7 @@ describe("refusal", () => {
     const few = { reward: uniform(152, 1), behaviour: uniform(152, 0.5), target: uniform(152, 0.5), episode };
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
-    expect(verdictText(verdict)).toContain(
+    expect(panelText(verdict)).toContain(
       "effective sample size 19.0 of 19 units, 50 needed: there are too few units. About 50 units like these",
     );
   });
@@ -73,8 +73,8 @@ describe("refusal", () => {
     const thin = { reward: uniform(10_000, 1), behaviour: uniform(10_000, 0.1), target };
     const verdict = judgePolicy(thin, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support", "dominant-weight", "mean-weight"]);
-    expect(verdictText(verdict)).toContain("REFUSED");
-    expect(verdictText(verdict)).toContain("effective sample size 2.0 of 10000");
+    expect(panelText(verdict)).toContain("REFUSED");
+    expect(panelText(verdict)).toContain("effective sample size 2.0 of 10000");
   });
 
   test("target mass on actions that were never logged", () => {
@@ -93,7 +93,7 @@ describe("refusal", () => {
       { rng: rngFrom(1) },
     );
     expect(kinds(verdict)).toContain("unsupported-actions");
-    expect(verdictText(verdict)).toContain("20.0 % of its probability");
+    expect(panelText(verdict)).toContain("20.0 % of its probability");
   });
 
   test("propensities that were logged before the floor was applied betray themselves by the mean weight", () => {
@@ -107,7 +107,7 @@ describe("panel", () => {
   const verdict = judgePolicy(log, {
     rng: rngFrom(2),
     range: weightedRange({ reward: { low: 0, high: 1 }, floor: 0.2 }),
-  }) as Estimated;
+  }) as PanelEstimates;
 
   test("all six estimators, certified, in agreement; every interval without a caveat covers the truth", () => {
     expect(verdict).toMatchObject({ kind: "estimated", certification: "certified", disagreements: [] });
@@ -136,13 +136,13 @@ describe("panel", () => {
 
   test("it says aloud that a wrong model disagrees", () => {
     const wrong = predictionsFrom(log, uniform(12_000, 0.95));
-    const loud = judgePolicy(log, { rng: rngFrom(2), predictions: wrong }) as Estimated;
+    const loud = judgePolicy(log, { rng: rngFrom(2), predictions: wrong }) as PanelEstimates;
     expect(loud.disagreements.map(({ left, right }) => `${left}/${right}`)).toContain("SNIPS/DM");
-    expect(verdictText(loud)).toContain("DISAGREEMENT: IPS − DM");
+    expect(panelText(loud)).toContain("DISAGREEMENT: IPS − DM");
   });
 
   test("a chain gets the chain's estimators", () => {
-    const chain = judgePolicy(chainLog(2000, rngFrom(3)), { rng: rngFrom(4) }) as Estimated;
+    const chain = judgePolicy(chainLog(2000, rngFrom(3)), { rng: rngFrom(4) }) as PanelEstimates;
     expect(chain.rows.map((row) => row.estimate.name)).toEqual(["PDIS", "WPDIS", "chain DR"]);
     for (const { intervals } of chain.rows)
       for (const { low, high } of intervals) expect(low < CHAIN_TRUTH && CHAIN_TRUTH < high).toBe(true);
@@ -171,9 +171,9 @@ describe("without logged propensities", () => {
   });
 
   test("the result is labelled, covers the truth and carries its sensitivity", () => {
-    const verdict = judgePolicy(unlogged, { rng: rngFrom(1), estimatePropensities: true }) as Estimated;
+    const verdict = judgePolicy(unlogged, { rng: rngFrom(1), estimatePropensities: true }) as PanelEstimates;
     expect(verdict.certification).toBe("not certified");
-    expect(verdictText(verdict)).toContain("NOT CERTIFIED");
+    expect(panelText(verdict)).toContain("NOT CERTIFIED");
     const bounds = verdict.sensitivity!;
     expect(bounds.map((b) => b.gamma)).toEqual([1, 1.1, 1.25, 1.5, 2, 3]);
     expect(bounds[0]!.low).toBeCloseTo(bounds[0]!.high, 12);
@@ -209,7 +209,7 @@ describe("without logged propensities", () => {
   });
 });
 
-function kinds(verdict: Verdict): string[] {
+function kinds(verdict: PanelResult): string[] {
   return verdict.kind === "refused" ? verdict.faults.map((fault) => fault.kind) : [];
 }
 

@@ -7,14 +7,14 @@ import { parseId } from "../../base/ids.ts";
 import { LossLedger, openRecord, Receipt, Verdict } from "../../contract/index.ts";
 import { assembleBatch } from "../batch/index.ts";
 import { freshnessReceipt, freshnessVerdict, makeAdmission, releaseQuarantined } from "./admission.ts";
-import { FRESHNESS_PROFILES, judgeFreshness } from "./freshness.ts";
+import { checkFreshness, FRESHNESS_PROFILES } from "./freshness.ts";
 
 const revisions = Array.from({ length: 11 }, (_, n) => makeRevision(`r${n}`, { number: BigInt(n) }));
 const find = (key: { id: string }) => revisions.find(({ record }) => record.id === key.id)?.record;
 const byRevision = (n: number) => ({ revision: { id: `r${n}`, digest: weightsOf(`r${n}`) } });
 const target = revisions[10]!;
 
-/** A shelf with one rollout per source revision, each judged against r10, and a batch of what remains. */
+/** A shelf with one rollout per source revision, each checked against r10, and a batch of what remains. */
 async function batchOf(
   sources: readonly number[],
   change: (shelf: Shelf, verdicts: Map<number, Digest>) => void,
@@ -26,7 +26,7 @@ async function batchOf(
     const { content, envelope } = shelf.rollout(`from-r${n}`, {}, byRevision(n));
     const [at, budgets] = [{ subject: content.digest, atMs: 2000 }, FRESHNESS_PROFILES.default];
     const { family } = target.record;
-    const freshness = judgeFreshness({
+    const freshness = checkFreshness({
       content: content.record,
       envelope: envelope.record,
       target: target.record,
@@ -90,7 +90,7 @@ function sealedVerdict(shelf: Shelf, digest: Digest) {
   return { kind, digest, bytes, record: openRecord(Verdict, bytes) };
 }
 
-it("an upload through the desk is judged against the target of that moment; receipt and verdict agree", async () => {
+it("an upload through the desk is checked against the target of that moment; receipt and verdict agree", async () => {
   let current = target.record;
   const admit = makeAdmission({
     target: () => current,

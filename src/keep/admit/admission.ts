@@ -1,4 +1,4 @@
-/** From judgements to records: receipts and verdicts of freshness, and the release of what was quarantined. Pure.
+/** From checks to records: receipts and verdicts of freshness, and the release of what was quarantined. Pure.
  *  Verdicts are what batches obey: a manifest that lists them excludes what they exclude, and the ledger says so. */
 import { type Digest, type Id, parseId } from "../../base/index.ts";
 import {
@@ -13,7 +13,7 @@ import {
   seal,
   Verdict,
 } from "../../contract/index.ts";
-import { type Freshness, type FreshnessOutcome, type FreshnessRequest, judgeFreshness } from "./freshness.ts";
+import { checkFreshness, type Freshness, type FreshnessOutcome, type FreshnessRequest } from "./freshness.ts";
 
 /** The name under which freshness gives its verdicts. */
 export const FRESHNESS_VALIDATOR: Id = parseId("freshness");
@@ -23,7 +23,7 @@ export interface AdmissionOptions extends Pick<FreshnessRequest, "revision" | "b
   readonly target: () => FreshnessRequest["target"];
 }
 
-/** For the worker protocol's `admit`: judges what is submitted, and adds the verdict to what is kept. */
+/** For the worker protocol's `admit`: checks what is submitted, and adds the verdict to what is kept. */
 export function makeAdmission(options: AdmissionOptions) {
   return (submitted: {
     content: RolloutContent;
@@ -35,7 +35,7 @@ export function makeAdmission(options: AdmissionOptions) {
     const { revision, budgets } = options;
     const target = options.target();
     const request = { content, envelope, target, revision, budgets, submittedAtMs: atMs };
-    const freshness = judgeFreshness(request);
+    const freshness = checkFreshness(request);
     const { family } = target;
     return { ...freshness, records: [freshnessVerdict(freshness, { subject, family, atMs })] };
   };

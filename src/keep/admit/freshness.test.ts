@@ -6,9 +6,9 @@ import type { PolicyRevision } from "../../contract/index.ts";
 import {
   type Budget,
   CLOCK_SKEW_MS,
+  checkFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
-  judgeFreshness,
 } from "./freshness.ts";
 
 /** Revision n of the family, made at 1 000 · n ms. */
@@ -16,8 +16,8 @@ const revision = (n: number, over: Partial<PolicyRevision> = {}) =>
   makeRevision(`r${n}`, { number: BigInt(n), producedAtMs: 1000 * n, ...over }).record;
 const keyOf = ({ id, digest }: PolicyRevision) => ({ id, digest });
 
-/** A rollout that ended at 5 000 ms, sampled by `sources`, judged against `target`. */
-function judge(options: {
+/** A rollout that ended at 5 000 ms, sampled by `sources`, checked against `target`. */
+function check(options: {
   target: PolicyRevision;
   sources: PolicyRevision[];
   budgets?: FreshnessBudgets;
@@ -40,7 +40,7 @@ function judge(options: {
     },
   );
   const known = options.known ?? sources;
-  return judgeFreshness({
+  return checkFreshness({
     content: content.record,
     envelope: envelope.record,
     target,
@@ -50,7 +50,7 @@ function judge(options: {
   });
 }
 
-const outcome = (options: Parameters<typeof judge>[0]) => judge(options).outcome;
+const outcome = (options: Parameters<typeof check>[0]) => check(options).outcome;
 
 describe("drift", () => {
   it.each([
@@ -65,7 +65,7 @@ describe("drift", () => {
   });
 
   it("is recorded with both budgets, and the message says why", () => {
-    const { signals, message } = judge({ target: revision(10), sources: [revision(6)] });
+    const { signals, message } = check({ target: revision(10), sources: [revision(6)] });
     expect(signals[0]).toEqual({
       name: "drift",
       observed: 4,
@@ -77,9 +77,9 @@ describe("drift", () => {
   });
 
   it("is that of the source furthest off, where a hot swap left several", () => {
-    const judged = judge({ target: revision(10), sources: [revision(10), revision(6), revision(9)] });
-    expect(judged.outcome).toBe("quarantined");
-    expect(judged.signals[0]!.observed).toBe(4);
+    const checked = check({ target: revision(10), sources: [revision(10), revision(6), revision(9)] });
+    expect(checked.outcome).toBe("quarantined");
+    expect(checked.signals[0]!.observed).toBe(4);
     expect(outcome({ target: revision(10), sources: [revision(10), revision(9)] })).toBe(
       "accepted-off-policy",
     );
@@ -113,7 +113,7 @@ describe("what is discarded whatever the budgets", () => {
   it("a rollout that ended further after its submission than clocks disagree, even an exact one", () => {
     const target = revision(10);
     const at = (aheadMs: number, clockSkewMs?: Budget) =>
-      judge({
+      check({
         ...{ target, sources: [target], submittedAtMs: 5000 - aheadMs },
         budgets: clockSkewMs === undefined ? budgets : { ...budgets, clockSkewMs },
       });
@@ -177,8 +177,8 @@ describe("ages", () => {
     expect(outcome({ target: revision(10), sources: [revision(8)], budgets })).toBe("discarded");
   });
 
-  it("a signal without a budget is recorded and judges nothing", () => {
-    const { signals } = judge({ target: revision(10), sources: [revision(10)], submittedAtMs: 1e9 });
+  it("a signal without a budget is recorded and decides nothing", () => {
+    const { signals } = check({ target: revision(10), sources: [revision(10)], submittedAtMs: 1e9 });
     expect(signals.slice(1)).toMatchObject([
       { name: "policy-age-ms", observed: 0, acceptBudget: null, outcome: "unknown" },
       { name: "rollout-age-ms", observed: 999_995_000, acceptBudget: null, outcome: "unknown" },
@@ -189,7 +189,7 @@ describe("ages", () => {
 
 it("a rollout without a stream of the family is unknown, not accepted", () => {
   const target = makeRevision("r1", { family: "other.family" as never, number: 1n }).record;
-  expect(judge({ target, sources: [revision(1)] })).toMatchObject({
+  expect(check({ target, sources: [revision(1)] })).toMatchObject({
     outcome: "unknown",
     message: "holds no stream of other.family",
   });
@@ -203,7 +203,7 @@ it.each([
   { accept: Number.NaN, quarantine: 5 },
 ])("the budget %j is refused", (drift) => {
   const target = revision(1);
-  expect(refusalOf(() => judge({ target, sources: [target], budgets: { drift } })).code).toBe("bad-budget");
+  expect(refusalOf(() => check({ target, sources: [target], budgets: { drift } })).code).toBe("bad-budget");
 });
 
 it("a larger budget never gives a harsher outcome", () => {

@@ -62,7 +62,7 @@ export type FreshnessOutcome =
   | "unknown";
 type Signal = Receipt["signals"][number];
 
-export function judgeFreshness(request: FreshnessRequest): Freshness {
+export function checkFreshness(request: FreshnessRequest): Freshness {
   const { envelope, submittedAtMs, budgets } = request;
   checkBudgets(budgets);
   const found = measureSources(request);
@@ -71,15 +71,15 @@ export function judgeFreshness(request: FreshnessRequest): Freshness {
   const ageMs = submittedAtMs - envelope.endedAtMs;
   return conclude(within, [
     ...driftSignals(found, budgets),
-    judge("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
-    judge("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
+    signalOf("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
+    signalOf("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
     ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
   ]);
 }
 
 /** The part that follows from the records alone, whatever the time. A drift that cannot be measured excludes nothing unless
  *  the budget says so: a default limit must not discard rollouts whose revisions have no number. */
-export function judgeDrift(
+export function measureDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {
   const { drift, policyAgeMs } = request.budgets;
@@ -117,12 +117,12 @@ interface MeasuredSources {
 function driftSignals({ sources, within }: MeasuredSources, budgets: FreshnessBudgets): Signal[] {
   return [
     worst(
-      sources.map(({ drift }) => judge("drift", drift, budgets.drift, within)),
-      judge("drift", 0, budgets.drift, within),
+      sources.map(({ drift }) => signalOf("drift", drift, budgets.drift, within)),
+      signalOf("drift", 0, budgets.drift, within),
     ),
     worst(
-      sources.map(({ ageMs }) => judge("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
-      judge("policy-age-ms", 0, budgets.policyAgeMs, within),
+      sources.map(({ ageMs }) => signalOf("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
+      signalOf("policy-age-ms", 0, budgets.policyAgeMs, within),
     ),
   ];
 }
@@ -179,8 +179,8 @@ function descent(
   return null;
 }
 
-/** What lies in the future is discarded whatever the budget; without a budget or an observation nothing is judged. */
-function judge(
+/** What lies in the future is discarded whatever the budget; without a budget or an observation nothing is decided. */
+function signalOf(
   name: string,
   observed: number | null,
   budget: Budget | undefined,

@@ -53,12 +53,12 @@ export function makeGates(options: {
     ({ record: { family } }) => (family ?? options.family) === options.family,
   );
   const bySubject = latestPerValidator(about);
-  const { judged, results } = readReceipts(options.receipts);
+  const { received, results } = readReceipts(options.receipts);
   return {
     receiptGate(digest, { assignment }) {
       if (assignment === undefined) return undefined;
       const result = results.get(rolloutIdFor(assignment.digest, assignment.sample));
-      const stands = result === undefined ? !judged.has(digest) : result === digest;
+      const stands = result === undefined ? !received.has(digest) : result === digest;
       return stands ? undefined : "not-accepted";
     },
     verdictGate(content) {
@@ -93,22 +93,22 @@ export function makeGates(options: {
 }
 
 /** `results`: by item, the content that the first accepting receipt names; a second artifact of it does not count.
- *  `judged`: whatever got a receipt, accepting or not. */
+ *  `received`: whatever got a receipt, accepting or not. */
 function readReceipts(receipts: readonly Sealed<Receipt>[]): {
-  judged: Set<Digest>;
+  received: Set<Digest>;
   results: Map<string, Digest>;
 } {
-  const [judged, results] = [new Set<Digest>(), new Map<string, Digest>()];
+  const [received, results] = [new Set<Digest>(), new Map<string, Digest>()];
   const ordered = [...receipts].sort(
     (a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1),
   );
   for (const { record } of ordered) {
     const item = record.claim === undefined ? undefined : itemOf(record.claim);
     if (item === undefined) continue;
-    judged.add(record.subject);
+    received.add(record.subject);
     if (isTaken(record.outcome) && !results.has(item)) results.set(item, record.subject);
   }
-  return { judged, results };
+  return { received, results };
 }
 
 /** Coming too late is no fault of the rollout, so it is told apart, unless something else is wrong too. */

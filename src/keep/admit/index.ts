@@ -11,12 +11,12 @@ export type { Reexecution } from "./checks.ts";
 export {
   type Budget,
   CLOCK_SKEW_MS,
+  checkFreshness,
   FRESHNESS_PROFILES,
   type Freshness,
   type FreshnessBudgets,
   type FreshnessOutcome,
   type FreshnessRequest,
-  judgeFreshness,
 } from "./freshness.ts";
 export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
 export { contentReader, readRecord, readSealed } from "./read-sources.ts";

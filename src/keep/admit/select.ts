@@ -17,7 +17,7 @@ import {
   sampleCount,
 } from "../../contract/index.ts";
 import type { AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
-import { judgeDrift } from "./freshness.ts";
+import { measureDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
@@ -99,7 +99,7 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
     return { open: false, reason: "duplicate-rollout" };
   const { freshness: budgets } = request.options;
   if (budgets === undefined || gates.isReleased(digest)) return gate;
-  const { outcome, message } = judgeDrift({
+  const { outcome, message } = measureDrift({
     content,
     target: request.target!.record,
     revision: (key) => inputs.revisions.record(key),

@@ -16,11 +16,11 @@ export interface DecisionRow {
 }
 
 /** A part of a reward: what was measured, and how it counts. */
-export interface RewardTerm {
+export interface MeasuredTerm {
   readonly value: number;
   readonly weight: number;
 }
-export type RewardTerms = Readonly<Record<string, RewardTerm>>;
+export type RewardTerms = Readonly<Record<string, MeasuredTerm>>;
 
 export interface LoggedCandidate extends DecisionCandidate {
   /** Of the final distribution; null where it was not logged. */

@@ -67,25 +67,29 @@ export function baselineOf({ config }: PolicyModel): FittedTable | undefined {
   return config.baseline as unknown as FittedTable | undefined;
 }
 
-interface Worth {
+interface CandidateValue {
   readonly count: number;
   readonly mean: number;
   readonly error: number;
 }
-interface Leaf {
+interface TableLeaf {
   readonly order: readonly string[];
-  readonly value: ReadonlyMap<string, Worth>;
+  readonly value: ReadonlyMap<string, CandidateValue>;
   /** What following this leaf's choice instead of its parent's brings over all its rows. */
   readonly gain: number;
 }
-interface Node {
+interface TableNode {
   readonly rows: readonly Labelled[];
   readonly arms: readonly string[];
   readonly when: TableTriggers;
   readonly questions: number;
 }
 
-function leafOf(rows: readonly Labelled[], arms: readonly string[], parent: Leaf | undefined): Leaf {
+function leafOf(
+  rows: readonly Labelled[],
+  arms: readonly string[],
+  parent: TableLeaf | undefined,
+): TableLeaf {
   const value = new Map(
     arms.map((arm) => {
       const own = worthOf(rows.filter((row) => row.candidates[row.chosen]!.id === arm));
@@ -102,7 +106,7 @@ function leafOf(rows: readonly Labelled[], arms: readonly string[], parent: Leaf
 }
 
 /** Self-normalised by the logged propensity; where none was logged every row counts the same. */
-function worthOf(rows: readonly Labelled[]): Worth {
+function worthOf(rows: readonly Labelled[]): CandidateValue {
   let [top, bottom] = [0, 0];
   for (const { reward, propensity } of rows) {
     top += reward / (propensity ?? 1);
@@ -116,9 +120,9 @@ function worthOf(rows: readonly Labelled[]): Worth {
 }
 
 /** The leaves below, in the order in which a table asks; the node itself if no question pays. */
-function grow(leaf: Leaf, node: Node): { when: TableTriggers; leaf: Leaf }[] {
+function grow(leaf: TableLeaf, node: TableNode): { when: TableTriggers; leaf: TableLeaf }[] {
   if (node.questions === 0) return [{ when: node.when, leaf }];
-  let best: { gain: number; parts: readonly Part[] } = { gain: 0, parts: [] };
+  let best: { gain: number; parts: readonly RowPart[] } = { gain: 0, parts: [] };
   for (const parts of questionsOf(node)) {
     const gain = parts.reduce((sum, { rows }) => sum + leafOf(rows, node.arms, leaf).gain, 0);
     if (gain > best.gain) best = { gain, parts };
@@ -130,13 +134,13 @@ function grow(leaf: Leaf, node: Node): { when: TableTriggers; leaf: Leaf }[] {
   });
 }
 
-interface Part {
+interface RowPart {
   readonly rows: readonly Labelled[];
   readonly when: TableTriggers;
 }
 
 /** Every way to part the rows by one fact: the prompt's length, a number, or each value of a category. */
-function* questionsOf({ rows, when }: Node): Generator<readonly Part[]> {
+function* questionsOf({ rows, when }: TableNode): Generator<readonly RowPart[]> {
   const chars = (row: Labelled) => row.context.prompt.length;
   for (const at of thresholds(rows.map(chars)))
     yield halves(rows, { of: chars, at, when: (range) => withChars(when, range) });
@@ -168,7 +172,7 @@ function* questionsOf({ rows, when }: Node): Generator<readonly Part[]> {
 function halves(
   rows: readonly Labelled[],
   options: { of: (row: Labelled) => number; at: number; when: (range: NumberRange) => TableTriggers },
-): readonly Part[] {
+): readonly RowPart[] {
   const { of, at, when } = options;
   return [
     { rows: rows.filter((row) => of(row) <= at), when: when({ max: at }) },

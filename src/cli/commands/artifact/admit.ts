@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import {
+  type AdmissionResult,
   admitRollouts,
-  type Judged,
   releaseRollout,
   validateRollouts,
 } from "../../../book/rollouts/index.ts";
@@ -55,7 +55,7 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
   print(io, flags, judged);
 }
 
-function print(io: Io, flags: { json?: true }, judged: readonly Judged[]): void {
+function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[]): void {
   if (flags.json) {
     for (const each of judged) io.out(jsonLine(each));
     return;

@@ -61,7 +61,7 @@ export function percentileInterval(replicates: Float64Array, level = 0.95): Inte
   };
 }
 
-interface Draw {
+interface Resampling {
   /** Unit values → their weighted sum per replicate, filled by the draw. */
   readonly series: ReadonlyMap<Float64Array, Float64Array>;
   readonly counts: Float64Array;
@@ -77,7 +77,7 @@ const LIGHT = 1 - Math.sqrt(P / (1 - P));
 const CHUNK = 1024;
 const WORDS = CHUNK / 32;
 
-function drawTwoPoint({ series, counts, units, rng }: Draw): void {
+function drawTwoPoint({ series, counts, units, rng }: Resampling): void {
   const table = new Float64Array((CHUNK / 4) * 16);
   const replicates = counts.length;
   const masks = new Int32Array(WORDS * replicates);
@@ -167,7 +167,7 @@ function subsetSum({
   return even + odd;
 }
 
-function drawMultinomial({ series, counts, units, rng }: Draw): void {
+function drawMultinomial({ series, counts, units, rng }: Resampling): void {
   const words = new RandomWords(rng);
   const random = new Int32Array(units);
   counts.fill(units);

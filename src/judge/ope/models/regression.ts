@@ -4,7 +4,7 @@ import { sigmoid } from "../../../base/index.ts";
 import type { Context } from "../log/index.ts";
 import { factor, solve } from "../math/index.ts";
 
-export interface Problem {
+export interface RegressionProblem {
   readonly context: Context;
   readonly outcome: Float64Array;
   readonly rows: Int32Array;
@@ -19,7 +19,7 @@ const NEWTON_STEPS = 30;
 const NEWTON_TOLERANCE = 1e-10;
 
 /** argmin Σ (y − xᵀβ)² + penalty·|β − prior|². */
-export function fitRidge(problem: Problem): Float64Array {
+export function fitRidge(problem: RegressionProblem): Float64Array {
   const size = problem.context.width + 1;
   const beta = problem.prior === undefined ? new Float64Array(size) : problem.prior.slice();
   newtonStep(problem, beta, (score, y) => [y - score, 1]);
@@ -27,7 +27,7 @@ export function fitRidge(problem: Problem): Float64Array {
 }
 
 /** argmax of the penalised likelihood, by Newton's method. Outcomes in [0, 1]. */
-export function fitLogistic(problem: Problem): Float64Array {
+export function fitLogistic(problem: RegressionProblem): Float64Array {
   const beta = problem.prior?.slice() ?? new Float64Array(problem.context.width + 1);
   for (let step = 0; step < NEWTON_STEPS; step++) {
     const moved = newtonStep(problem, beta, (score, y) => {
@@ -49,7 +49,7 @@ export function scoreRow(context: Context, row: number, beta: Float64Array): num
 
 /** Solves (XᵀWX + Λ)·δ = Xᵀg − Λ(β − prior), adds δ to β, and returns its largest component. */
 function newtonStep(
-  problem: Problem,
+  problem: RegressionProblem,
   beta: Float64Array,
   slope: (score: number, y: number) => readonly [gradient: number, curvature: number],
 ): number {
