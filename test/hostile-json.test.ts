@@ -5,15 +5,17 @@ import { isRollbookError } from "../src/base/errors.ts";
 import { decodeUtf8, parseJson } from "../src/base/parse-json.ts";
 import { type Rng, rngFrom } from "../src/base/rng.ts";
 import {
-  makePsionicArtifact,
   openRecord,
-  parsePsionicArtifact,
   parseRolloutDraft,
   type RecordType,
   recordType,
   sealRollout,
-  writePsionicJson,
 } from "../src/contract/index.ts";
+import {
+  makePsionicArtifact,
+  parsePsionicArtifact,
+  writePsionicJson,
+} from "../src/contract/psionic/index.ts";
 import { examples } from "./support/examples.ts";
 import { ROLLOUT_A } from "./support/psionic-golden.ts";
 import { refusalOf } from "./support/refusal-of.ts";

@@ -17,7 +17,6 @@ import {
   openRecord,
   PolicyRevision,
   PolicyRevisionLineage,
-  parsePsionicArtifact,
   parseRolloutDraft,
   RolloutContent,
   type SealedRollout,
@@ -29,6 +28,7 @@ import {
   signersOf,
   Verdict,
 } from "../src/contract/index.ts";
+import { parsePsionicArtifact } from "../src/contract/psionic/index.ts";
 import { assembleBatch } from "../src/keep/batch/index.ts";
 import { verifyBook } from "../src/keep/verify/index.ts";
 import { memoryStore } from "../src/store/index.ts";

@@ -1,28 +1,49 @@
 import { readFileSync } from "node:fs";
+import { posix } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
-import { exportLines } from "./support/public-api.ts";
+import { importsOf, readSources, type Sources } from "./support/imports.ts";
+import { exportLines, publicModules } from "./support/public-api.ts";
 
-const { name, exports } = JSON.parse(readFileSync("package.json", "utf8"));
-const modules = Object.entries<string>(exports).filter(([, target]) => target.endsWith(".js"));
-const sourceOf = (target: string): string => target.replace("./dist/", "src/").replace(/\.js$/, ".ts");
+const modules = publicModules();
 
 describe("the public API", () => {
   it("is exactly what test/public-api.txt lists; edit that file by hand in the change that alters the API", () => {
-    const actual = modules.map(([subpath, target]) => {
-      const lines = exportLines(readFileSync(sourceOf(target), "utf8"));
-      return [`${name}${subpath.slice(1)}`, ...lines.map((line) => `  ${line}`)].join("\n");
+    const actual = modules.map(({ specifier, source }) => {
+      const lines = exportLines(readFileSync(source, "utf8"));
+      return [specifier, ...lines.map((line) => `  ${line}`)].join("\n");
     });
     expect(`${actual.join("\n\n")}\n`).toBe(readFileSync("test/public-api.txt", "utf8"));
   });
 
-  it.each(modules)("%s exports at run time the values it lists", async (_subpath, target) => {
-    const source = sourceOf(target);
+  it("has at most 340 names", () => {
+    const names = modules.flatMap(({ source }) => exportLines(readFileSync(source, "utf8")));
+    expect(names.length).toBeLessThanOrEqual(340);
+  });
+
+  it.each(modules)("$specifier exports at run time the values it lists", async ({ source }) => {
     const values = exportLines(readFileSync(source, "utf8")).filter((line) => !line.startsWith("type "));
     const module = await import(pathToFileURL(source).href);
     expect(Object.keys(module).sort()).toEqual(values.sort());
   });
+
+  it("loads the psionic codec under rollbook/psionic only, not with rollbook/contract", () => {
+    const sources = readSources("src");
+    expect(reachableFrom("exports/psionic.ts", sources)).toContain("contract/psionic/index.ts");
+    const loaded = reachableFrom("exports/contract.ts", sources);
+    expect(loaded).toContain("contract/rollout/index.ts");
+    expect(loaded.filter((path) => path.startsWith("contract/psionic/"))).toEqual([]);
+  });
 });
+
+/** Every module that an import of `path` loads, types included. */
+function reachableFrom(path: string, sources: Sources): string[] {
+  const found = new Set([path]);
+  for (const each of found)
+    for (const specifier of importsOf(sources.get(each)!, "static"))
+      if (specifier.startsWith(".")) found.add(posix.join(posix.dirname(each), specifier));
+  return [...found];
+}
 
 describe("exportLines", () => {
   it("reads lists, renames and declarations, and marks types", () => {

@@ -1,7 +1,7 @@
 /** "The current harness should prove." */
 import { deepStrictEqual as equal, ok, strictEqual as same } from "node:assert";
 import { rngFrom } from "rollbook/base";
-import { assemblePsionicBatch, makePsionicArtifact, parsePsionicRevision } from "rollbook/contract";
+import { assemblePsionicBatch, makePsionicArtifact, parsePsionicRevision } from "rollbook/psionic";
 import {
   codeOf,
   draft,

@@ -70,26 +70,6 @@ export {
   splitUnit,
   standsBefore,
 } from "./policy/index.ts";
-export {
-  assemblePsionicBatch,
-  checkPsionicArtifact,
-  checkPsionicBatch,
-  decodePsionic,
-  fromPsionicArtifact,
-  fromPsionicRevision,
-  makePsionicArtifact,
-  type PsionicArtifact,
-  type PsionicBatch,
-  type PsionicRevision,
-  parsePsionicArtifact,
-  parsePsionicBatch,
-  parsePsionicRevision,
-  psionicArtifact,
-  psionicRevision,
-  toPsionicArtifact,
-  toPsionicRevision,
-  writePsionicJson,
-} from "./psionic/index.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";
 export {
   Assignment,

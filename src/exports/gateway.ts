@@ -1,6 +1,5 @@
 export {
   type Choose,
-  checkGatewayConfig,
   type Gateway,
   type GatewayConfig,
   type GatewayOptions,

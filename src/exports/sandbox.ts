@@ -1,15 +1,12 @@
 export {
-  DEFAULT_LIMITS,
   type EngineName,
   type ExecResult,
   type Files,
   type Limits,
   openSandbox,
   type Program,
-  type ProgramKind,
   type Sandbox,
   type SandboxOptions,
   type Threat,
   textOf,
-  type Usage,
 } from "../collect/sandbox/index.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { makePsionicArtifact, writePsionicJson } from "../../src/contract/index.ts";
+import { makePsionicArtifact, writePsionicJson } from "../../src/contract/psionic/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { ROLLOUT_A } from "../support/psionic-golden.ts";
 import { draftWire, weightsOf } from "../support/shelf.ts";

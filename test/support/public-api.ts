@@ -1,5 +1,27 @@
-/** The export list of a module as text, from its source: one line per name, types marked as such.
- *  In: the source of an index module. Out: sorted lines. Refuses `export *`, which makes internals public. */
+/** The public modules of the package, and the export list of a module as text, from its source: one line per name,
+ *  types marked as such. In: package.json; the source of a module. Out: sorted lines. Refuses `export *`, which makes
+ *  internals public. */
+import { readFileSync } from "node:fs";
+
+/** A subpath of package.json's exports: what a user imports, and the source behind it. */
+export interface PublicModule {
+  readonly specifier: string;
+  readonly source: string;
+}
+
+export function publicModules(): PublicModule[] {
+  const { name, exports } = JSON.parse(readFileSync("package.json", "utf8"));
+  return Object.entries<{ default?: string }>(exports).flatMap(([subpath, target]) =>
+    target.default === undefined
+      ? []
+      : [
+          {
+            specifier: `${name}${subpath.slice(1)}`,
+            source: target.default.replace("./dist/", "src/").replace(/\.js$/, ".ts"),
+          },
+        ],
+  );
+}
 
 export function exportLines(source: string): string[] {
   const code = source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");

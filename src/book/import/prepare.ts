@@ -5,20 +5,14 @@ import {
   Assignment,
   Attestation,
   checkAttestation,
-  checkPsionicArtifact,
-  decodePsionic,
   decodeWire,
   EnvironmentPackage,
   Feedback,
-  fromPsionicArtifact,
-  fromPsionicRevision,
   isNewerVersion,
   type LogprobKind,
   NEEDS_NEWER,
   PolicyRevision,
   parseRolloutDraft,
-  psionicArtifact,
-  psionicRevision,
   RECORD_TYPES,
   Receipt,
   type RecordType,
@@ -33,6 +27,14 @@ import {
   Task,
   Verdict,
 } from "../../contract/index.ts";
+import {
+  checkPsionicArtifact,
+  decodePsionic,
+  fromPsionicArtifact,
+  fromPsionicRevision,
+  psionicArtifact,
+  psionicRevision,
+} from "../../contract/psionic/index.ts";
 
 /** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
 const IMPORTABLE = [

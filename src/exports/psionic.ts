@@ -1,0 +1,17 @@
+export {
+  assemblePsionicBatch,
+  checkPsionicArtifact,
+  checkPsionicBatch,
+  fromPsionicArtifact,
+  fromPsionicRevision,
+  makePsionicArtifact,
+  type PsionicArtifact,
+  type PsionicBatch,
+  type PsionicRevision,
+  parsePsionicArtifact,
+  parsePsionicBatch,
+  parsePsionicRevision,
+  toPsionicArtifact,
+  toPsionicRevision,
+  writePsionicJson,
+} from "../contract/psionic/index.ts";
