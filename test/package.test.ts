@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { publicModules } from "./support/public-api.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 const NPM = ["--no-audit", "--no-fund", "--loglevel=error"];
@@ -16,15 +17,17 @@ describe("the packed package", () => {
       env: { ...process.env, NO_COLOR: "1", ROLLBOOK_HOME: join(folder, "home") },
     });
   let files: string[] = [];
+  let tarball = "";
 
   beforeAll(() => {
     if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
-    const [packed] = JSON.parse(
-      run("npm", ["pack", "--json", ...NPM, "--pack-destination", folder], process.cwd()),
-    );
+    // Without scripts: `prepack` would build dist/ again under the other tests.
+    const pack = ["pack", "--json", "--ignore-scripts", ...NPM, "--pack-destination", folder];
+    const [packed] = JSON.parse(run("npm", pack, process.cwd()));
+    tarball = join(folder, packed.filename);
     files = packed.files.map(({ path }: { path: string }) => path);
     writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
-    run("npm", ["install", "--prefer-offline", "--ignore-scripts", ...NPM, join(folder, packed.filename)]);
+    run("npm", ["install", "--prefer-offline", "--ignore-scripts", ...NPM, tarball]);
   }, 120_000);
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -48,6 +51,16 @@ describe("the packed package", () => {
     expect(Object.keys(manifest.scripts)).not.toEqual(
       expect.arrayContaining([expect.stringMatching(/^(pre|post)?install$|^prepare$/)]),
     );
+  });
+
+  it("builds before it is packed", () => {
+    expect(manifest.scripts.prepack).toContain("build");
+  });
+
+  it("resolves, with its types, as publint and arethetypeswrong ask of an ESM package", () => {
+    const tool = (name: string) => join(process.cwd(), "node_modules/.bin", name);
+    expect(run(tool("publint"), ["run", tarball, "--strict"])).toContain("All good!");
+    expect(run(tool("attw"), [tarball, "--profile", "esm-only"])).toContain('"rollbook/contract"');
   });
 
   it("gives the command rollbook, with the version of package.json", () => {
@@ -83,13 +96,11 @@ describe("the packed package", () => {
   });
 
   it("loads every subpath", () => {
-    const subpaths = Object.keys(manifest.exports).filter((subpath) =>
-      manifest.exports[subpath].endsWith(".js"),
-    );
-    expect(subpaths).not.toEqual([]);
-    for (const subpath of subpaths) {
-      const code = `import(${JSON.stringify(`rollbook${subpath.slice(1)}`)}).then((m) => console.log(Object.keys(m).length))`;
-      expect(Number(run(process.execPath, ["-e", code])), subpath).toBeGreaterThan(0);
+    const specifiers = publicModules().map(({ specifier }) => specifier);
+    expect(specifiers).not.toEqual([]);
+    for (const specifier of specifiers) {
+      const code = `import(${JSON.stringify(specifier)}).then((m) => console.log(Object.keys(m).length))`;
+      expect(Number(run(process.execPath, ["-e", code])), specifier).toBeGreaterThan(0);
     }
   });
 
