@@ -1,15 +1,20 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { makeDirectory } from "../../src/store/disk/make-directory.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { copyPackage } from "../support/readable-package.ts";
 import { draftWire } from "../support/shelf.ts";
 
-/** Runs the command line as somebody whom file modes bind: they do not bind root. */
-function unprivileged(cli: Cli, words: readonly string[]): { status: number | null; stderr: string } {
+/** Runs the command line as a user whom file modes bind; they do not bind root. That user reads the copy in `folder`. */
+function unprivileged(
+  { cli, folder }: { cli: Cli; folder: string },
+  words: readonly string[],
+): { status: number | null; stderr: string } {
   const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
-  return spawnSync(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...words], {
+  return spawnSync(process.execPath, [join(folder, "dist/cli/main.js"), ...words], {
+    cwd: folder,
     encoding: "utf8",
     env: { ...process.env, ROLLBOOK_BOOK: cli.book, ROLLBOOK_HOME: cli.home },
     ...nobody,
@@ -19,16 +24,18 @@ function unprivileged(cli: Cli, words: readonly string[]): { status: number | nu
 describe("a place that cannot be written", () => {
   it.skipIf(process.platform === "win32")("is called a read-only book, with the remedy", async () => {
     const cli = new Cli();
+    const folder = copyPackage();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     await cli.ok("init");
     for (const path of [cli.folder, cli.book, ...readdirSync(cli.book).map((name) => join(cli.book, name))])
       if (statSync(path).isDirectory()) chmodSync(path, 0o555);
     const file = cli.file("in.jsonl", lines(draftWire("a")));
     for (const words of [["artifact", "import", file], ["gc"]]) {
-      const { status, stderr } = unprivileged(cli, words);
+      const { status, stderr } = unprivileged({ cli, folder }, words);
       expect(stderr).toMatch(/the book is read-only: .*chmod.*\[read-only\]/);
       expect(status).toBe(1);
     }
-    const { stderr } = unprivileged(cli, ["init", "--book", join(cli.folder, "new")]);
+    const { stderr } = unprivileged({ cli, folder }, ["init", "--book", join(cli.folder, "new")]);
     expect(stderr).toMatch(/cannot be created: .*Name another directory.*\[no-directory\]/);
     chmodSync(cli.folder, 0o755);
   });

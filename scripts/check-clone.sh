@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Clones the last commit below a private directory (mode 0700), then checks there what a new user and a new contributor
+# do: `npm pack` gives a package that runs the demo in an empty folder, and a test that changes the user passes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export npm_config_audit=false npm_config_fund=false npm_config_loglevel=error
+
+git clone --quiet . "$place/clone"
+cd "$place/clone"
+npm ci --prefer-offline
+npm pack --pack-destination "$place"
+
+mkdir "$place/empty"
+cd "$place/empty"
+npm install --prefer-offline "$place"/rollbook-*.tgz
+npx --no-install rollbook demo
+
+cd "$place/clone"
+npx --no-install vitest run test/e2e/places.test.ts
