@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { blockOf, moduleSections } from "./support/module-docs.ts";
 import { publicModules } from "./support/public-api.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
@@ -73,15 +74,22 @@ describe("the packed package", () => {
 
   it("runs the TypeScript of its README in an empty folder, with no sealing by hand", () => {
     const readme = readFileSync(join(folder, "node_modules/rollbook/README.md"), "utf8");
-    const block = (language: string) =>
-      new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(readme)![1]!;
-    writeFileSync(join(folder, "rollouts.jsonl"), block("jsonl"));
-    writeFileSync(join(folder, "batch.mjs"), block("ts"));
+    writeFileSync(join(folder, "rollouts.jsonl"), blockOf(readme, "jsonl"));
+    writeFileSync(join(folder, "batch.mjs"), blockOf(readme, "ts"));
     const first = run(process.execPath, ["batch.mjs"]);
     expect(first).toMatch(/^sha256:[0-9a-f]{64} \{\s+rows: 2,/);
     expect(first).toContain("run-0 1\n");
     // The same book again: the same batch.
     expect(run(process.execPath, ["batch.mjs"])).toBe(first);
+  });
+
+  it.each(moduleSections())("runs the example of $specifier in an empty folder", ({ example, output }) => {
+    const place = mkdtempSync(join(folder, "example-"));
+    const readme = readFileSync(join(folder, "node_modules/rollbook/README.md"), "utf8");
+    writeFileSync(join(place, "rollouts.jsonl"), blockOf(readme, "jsonl"));
+    writeFileSync(join(place, "example.mjs"), example);
+    expect(output).not.toBe("");
+    expect(run(process.execPath, ["example.mjs"], place)).toBe(output);
   });
 
   it("launches an agent with three options", () => {

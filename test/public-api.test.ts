@@ -3,6 +3,7 @@ import { posix } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { importsOf, readSources, type Sources } from "./support/imports.ts";
+import { moduleSections } from "./support/module-docs.ts";
 import { exportLines, publicModules } from "./support/public-api.ts";
 
 const modules = publicModules();
@@ -25,6 +26,18 @@ describe("the public API", () => {
     const values = exportLines(readFileSync(source, "utf8")).filter((line) => !line.startsWith("type "));
     const module = await import(pathToFileURL(source).href);
     expect(Object.keys(module).sort()).toEqual(values.sort());
+  });
+
+  it("has a section in docs/modules.md for every subpath, with an example of its own and all its names", () => {
+    const sections = moduleSections();
+    const documented = modules.filter(({ specifier }) => specifier !== "rollbook");
+    expect(sections.map(({ specifier }) => specifier)).toEqual(documented.map(({ specifier }) => specifier));
+    for (const [index, { specifier, example, names }] of sections.entries()) {
+      const listed = exportLines(readFileSync(documented[index]!.source, "utf8"));
+      expect([...names].sort(), specifier).toEqual([...listed].sort());
+      expect(example, specifier).toContain(`from "${specifier}"`);
+      expect(example.trimEnd().split("\n").length, specifier).toBeLessThanOrEqual(12);
+    }
   });
 
   it("loads the psionic codec under rollbook/psionic only, not with rollbook/contract", () => {

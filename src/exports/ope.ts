@@ -1,6 +1,7 @@
 export {
   bernsteinInterval,
   bootstrapInterval,
+  ConfidenceSequence,
   chainDr,
   checkDecisions,
   confidenceSequence,
@@ -8,6 +9,7 @@ export {
   crossFitRewards,
   type Diagnostics,
   diagnose,
+  difference,
   directMethod,
   doublyRobust,
   drShrinkage,

@@ -6,8 +6,6 @@ export {
   type DecisionContext,
   type DecisionPolicy,
   decide,
-  decodeSafetensors,
-  encodeSafetensors,
   type FeatureSpec,
   type PolicyModel,
   parseFeatureSpec,

@@ -1,7 +1,6 @@
 export {
   compactReplay,
   type DenseView,
-  isReplayStore,
   type Minibatch,
   type MinibatchOptions,
   minibatches,

@@ -22,6 +22,7 @@ export {
   type RolloutFunction,
   type RolloutOutput,
   type RolloutResult,
+  rescore,
   retriesTerm,
   rewardOf,
   type Scorer,

@@ -4,7 +4,6 @@ export {
   type Book,
   type BookOptions,
   type Catalog,
-  type CatalogRecord,
   collectGarbage,
   memoryStore,
   openBook,
