@@ -7,7 +7,7 @@ import { systemClock } from "../src/base/clock.ts";
 import type { Claim, WorkQueue } from "../src/collect/queue/queue.ts";
 import { openSqliteQueue } from "../src/collect/queue/sqlite-queue.ts";
 import { workItems } from "../src/collect/rollout/work/work-item.ts";
-import { makeDesk } from "../src/collect/rollout/worker/worker-protocol.ts";
+import { makeWorkerServer } from "../src/collect/rollout/worker/worker-protocol.ts";
 import { makeRegistration } from "../src/collect/rollout/worker/worker-registration.ts";
 import { newKeyPem, signerFromPem } from "../src/contract/index.ts";
 import { openBook } from "../src/store/index.ts";
@@ -55,13 +55,13 @@ async function runProtocol(options: { rollouts: number; workers: number; sealing
     const book = await openBook(join(directory, "book"), { clock: systemClock });
     let sessions = 0;
     const newSession = () => `session-${sessions++}`;
-    const desk = makeDesk({ queue, book, clock: systemClock, trusts: () => true, newSession });
+    const server = makeWorkerServer({ queue, book, clock: systemClock, trusts: () => true, newSession });
     const assignment = makeAssignment(rollouts);
     book.put(assignment.kind, assignment.bytes);
     const items = workItems(assignment);
     await queue.enqueue(items);
     const signer = signerFromPem(newKeyPem());
-    const { session } = desk.register(makeRegistration(signer, "w", systemClock.nowMs()));
+    const { session } = server.register(makeRegistration(signer, "w", systemClock.nowMs()));
     const make = (claim: Claim) => uploadOf(claim, rolloutOf(claim, assignment), signer);
     const first = { token: 1, attempt: 1, worker: "w", expiresAtMs: 0 };
     const ready = new Map(
@@ -70,11 +70,11 @@ async function runProtocol(options: { rollouts: number; workers: number; sealing
     let stored = 0;
     const work = async () => {
       for (;;) {
-        const claims = await desk.claim(session, { limit: 8 });
+        const claims = await server.claim(session, { limit: 8 });
         if (claims.length === 0) return;
-        await desk.heartbeat(session, claims);
+        await server.heartbeat(session, claims);
         const receipts = await Promise.all(
-          claims.map((claim) => desk.upload(session, ready.get(claim.item) ?? make(claim))),
+          claims.map((claim) => server.upload(session, ready.get(claim.item) ?? make(claim))),
         );
         stored += receipts.filter(({ record }) => record.outcome === "stored").length;
       }

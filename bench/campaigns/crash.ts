@@ -25,7 +25,7 @@ const PARTS: readonly {
     share: 0.3,
     run: (options) => crashLaunches({ ...options, gateway: true }),
   },
-  { name: "enqueuers and workers at the desk", share: 0.2, run: crashQueue },
+  { name: "enqueuers and workers at the worker server", share: 0.2, run: crashQueue },
 ];
 
 export const campaign: Campaign = {

@@ -10,19 +10,19 @@ const { Assignment, newKeyPem, openRecord, sampleSeed, sealRollout, signerFromPe
   `${modules}/contract/index.js`
 );
 const { openSqliteQueue } = await import(`${modules}/collect/queue/index.js`);
-const { claimId, makeDesk, makeRegistration } = await import(`${modules}/collect/rollout/index.js`);
+const { claimId, makeWorkerServer, makeRegistration } = await import(`${modules}/collect/rollout/index.js`);
 
 const clock = { nowMs: () => Date.now() };
 const book = await openBook(`${directory}/book`, { clock });
 const queue = openSqliteQueue(`${directory}/queue.db`, { clock, ttlMs: 400 });
-const desk = makeDesk({ queue, book, clock, trusts: () => true, newSession: () => name });
+const server = makeWorkerServer({ queue, book, clock, trusts: () => true, newSession: () => name });
 const signer = signerFromPem(newKeyPem());
-const { session } = desk.register(makeRegistration(signer, name, clock.nowMs()));
+const { session } = server.register(makeRegistration(signer, name, clock.nowMs()));
 const watch = queue.watch();
 
 for (;;) {
-  await desk.heartbeat(session, []);
-  const claims = await desk.claim(session, { limit: drain === "drain" ? 40 : 6 });
+  await server.heartbeat(session, []);
+  const claims = await server.claim(session, { limit: drain === "drain" ? 40 : 6 });
   await Promise.all(claims.map(work));
   const { waiting, claimed } = await queue.counts();
   if (drain === "drain" && waiting + claimed === 0) break;
@@ -47,7 +47,7 @@ async function work(claim) {
     attestation,
     blobs,
   };
-  const { record } = await desk.upload(session, upload);
+  const { record } = await server.upload(session, upload);
   writeSync(1, `${item} ${record.outcome} ${envelope.digest}\n`);
 }
 

@@ -12,7 +12,7 @@ export {
   latencyTerm,
   launch,
   loadAgent,
-  makeDesk,
+  makeWorkerServer,
   programAgent,
   type RewardFunction,
   type RewardInput,
@@ -31,6 +31,6 @@ export {
   terminalFailureTerm,
   timeoutTerm,
   verificationTerm,
-  type WorkerDesk,
   type WorkerOptions,
+  type WorkerServer,
 } from "../collect/rollout/index.ts";

@@ -1,6 +1,7 @@
 export {
   type EngineName,
   type ExecResult,
+  type ExecUsage,
   type Files,
   type Limits,
   openSandbox,

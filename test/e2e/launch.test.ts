@@ -65,7 +65,7 @@ describe("rollbook launch", () => {
     expect((await cli.run(words)).err).not.toContain("made a key");
   });
 
-  it("shares its work with a worker that joins, through the same desk: claims, uploads, receipts", async () => {
+  it("shares its work with a worker that joins, through the same server: claims, uploads, receipts", async () => {
     const cli = new Cli();
     const [tasks, agent] = [cli.file("t.jsonl", TASKS), cli.file("a.mjs", AGENT)];
     const launched = cli.json(`launch --tasks ${tasks} --agent ${agent} --samples 3 --concurrency 0`);

@@ -9,8 +9,8 @@ import { rolloutIdFor } from "../../src/contract/rollout/rollout.ts";
 import { gateCheckpoints, openBook, trainPolicy, verifyBook } from "../../src/index.ts";
 import { readCheckpoint } from "../../src/policy/index.ts";
 import { Cli, lines } from "../support/cli.ts";
-import { assignment, rolloutFor } from "../support/desk.ts";
 import { draftWire, makeRevision, stepWire, weightsOf } from "../support/shelf.ts";
+import { assignment, rolloutFor } from "../support/worker-server.ts";
 
 const revision = (n: number) => ({ id: `router-r${n}`, digest: weightsOf(`router-r${n}`) });
 const REVISIONS = [1, 9].map((n) =>

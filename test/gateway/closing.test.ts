@@ -192,7 +192,7 @@ describe("admission", () => {
     expect(await close()).toEqual(report);
   });
 
-  it("names no claim: which artifact is the result of an item is for the desk to say", async () => {
+  it("names no claim: which artifact is the result of an item is for the worker server to say", async () => {
     const run = { worker: "worker-7", attempt: 1, claim: "r-1:1" };
     const { test, rollout } = await opened({ admit: judge }, { id: "r-1", run });
     const { receipt } = (await test.post(`/v1/rollouts/${rollout.id}/close`)).body;

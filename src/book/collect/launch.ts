@@ -5,12 +5,12 @@ import { parseId } from "../../base/index.ts";
 import {
   type Launch,
   type LaunchOptions,
+  LaunchTally,
   type Progress,
   type RolloutFuture,
   type RolloutResult,
   type RowForm,
   launch as startLaunch,
-  Tally,
 } from "../../collect/rollout/index.ts";
 import { agentOf } from "./agent.ts";
 import { openPlace, recorderAt } from "./place.ts";
@@ -51,7 +51,7 @@ class BookLaunch implements Launch {
   #launch: Launch | undefined;
 
   constructor(tasks: Tasks, request: LaunchRequest) {
-    this.#nothing = new Tally({ nowMs: () => 0 }).now();
+    this.#nothing = new LaunchTally({ nowMs: () => 0 }).now();
     this.#opened = openLaunch(tasks, request);
     this.#opened.then(
       ({ launch }) => {

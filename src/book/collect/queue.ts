@@ -45,7 +45,7 @@ export function workerOptions(request: Omit<WorkRequest, "agent">) {
   const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal } = request;
   return {
     concurrency: request.concurrency ?? CONCURRENCY,
-    // Often enough for the claims and for the desk, which takes a silent worker for dead.
+    // Often enough for the claims and for the server, which takes a silent worker for dead.
     heartbeatMs: request.heartbeatMs ?? Math.min(HEARTBEAT_MS, claimTtlMs / 2),
     rng: request.rng ?? rngFrom(BigInt(process.pid)),
     ...(attempts === undefined ? {} : { attempts }),

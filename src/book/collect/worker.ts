@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 import {
   type Agent,
-  makeDesk,
+  makeWorkerServer,
   openSealedIndex,
   startWorker as startWork,
 } from "../../collect/rollout/index.ts";
@@ -81,7 +81,7 @@ async function workAt(
     };
     const worker = startWork({
       ...workerOptions(request),
-      desk: makeDesk({ queue, book, clock, signer, trusts, newSession: () => name, admit }),
+      server: makeWorkerServer({ queue, book, clock, signer, trusts, newSession: () => name, admit }),
       ...{ signer, queue, book, sealed, clock, name, signal, agent: { ...agent, run } },
       recorder: recorderAt(request.gateway),
       onReceipt: ({ record: { outcome } }) => {

@@ -6,9 +6,9 @@ import { parseJson } from "../../base/index.ts";
 import {
   badRecording as bad,
   parseRecording,
+  type RecordedFile,
   type RecordedQuestion,
   type RecordedSet,
-  type Recording,
 } from "../../collect/sim/index.ts";
 import { headerOf, readCsv, readLines } from "../../convert/index.ts";
 import { readText } from "./read-files.ts";
@@ -40,7 +40,7 @@ interface Row {
   get(column: string): string;
 }
 
-function rowsOf(file: string, described: Recording): AsyncGenerator<Row> {
+function rowsOf(file: string, described: RecordedFile): AsyncGenerator<Row> {
   const columns = [described.prompt, ...described.models.flatMap((each) => [each.response, each.correct])];
   return extname(file) === ".jsonl" ? jsonRows(file) : csvRows(file, columns);
 }
@@ -74,7 +74,7 @@ async function* jsonRows(file: string): AsyncGenerator<Row> {
   }
 }
 
-async function promptsToDrop(folder: string, drop: Recording["drop"]): Promise<Set<string>> {
+async function promptsToDrop(folder: string, drop: RecordedFile["drop"]): Promise<Set<string>> {
   const prompts = new Set<string>();
   if (drop === undefined) return prompts;
   for await (const { get } of jsonRows(join(folder, drop.file))) prompts.add(get(drop.field));

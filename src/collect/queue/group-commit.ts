@@ -7,7 +7,7 @@ import { isBusy, type Sqlite } from "../../store/index.ts";
 
 export type Commit = <T>(operation: () => T) => Promise<T>;
 
-interface Waiting {
+interface WaitingOperation {
   run(): void;
   settle(): void;
   failed(error: unknown): void;
@@ -21,7 +21,7 @@ const BUSY_RETRIES = 30_000;
 export function makeCommit(db: Sqlite, changed: () => void): Commit {
   const writes = db.prepare("SELECT total_changes() AS count");
   const countWrites = () => writes.get<{ count: number }>()!.count;
-  let waiting: Waiting[] = [];
+  let waiting: WaitingOperation[] = [];
   let committing = false;
 
   async function commitAll(): Promise<void> {
@@ -63,7 +63,7 @@ export function makeCommit(db: Sqlite, changed: () => void): Commit {
 }
 
 /** Rolled back if busy, so running the operations again is running them once. */
-function runGroup(db: Sqlite, group: readonly Waiting[]): Promise<void> {
+function runGroup(db: Sqlite, group: readonly WaitingOperation[]): Promise<void> {
   return whenFree(() =>
     db.transaction(() => {
       for (const each of group) each.run();

@@ -3,6 +3,7 @@ export {
   DEFAULT_LIMITS,
   type EngineName,
   type ExecResult,
+  type ExecUsage,
   type Files,
   type Limits,
   type Program,
@@ -10,5 +11,4 @@ export {
   type Sandbox,
   type Threat,
   textOf,
-  type Usage,
 } from "./sandbox.ts";

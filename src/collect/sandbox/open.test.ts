@@ -4,7 +4,7 @@ import { attacksFor } from "./attacks/catalogue.ts";
 import { openWitness } from "./attacks/witness.ts";
 import { openEngine, openSandbox } from "./open.ts";
 import { probe } from "./probe.ts";
-import { type Engine, type ExecResult, textOf } from "./sandbox.ts";
+import { type ExecResult, type SandboxEngine, textOf } from "./sandbox.ts";
 
 describe("openSandbox", () => {
   it("auto takes the strongest engine that is here, probes it, and runs a program", async () => {
@@ -64,7 +64,10 @@ describe("the probe", () => {
 });
 
 /** The real QuickJS engine, except that what one attack sees is changed. */
-async function answeringLike(attack: string, change: (result: ExecResult) => ExecResult): Promise<Engine> {
+async function answeringLike(
+  attack: string,
+  change: (result: ExecResult) => ExecResult,
+): Promise<SandboxEngine> {
   const engine = await openEngine("quickjs");
   const witness = await openWitness();
   const source = attacksFor(engine, witness).find(({ name }) => name === attack)!.files["attack.mjs"];

@@ -4,7 +4,7 @@ import { isRollbookError, type RollbookError } from "../../base/index.ts";
 import type { DockerOptions } from "./docker/index.ts";
 import { openPool } from "./pool.ts";
 import { probe } from "./probe.ts";
-import type { Engine, EngineName, Sandbox } from "./sandbox.ts";
+import type { EngineName, Sandbox, SandboxEngine } from "./sandbox.ts";
 
 export interface SandboxOptions {
   /** "auto" takes bubblewrap where it is installed, else QuickJS, which runs JavaScript only. Docker is never
@@ -27,7 +27,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
 }
 
 /** The engine alone, neither probed nor pooled: for the attack suite and for diagnosis. */
-export async function openEngine(name: EngineName, docker: DockerOptions = {}): Promise<Engine> {
+export async function openEngine(name: EngineName, docker: DockerOptions = {}): Promise<SandboxEngine> {
   switch (name) {
     case "bubblewrap":
       return (await import("./bubblewrap/engine.ts")).openBubblewrap();
@@ -41,7 +41,7 @@ export async function openEngine(name: EngineName, docker: DockerOptions = {}): 
 }
 
 /** Only a missing engine moves on to the next one. An engine that is there and broken is an error. */
-async function openBest(): Promise<Engine> {
+async function openBest(): Promise<SandboxEngine> {
   try {
     return await openEngine("bubblewrap");
   } catch (error) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RollbookError } from "../../base/errors.ts";
 import { openPool } from "./pool.ts";
-import type { Engine, ExecResult, Slot, Task } from "./sandbox.ts";
+import type { ExecResult, SandboxEngine, SandboxTask, Slot } from "./sandbox.ts";
 
 const RESULT: ExecResult = {
   ...{ exitCode: 0, signal: null, stdout: new Uint8Array(), stderr: new Uint8Array() },
@@ -15,7 +15,7 @@ const RESULT: ExecResult = {
 };
 
 /** An engine whose slots do what the task's first argument says, and count themselves. */
-class ScriptedEngine implements Engine {
+class ScriptedEngine implements SandboxEngine {
   readonly name = "quickjs";
   readonly runs = new Set(["command"] as const);
   readonly covers = new Set<never>();
@@ -34,7 +34,7 @@ class ScriptedEngine implements Engine {
 
   async close(): Promise<void> {}
 
-  async #exec({ program }: Task): Promise<ExecResult> {
+  async #exec({ program }: SandboxTask): Promise<ExecResult> {
     this.most = Math.max(this.most, ++this.running);
     await new Promise((resolve) => setTimeout(resolve, 2));
     this.running--;

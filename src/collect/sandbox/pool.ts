@@ -2,9 +2,16 @@
  *  In: an engine and a number of workers. Out: a Sandbox. A slot that throws is replaced before the next task;
  *  the caller whose task it was gets the typed error and decides whether to try again. */
 import { RollbookError } from "../../base/index.ts";
-import { checkTask, type Engine, type ExecResult, type Sandbox, type Slot, type Task } from "./sandbox.ts";
+import {
+  checkTask,
+  type ExecResult,
+  type Sandbox,
+  type SandboxEngine,
+  type SandboxTask,
+  type Slot,
+} from "./sandbox.ts";
 
-export async function openPool(engine: Engine, workers: number): Promise<Sandbox> {
+export async function openPool(engine: SandboxEngine, workers: number): Promise<Sandbox> {
   if (!Number.isSafeInteger(workers) || workers < 1)
     throw new RollbookError("bad-sandbox-workers", { workers }, `workers is ${workers}; give at least 1.`);
   const pool = new Pool(engine, workers);
@@ -27,14 +34,14 @@ export async function openPool(engine: Engine, workers: number): Promise<Sandbox
 }
 
 class Pool {
-  readonly #engine: Engine;
+  readonly #engine: SandboxEngine;
   readonly #workers: number;
   readonly #free: Slot[] = [];
   readonly #busy = new Set<Slot>();
   readonly #waiting: { resolve(slot: Slot): void; reject(error: unknown): void }[] = [];
   #closing: Promise<void> | undefined;
 
-  constructor(engine: Engine, workers: number) {
+  constructor(engine: SandboxEngine, workers: number) {
     this.#engine = engine;
     this.#workers = workers;
   }
@@ -43,7 +50,7 @@ class Pool {
     for (let i = 0; i < this.#workers; i++) this.#free.push(await this.#engine.openSlot());
   }
 
-  async exec(task: Task): Promise<ExecResult> {
+  async exec(task: SandboxTask): Promise<ExecResult> {
     const slot = await this.#take();
     let result: ExecResult;
     try {
@@ -115,7 +122,7 @@ class Pool {
   }
 }
 
-function unsupported(engine: Engine, kind: string): RollbookError {
+function unsupported(engine: SandboxEngine, kind: string): RollbookError {
   const runs = [...engine.runs].join(", ");
   return new RollbookError(
     "sandbox-unsupported-program",

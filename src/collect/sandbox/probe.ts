@@ -2,9 +2,9 @@
  *  In: an engine. Out: nothing, or a typed error. Never falls back to anything weaker. */
 import { RollbookError, reasonOf } from "../../base/index.ts";
 import { type Attack, attacksFor, openWitness, type Witness } from "./attacks/index.ts";
-import { checkTask, type Engine, type ExecResult, type Slot } from "./sandbox.ts";
+import { checkTask, type ExecResult, type SandboxEngine, type Slot } from "./sandbox.ts";
 
-export async function probe(engine: Engine): Promise<void> {
+export async function probe(engine: SandboxEngine): Promise<void> {
   const witness = await openWitness();
   try {
     const slot = await engine.openSlot();
@@ -26,7 +26,7 @@ export function faultOf(attack: Attack, result: ExecResult, witness: Witness): s
 
 async function attempt(
   attack: Attack,
-  { engine, slot, witness }: { engine: Engine; slot: Slot; witness: Witness },
+  { engine, slot, witness }: { engine: SandboxEngine; slot: Slot; witness: Witness },
 ): Promise<void> {
   let fault: string | undefined;
   let cause: unknown;

@@ -7,10 +7,10 @@ import { attacksFor } from "./attacks/catalogue.ts";
 import { openWitness, type Witness } from "./attacks/witness.ts";
 import { openPool } from "./pool.ts";
 import { faultOf, probe } from "./probe.ts";
-import { type Engine, type Program, type Sandbox, type Threat, textOf } from "./sandbox.ts";
+import { type Program, type Sandbox, type SandboxEngine, type Threat, textOf } from "./sandbox.ts";
 
 export interface ContractOptions {
-  open(): Promise<Engine>;
+  open(): Promise<SandboxEngine>;
   /** What this engine is expected to claim: a claim that goes missing is a failure, not a skipped test. */
   readonly covers: readonly Threat[];
   /** Ends the engine under a running program, from outside; absent where nothing can. */
@@ -19,7 +19,7 @@ export interface ContractOptions {
 
 export function sandboxContract(name: string, options: ContractOptions): void {
   describe(`${name} sandbox`, () => {
-    let engine: Engine;
+    let engine: SandboxEngine;
     let sandbox: Sandbox;
     let witness: Witness;
 

@@ -52,10 +52,10 @@ export interface ExecResult {
   readonly outputExceeded: boolean;
   /** The outputs that existed as regular files. */
   readonly files: Readonly<Record<string, Uint8Array>>;
-  readonly usage: Usage;
+  readonly usage: ExecUsage;
 }
 
-export interface Usage {
+export interface ExecUsage {
   readonly wallMs: number;
   /** Null where the engine cannot measure it. */
   readonly cpuMs: number | null;
@@ -89,7 +89,7 @@ export interface Sandbox {
 }
 
 /** One way to isolate a program. The pool opens as many slots as it has workers. */
-export interface Engine {
+export interface SandboxEngine {
   readonly name: EngineName;
   readonly runs: ReadonlySet<ProgramKind>;
   readonly covers: ReadonlySet<Threat>;
@@ -99,12 +99,12 @@ export interface Engine {
 
 /** Runs one task at a time. After it has thrown it is closed and never used again. */
 export interface Slot {
-  exec(task: Task): Promise<ExecResult>;
+  exec(task: SandboxTask): Promise<ExecResult>;
   close(): Promise<void>;
 }
 
 /** A checked request: paths are safe, limits are whole, contents are bytes. */
-export interface Task {
+export interface SandboxTask {
   readonly program: Program;
   readonly stdin: Uint8Array;
   readonly files: ReadonlyMap<string, Uint8Array>;
@@ -134,7 +134,7 @@ export const CLEAN_ENV: Readonly<Record<string, string>> = Object.freeze({
   LANG: "C.UTF-8",
 });
 
-export function checkTask(program: Program, files: Files, limits: Partial<Limits>): Task {
+export function checkTask(program: Program, files: Files, limits: Partial<Limits>): SandboxTask {
   if (program.kind === "command") {
     if (program.argv.length === 0) throw badTask("argv", "is empty");
     for (const arg of program.argv) refuseNul("argv", arg);

@@ -2,9 +2,9 @@
  *  The directory itself stays: a container may have it mounted. */
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Task } from "./sandbox.ts";
+import type { SandboxTask } from "./sandbox.ts";
 
-export async function layFiles(directory: string, files: Task["files"]): Promise<void> {
+export async function layFiles(directory: string, files: SandboxTask["files"]): Promise<void> {
   for (const name of await readdir(directory))
     await rm(join(directory, name), { recursive: true, force: true });
   for (const [path, content] of files) {

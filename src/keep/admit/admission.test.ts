@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { openDesk, rolloutFor, uploadOf } from "../../../test/support/desk.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { makeRevision, Shelf, weightsOf } from "../../../test/support/shelf.ts";
+import { openWorkerServer, rolloutFor, uploadOf } from "../../../test/support/worker-server.ts";
 import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
 import { LossLedger, openRecord, Receipt, Verdict } from "../../contract/index.ts";
@@ -90,19 +90,19 @@ function sealedVerdict(shelf: Shelf, digest: Digest) {
   return { kind, digest, bytes, record: openRecord(Verdict, bytes) };
 }
 
-it("an upload through the desk is checked against the target of that moment; receipt and verdict agree", async () => {
+it("an upload through the worker server is checked against the target of that moment; receipt and verdict agree", async () => {
   let current = target.record;
   const admit = makeAdmission({
     target: () => current,
     revision: find,
     budgets: FRESHNESS_PROFILES.default,
   });
-  const { desk, book, join } = await openDesk({ admit });
+  const { server, book, join } = await openWorkerServer({ admit });
   const worker = join("w1");
   const outcomes: string[] = [];
-  for (const claim of await desk.claim(worker.session, { limit: 3 })) {
+  for (const claim of await server.claim(worker.session, { limit: 3 })) {
     const rollout = rolloutFor(claim, {}, byRevision(6));
-    const { record } = await desk.upload(worker.session, uploadOf(claim, rollout, worker.signer));
+    const { record } = await server.upload(worker.session, uploadOf(claim, rollout, worker.signer));
     outcomes.push(record.outcome);
     current = revisions[Number(current.number) === 10 ? 9 : 6]!.record;
   }

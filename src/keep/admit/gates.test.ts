@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { assignment, rolloutFor } from "../../../test/support/desk.ts";
 import { makeRollout } from "../../../test/support/shelf.ts";
+import { assignment, rolloutFor } from "../../../test/support/worker-server.ts";
 import { parseId } from "../../base/ids.ts";
 import {
   Receipt,

@@ -3,10 +3,10 @@
 import { sealRollout } from "../../contract/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { plural, short } from "../../view/format.ts";
-import type { Scene } from "./stage.ts";
+import type { DemoScene } from "./stage.ts";
 import { SAMPLES, TASKS } from "./world.ts";
 
-export const revisionsScene: Scene = {
+export const revisionsScene: DemoScene = {
   title: "revisions",
   async play({ book, signer, world }) {
     const all = [...world.writers, ...world.routers];
@@ -27,7 +27,7 @@ export const revisionsScene: Scene = {
   },
 };
 
-export const rolloutsScene: Scene = {
+export const rolloutsScene: DemoScene = {
   title: "rollouts",
   async play({ book, signer, world, rollouts }) {
     const sealer = makeSealer(book, signer);

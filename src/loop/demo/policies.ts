@@ -51,14 +51,14 @@ export function keyOf({ record }: DemoRevision): { id: typeof WRITER; digest: Di
   return { id: record.record.id, digest: record.record.digest };
 }
 
-export interface Draw {
+export interface PolicyDraw {
   readonly choice: number;
   readonly probabilities: readonly number[];
   readonly logprob: number;
 }
 
 /** One choice among the candidates, with the probability it was made with. */
-export function draw(logits: ArrayLike<number>, rng: Rng): Draw {
+export function draw(logits: ArrayLike<number>, rng: Rng): PolicyDraw {
   const weights = Array.from(logits, (each) => exp(each));
   const total = weights.reduce((sum, each) => sum + each, 0);
   const probabilities = weights.map((each) => each / total);

@@ -10,11 +10,11 @@ import { laterScene } from "./later-scene.ts";
 import { judgeScene, learnScene } from "./learn-scene.ts";
 import { replayScene } from "./replay-scene.ts";
 import { simScene } from "./sim-scene.ts";
-import type { Scene, SceneResult, Stage } from "./stage.ts";
+import type { DemoScene, SceneResult, Stage } from "./stage.ts";
 import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
 import { makeWorld } from "./world.ts";
 
-const SCENES: readonly Scene[] = [
+const SCENES: readonly DemoScene[] = [
   revisionsScene,
   rolloutsScene,
   laterScene,

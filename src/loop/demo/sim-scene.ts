@@ -26,13 +26,13 @@ import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook, readRecord } from "../../store/index.ts";
 import { meanReward, sayObserved } from "../../view/family-summary.ts";
 import { plural } from "../../view/format.ts";
-import type { Scene, Stage } from "./stage.ts";
+import type { DemoScene, Stage } from "./stage.ts";
 
 const TASKS = 12;
 const SAMPLES = 1;
 const WORKERS = 2;
 
-export const simScene: Scene = {
+export const simScene: DemoScene = {
   title: "agents act in the sandbox",
   async play(stage) {
     const sandbox = await openSandbox({ engine: "quickjs", workers: WORKERS });

@@ -26,7 +26,7 @@ export interface SceneResult {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export interface Scene {
+export interface DemoScene {
   readonly title: string;
   play(stage: Stage): Promise<SceneResult>;
 }

@@ -6,9 +6,9 @@ import { inlineRollout, parseRolloutDraft, sealRollout } from "../../contract/in
 import { verifyBook } from "../../keep/verify/index.ts";
 import { openBook } from "../../store/index.ts";
 import { plural } from "../../view/format.ts";
-import type { Scene, Stage } from "./stage.ts";
+import type { DemoScene, Stage } from "./stage.ts";
 
-export const verifyScene: Scene = {
+export const verifyScene: DemoScene = {
   title: "verify",
   async play({ book, signer }) {
     const report = await verifyBook(book, { trustedKeys: [signer.publicKey] });
@@ -25,7 +25,7 @@ export const verifyScene: Scene = {
   },
 };
 
-export const tamperScene: Scene = {
+export const tamperScene: DemoScene = {
   title: "tamper",
   async play(stage) {
     const { content } = stage.rollouts[3]!;
@@ -48,7 +48,7 @@ export const tamperScene: Scene = {
   },
 };
 
-export const refusalScene: Scene = {
+export const refusalScene: DemoScene = {
   title: "refusals",
   async play({ book, rollouts }) {
     const { content, envelope } = rollouts[0]!;

@@ -205,7 +205,7 @@ export class Closer {
     return record;
   }
 
-  /** The receipt names no claim: whether the artifact is the result of an item is for the desk to say, which knows
+  /** The receipt names no claim: whether the artifact is the result of an item is for the worker server to say, which knows
    *  whether the claim still holds. */
   async #judge({
     content,

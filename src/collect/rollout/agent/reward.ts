@@ -7,7 +7,7 @@ import type { Ending } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
 import { type Score, totalOf } from "./output.ts";
 
-export interface Usage {
+export interface RolloutUsage {
   readonly calls: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -26,7 +26,7 @@ export interface RewardInput {
   readonly metrics: Readonly<Record<string, number>>;
   readonly finalState?: Json;
   /** Absent where nobody counted. */
-  readonly usage?: Usage;
+  readonly usage?: RolloutUsage;
   readonly durationMs: number;
   /** 1 for the first. */
   readonly attempt: number;

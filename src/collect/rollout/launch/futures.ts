@@ -22,7 +22,7 @@ export interface Deferred<T> {
   readonly reject: (error: unknown) => void;
 }
 
-export interface Slot extends Deferred<RolloutResult> {
+export interface RolloutSlot extends Deferred<RolloutResult> {
   readonly planned: PlannedRollout;
   /** Its end is being read. */
   settled: boolean;
@@ -32,13 +32,13 @@ export interface Slot extends Deferred<RolloutResult> {
 
 /** In the order in which they were planned: rows first. */
 export class Slots {
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Map<string, RolloutSlot>();
 
   get size(): number {
     return this.#slots.size;
   }
 
-  [Symbol.iterator](): Iterator<Slot> {
+  [Symbol.iterator](): Iterator<RolloutSlot> {
     return this.#slots.values();
   }
 
@@ -52,7 +52,7 @@ export class Slots {
     return this.#slots.has(id);
   }
 
-  get(id: string): Slot | undefined {
+  get(id: string): RolloutSlot | undefined {
     return this.#slots.get(id);
   }
 
@@ -63,7 +63,7 @@ export class Slots {
 }
 
 export function futureOf(
-  slot: Slot,
+  slot: RolloutSlot,
   { elapsedMs, cancel }: { elapsedMs: () => number; cancel: (id: string) => void },
 ): RolloutFuture {
   const { planned, promise } = slot;

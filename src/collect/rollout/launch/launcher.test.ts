@@ -18,7 +18,7 @@ import { failedBy } from "../agent/failure.ts";
 import { bookRecorder } from "../record/recorder.ts";
 import { openSealedIndex } from "../worker/sealed-index.ts";
 import { startWorker } from "../worker/worker.ts";
-import { makeDesk } from "../worker/worker-protocol.ts";
+import { makeWorkerServer } from "../worker/worker-protocol.ts";
 import type { SealedResult } from "./result.ts";
 
 const rows = (count: number) =>
@@ -261,14 +261,14 @@ describe("launch", () => {
     const launched = start(rows(4), echo, { concurrency: 0 });
     await launched.futures();
     const sealed = await openSealedIndex(book.root);
-    const desk = makeDesk({
+    const server = makeWorkerServer({
       ...{ queue, book, clock: systemClock, signer },
       trusts: (key) => key === signer.publicKey,
       newSession: () => "session",
     });
     const helper = (agent: string) =>
       startWorker({
-        ...{ desk, signer, queue, book, sealed, clock: systemClock, rng: rngFrom(2n), concurrency: 2 },
+        ...{ server, signer, queue, book, sealed, clock: systemClock, rng: rngFrom(2n), concurrency: 2 },
         name: parseId("worker-2"),
         agent: functionAgent(echo, { name: "agent.ts", digest: digestJson("test.agent.v1", agent) }),
         recorder: bookRecorder(),

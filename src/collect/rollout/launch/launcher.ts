@@ -10,16 +10,16 @@ import type { SettledItem, WorkQueue } from "../../queue/index.ts";
 import { bookRecorder, type Recorder } from "../record/index.ts";
 import {
   type Attempts,
-  makeDesk,
+  makeWorkerServer,
   openSealedIndex,
   type SealedIndex,
   startWorker,
   type Worker,
-  type WorkerDesk,
+  type WorkerServer,
 } from "../worker/index.ts";
 import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
-import { deferred, futureOf, type RolloutFuture, type Slot, Slots } from "./futures.ts";
-import { type Progress, Tally } from "./progress.ts";
+import { deferred, futureOf, type RolloutFuture, type RolloutSlot, Slots } from "./futures.ts";
+import { LaunchTally, type Progress } from "./progress.ts";
 import { Receipts } from "./receipts.ts";
 import { type ReadResult, type RolloutResult, readResult } from "./result.ts";
 
@@ -66,7 +66,7 @@ const LOOK_MS = 500;
 
 class RunningLaunch implements Launch {
   readonly #options: LaunchOptions;
-  readonly #tally: Tally;
+  readonly #tally: LaunchTally;
   readonly #startMs: number;
   readonly #stop = new AbortController();
   readonly #slots = new Slots();
@@ -74,7 +74,7 @@ class RunningLaunch implements Launch {
   readonly #results: RolloutResult[] = [];
   readonly #planned: Promise<void>;
   readonly #over: Promise<void>;
-  readonly #desk: WorkerDesk;
+  readonly #server: WorkerServer;
   #receipts!: Receipts;
   #worker: Worker | undefined;
   #wake: () => void = () => {};
@@ -82,8 +82,8 @@ class RunningLaunch implements Launch {
 
   constructor(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions) {
     this.#options = options;
-    this.#tally = new Tally(options.clock);
-    this.#desk = deskOf(options);
+    this.#tally = new LaunchTally(options.clock);
+    this.#server = serverOf(options);
     this.#startMs = options.clock.nowMs();
     const planned = deferred<void>();
     this.#planned = planned.promise;
@@ -162,7 +162,7 @@ class RunningLaunch implements Launch {
     sealed: SealedIndex,
     planned: () => void,
   ): Promise<void> {
-    this.#receipts = new Receipts(sealed, this.#desk);
+    this.#receipts = new Receipts(sealed, this.#server);
     const cursor = await this.#readEarlier();
     await enqueueRows(rows, this.#options, {
       signal: this.#stop.signal,
@@ -207,7 +207,7 @@ class RunningLaunch implements Launch {
     return startWorker({
       ...this.#options,
       name: worker,
-      desk: this.#desk,
+      server: this.#server,
       sealed,
       recorder: recorder ?? bookRecorder(),
       onReceipt: (receipt) => this.#receipts.note(receipt),
@@ -245,7 +245,7 @@ class RunningLaunch implements Launch {
   }
 
   async #settle(items: readonly SettledItem[], earlier: boolean): Promise<void> {
-    const read: { slot: Slot; result: ReadResult }[] = [];
+    const read: { slot: RolloutSlot; result: ReadResult }[] = [];
     for (const item of items) {
       const slot = this.#slots.get(item.item);
       if (slot === undefined || slot.settled) continue;
@@ -266,7 +266,7 @@ class RunningLaunch implements Launch {
       );
   }
 
-  #tell(slot: Slot, result: RolloutResult): void {
+  #tell(slot: RolloutSlot, result: RolloutResult): void {
     slot.told = true;
     this.#tally.add(result);
     slot.resolve(result);
@@ -280,7 +280,7 @@ class RunningLaunch implements Launch {
     this.#wake();
   }
 
-  #future(slot: Slot): RolloutFuture {
+  #future(slot: RolloutSlot): RolloutFuture {
     return futureOf(slot, {
       elapsedMs: () => this.#options.clock.nowMs() - this.#startMs,
       cancel: (id) => {
@@ -291,11 +291,11 @@ class RunningLaunch implements Launch {
   }
 }
 
-/** The desk of this process: its workers come here, those of other processes have their own over the same queue. */
-function deskOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerDesk {
+/** The worker server of this process: its workers come here, those of other processes have their own over the same queue. */
+function serverOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerServer {
   // No transport leads here, so a number is a name that nobody else can give.
   let sessions = 0;
-  return makeDesk({
+  return makeWorkerServer({
     ...{ queue, book, clock, signer, admit },
     trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
     newSession: () => `${worker}-${sessions++}`,

@@ -23,7 +23,7 @@ export interface Progress {
   readonly etaMs: number | null;
 }
 
-export class Tally {
+export class LaunchTally {
   total = 0;
   #done = 0;
   #earlier = 0;

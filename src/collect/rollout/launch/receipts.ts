@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Digest } from "../../../base/index.ts";
 import type { Receipt, Sealed } from "../../../contract/index.ts";
 import { isTaken } from "../../admission.ts";
-import type { GivenReceipt, SealedIndex, WorkerDesk } from "../worker/index.ts";
+import type { GivenReceipt, SealedIndex, WorkerServer } from "../worker/index.ts";
 
 export interface DoneItem {
   readonly item: string;
@@ -20,11 +20,11 @@ const LOOK_MS = 25;
 export class Receipts {
   readonly #own = new Map<Digest, GivenReceipt>();
   readonly #sealed: SealedIndex;
-  readonly #desk: Pick<WorkerDesk, "reissue">;
+  readonly #server: Pick<WorkerServer, "reissue">;
 
-  constructor(sealed: SealedIndex, desk: Pick<WorkerDesk, "reissue">) {
+  constructor(sealed: SealedIndex, server: Pick<WorkerServer, "reissue">) {
     this.#sealed = sealed;
-    this.#desk = desk;
+    this.#server = server;
   }
 
   /** A receipt that a worker of this process was given. */
@@ -41,7 +41,7 @@ export class Receipts {
       missing = this.#collect(missing, given, this.#own);
       const late = missing.filter(({ earlier }) => earlier || waitedMs >= PATIENCE_MS);
       for (const { item, content } of late) {
-        const { digest, record } = await this.#desk.reissue(item);
+        const { digest, record } = await this.#server.reissue(item);
         given.set(content, { digest, outcome: record.outcome });
       }
       missing = missing.filter((each) => !late.includes(each));

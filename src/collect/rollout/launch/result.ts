@@ -4,7 +4,7 @@ import type { Digest } from "../../../base/index.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../../store/index.ts";
 import type { SettledItem } from "../../queue/index.ts";
-import { type Score, totalOf, type Usage } from "../agent/index.ts";
+import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
 import type { GivenReceipt, PlannedRollout } from "../worker/index.ts";
 
 interface Planned {
@@ -21,13 +21,13 @@ export interface SealedResult extends Planned {
   readonly state: "sealed";
   readonly envelope: Digest;
   readonly content: Digest;
-  /** What the desk said when it was uploaded. */
+  /** What the worker server said when it was uploaded. */
   readonly receipt: GivenReceipt;
   readonly ending: Ending;
   /** The weighted sum of the scores; null: unlabelled. */
   readonly reward: number | null;
   readonly scores: readonly Score[];
-  readonly usage: Usage;
+  readonly usage: RolloutUsage;
   readonly worker: string;
   readonly durationMs: number;
   /** Settled before this launch began: by an earlier run of the same command. */
@@ -73,7 +73,7 @@ export async function readResult(
 export async function readUsage(
   book: Pick<BlobStore, "get">,
   { calls }: Pick<RolloutContent, "calls">,
-): Promise<Usage> {
+): Promise<RolloutUsage> {
   const usage = { calls: calls.length, promptTokens: 0, completionTokens: 0, costUsd: 0 };
   for (const digest of calls) {
     const call = await readRecord(book, Call, digest);

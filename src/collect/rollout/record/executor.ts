@@ -24,13 +24,13 @@ import {
   type ReadOutput,
   type RolloutContext,
   type RolloutLimits,
+  type RolloutUsage,
   readOutput,
   type Score,
   totalOf,
-  type Usage,
 } from "../agent/index.ts";
 import { frozenCopy } from "../work/index.ts";
-import type { Closing, Recorded, Recorder, Recording } from "./recorder.ts";
+import type { Recorded, Recorder, Recording, RolloutClosing } from "./recorder.ts";
 
 export interface RolloutJob {
   readonly rolloutId: Id;
@@ -61,7 +61,7 @@ export interface ExecutorOptions {
 export interface Execution {
   readonly ending: Ending;
   readonly scores: readonly Score[];
-  readonly usage: Usage;
+  readonly usage: RolloutUsage;
   readonly durationMs: number;
   seal(): Promise<Recorded>;
   abandon(): Promise<void>;
@@ -109,14 +109,14 @@ interface Ran extends ReadOutput {
   readonly blamed?: boolean;
 }
 
-interface Run {
+interface AgentRun {
   readonly job: RolloutJob;
   readonly options: ExecutorOptions;
   readonly recording: Recording;
   readonly limits: RolloutLimits;
 }
 
-async function runAgent({ job, options, recording, limits }: Run): Promise<Ran> {
+async function runAgent({ job, options, recording, limits }: AgentRun): Promise<Ran> {
   const stop = new AbortController();
   const cancel = () => stop.abort(new Error("the rollout was cancelled"));
   let timedOut = false;
@@ -180,7 +180,7 @@ function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): Ran {
   return { ...output, ending: failure("agent", `the agent blames the ${ending.owner}: ${ending.message}`) };
 }
 
-function contextOf({ job, options, recording, limits }: Run, signal: AbortSignal): RolloutContext {
+function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortSignal): RolloutContext {
   const { baseUrl, apiKey } = recording;
   const endpoint = {
     ...job.config.endpoint,
@@ -211,7 +211,7 @@ async function scoreRun(run: {
   job: RolloutJob;
   agent: Agent;
   ran: ReadOutput;
-  usage: Usage;
+  usage: RolloutUsage;
   durationMs: number;
 }): Promise<{ ending: Ending; scores: Score[] }> {
   const { job, agent, ran, usage, durationMs } = run;
@@ -243,7 +243,7 @@ async function scoreRun(run: {
 }
 
 /** A report that no artifact can hold (a bad stream, a foreign ending) is the agent's failure, and sealed as such. */
-async function sealRun(recording: Recording, closing: Closing): Promise<Recorded> {
+async function sealRun(recording: Recording, closing: RolloutClosing): Promise<Recorded> {
   try {
     return await recording.close(closing);
   } catch (error) {

@@ -3,10 +3,10 @@
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
 import { parseId, reasonOf } from "../../../base/index.ts";
-import { failedBy, type Score, type Usage } from "../agent/index.ts";
+import { failedBy, type RolloutUsage, type Score } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
-import type { Opening, Recorded, Recorder } from "./recorder.ts";
+import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
 /** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
 export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
@@ -27,7 +27,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
       return {
         baseUrl: `${url}/v1`,
         apiKey,
-        usage: async () => ((await ask(place, own)) as { usage: Usage }).usage,
+        usage: async () => ((await ask(place, own)) as { usage: RolloutUsage }).usage,
         async close(closing) {
           const { ending, finalState } = closing;
           const scores = [...closing.scores, REPORTED];
@@ -43,7 +43,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
   };
 }
 
-function openingBody(id: string, opening: Opening): object {
+function openingBody(id: string, opening: RolloutOpening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
   const { worker, attempt, claim } = opening;
   return {

@@ -16,12 +16,12 @@ import {
 } from "../../../contract/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { rewardStream } from "../../reward-stream.ts";
-import { type Score, totalOf, type Usage } from "../agent/index.ts";
+import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
 
 /** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
 export const AGENT_FAMILY = parseId("agent");
 
-export interface Opening
+export interface RolloutOpening
   extends Pick<
     RolloutDraft,
     "environment" | "task" | "assignment" | "group" | "seed" | "dataSource" | "sampling"
@@ -38,7 +38,7 @@ export interface Opening
   readonly budgetUsd?: number;
 }
 
-export interface Closing extends Pick<RolloutDraft, "streams" | "calls"> {
+export interface RolloutClosing extends Pick<RolloutDraft, "streams" | "calls"> {
   readonly ending: Ending;
   readonly scores: readonly Score[];
   readonly finalState?: Json;
@@ -57,8 +57,8 @@ export interface Recording {
   readonly baseUrl?: string;
   readonly apiKey?: string;
   /** What was recorded so far: rewards that count cost ask before the rollout is closed. */
-  usage(): Promise<Usage>;
-  close(closing: Closing): Promise<Recorded>;
+  usage(): Promise<RolloutUsage>;
+  close(closing: RolloutClosing): Promise<Recorded>;
   /** No result: the rollout was cancelled, or will be tried again. */
   abandon(ending: Ending): Promise<void>;
 }
@@ -66,7 +66,7 @@ export interface Recording {
 export interface Recorder {
   /** Refuses where rollouts would be sealed in another book than this one. Asked before the first rollout begins. */
   checkBook?(book: Pick<Book, "id" | "root">): Promise<void>;
-  open(opening: Opening): Promise<Recording>;
+  open(opening: RolloutOpening): Promise<Recording>;
   /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
   namesOf?(item: string, token: number): readonly string[];
   /** Whether an artifact under such an id is a result; all are unless given. */
@@ -91,7 +91,11 @@ export function bookRecorder(): Recorder {
   };
 }
 
-function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefined): RolloutDraft {
+function draftOf(
+  opening: RolloutOpening,
+  closing: RolloutClosing,
+  finalState: Digest | undefined,
+): RolloutDraft {
   const { rolloutId, environment, task, assignment, group, seed, dataSource, sampling } = opening;
   const { worker, attempt, claim, startedAtMs } = opening;
   const reward = totalOf(closing.scores);
@@ -114,7 +118,7 @@ function draftOf(opening: Opening, closing: Closing, finalState: Digest | undefi
 }
 
 /** What the steps of an agent's own run are logged under. */
-export function agentRevision({ digest }: Opening["agent"]): Sealed<PolicyRevision> {
+export function agentRevision({ digest }: RolloutOpening["agent"]): Sealed<PolicyRevision> {
   return nameRevision(AGENT_FAMILY, { id: agentName(digest), digest });
 }
 
@@ -122,7 +126,7 @@ function agentName(digest: Digest): Id {
   return parseId(`agent-${digest.slice(7, 19)}`);
 }
 
-function agentStream({ agent }: Opening, reward: number | null): RolloutDraft["streams"][number] {
+function agentStream({ agent }: RolloutOpening, reward: number | null): RolloutDraft["streams"][number] {
   const step: Step = {
     revision: { id: agentName(agent.digest), digest: agent.digest },
     turn: 0,

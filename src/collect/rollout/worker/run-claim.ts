@@ -1,5 +1,5 @@
 /** One claim of a worker, from the claim to its receipt: adopted, run, given up, or given back.
- *  In: a claim, and what the worker has. Out: an upload to the desk, or word that there will be none.
+ *  In: a claim, and what the worker has. Out: an upload to the server, or word that there will be none.
  *  Order of truth: the artifact is durable before the queue hears of it; what a worker that died in between had sealed is
  *  uploaded, not run again. Decides nothing about when to claim. */
 import { type Clock, type Id, isRollbookError, parseId, type Rng } from "../../../base/index.ts";
@@ -29,7 +29,7 @@ import { claimId } from "../work/index.ts";
 import type { WorkOrder } from "./plan.ts";
 import type { SealedIndex } from "./sealed-index.ts";
 import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
-import type { WorkerDesk } from "./worker-protocol.ts";
+import type { WorkerServer } from "./worker-protocol.ts";
 
 /** Attempts by who is to blame. What an agent or a task does wrong it does again. */
 export type Attempts = Readonly<Record<FailureOwner, number>>;
@@ -43,7 +43,7 @@ export const ATTEMPTS: Attempts = {
 
 /** What a worker has to run claims with. */
 export interface ClaimRunner {
-  readonly desk: WorkerDesk;
+  readonly server: WorkerServer;
   /** Signs registration and uploads. */
   readonly signer: Signer;
   readonly book: Pick<BlobStore, "get" | "put" | "flush">;
@@ -61,7 +61,7 @@ export interface ClaimRunner {
   readonly log?: (message: string) => void;
 }
 
-/** … once the desk knows the worker. */
+/** … once the worker server knows the worker. */
 export interface RegisteredRunner extends ClaimRunner {
   readonly session: string;
 }
@@ -70,9 +70,9 @@ const RETRY_BASE_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 export async function runClaim(claim: Claim, options: RegisteredRunner, signal: AbortSignal): Promise<void> {
-  const { desk, session, cancelled } = options;
+  const { server, session, cancelled } = options;
   if (cancelled?.has(claim.item)) {
-    await desk.fail(session, claim, { message: "cancelled" });
+    await server.fail(session, claim, { message: "cancelled" });
     return;
   }
   try {
@@ -103,7 +103,11 @@ async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boo
       const { bytes } = (await book.get(attestation))!;
       const upload = { claim: keyOf(claim), content, envelope, attestation: bytes, blobs: [] };
       try {
-        noteReceipt(claim, await options.desk.upload(options.session, { ...upload, adopted: true }), options);
+        noteReceipt(
+          claim,
+          await options.server.upload(options.session, { ...upload, adopted: true }),
+          options,
+        );
         return true;
       } catch (error) {
         if (!isRollbookError(error, "bad-signature")) throw error;
@@ -118,13 +122,13 @@ async function settleClaim(
   options: RegisteredRunner,
   signal: AbortSignal,
 ): Promise<void> {
-  const { desk, session, cancelled } = options;
+  const { server, session, cancelled } = options;
   const { ending } = execution;
   if (signal.aborted) {
     await execution.abandon();
     // Given back, so that whoever resumes runs it; a claim that was lost is not ours to give.
-    if (cancelled?.has(claim.item)) await desk.fail(session, claim, { message: "cancelled" });
-    else await desk.release(session, [claim]);
+    if (cancelled?.has(claim.item)) await server.fail(session, claim, { message: "cancelled" });
+    else await server.release(session, [claim]);
     return;
   }
   if (ending.kind === "failed" && claim.attempt < attemptsFor(options, ending.owner)) {
@@ -133,7 +137,7 @@ async function settleClaim(
     return;
   }
   // The last look before sealing: a worker that slept past its time must not put a second artifact beside another's.
-  if ((await desk.heartbeat(session, [keyOf(claim)])).length > 0) {
+  if ((await server.heartbeat(session, [keyOf(claim)])).length > 0) {
     await execution.abandon();
     return;
   }
@@ -141,16 +145,16 @@ async function settleClaim(
 }
 
 async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunner): Promise<Sealed<Receipt>> {
-  const { desk, session, signer, book } = options;
+  const { server, session, signer, book } = options;
   const attestation = signer.attest([recorded.envelope]).bytes;
   const whole = { claim: keyOf(claim), ...recorded, attestation };
-  if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return desk.upload(session, whole);
+  if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return server.upload(session, whole);
   // Too large for one message: into the book with its signature, then by name.
   await checkNamed(recorded.blobs, (digest) => book.get(digest));
   for (const { kind, bytes } of recorded.blobs) book.put(kind, bytes);
   book.put(Attestation.kind, attestation);
   await book.flush();
-  return desk.upload(session, { ...whole, blobs: [] });
+  return server.upload(session, { ...whole, blobs: [] });
 }
 
 function noteReceipt(claim: Claim, receipt: Sealed<Receipt>, { onReceipt, log }: ClaimRunner): void {
@@ -172,7 +176,7 @@ async function giveUp(
   const backoffMs = Math.min(RETRY_MAX_MS, retryBaseMs * 2 ** (claim.attempt - 1)) * (0.5 + rng.float());
   const again = claim.attempt < attemptsFor(options, owner);
   options.log?.(`${claim.item}: attempt ${claim.attempt} failed by ${owner}: ${message}`);
-  await options.desk.fail(options.session, claim, {
+  await options.server.fail(options.session, claim, {
     message: `${owner}: ${message}`,
     ...(again ? { retryAfterMs: Math.round(backoffMs) } : {}),
   });

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { assignment, openDesk, rolloutFor, uploadOf } from "../../../../test/support/desk.ts";
 import { refusalOf, rejectionOf } from "../../../../test/support/refusal-of.ts";
+import {
+  assignment,
+  openWorkerServer,
+  rolloutFor,
+  uploadOf,
+} from "../../../../test/support/worker-server.ts";
 import { columnTag } from "../../../base/arrays.ts";
 import { digestBytes, digestJson } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
@@ -23,20 +28,20 @@ const codeOf = async (promise: Promise<unknown>) => (await rejectionOf(promise))
 
 /** A worker that holds a claim and has honest work ready. */
 async function withClaim() {
-  const at = await openDesk();
+  const at = await openWorkerServer();
   const worker = at.join("w1");
-  const [claim] = (await at.desk.claim(worker.session, { limit: 1 })) as [Claim];
+  const [claim] = (await at.server.claim(worker.session, { limit: 1 })) as [Claim];
   const rollout = rolloutFor(claim);
   const upload = uploadOf(claim, rollout, worker.signer);
-  const send = (change: Partial<Upload> = {}) => at.desk.upload(worker.session, { ...upload, ...change });
+  const send = (change: Partial<Upload> = {}) => at.server.upload(worker.session, { ...upload, ...change });
   return { ...at, worker, claim, rollout, upload, send };
 }
 
 describe("the whole way", () => {
   it("claim, heartbeat, upload: the artifact, its signature and the receipt are in the book", async () => {
-    const { desk, worker, queue, book, claim, rollout, send } = await withClaim();
+    const { server, worker, queue, book, claim, rollout, send } = await withClaim();
     expect(claim).toMatchObject({ worker: "w1", attempt: 1, payload: { assignment: assignment.digest } });
-    expect(await desk.heartbeat(worker.session, [claim])).toEqual([]);
+    expect(await server.heartbeat(worker.session, [claim])).toEqual([]);
     const receipt = await send();
     expect(receipt.record).toMatchObject({
       outcome: "stored",
@@ -58,7 +63,7 @@ describe("the whole way", () => {
 
   it("what admission says is in the receipt, and its records are in the book", async () => {
     const note = assignment;
-    const at = await openDesk({
+    const at = await openWorkerServer({
       admit: ({ content, nowMs }) => ({
         outcome: "quarantined",
         signals: [],
@@ -67,18 +72,18 @@ describe("the whole way", () => {
       }),
     });
     const worker = at.join("w1");
-    const [claim] = (await at.desk.claim(worker.session, { limit: 1 })) as [Claim];
-    const receipt = await at.desk.upload(worker.session, uploadOf(claim, rolloutFor(claim), worker.signer));
+    const [claim] = (await at.server.claim(worker.session, { limit: 1 })) as [Claim];
+    const receipt = await at.server.upload(worker.session, uploadOf(claim, rolloutFor(claim), worker.signer));
     expect(receipt.record).toMatchObject({ outcome: "quarantined", message: `${claim.item} at 1000000` });
     expect(await at.book.has(note.digest)).toBe(true);
   });
 
-  it("a desk with a key signs its receipts", async () => {
+  it("a worker server with a key signs its receipts", async () => {
     const signer = signerFromPem(newKeyPem());
-    const at = await openDesk({ signer });
+    const at = await openWorkerServer({ signer });
     const worker = at.join("w1");
-    const [claim] = (await at.desk.claim(worker.session, { limit: 1 })) as [Claim];
-    const receipt = await at.desk.upload(worker.session, uploadOf(claim, rolloutFor(claim), worker.signer));
+    const [claim] = (await at.server.claim(worker.session, { limit: 1 })) as [Claim];
+    const receipt = await at.server.upload(worker.session, uploadOf(claim, rolloutFor(claim), worker.signer));
     const subjects: string[] = [];
     for await (const blob of at.book.scan())
       if (blob.type === "blob" && blob.kind === Attestation.kind) {
@@ -91,10 +96,10 @@ describe("the whole way", () => {
 
 describe("registration", () => {
   it("needs the key it names, a trusted one, and a fresh signature", async () => {
-    const { clock, desk } = await openDesk({ trusts: (key) => key !== stranger.publicKey });
+    const { clock, server } = await openWorkerServer({ trusts: (key) => key !== stranger.publicKey });
     const [signer, other] = [signerFromPem(newKeyPem()), signerFromPem(newKeyPem())];
     const good = makeRegistration(signer, "w1", clock.nowMs());
-    const refusal = (registration: typeof good) => refusalOf(() => desk.register(registration)).code;
+    const refusal = (registration: typeof good) => refusalOf(() => server.register(registration)).code;
     expect(refusal({ ...good, publicKey: other.publicKey })).toBe("bad-signature");
     expect(refusal({ ...good, worker: "w2" })).toBe("bad-signature");
     expect(refusal({ ...good, atMs: good.atMs + 1 })).toBe("bad-signature");
@@ -106,15 +111,15 @@ describe("registration", () => {
   });
 
   it("a namesake with another key gets nothing of a worker's claims, and its own name ends the old session", async () => {
-    const { desk, join, worker, claim, rollout } = await withClaim();
+    const { server, join, worker, claim, rollout } = await withClaim();
     const namesake = join("w1");
-    expect(await codeOf(desk.heartbeat(namesake.session, [claim]))).toBe("wrong-worker");
-    expect(await codeOf(desk.upload(namesake.session, uploadOf(claim, rollout, namesake.signer)))).toBe(
+    expect(await codeOf(server.heartbeat(namesake.session, [claim]))).toBe("wrong-worker");
+    expect(await codeOf(server.upload(namesake.session, uploadOf(claim, rollout, namesake.signer)))).toBe(
       "wrong-worker",
     );
     const again = join("w1", worker.signer);
-    expect(await codeOf(desk.heartbeat(worker.session, []))).toBe("unknown-worker");
-    expect(await desk.heartbeat(again.session, [claim])).toEqual([]);
+    expect(await codeOf(server.heartbeat(worker.session, []))).toBe("unknown-worker");
+    expect(await server.heartbeat(again.session, [claim])).toEqual([]);
   });
 });
 
@@ -122,41 +127,45 @@ const stranger = signerFromPem(newKeyPem());
 
 describe("claims are checked in order", () => {
   it("unknown worker, stale heartbeat, unknown assignment, wrong worker, already claimed", async () => {
-    const { clock, desk, queue, join, claim } = await withClaim();
+    const { clock, server, queue, join, claim } = await withClaim();
     await queue.enqueue([{ id: "reserved", payload: {}, lane: laneFor("w9") }]);
     const worker = join("w2");
-    const code = (session: string, item: string) => codeOf(desk.claim(session, { limit: 1, item }));
+    const code = (session: string, item: string) => codeOf(server.claim(session, { limit: 1, item }));
     expect(await code("nobody", "stranger")).toBe("unknown-worker");
     expect(await code(worker.session, "stranger")).toBe("unknown-assignment");
     expect(await code(worker.session, "reserved")).toBe("wrong-worker");
-    expect(await codeOf(desk.claim(worker.session, { limit: 1, lane: laneFor("w9") }))).toBe("wrong-worker");
+    expect(await codeOf(server.claim(worker.session, { limit: 1, lane: laneFor("w9") }))).toBe(
+      "wrong-worker",
+    );
     expect(await code(worker.session, claim.item)).toBe("already-claimed");
     clock.advance(20_000);
     expect(await code(worker.session, claim.item)).toBe("already-claimed");
     clock.advance(1);
     expect(await code(worker.session, "stranger")).toBe("stale-heartbeat");
-    await desk.heartbeat(worker.session, []);
+    await server.heartbeat(worker.session, []);
     // The old claim is taken back before looking.
-    const [taken] = await desk.claim(worker.session, { limit: 1, item: claim.item });
+    const [taken] = await server.claim(worker.session, { limit: 1, item: claim.item });
     expect(taken).toMatchObject({ item: claim.item, attempt: 2 });
   });
 
   it("an uploaded assignment cannot be claimed again, and a dead one only after revival", async () => {
-    const { desk, worker, claim, send } = await withClaim();
+    const { server, worker, claim, send } = await withClaim();
     await send();
-    expect(await codeOf(desk.claim(worker.session, { limit: 1, item: claim.item }))).toBe("already-uploaded");
-    const [next] = (await desk.claim(worker.session, { limit: 1 })) as [Claim];
+    expect(await codeOf(server.claim(worker.session, { limit: 1, item: claim.item }))).toBe(
+      "already-uploaded",
+    );
+    const [next] = (await server.claim(worker.session, { limit: 1 })) as [Claim];
     expect(next.item).not.toBe(claim.item);
-    expect(await desk.fail(worker.session, next, { message: "no" })).toEqual({ outcome: "dead" });
-    expect(await codeOf(desk.claim(worker.session, { limit: 1, item: next.item }))).toBe("set-aside");
+    expect(await server.fail(worker.session, next, { message: "no" })).toEqual({ outcome: "dead" });
+    expect(await codeOf(server.claim(worker.session, { limit: 1, item: next.item }))).toBe("set-aside");
   });
 
   it("nobody extends, fails or gives back another worker's claim", async () => {
-    const { desk, join, queue, claim } = await withClaim();
+    const { server, join, queue, claim } = await withClaim();
     const thief = join("w2");
-    expect(await codeOf(desk.heartbeat(thief.session, [claim]))).toBe("wrong-worker");
-    expect(await codeOf(desk.fail(thief.session, claim, { message: "mine" }))).toBe("wrong-worker");
-    expect(await codeOf(desk.release(thief.session, [claim]))).toBe("wrong-worker");
+    expect(await codeOf(server.heartbeat(thief.session, [claim]))).toBe("wrong-worker");
+    expect(await codeOf(server.fail(thief.session, claim, { message: "mine" }))).toBe("wrong-worker");
+    expect(await codeOf(server.release(thief.session, [claim]))).toBe("wrong-worker");
     expect(await queue.state(claim.item)).toMatchObject({ state: "claimed", token: claim.token });
   });
 });
@@ -178,7 +187,7 @@ describe("uploads that come too late, twice or too large get receipts", () => {
   });
 
   it("a claim lost between check and mark is expired, not accepted", async () => {
-    const { clock, queue, desk, join, claim, worker, upload } = await withClaim();
+    const { clock, queue, server, join, claim, worker, upload } = await withClaim();
     const slow = openDeskThatSleeps();
     expect((await slow.upload(worker.session, upload)).record.outcome).toBe("expired");
     expect(await queue.state(claim.item)).toMatchObject({ state: "claimed", attempt: 2 });
@@ -188,32 +197,32 @@ describe("uploads that come too late, twice or too large get receipts", () => {
       queue.complete = async (key, result) => {
         queue.complete = complete;
         clock.advance(20_001);
-        await desk.claim(join("w2").session, { limit: 1, item: claim.item });
+        await server.claim(join("w2").session, { limit: 1, item: claim.item });
         return complete(key, result);
       };
-      return desk;
+      return server;
     }
   });
 
   it("a repetition is a duplicate and changes nothing, whoever sends it", async () => {
-    const { desk, join, queue, rollout, upload, send, claim } = await withClaim();
+    const { server, join, queue, rollout, upload, send, claim } = await withClaim();
     expect((await send()).record.outcome).toBe("stored");
     const again = await send();
     expect(again.record).toMatchObject({
       outcome: "duplicate",
       message: "this very upload was accepted before",
     });
-    const replayed = await desk.upload(join("w2").session, upload);
+    const replayed = await server.upload(join("w2").session, upload);
     expect(replayed.record).toMatchObject({ outcome: "duplicate", worker: "w2" });
     expect(await queue.counts()).toMatchObject({ done: 1 });
     expect(await queue.state(claim.item)).toMatchObject({ result: rollout.envelope.digest });
   });
 
   it("a second, different artifact for an assignment is a duplicate, and the first stands", async () => {
-    const { desk, worker, queue, claim, rollout, send } = await withClaim();
+    const { server, worker, queue, claim, rollout, send } = await withClaim();
     await send();
     const other = rolloutFor(claim, {}, { rewards: [0, 1, 1] });
-    const receipt = await desk.upload(worker.session, uploadOf(claim, other, worker.signer));
+    const receipt = await server.upload(worker.session, uploadOf(claim, other, worker.signer));
     expect(receipt.record.message).toBe("another upload for this assignment was accepted before");
     expect(await queue.state(claim.item)).toMatchObject({ result: rollout.envelope.digest });
   });
@@ -227,7 +236,7 @@ describe("uploads that come too late, twice or too large get receipts", () => {
   });
 
   it("one byte over the inline limit is oversize; the claim stays, and the same by reference is stored", async () => {
-    const { book, desk, worker, claim } = await withClaim();
+    const { book, server, worker, claim } = await withClaim();
     const tokens = INLINE_LIMIT_BYTES / 13;
     const column = (value: number) => Array.from({ length: tokens }, () => value);
     const large = rolloutFor(
@@ -236,29 +245,29 @@ describe("uploads that come too late, twice or too large get receipts", () => {
       { ids: column(1), logprobs: column(-1), mask: column(1), rewards: column(0) },
     );
     const upload = uploadOf(claim, large, worker.signer);
-    const receipt = await desk.upload(worker.session, upload);
+    const receipt = await server.upload(worker.session, upload);
     expect(receipt.record).toMatchObject({
       outcome: "oversize",
       signals: [{ name: "inline-bytes", acceptBudget: INLINE_LIMIT_BYTES }],
     });
     for (const { kind, bytes } of large.blobs) book.put(kind, bytes);
-    expect((await desk.upload(worker.session, { ...upload, blobs: [] })).record.outcome).toBe("stored");
+    expect((await server.upload(worker.session, { ...upload, blobs: [] })).record.outcome).toBe("stored");
   });
 });
 
 describe("an artifact that a worker left behind when it died", () => {
   /** w1 sealed and died; w2 holds the claim now. */
   async function leftBehind(over: Parameters<typeof rolloutFor>[1] = {}) {
-    const at = await openDesk({ trusts: (key) => key !== stranger.publicKey });
+    const at = await openWorkerServer({ trusts: (key) => key !== stranger.publicKey });
     const dead = at.join("w1");
-    const [claim] = (await at.desk.claim(dead.session, { limit: 1 })) as [Claim];
+    const [claim] = (await at.server.claim(dead.session, { limit: 1 })) as [Claim];
     const rollout = rolloutFor(claim, over);
     for (const { kind, bytes } of rollout.blobs) at.book.put(kind, bytes);
     at.clock.advance(20_001);
     const heir = at.join("w2");
-    const [next] = (await at.desk.claim(heir.session, { limit: 1, item: claim.item })) as [Claim];
+    const [next] = (await at.server.claim(heir.session, { limit: 1, item: claim.item })) as [Claim];
     const adopt = (signer = dead.signer, change: Partial<Upload> = {}) =>
-      at.desk.upload(heir.session, {
+      at.server.upload(heir.session, {
         ...uploadOf(next, rollout, signer),
         blobs: [],
         adopted: true,
@@ -278,9 +287,9 @@ describe("an artifact that a worker left behind when it died", () => {
   });
 
   it("is not taken if a stranger signed it, if it is another item's, or if nobody says that it is adopted", async () => {
-    const { desk, heir, adopt, next } = await leftBehind();
+    const { server, heir, adopt, next } = await leftBehind();
     expect(await codeOf(adopt(stranger))).toBe("bad-signature");
-    const [other] = (await desk.claim(heir.session, { limit: 1 })) as [Claim];
+    const [other] = (await server.claim(heir.session, { limit: 1 })) as [Claim];
     expect(await codeOf(adopt(heir.signer, { claim: { item: other.item, token: other.token } }))).toBe(
       "not-bound",
     );
@@ -296,14 +305,14 @@ describe("an artifact that a worker left behind when it died", () => {
   it("may have the name of its own claim, as behind a gateway, and of no other", async () => {
     const [first, third] = [await withClaim(), await withClaim()];
     const named = (at: typeof first, rolloutId: string) =>
-      at.desk.upload(
+      at.server.upload(
         at.worker.session,
         uploadOf(at.claim, rolloutFor(at.claim, { rolloutId }), at.worker.signer),
       );
     expect(await codeOf(named(first, `${first.claim.item}.2`))).toBe("not-bound");
     third.clock.advance(20_001);
-    await third.desk.heartbeat(third.worker.session, []);
-    const [again] = (await third.desk.claim(third.worker.session, {
+    await third.server.heartbeat(third.worker.session, []);
+    const [again] = (await third.server.claim(third.worker.session, {
       limit: 1,
       item: third.claim.item,
     })) as [Claim];
@@ -314,10 +323,10 @@ describe("an artifact that a worker left behind when it died", () => {
 
 describe("a receipt that a crash took", () => {
   it("is given again for what is done, and for nothing else", async () => {
-    const { desk, claim, rollout, send } = await withClaim();
-    expect(await codeOf(desk.reissue(claim.item))).toBe("not-done");
+    const { server, claim, rollout, send } = await withClaim();
+    expect(await codeOf(server.reissue(claim.item))).toBe("not-done");
     await send();
-    expect((await desk.reissue(claim.item)).record).toMatchObject({
+    expect((await server.reissue(claim.item)).record).toMatchObject({
       outcome: "stored",
       subject: rollout.content.digest,
       worker: "w1",
@@ -328,9 +337,9 @@ describe("a receipt that a crash took", () => {
 
 describe("structural faults are errors with codes, and nothing is stored", () => {
   it("an item that was never assigned, a worker nobody knows", async () => {
-    const { desk, upload, send } = await withClaim();
+    const { server, upload, send } = await withClaim();
     expect(await codeOf(send({ claim: { item: "stranger", token: 1 } }))).toBe("unknown-assignment");
-    expect(await codeOf(desk.upload("nobody", upload))).toBe("unknown-worker");
+    expect(await codeOf(server.upload("nobody", upload))).toBe("unknown-worker");
   });
 
   it("forged digests, changed bytes, strangers among the blobs, blobs left out", async () => {
@@ -375,37 +384,37 @@ describe("structural faults are errors with codes, and nothing is stored", () =>
     ["another claim", { envelope: { claim: "r-other:1" } }],
     ["another attempt", { envelope: { attempt: 2 } }],
   ])("an artifact with %s is not bound to the claim", async (_, over) => {
-    const { desk, worker, claim, book } = await withClaim();
+    const { server, worker, claim, book } = await withClaim();
     const rollout = rolloutFor(claim, over);
     const upload = uploadOf(claim, rollout, worker.signer);
-    expect(await codeOf(desk.upload(worker.session, upload))).toBe("not-bound");
+    expect(await codeOf(server.upload(worker.session, upload))).toBe("not-bound");
     expect(await book.has(rollout.envelope.digest)).toBe(false);
   });
 
   it("an assignment the book does not have", async () => {
-    const { clock, book } = await openDesk();
+    const { clock, book } = await openWorkerServer();
     const queue = openSqliteQueue(":memory:", { clock });
     await queue.enqueue(workItems(assignment));
     const empty = { ...book, get: async () => undefined };
-    const at = await openDesk({ queue, book: empty });
+    const at = await openWorkerServer({ queue, book: empty });
     const worker = at.join("w1");
-    const [claim] = (await at.desk.claim(worker.session, { limit: 1 })) as [Claim];
+    const [claim] = (await at.server.claim(worker.session, { limit: 1 })) as [Claim];
     const upload = uploadOf(claim, rolloutFor(claim), worker.signer);
-    expect(await codeOf(at.desk.upload(worker.session, upload))).toBe("missing-blob");
+    expect(await codeOf(at.server.upload(worker.session, upload))).toBe("missing-blob");
   });
 
   it("an environment package that is neither uploaded nor in the book, or is something else", async () => {
-    const { desk, worker, claim, book } = await withClaim();
+    const { server, worker, claim, book } = await withClaim();
     for (const environmentDigest of [digestJson("nowhere", 1), assignment.digest]) {
       const rollout = rolloutFor(claim, { environmentDigest });
       const upload = uploadOf(claim, rollout, worker.signer);
-      expect(await codeOf(desk.upload(worker.session, upload))).toBe("missing-blob");
+      expect(await codeOf(server.upload(worker.session, upload))).toBe("missing-blob");
       expect(await book.has(rollout.envelope.digest)).toBe(false);
     }
   });
 
   it("an inline record, named as a proof, that names what nobody has", async () => {
-    const { desk, worker, claim, book } = await withClaim();
+    const { server, worker, claim, book } = await withClaim();
     const feedback = seal(Feedback, {
       ...{ subject: digestJson("nowhere", 1), name: parseId("n"), value: 1 },
       ...{ source: "s", idempotencyKey: "k", atMs: 1 },
@@ -414,13 +423,13 @@ describe("structural faults are errors with codes, and nothing is stored", () =>
     const rollout = rolloutFor(claim, { envelope: { proofs } });
     const upload = uploadOf(claim, rollout, worker.signer);
     const whole = { ...upload, blobs: [feedback, ...upload.blobs] };
-    expect(await codeOf(desk.upload(worker.session, whole))).toBe("missing-blob");
+    expect(await codeOf(server.upload(worker.session, whole))).toBe("missing-blob");
     expect(await book.has(feedback.digest)).toBe(false);
-    expect((await desk.upload(worker.session, upload)).record.outcome).toBe("stored");
+    expect((await server.upload(worker.session, upload)).record.outcome).toBe("stored");
   });
 
   it("a column with NaN in it", async () => {
-    const { desk, worker, claim, upload } = await withClaim();
+    const { server, worker, claim, upload } = await withClaim();
     const rollout = rolloutFor(claim);
     // What an honest sealer refuses to make, bent together by hand.
     const nan = new Uint8Array(new Float32Array([0, Number.NaN, 0]).buffer);
@@ -443,6 +452,6 @@ describe("structural faults are errors with codes, and nothing is stored", () =>
       ]);
     const attestation = worker.signer.attest([envelopeDigest]).bytes;
     const bent: Upload = { ...upload, content: contentDigest, envelope: envelopeDigest, attestation, blobs };
-    expect(await codeOf(desk.upload(worker.session, bent))).toBe("non-finite-number");
+    expect(await codeOf(server.upload(worker.session, bent))).toBe("non-finite-number");
   });
 });

@@ -29,7 +29,7 @@ import {
 import { INLINE_LIMIT_BYTES, inlineBytes, openUpload, type Upload } from "./upload.ts";
 import { checkRegistration, type RegisteredWorker, type Registration } from "./worker-registration.ts";
 
-export interface DeskOptions {
+export interface WorkerServerOptions {
   queue: WorkQueue;
   book: Pick<BlobStore, "put" | "flush" | "get" | "has">;
   clock: Clock;
@@ -51,7 +51,7 @@ export interface ClaimRequest {
 }
 
 /** Every call but `register` names the session that `register` gave. */
-export interface WorkerDesk {
+export interface WorkerServer {
   register(registration: Registration): { session: string };
   claim(session: string, request: ClaimRequest): Promise<Claim[]>;
   /** Every HEARTBEAT_MS, also without claims. Returns the claims that are lost. */
@@ -67,7 +67,7 @@ export interface WorkerDesk {
   reissue(item: string): Promise<Sealed<Receipt>>;
 }
 
-export function makeDesk(options: DeskOptions): WorkerDesk {
+export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   const { queue, clock, trusts, newSession } = options;
   const receipts = makeSealer(options.book, options.signer);
   const workers = new Map<string, RegisteredWorker>();
@@ -146,12 +146,12 @@ interface Submission {
   upload: Upload;
 }
 
-type Answer = (admission: Admission) => Promise<Sealed<Receipt>>;
+type GiveReceipt = (admission: Admission) => Promise<Sealed<Receipt>>;
 
 async function receive(
-  options: DeskOptions,
+  options: WorkerServerOptions,
   submission: Submission,
-  answer: Answer,
+  answer: GiveReceipt,
 ): Promise<Sealed<Receipt>> {
   const { queue, book, clock } = options;
   const { worker, upload } = submission;
@@ -180,7 +180,7 @@ async function receive(
 }
 
 /** The artifact that the queue says is the result of an item. */
-async function openDone({ queue, book }: DeskOptions, item: string) {
+async function openDone({ queue, book }: WorkerServerOptions, item: string) {
   const state = await queue.state(item);
   if (state?.state !== "done")
     throw new RollbookError(
@@ -206,7 +206,7 @@ function oversize(bytes: number): Admission {
 }
 
 /** What is referred to first, the envelope as the commit mark last, then who vouches for it. */
-function putUpload(book: DeskOptions["book"], { blobs, attestation }: Upload): void {
+function putUpload(book: WorkerServerOptions["book"], { blobs, attestation }: Upload): void {
   const isEnvelope = ({ kind }: Blob) => kind === RolloutEnvelope.kind;
   for (const { kind, bytes } of [...blobs.filter((blob) => !isEnvelope(blob)), ...blobs.filter(isEnvelope)])
     book.put(kind, bytes);

@@ -1,6 +1,6 @@
 /** A worker: registers, claims work and keeps its claims alive while they run. Stateless: it may die at any moment, and
- *  another goes on. In: a desk, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
- *  one claim is in run-claim.ts. Speaks to the queue through the desk alone, but for its bell. */
+ *  another goes on. In: a server, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
+ *  one claim is in run-claim.ts. Speaks to the queue through the worker server alone, but for its bell. */
 import { isRollbookError } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/index.ts";
@@ -47,13 +47,13 @@ export function startWorker(options: WorkerOptions): Worker {
 /** By claim, not by item: what was lost and claimed again may not have stopped yet. */
 type Running = Map<string, { key: ClaimKey; stop: AbortController; done: Promise<void> }>;
 
-/** A worker that the desk knows. */
+/** A worker that the worker server knows. */
 type Joined = WorkerOptions & RegisteredRunner;
 
 async function join(options: WorkerOptions): Promise<Joined> {
-  const { desk, signer, name, clock, recorder, book } = options;
+  const { server, signer, name, clock, recorder, book } = options;
   await recorder.checkBook?.(book);
-  return { ...options, ...desk.register(makeRegistration(signer, name, clock.nowMs())) };
+  return { ...options, ...server.register(makeRegistration(signer, name, clock.nowMs())) };
 }
 
 async function work(options: Joined, running: Running): Promise<void> {
@@ -108,18 +108,18 @@ async function isDrained({ queue, idleMs, clock }: WorkerOptions, busyAtMs: numb
 }
 
 /** A process that stood still for too long has to show that it lives before it may claim. */
-async function claimSome({ desk, session }: Joined, limit: number, lane: string): Promise<Claim[]> {
+async function claimSome({ server, session }: Joined, limit: number, lane: string): Promise<Claim[]> {
   try {
-    return await desk.claim(session, { limit, lane });
+    return await server.claim(session, { limit, lane });
   } catch (error) {
     if (!isRollbookError(error, "stale-heartbeat")) throw error;
-    await desk.heartbeat(session, []);
+    await server.heartbeat(session, []);
     return [];
   }
 }
 
-async function beat({ desk, session }: Joined, running: Running): Promise<void> {
-  const lost = await desk.heartbeat(
+async function beat({ server, session }: Joined, running: Running): Promise<void> {
+  const lost = await server.heartbeat(
     session,
     [...running.values()].map(({ key }) => key),
   );

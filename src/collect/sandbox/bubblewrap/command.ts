@@ -2,7 +2,7 @@
  *  system of read-only system directories, the task's files and one small writable /tmp.
  *  In: task and paths. Out: argv and the file descriptors it expects. Pure: starts nothing, touches nothing. */
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
-import { CLEAN_ENV, type Limits, type Program, type Task } from "../sandbox.ts";
+import { CLEAN_ENV, type Limits, type Program, type SandboxTask } from "../sandbox.ts";
 
 /** Descriptors beyond stdin, stdout and stderr, in the order of the spawn's stdio. */
 export const FD = { outputs: 3, seccomp: 4, status: 5 } as const;
@@ -24,7 +24,7 @@ export interface Paths {
   readonly etcDirectory: string;
 }
 
-export function sandboxArgv(task: Task, paths: Paths): string[] {
+export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
   const { program, limits } = task;
   const outputs = program.outputs ?? [];
   return [

@@ -20,11 +20,11 @@ import { decodeOutputs, endOf } from "../ending.ts";
 import { OutputBuffer } from "../output.ts";
 import { claimDirectory } from "../owner.ts";
 import {
-  type Engine,
   type ExecResult,
   type ProgramKind,
+  type SandboxEngine,
+  type SandboxTask,
   type Slot,
-  type Task,
   type Threat,
   textOf,
 } from "../sandbox.ts";
@@ -40,7 +40,7 @@ const COVERS: readonly Threat[] = [
 /** How long a killed sandbox may take to vanish before the slot is given up. */
 const REAP_MS = 5_000;
 
-export function openBubblewrap(): Engine {
+export function openBubblewrap(): SandboxEngine {
   const bwrap = findProgram("bwrap");
   const setpriv = findProgram("setpriv");
   const cgroups = findCgroups();
@@ -79,7 +79,7 @@ class BubblewrapSlot implements Slot {
     if (process.getuid?.() === 0) chownSync(this.#directory, TASK_UID, TASK_UID);
   }
 
-  async exec(task: Task): Promise<ExecResult> {
+  async exec(task: SandboxTask): Promise<ExecResult> {
     await layFiles(this.#paths.taskDirectory, task.files);
     this.#cgroup.limit({ ...task.limits, pids: task.limits.pids + OWN_PIDS });
     this.#cgroup.resetPeak();
@@ -96,7 +96,7 @@ class BubblewrapSlot implements Slot {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  #run(task: Task): Promise<Run> {
+  #run(task: SandboxTask): Promise<BwrapRun> {
     const { limits } = task;
     const [command, ...args] = sandboxArgv(task, this.#paths) as [string, ...string[]];
     const started = performance.now();
@@ -114,9 +114,9 @@ class BubblewrapSlot implements Slot {
     }
     this.#child = child;
     return new Promise((resolve, reject) => {
-      let ended: Run["ended"];
+      let ended: BwrapRun["ended"];
       let giveUp: NodeJS.Timeout | undefined;
-      const end = (why: NonNullable<Run["ended"]>) => {
+      const end = (why: NonNullable<BwrapRun["ended"]>) => {
         if (ended !== undefined) return;
         ended = why;
         child.kill("SIGKILL");
@@ -146,7 +146,7 @@ class BubblewrapSlot implements Slot {
   }
 }
 
-interface Run {
+interface BwrapRun {
   readonly code: number | null;
   readonly signal: string | null;
   /** Why we ended it, if we did. */
@@ -164,7 +164,11 @@ function gather(child: ChildProcess, fd: number, buffer: OutputBuffer): OutputBu
   return buffer;
 }
 
-function verdict(task: Task, run: Run, { before, after }: { before: Counters; after: Counters }): ExecResult {
+function verdict(
+  task: SandboxTask,
+  run: BwrapRun,
+  { before, after }: { before: Counters; after: Counters },
+): ExecResult {
   const outOfMemory = after.oomKills > before.oomKills;
   const pidsExceeded = after.pidsRefused > before.pidsRefused;
   // bwrap reports an exit code only when the sandbox stood and the runner ran: without one, nothing of ours did.
@@ -189,7 +193,7 @@ function verdict(task: Task, run: Run, { before, after }: { before: Counters; af
   };
 }
 
-function fell(run: Run): RollbookError {
+function fell(run: BwrapRun): RollbookError {
   const said = textOf(run.stderr.bytes()).trim().slice(0, 500);
   const died = run.signal !== null;
   return new RollbookError(

@@ -11,11 +11,11 @@ import { OutputBuffer } from "../output.ts";
 import { claimDirectory, isAlive } from "../owner.ts";
 import {
   CLEAN_ENV,
-  type Engine,
   type ExecResult,
   type Program,
+  type SandboxEngine,
+  type SandboxTask,
   type Slot,
-  type Task,
   type Threat,
 } from "../sandbox.ts";
 import { layFiles } from "../task-files.ts";
@@ -37,7 +37,7 @@ const COVERS: readonly Threat[] = [
   ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
 ];
 
-export async function openDocker(options: DockerOptions = {}): Promise<Engine> {
+export async function openDocker(options: DockerOptions = {}): Promise<SandboxEngine> {
   const socketPath = options.socketPath ?? DEFAULT_SOCKET;
   if (!existsSync(socketPath)) throw missing(socketPath);
   const client = new DockerClient(socketPath);
@@ -86,7 +86,7 @@ class DockerSlot implements Slot {
     this.#cgroups = cgroups;
   }
 
-  async exec(task: Task): Promise<ExecResult> {
+  async exec(task: SandboxTask): Promise<ExecResult> {
     const taskDirectory = join(this.#directory, "task");
     await mkdir(taskDirectory, { recursive: true, mode: 0o755 });
     await layFiles(taskDirectory, task.files);
@@ -109,7 +109,7 @@ class DockerSlot implements Slot {
   }
 
   /** Limits are the container's, so other limits mean another container. */
-  async #warm(task: Task, taskDirectory: string): Promise<Container> {
+  async #warm(task: SandboxTask, taskDirectory: string): Promise<Container> {
     const { memoryBytes, pids, cpus, scratchBytes } = task.limits;
     const limits = { memoryBytes, pids, cpus, scratchBytes };
     const key = JSON.stringify(limits);
@@ -130,7 +130,7 @@ class DockerSlot implements Slot {
     await container?.remove();
   }
 
-  async #run(container: Container, task: Task): Promise<Run> {
+  async #run(container: Container, task: SandboxTask): Promise<ExecRun> {
     const { limits, program } = task;
     const wipe = (program.outputs ?? []).length === 0 ? "1" : "0";
     const execId = await container.createExec({
@@ -139,9 +139,9 @@ class DockerSlot implements Slot {
       stdin: true,
     });
     const started = performance.now();
-    let ended: Run["ended"];
+    let ended: ExecRun["ended"];
     let killing: Promise<void> | undefined;
-    const end = (why: NonNullable<Run["ended"]>) => {
+    const end = (why: NonNullable<ExecRun["ended"]>) => {
       ended ??= why;
       killing ??= container.kill();
       // Reported below, once the output has ended; without a handler here it would end this process.
@@ -164,7 +164,11 @@ class DockerSlot implements Slot {
     return { execId, ended, wallMs: performance.now() - started, ...buffers };
   }
 
-  async #outputs(container: Container, task: Task, gone: boolean): Promise<Record<string, Uint8Array>> {
+  async #outputs(
+    container: Container,
+    task: SandboxTask,
+    gone: boolean,
+  ): Promise<Record<string, Uint8Array>> {
     const names = task.program.outputs ?? [];
     if (names.length === 0 || gone) return {};
     const { filesBytes } = task.limits;
@@ -185,7 +189,7 @@ class DockerSlot implements Slot {
   }
 }
 
-interface Run {
+interface ExecRun {
   readonly execId: string;
   readonly ended: "timeout" | "flood" | undefined;
   readonly wallMs: number;
@@ -203,8 +207,8 @@ async function ranOutOfMemory(
 }
 
 function result(seen: {
-  task: Task;
-  run: Run;
+  task: SandboxTask;
+  run: ExecRun;
   status: number | undefined;
   outOfMemory: boolean;
   before: Counters | undefined;

@@ -7,7 +7,14 @@ import type { Worker } from "node:worker_threads";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { startThread } from "../../start-thread.ts";
 import { OutputBuffer } from "../output.ts";
-import { CLEAN_ENV, type Engine, type ExecResult, type Slot, type Task, type Threat } from "../sandbox.ts";
+import {
+  CLEAN_ENV,
+  type ExecResult,
+  type SandboxEngine,
+  type SandboxTask,
+  type Slot,
+  type Threat,
+} from "../sandbox.ts";
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
 import { type WasmModule, wasm } from "./wasm.ts";
 
@@ -23,7 +30,7 @@ const GRACE_MS = 100;
 
 const require = createRequire(import.meta.url);
 
-export async function openQuickjs(): Promise<Engine> {
+export async function openQuickjs(): Promise<SandboxEngine> {
   const bytes = readFileSync(require.resolve("@jitl/quickjs-wasmfile-release-sync/wasm"));
   const wasmModule = await wasm.compile(bytes);
   return {
@@ -43,7 +50,7 @@ class QuickjsSlot implements Slot {
     this.#wasmModule = wasmModule;
   }
 
-  async exec(task: Task): Promise<ExecResult> {
+  async exec(task: SandboxTask): Promise<ExecResult> {
     this.#worker ??= await startWorker(this.#wasmModule);
     const worker = this.#worker;
     const stdout = new OutputBuffer(task.limits.outputBytes);
@@ -74,7 +81,7 @@ class QuickjsSlot implements Slot {
 
   #converse(
     worker: Worker,
-    task: Task,
+    task: SandboxTask,
     into: { stdout: OutputBuffer; stderr: OutputBuffer },
   ): Promise<GuestEnd> {
     return new Promise<GuestEnd>((resolve, reject) => {
@@ -146,7 +153,7 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
   return worker;
 }
 
-function guestTask(task: Task): GuestTask {
+function guestTask(task: SandboxTask): GuestTask {
   const { program } = task;
   if (program.kind !== "javascript") throw new Error("unreachable: the pool refuses other programs");
   return {
@@ -171,7 +178,7 @@ function fitting(files: ReadonlyMap<string, Uint8Array>, filesBytes: number): Re
   );
 }
 
-function lost(why: "timeout" | "memory", task: Task): GuestEnd {
+function lost(why: "timeout" | "memory", task: SandboxTask): GuestEnd {
   return { exitCode: null, why, files: new Map(), peakMemoryBytes: task.limits.memoryBytes };
 }
 

@@ -9,14 +9,14 @@ import {
   SOCKET_FAMILIES,
 } from "./policy.ts";
 
-interface Rule {
+interface OciRule {
   readonly names: readonly string[];
   readonly action: "SCMP_ACT_ERRNO";
   readonly errnoRet: number;
   readonly args?: readonly { index: number; value: number; valueTwo?: number; op: string }[];
 }
 
-export function ociProfile(): { defaultAction: string; syscalls: Rule[] } {
+export function ociProfile(): { defaultAction: string; syscalls: OciRule[] } {
   const families = Math.max(...SOCKET_FAMILIES);
   const below = Array.from({ length: families }, (_, family) => family).filter(
     (family) => !SOCKET_FAMILIES.includes(family),
@@ -40,6 +40,10 @@ export function ociProfile(): { defaultAction: string; syscalls: Rule[] } {
   };
 }
 
-function deny(names: readonly string[], errnoRet: number, arg?: NonNullable<Rule["args"]>[number]): Rule {
+function deny(
+  names: readonly string[],
+  errnoRet: number,
+  arg?: NonNullable<OciRule["args"]>[number],
+): OciRule {
   return { names, action: "SCMP_ACT_ERRNO", errnoRet, ...(arg === undefined ? {} : { args: [arg] }) };
 }

@@ -15,7 +15,7 @@ export interface Reply {
   readonly routed: string | undefined;
 }
 
-export interface Answer extends PaidCall {
+export interface ModelAnswer extends PaidCall {
   readonly message: Message;
 }
 
@@ -50,7 +50,7 @@ export async function postChat(
   return { status: response.status, text: await response.text(), routed };
 }
 
-export function readAnswer({ status, text, routed }: Reply, asked: string): Answer {
+export function readAnswer({ status, text, routed }: Reply, asked: string): ModelAnswer {
   if (status !== 200) throw refusalOf(status, text);
   try {
     const body = JSON.parse(text) as {

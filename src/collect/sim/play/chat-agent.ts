@@ -24,7 +24,7 @@ import {
   type VisibleTask,
 } from "../tasks/index.ts";
 import { openEnvironment, type PaidCall, type RunTests, type TaskEnvironment } from "../world/index.ts";
-import { type Answer, postChat, type Reply, readAnswer } from "./ask-model.ts";
+import { type ModelAnswer, postChat, type Reply, readAnswer } from "./ask-model.ts";
 
 /** Replies without an action before the agent gives up on a model. */
 const MAX_IDLE = 2;
@@ -135,7 +135,7 @@ class Conversation {
     this.#messages.push({ role: "user", content: how });
   }
 
-  async #ask(): Promise<Answer> {
+  async #ask(): Promise<ModelAnswer> {
     const reply = await this.#post();
     if (reply.status === 400 && this.#protocol === "tools" && /tool/i.test(reply.text)) {
       this.#protocol = "text";

@@ -6,7 +6,7 @@ import { canonicalize, type Json, parseJson, RollbookError } from "../../../base
 import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/index.ts";
 import { type Grading, type Oracle, type SourceFiles, type VisibleTask, walkGrid } from "../tasks/index.ts";
 
-export interface Score {
+export interface ChecksPassed {
   readonly passed: number;
   readonly total: number;
 }
@@ -27,7 +27,7 @@ export async function gradeHidden(
   { visible, oracle }: { visible: VisibleTask; oracle: Oracle },
   handedIn: SourceFiles,
   sandbox: Sandbox,
-): Promise<Score> {
+): Promise<ChecksPassed> {
   const files = withEdits(visible, handedIn);
   const { grading } = oracle;
   if (grading.kind !== "program") return gradeFiles(grading, files);
@@ -49,7 +49,7 @@ export function withEdits(visible: VisibleTask, handedIn: SourceFiles): SourceFi
 }
 
 /** The grades that need no sandbox: nothing handed in is run. */
-export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files: SourceFiles): Score {
+export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files: SourceFiles): ChecksPassed {
   const text = files[grading.path] ?? "";
   switch (grading.kind) {
     case "answers":
@@ -64,7 +64,7 @@ export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files
 }
 
 /** Of several lines for one case the last counts. A line that is no answer is other output. */
-export function gradeOutput(stdout: string, expected: readonly Json[]): Score {
+export function gradeOutput(stdout: string, expected: readonly Json[]): ChecksPassed {
   const right = new Set<number>();
   for (const [, index, text] of stdout.matchAll(/^@(\d{1,6}) (.*)$/gm)) {
     const at = Number(index);
@@ -75,7 +75,7 @@ export function gradeOutput(stdout: string, expected: readonly Json[]): Score {
   return { passed: right.size, total: expected.length };
 }
 
-function gradeAnswers(text: string, expected: readonly Json[]): Score {
+function gradeAnswers(text: string, expected: readonly Json[]): ChecksPassed {
   const answers = readJson(text);
   if (!Array.isArray(answers) || answers.length !== expected.length)
     return { passed: 0, total: expected.length };

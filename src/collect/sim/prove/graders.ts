@@ -5,14 +5,14 @@ import { type Digest, digestJson } from "../../../base/index.ts";
 import { failedBy } from "../../rollout/index.ts";
 import { type Sandbox, textOf } from "../../sandbox/index.ts";
 import type { SolutionFacts, SourceFiles, VisibleTask } from "../tasks/index.ts";
-import type { Grade, ProvedTask, RunTests } from "../world/index.ts";
+import type { GradeFiles, ProvedTask, RunTests } from "../world/index.ts";
 import { gradeHidden, runVisible } from "./grade.ts";
 
 export interface Grader {
   /** Of the environment's key: whether solutions were run, or looked up. */
   readonly ref: "sim" | "sim-proofs";
   readonly runTests: RunTests;
-  readonly grade: Grade;
+  readonly grade: GradeFiles;
 }
 
 export function sandboxGrader(sandbox: Sandbox): Grader {

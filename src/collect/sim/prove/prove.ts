@@ -100,13 +100,13 @@ export async function factsOfMany(tasks: readonly SimTask[], sandbox: Sandbox): 
 }
 
 /** One run of one entry, in a folder with its files. */
-interface Run {
+interface EntryRun {
   readonly folder: string;
   readonly entry: string;
   readonly files: SourceFiles;
 }
 
-function runsOf(task: SimTask, prefix: string): Run[] {
+function runsOf(task: SimTask, prefix: string): EntryRun[] {
   const { grading } = task.oracle;
   return solutionsOf(task).flatMap((solution, s) => {
     const hidden = grading.kind === "program" ? grading : undefined;
@@ -164,7 +164,7 @@ function entryOf(program: Program): string {
   return program.entry;
 }
 
-function inFolders(runs: readonly Run[]): Record<string, string> {
+function inFolders(runs: readonly EntryRun[]): Record<string, string> {
   return Object.fromEntries(
     runs.flatMap(({ folder, files }) =>
       Object.entries(files).map(([path, text]) => [`${folder}/${path}`, text]),
@@ -172,7 +172,7 @@ function inFolders(runs: readonly Run[]): Record<string, string> {
   );
 }
 
-function javascriptBatch(runs: readonly Run[]): { program: Program; files: Files } {
+function javascriptBatch(runs: readonly EntryRun[]): { program: Program; files: Files } {
   const main = `const write = process.stdout.write.bind(process.stdout);
 const runs = ${JSON.stringify(runs.map(({ folder, entry }) => [folder, entry]))};
 for (const [folder, entry] of runs) {
@@ -193,7 +193,7 @@ process.exitCode = 0;
   };
 }
 
-function pythonBatch(runs: readonly Run[]): { program: Program; files: Files } {
+function pythonBatch(runs: readonly EntryRun[]): { program: Program; files: Files } {
   const files = inFolders(runs);
   // A child for each run: modules of one solution are not there for the next. What the programs import is loaded once,
   // before the children are made: it is most of their time.

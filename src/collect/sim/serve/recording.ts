@@ -29,9 +29,9 @@ const schema = z.strictObject({
   /** Prompts to leave out: a JSON Lines file and the field that holds them. */
   drop: z.optional(z.strictObject({ file: z.string().min(1), field: column })),
 });
-export type Recording = z.output<typeof schema>;
+export type RecordedFile = z.output<typeof schema>;
 
-export function parseRecording(text: string, where: string): Recording {
+export function parseRecording(text: string, where: string): RecordedFile {
   const document = parseDocument(text, { uniqueKeys: true, strict: true });
   const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined) throw badRecording(where, problem.message.split("\n")[0]!);

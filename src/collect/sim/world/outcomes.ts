@@ -12,10 +12,10 @@ import {
   drawOf,
   lookSteps,
   looksFirst,
+  type ModelStep,
   messageOf,
   pickCandidate,
   promptTokensOf,
-  type Step,
   SUBMIT,
   TESTS_FAILED,
   TESTS_PASSED,
@@ -79,13 +79,13 @@ interface Plan {
   readonly skill: number;
   readonly candidates: readonly CandidateFacts[];
   /** After the opening, and after a look where there is one. */
-  readonly begin: Bill;
+  readonly begin: RunningBill;
   readonly firstTurn: number;
   readonly submitTokens: number;
 }
 
 /** What has been paid so far, and what the next call will have to read. */
-interface Bill {
+interface RunningBill {
   readonly costUsd: number;
   readonly latencyMs: number;
   readonly calls: number;
@@ -101,7 +101,7 @@ function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
       { task: task.digest, proof: proof.task },
       `the proof at hand is not of task ${task.id}. Generate and prove the tasks again.`,
     );
-  const opened: Bill = {
+  const opened: RunningBill = {
     ...{ costUsd: 0, latencyMs: 0, calls: 0 },
     promptTokens: promptTokensOf(openingMessages(task.visible, "tools")),
   };
@@ -119,7 +119,7 @@ function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
   };
 }
 
-function candidateFacts(steps: readonly Step[], facts: SolutionFacts): CandidateFacts {
+function candidateFacts(steps: readonly ModelStep[], facts: SolutionFacts): CandidateFacts {
   const verdict = facts.passesVisible ? TESTS_PASSED : TESTS_FAILED;
   const lines = steps.map(({ tool, given }) => (tool === "write_file" ? wroteLine(given.path!) : verdict));
   return {
@@ -129,12 +129,17 @@ function candidateFacts(steps: readonly Step[], facts: SolutionFacts): Candidate
   };
 }
 
-function tokensOfSteps(steps: readonly Step[]): number {
+function tokensOfSteps(steps: readonly ModelStep[]): number {
   return tokensOfMessage(messageOf(steps, "tools", 0));
 }
 
 /** In the order of operations of `billOf`, so that both give the same bits. */
-function call(bill: Bill, { price, latency }: SimModel, completion: number, observed: number): Bill {
+function call(
+  bill: RunningBill,
+  { price, latency }: SimModel,
+  completion: number,
+  observed: number,
+): RunningBill {
   return {
     costUsd: bill.costUsd + (bill.promptTokens * price.prompt + completion * price.completion) / 1e6,
     latencyMs: bill.latencyMs + (latency.firstMs + completion * latency.tokenMs),
@@ -159,7 +164,7 @@ function outcomeOf(plan: Plan, weights: RewardWeights, seed: number): Outcome {
 function ended(
   { model, submitTokens }: Plan,
   weights: RewardWeights,
-  { bill, taken }: { bill: Bill; taken: CandidateFacts },
+  { bill, taken }: { bill: RunningBill; taken: CandidateFacts },
 ): Outcome {
   const { costUsd, latencyMs, calls } = call(bill, model, submitTokens, 0);
   const quality = taken.hidden;
@@ -176,7 +181,7 @@ function ended(
 function expectation(plan: Plan, weights: RewardWeights): OutcomeModel["expected"] {
   const { candidates, model } = plan;
   const sum = { reward: 0, quality: 0, costUsd: 0, latencyMs: 0, calls: 0, passes: 0 };
-  const walk = (attempt: number, bill: Bill, probability: number): void => {
+  const walk = (attempt: number, bill: RunningBill, probability: number): void => {
     const right = attempt === 1 ? plan.skill : model.repair;
     candidates.forEach((taken, i) => {
       const p = probability * (i === 0 ? right : (1 - right) / (candidates.length - 1));

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { handTasks } from "../../../../test/support/sim-tasks.ts";
 import type { Json } from "../../../base/index.ts";
 import { totalOf } from "../../rollout/agent/output.ts";
-import type { RewardInput, Usage } from "../../rollout/agent/reward.ts";
+import type { RewardInput, RolloutUsage } from "../../rollout/agent/reward.ts";
 import { DEFAULT_MODELS } from "./models.ts";
 import { billOf, DEFAULT_WEIGHTS, type PaidCall, rewardOfParts, simScorer } from "./reward.ts";
 
@@ -13,9 +13,9 @@ const calls: readonly PaidCall[] = [
   { model: "sim-coder", promptTokens: 1000, completionTokens: 10 },
 ];
 const bill = billOf(calls, DEFAULT_MODELS)!;
-const recorded: Usage = { calls: 2, promptTokens: 1900, completionTokens: 50, costUsd: bill.costUsd };
+const recorded: RolloutUsage = { calls: 2, promptTokens: 1900, completionTokens: 50, costUsd: bill.costUsd };
 
-async function earned(state: object | undefined, usage?: Usage): Promise<number | null> {
+async function earned(state: object | undefined, usage?: RolloutUsage): Promise<number | null> {
   const input: RewardInput = {
     task: { payload: visible as never, label: oracle },
     ...{ ending: { kind: "terminal" }, claimed: null, metrics: {}, durationMs: 1, attempt: 1 },

@@ -31,7 +31,7 @@ export interface SimFinalState {
 }
 
 /** The share of the hidden checks that the files pass. */
-export type Grade = (
+export type GradeFiles = (
   task: { readonly visible: VisibleTask; readonly oracle: Oracle },
   files: SourceFiles,
 ) => Promise<number>;
@@ -64,7 +64,7 @@ export function rewardOfParts(quality: number, bill: Bill, weights: RewardWeight
 }
 
 export function simScorer(options: {
-  readonly grade: Grade;
+  readonly grade: GradeFiles;
   readonly models: readonly SimModel[];
   readonly weights?: RewardWeights;
 }): Scorer {
@@ -117,7 +117,7 @@ function chargeOf({ finalState, usage }: RewardInput, models: readonly SimModel[
 }
 
 /** An agent's own failure earns 0; failures of others say nothing about it, and stay without a reward. */
-async function qualityOf(input: RewardInput, grade: Grade): Promise<number | null> {
+async function qualityOf(input: RewardInput, grade: GradeFiles): Promise<number | null> {
   if (!isLabelled(input)) return null;
   if (input.ending.kind === "failed") return 0;
   const state = readState(input.finalState);

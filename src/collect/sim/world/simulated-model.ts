@@ -80,13 +80,13 @@ export function promptTokensOf(messages: readonly Message[]): number {
 }
 
 /** One thing it does: the name of a tool and its arguments. */
-export interface Step {
+export interface ModelStep {
   readonly tool: string;
   readonly given: { readonly path?: string; readonly content?: string };
 }
 
 /** What a whole attempt consists of. */
-export function attemptSteps(files: SourceFiles): Step[] {
+export function attemptSteps(files: SourceFiles): ModelStep[] {
   const writes = Object.keys(files).map((path) => ({
     tool: "write_file",
     given: { path, content: files[path]! },
@@ -94,13 +94,13 @@ export function attemptSteps(files: SourceFiles): Step[] {
   return [...writes, { tool: "run_tests", given: {} }];
 }
 
-export function lookSteps({ visible }: SimTask): Step[] {
+export function lookSteps({ visible }: SimTask): ModelStep[] {
   return visible.editable
     .filter((path) => Object.hasOwn(visible.files, path))
     .map((path) => ({ tool: "read_file", given: { path } }));
 }
 
-export const SUBMIT: readonly Step[] = [{ tool: "submit", given: {} }];
+export const SUBMIT: readonly ModelStep[] = [{ tool: "submit", given: {} }];
 
 /** Whether it spends a call on reading: where it likes to, and there is something to read. */
 export function looksFirst(task: SimTask, model: SimModel): boolean {
@@ -108,7 +108,7 @@ export function looksFirst(task: SimTask, model: SimModel): boolean {
 }
 
 export function messageOf(
-  steps: readonly Step[],
+  steps: readonly ModelStep[],
   protocol: Protocol,
   place: number,
 ): Message & { role: "assistant" } {
@@ -131,7 +131,7 @@ function stepsNow(
   task: SimTask,
   model: SimModel,
   { messages, seed }: Pick<ModelRequest, "messages" | "seed">,
-): readonly Step[] {
+): readonly ModelStep[] {
   const own = messages.filter(({ role }) => role === "assistant");
   const turn = own.length;
   if (turn === 0 && looksFirst(task, model)) return lookSteps(task);

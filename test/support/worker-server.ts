@@ -1,11 +1,14 @@
-/** A desk over an in-memory queue and book, with one assignment of a few samples and a worker that does honest work. */
+/** A worker server over an in-memory queue and book, with one assignment of a few samples and a worker that does honest work. */
 import type { Digest } from "../../src/base/digest.ts";
 import { manualClock, parseId } from "../../src/base/index.ts";
 import type { Claim } from "../../src/collect/queue/queue.ts";
 import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
 import { claimId, workItems } from "../../src/collect/rollout/work/work-item.ts";
 import type { Upload } from "../../src/collect/rollout/worker/upload.ts";
-import { type DeskOptions, makeDesk } from "../../src/collect/rollout/worker/worker-protocol.ts";
+import {
+  makeWorkerServer,
+  type WorkerServerOptions,
+} from "../../src/collect/rollout/worker/worker-protocol.ts";
 import { makeRegistration } from "../../src/collect/rollout/worker/worker-registration.ts";
 import {
   Assignment,
@@ -30,7 +33,7 @@ export const assignment = seal(Assignment, {
   seed: 7n,
 });
 
-export async function openDesk(options: Partial<DeskOptions> = {}) {
+export async function openWorkerServer(options: Partial<WorkerServerOptions> = {}) {
   const clock = manualClock(1_000_000);
   const queue = openSqliteQueue(":memory:", { clock });
   const book = memoryStore();
@@ -38,12 +41,12 @@ export async function openDesk(options: Partial<DeskOptions> = {}) {
   await queue.enqueue(workItems(assignment));
   let sessions = 0;
   const newSession = () => `session-${sessions++}`;
-  const desk = makeDesk({ queue, book, clock, trusts: () => true, newSession, ...options });
+  const server = makeWorkerServer({ queue, book, clock, trusts: () => true, newSession, ...options });
   const join = (worker: string, signer = signerFromPem(newKeyPem())) => {
-    const { session } = desk.register(makeRegistration(signer, worker, clock.nowMs()));
+    const { session } = server.register(makeRegistration(signer, worker, clock.nowMs()));
     return { session, signer, worker };
   };
-  return { clock, queue, book, desk, join };
+  return { clock, queue, book, server, join };
 }
 
 /** The artifact that `claim` asks for; `over` and `stream` change it. */
