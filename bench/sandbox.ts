@@ -2,9 +2,9 @@
  *  many small tasks a second each engine finishes. Contenders take turns, so that drift strikes all alike. */
 import { spawn } from "node:child_process";
 import { check as dockerIsHere } from "../scripts/setup/sandbox-docker.mjs";
-import { startPrivateDaemon } from "../src/collect/sandbox/docker/private-daemon.ts";
 import { openSandbox } from "../src/collect/sandbox/open.ts";
 import type { Files, Program, Sandbox } from "../src/collect/sandbox/sandbox.ts";
+import { startPrivateDaemon } from "../test/support/private-daemon.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 

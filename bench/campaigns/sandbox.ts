@@ -7,13 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isRollbookError } from "../../src/base/errors.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import type { Attack } from "../../src/collect/sandbox/attacks/attack.ts";
-import { attacksFor } from "../../src/collect/sandbox/attacks/catalogue.ts";
-import { prints } from "../../src/collect/sandbox/attacks/judge.ts";
-import { openWitness, type Witness } from "../../src/collect/sandbox/attacks/witness.ts";
 import { openSandbox } from "../../src/collect/sandbox/open.ts";
-import { faultOf } from "../../src/collect/sandbox/probe.ts";
+import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
+import { prints } from "../../src/collect/sandbox/probe/judge.ts";
+import { faultOf } from "../../src/collect/sandbox/probe/probe.ts";
+import { openWitness, type Witness } from "../../src/collect/sandbox/probe/witness.ts";
 import type { Sandbox } from "../../src/collect/sandbox/sandbox.ts";
+import { attacksFor } from "../../test/support/sandbox-attacks/catalogue.ts";
 import type { Campaign } from "../support/programs.ts";
 
 const TASKS = 2_000;
@@ -90,7 +90,7 @@ function honest(rng: Rng, sandbox: Sandbox): Attack {
   const source = usePython ? `print(${a} + ${b})` : `console.log(${a} + ${b})`;
   const entry = usePython ? "add.py" : "add.mjs";
   return {
-    ...{ name: "an honest program", threat: "leftovers", probe: false },
+    ...{ name: "an honest program", threat: "leftovers" },
     program: { kind: usePython ? "python" : "javascript", entry },
     files: { [entry]: source },
     limits: {},

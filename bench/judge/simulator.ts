@@ -8,11 +8,6 @@ import { FAMILIES } from "../../src/collect/sim/families/index.ts";
 import { behaviourRouter, policyOfRouter } from "../../src/collect/sim/play/behaviour.ts";
 import { generateTasks } from "../../src/collect/sim/prove/generate.ts";
 import { proveTask } from "../../src/collect/sim/prove/prove.ts";
-import {
-  type DecisionLog,
-  makeDecisionLog,
-  targetColumns,
-} from "../../src/collect/sim/world/decision-log.ts";
 import { DEFAULT_MODELS } from "../../src/collect/sim/world/models.ts";
 import type { ProvedTask } from "../../src/collect/sim/world/outcomes.ts";
 import {
@@ -43,6 +38,7 @@ import {
   parseStaticTable,
 } from "../../src/policy/index.ts";
 import { trainLinUcb } from "../../test/support/train-bandits.ts";
+import { type DecisionLog, makeDecisionLog, targetColumns } from "../support/decision-log.ts";
 import { type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const TASKS = 280;

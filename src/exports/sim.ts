@@ -3,10 +3,8 @@ export {
   behaviourRouter,
   chatAgent,
   DEFAULT_MODELS,
-  type DecisionLog,
   type Grader,
   generateTasks,
-  makeDecisionLog,
   makeWorld,
   openEnvironment,
   openSimRun,
@@ -16,7 +14,6 @@ export {
   type SimWorld,
   sandboxGrader,
   serveSimulatedModels,
-  targetColumns,
   type VisibleTask,
   writeTasks,
 } from "../collect/sim/index.ts";

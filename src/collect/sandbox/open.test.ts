@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import * as requirement from "../../../scripts/setup/sandbox.mjs";
-import { attacksFor } from "./attacks/catalogue.ts";
-import { openWitness } from "./attacks/witness.ts";
 import { openEngine, openSandbox } from "./open.ts";
-import { probe } from "./probe.ts";
+import { probe } from "./probe/probe.ts";
+import { against, probeAttacks } from "./probe/probe-attacks.ts";
+import { openWitness } from "./probe/witness.ts";
 import { type ExecResult, type SandboxEngine, textOf } from "./sandbox.ts";
 
 describe("openSandbox", () => {
@@ -33,7 +33,7 @@ describe("openSandbox", () => {
 describe("the probe", () => {
   it("refuses an engine whose answer to any one attack is not the one that proves the attack held", async () => {
     const witness = await openWitness();
-    const attacks = attacksFor(await openEngine("quickjs"), witness).filter((attack) => attack.probe);
+    const attacks = against(await openEngine("quickjs"), probeAttacks(witness));
     await witness.close();
     expect(attacks.length).toBeGreaterThanOrEqual(5);
     for (const { name } of attacks) {
@@ -70,7 +70,7 @@ async function answeringLike(
 ): Promise<SandboxEngine> {
   const engine = await openEngine("quickjs");
   const witness = await openWitness();
-  const source = attacksFor(engine, witness).find(({ name }) => name === attack)!.files["attack.mjs"];
+  const source = probeAttacks(witness).find(({ name }) => name === attack)!.files["attack.mjs"];
   await witness.close();
   // The bait differs from probe to probe; the opening of the program does not.
   const opening = String(source).slice(0, 40);

@@ -3,7 +3,7 @@
 import { isRollbookError, type RollbookError } from "../../base/index.ts";
 import type { DockerOptions } from "./docker/index.ts";
 import { openPool } from "./pool.ts";
-import { probe } from "./probe.ts";
+import { probe } from "./probe/index.ts";
 import type { EngineName, Sandbox, SandboxEngine } from "./sandbox.ts";
 
 export interface SandboxOptions {

@@ -2,11 +2,11 @@
  *  held. One suite; an engine's test names the engine and how to open it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { untilRunning } from "../../../test/support/abandon.ts";
-import type { Attack } from "./attacks/attack.ts";
-import { attacksFor } from "./attacks/catalogue.ts";
-import { openWitness, type Witness } from "./attacks/witness.ts";
+import { attacksFor } from "../../../test/support/sandbox-attacks/catalogue.ts";
 import { openPool } from "./pool.ts";
-import { faultOf, probe } from "./probe.ts";
+import type { Attack } from "./probe/attack.ts";
+import { faultOf, probe } from "./probe/probe.ts";
+import { openWitness, type Witness } from "./probe/witness.ts";
 import { type Program, type Sandbox, type SandboxEngine, type Threat, textOf } from "./sandbox.ts";
 
 export interface ContractOptions {

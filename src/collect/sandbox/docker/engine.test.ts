@@ -3,12 +3,16 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import * as requirement from "../../../../scripts/setup/sandbox-docker.mjs";
 import { abandonSandbox, untilRunning } from "../../../../test/support/abandon.ts";
 import { describeNeeding } from "../../../../test/support/needs.ts";
+import {
+  buildImage,
+  type PrivateDaemon,
+  startPrivateDaemon,
+} from "../../../../test/support/private-daemon.ts";
 import { openPool } from "../pool.ts";
 import { sandboxContract } from "../sandbox.contract.ts";
 import { DockerClient } from "./client.ts";
 import { DEFAULT_IMAGE, openDocker } from "./engine.ts";
-import { buildImage, importImage } from "./image.ts";
-import { type PrivateDaemon, startPrivateDaemon } from "./private-daemon.ts";
+import { importImage } from "./image.ts";
 
 const BASE = "rollbook-sandbox-base:test";
 const IMAGE = "rollbook-sandbox:test";

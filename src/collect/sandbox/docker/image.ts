@@ -22,55 +22,12 @@ import { RollbookError } from "../../../base/index.ts";
 import type { DockerClient } from "./client.ts";
 
 /** What a task may find in /usr/bin, besides node. */
-const PROGRAMS = [
-  ...[
-    "sh",
-    "awk",
-    "base64",
-    "basename",
-    "cat",
-    "chmod",
-    "comm",
-    "cp",
-    "cut",
-    "date",
-    "dd",
-    "diff",
-    "dirname",
-    "du",
-  ],
-  ...[
-    "env",
-    "expr",
-    "find",
-    "grep",
-    "head",
-    "id",
-    "ln",
-    "ls",
-    "mkdir",
-    "mkfifo",
-    "mktemp",
-    "mv",
-    "od",
-    "paste",
-  ],
-  ...[
-    "printf",
-    "python3",
-    "readlink",
-    "rm",
-    "rmdir",
-    "sed",
-    "seq",
-    "setsid",
-    "sha256sum",
-    "sleep",
-    "sort",
-    "stat",
-  ],
-  ...["tail", "tar", "tee", "touch", "tr", "true", "false", "uname", "uniq", "wc", "xargs", "yes"],
-];
+const PROGRAMS = `
+  sh awk base64 basename cat chmod comm cp cut date dd diff dirname du env expr find grep head id ln
+  ls mkdir mkfifo mktemp mv od paste printf python3 readlink rm rmdir sed seq setsid sha256sum sleep
+  sort stat tail tar tee touch tr true false uname uniq wc xargs yes`
+  .trim()
+  .split(/\s+/);
 
 export async function ensureImage(client: DockerClient, image: string): Promise<void> {
   if (await hasImage(client, image)) return;
@@ -94,17 +51,6 @@ export async function importImage(client: DockerClient, image: string): Promise<
     rmSync(root, { recursive: true, force: true });
   }
   if (!(await hasImage(client, image))) throw noImage(image, "the daemon did not keep it");
-}
-
-/** Builds `folder`/Dockerfile on `base`, without network: what the base lacks cannot be fetched. */
-export async function buildImage(
-  client: DockerClient,
-  options: { readonly folder: string; readonly base: string; readonly image: string },
-): Promise<void> {
-  const args = encodeURIComponent(JSON.stringify({ BASE: options.base }));
-  const query = `t=${options.image}&buildargs=${args}&networkmode=none&rm=1&forcerm=1`;
-  await client.upload(`/build?${query}`, tarOf(options.folder));
-  if (!(await hasImage(client, options.image))) throw noImage(options.image, "the build left no image");
 }
 
 function fillRoot(root: string): void {
@@ -138,16 +84,9 @@ function copyPython(root: string): string[] {
     { encoding: "utf8" },
   );
   const stdlib = told.stdout.trim();
-  const left = new Set([
-    "test",
-    "idlelib",
-    "ensurepip",
-    "lib2to3",
-    "tkinter",
-    "turtledemo",
-    "__pycache__",
-    "dist-packages",
-  ]);
+  const left = new Set(
+    "test idlelib ensurepip lib2to3 tkinter turtledemo __pycache__ dist-packages".split(" "),
+  );
   cpSync(stdlib, join(root, stdlib), {
     recursive: true,
     dereference: true,
@@ -173,7 +112,8 @@ function copyLibrary(root: string, library: string): void {
   copyFileSync(realpathSync(library), place);
 }
 
-function tarOf(folder: string): Readable {
+/** A tar stream of a folder, owned by root. */
+export function tarOf(folder: string): Readable {
   const tar = spawn("tar", ["-C", folder, "--numeric-owner", "--owner=0", "--group=0", "-c", "."], {
     stdio: ["ignore", "pipe", "inherit"],
   });

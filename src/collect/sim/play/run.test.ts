@@ -66,7 +66,7 @@ describe("executed in a sandbox", () => {
     }
   });
 
-  it("rollouts earn exactly what simulateOutcome says, and their choices have the router's probabilities", async () => {
+  it("rollouts earn exactly what the outcome of their seed says, and their choices have the router's probabilities", async () => {
     const { run, contentOf } = await simBook();
     const results = sealedOnly(await run({ world, grader, route, samples: 6 }));
     expect(results).toHaveLength(36);

@@ -1,4 +1,3 @@
-export * from "./decision-log.ts";
 export * from "./environment.ts";
 export * from "./models.ts";
 export * from "./outcomes.ts";

@@ -43,14 +43,6 @@ export interface OutcomeModel {
   outcome(seed: number): Outcome;
 }
 
-/** The outcome of one rollout, exactly as if it had been executed with this seed. */
-export function simulateOutcome(
-  { task, proof }: ProvedTask,
-  { model, weights, seed }: { model: SimModel; weights: RewardWeights; seed: number },
-): Outcome {
-  return outcomesOf({ task, proof }, model, weights).outcome(seed);
-}
-
 export function outcomesOf(
   { task, proof }: ProvedTask,
   model: SimModel,

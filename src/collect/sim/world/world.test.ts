@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { makeDecisionLog, targetColumns } from "../../../../bench/support/decision-log.ts";
 import { handTasks } from "../../../../test/support/sim-tasks.ts";
 import { rngFrom } from "../../../base/index.ts";
 import { BEHAVIOURS, behaviourRouter, policyOfRouter } from "../play/behaviour.ts";
-import { makeDecisionLog, targetColumns } from "./decision-log.ts";
 import { DEFAULT_MODELS, parseModels, skillOf } from "./models.ts";
-import { simulateOutcome } from "./outcomes.ts";
+import { outcomesOf } from "./outcomes.ts";
 import { DEFAULT_WEIGHTS } from "./reward.ts";
 import { pickCandidate } from "./simulated-model.ts";
 import { bestChoices, knownValues, makeWorld, policyValue } from "./world.ts";
@@ -120,15 +120,15 @@ describe("the digest of a world", () => {
 describe("a log of decisions", () => {
   const behaviour = policyOfRouter(behaviourRouter("softmax", { models: names() }));
 
-  it("has the behaviour's probabilities, and rewards that simulateOutcome gives again", () => {
+  it("has the behaviour's probabilities, and rewards that the outcome of each seed gives again", () => {
     const log = makeDecisionLog(world, { behaviour, decisions: 500, rng: rngFrom(3n) });
     for (let row = 0; row < 500; row++) {
       const task = log.task[row]!;
       const model = log.chosen[row]!;
       const probabilities = behaviour(world.contexts[task]!, world.candidates);
       expect(log.propensity[row]).toBe(probabilities[model]);
-      const options = { model: world.models[model]!, weights: DEFAULT_WEIGHTS, seed: log.seed[row]! };
-      expect(log.reward[row]).toBe(simulateOutcome(world.tasks[task]!, options).reward);
+      const { outcome } = outcomesOf(world.tasks[task]!, world.models[model]!, DEFAULT_WEIGHTS);
+      expect(log.reward[row]).toBe(outcome(log.seed[row]!).reward);
     }
   });
 

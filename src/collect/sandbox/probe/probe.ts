@@ -1,16 +1,18 @@
 /** Attacks an engine before anything is trusted to it, and refuses it unless every attack fails as it should.
  *  In: an engine. Out: nothing, or a typed error. Never falls back to anything weaker. */
-import { RollbookError, reasonOf } from "../../base/index.ts";
-import { type Attack, attacksFor, openWitness, type Witness } from "./attacks/index.ts";
-import { checkTask, type ExecResult, type SandboxEngine, type Slot } from "./sandbox.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { checkTask, type ExecResult, type SandboxEngine, type Slot } from "../sandbox.ts";
+import type { Attack } from "./attack.ts";
+import { against, probeAttacks } from "./probe-attacks.ts";
+import { openWitness, type Witness } from "./witness.ts";
 
 export async function probe(engine: SandboxEngine): Promise<void> {
   const witness = await openWitness();
   try {
     const slot = await engine.openSlot();
     try {
-      for (const attack of attacksFor(engine, witness))
-        if (attack.probe) await attempt(attack, { engine, slot, witness });
+      for (const attack of against(engine, probeAttacks(witness)))
+        await attempt(attack, { engine, slot, witness });
     } finally {
       await slot.close();
     }

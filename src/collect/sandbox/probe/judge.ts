@@ -24,17 +24,16 @@ export function prints(result: ExecResult, expected: string): string | undefined
     : `printed ${quote(result.stdout)}, not ${expected.trim()}`;
 }
 
-/** None of these texts shows in anything that came out. */
-export function hides(result: ExecResult, ...secrets: readonly string[]): string | undefined {
-  const seen = [result.stdout, result.stderr, ...Object.values(result.files)].map(textOf).join("\n");
-  return secrets.some((secret) => seen.includes(secret)) ? "a secret of the host came out" : undefined;
-}
-
 /** `environ` texts, NUL- or newline-separated, name nothing but the clean environment and the shell's own. */
 export function cleanEnvironment(names: readonly string[]): string | undefined {
   const known = new Set([...Object.keys(CLEAN_ENV), "PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE", "HOSTNAME"]);
   const foreign = names.filter((name) => !known.has(name));
   return foreign.length === 0 ? undefined : `the environment shows ${foreign.join(", ")}`;
+}
+
+/** Ended by SIGKILL. */
+export function killed({ exitCode, signal }: ExecResult): string | undefined {
+  return exitCode === null && signal === "SIGKILL" ? undefined : `ended by ${signal}`;
 }
 
 export function summary(result: ExecResult): string {

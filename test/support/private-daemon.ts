@@ -4,8 +4,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/index.ts";
-import { DockerClient } from "./client.ts";
+import { RollbookError } from "../../src/base/index.ts";
+import { DockerClient } from "../../src/collect/sandbox/docker/client.ts";
+import { tarOf } from "../../src/collect/sandbox/docker/image.ts";
 
 export interface PrivateDaemon {
   readonly socketPath: string;
@@ -93,4 +94,14 @@ function notStarted(child: ChildProcess, socketPath: string, cause: unknown): Ro
     `dockerd did not start (${said.trim()}). It needs root, and the package docker.io.`,
     { cause },
   );
+}
+
+/** Builds `folder`/Dockerfile on `base`, without network: what the base lacks cannot be fetched. */
+export async function buildImage(
+  client: DockerClient,
+  { folder, base, image }: { readonly folder: string; readonly base: string; readonly image: string },
+): Promise<void> {
+  const args = encodeURIComponent(JSON.stringify({ BASE: base }));
+  const query = `t=${image}&buildargs=${args}&networkmode=none&rm=1&forcerm=1`;
+  await client.upload(`/build?${query}`, tarOf(folder));
 }

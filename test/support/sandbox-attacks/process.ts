@@ -1,9 +1,10 @@
 /** Attacks by shell and Python, for engines that run real processes. */
 
-import { type ExecResult, type Limits, type ProgramIo, textOf } from "../sandbox.ts";
-import { type Attack, PATIENCE_MS } from "./attack.ts";
-import { cleanEnvironment, exits, flags, hides, prints, summary } from "./judge.ts";
-import type { Witness } from "./witness.ts";
+import { type Attack, PATIENCE_MS, shell } from "../../../src/collect/sandbox/probe/attack.ts";
+import { exits, flags, killed, prints, summary } from "../../../src/collect/sandbox/probe/judge.ts";
+import type { Witness } from "../../../src/collect/sandbox/probe/witness.ts";
+import { textOf } from "../../../src/collect/sandbox/sandbox.ts";
+import { hides } from "./hides.ts";
 
 const MIB = 1024 * 1024;
 
@@ -19,13 +20,6 @@ export function processAttacks(witness: Witness): Attack[] {
 
 function resourceAttacks(): Attack[] {
   return [
-    // Ends by itself as soon as a fork is refused: quick enough for the probe.
-    shell("fork until refused", "processes", "i=0; while [ $i -lt 2000 ]; do sleep 9 & i=$((i+1)); done", {
-      probe: true,
-      limits: { pids: 24 },
-      fault: (result) =>
-        flags(result, "pidsExceeded") ?? (result.exitCode === 0 ? "2000 processes ran" : undefined),
-    }),
     shell("fork bomb", "processes", "f() { f | f & }; f; f; sleep 1; sleep 1", {
       limits: { pids: 24, timeoutMs: 3_000 },
       fault: (result) =>
@@ -36,11 +30,6 @@ function resourceAttacks(): Attack[] {
       fault: (result) =>
         flags(result, "pidsExceeded") ??
         (textOf(result.stdout) === "limited\n" ? undefined : `not limited: ${summary(result)}`),
-    }),
-    shell("hog memory", "memory", "exec tail /dev/zero", {
-      probe: true,
-      limits: { memoryBytes: 32 * MIB },
-      fault: (result) => flags(result, "outOfMemory") ?? killed(result) ?? silent(result),
     }),
     python("hog memory with many processes", "memory", HOGS, {
       limits: { memoryBytes: 48 * MIB },
@@ -76,16 +65,6 @@ function resourceAttacks(): Attack[] {
 
 function reachAttacks(witness: Witness): Attack[] {
   return [
-    shell("read the environment through /proc", "environment", "cat /proc/*/environ | tr '\\0' '\\n'; env", {
-      probe: true,
-      fault: (result) =>
-        cleanEnvironment(
-          textOf(result.stdout)
-            .split("\n")
-            .filter(Boolean)
-            .map((line) => line.split("=")[0]!),
-        ),
-    }),
     shell("see the host's processes", "host-files", "ls /proc | grep -c '^[0-9]'", {
       fault: (result) =>
         Number(textOf(result.stdout)) <= 8 ? exits(result, 0) : "too many processes are visible",
@@ -172,60 +151,25 @@ function leftoverAttacks(): Attack[] {
 
 function privilegeAttacks(): Attack[] {
   return [
-    shell(
-      "carry no privilege",
-      "privilege",
-      "grep -E '^(Uid|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status",
-      {
-        probe: true,
-        fault: (result) => exits(result, 0) ?? powerless(textOf(result.stdout)),
-      },
-    ),
     python("make namespaces, mount, trace", "privilege", KERNEL, {
       fault: (result) => prints(result, "[]\n"),
     }),
   ];
 }
 
-interface Options extends ProgramIo {
-  readonly probe?: boolean;
-  readonly limits?: Partial<Limits>;
-  readonly fault: Attack["fault"];
-}
-
-function shell(name: string, threat: Attack["threat"], script: string, options: Options): Attack {
-  const { probe = false, limits = {}, fault, ...io } = options;
+function python(
+  name: string,
+  threat: Attack["threat"],
+  source: string,
+  options: Parameters<typeof shell>[3],
+): Attack {
+  const { limits, fault, ...io } = options;
   return {
-    ...{ name: `shell: ${name}`, threat, probe, files: {}, fault },
-    program: { ...io, kind: "command", argv: ["/bin/sh", "-c", script] },
-    limits: { timeoutMs: PATIENCE_MS, ...limits },
-  };
-}
-
-function python(name: string, threat: Attack["threat"], source: string, options: Options): Attack {
-  const { probe = false, limits = {}, fault, ...io } = options;
-  return {
-    ...{ name: `Python: ${name}`, threat, probe, fault },
+    ...{ name: `Python: ${name}`, threat, fault },
     program: { ...io, kind: "python", entry: "attack.py" },
     files: { "attack.py": source },
     limits: { timeoutMs: PATIENCE_MS, ...limits },
   };
-}
-
-function killed(result: ExecResult): string | undefined {
-  return result.exitCode === null && result.signal === "SIGKILL" ? undefined : `ended by ${result.signal}`;
-}
-
-function silent(result: ExecResult): string | undefined {
-  return result.stderr.byteLength === 0 ? undefined : `the sandbox itself wrote ${textOf(result.stderr)}`;
-}
-
-function powerless(status: string): string | undefined {
-  const value = (key: string) => new RegExp(`^${key}:\\s+(\\S+)`, "m").exec(status)?.[1];
-  if (value("Uid") !== "65534") return `runs as user ${value("Uid")}`;
-  if (value("CapEff") !== "0000000000000000") return `has capabilities ${value("CapEff")}`;
-  if (value("NoNewPrivs") !== "1") return "may gain privileges";
-  return value("Seccomp") === "2" ? undefined : "has no system call filter";
 }
 
 const THREADS = `

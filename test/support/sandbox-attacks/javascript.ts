@@ -1,49 +1,16 @@
 /** Attacks written in JavaScript, which every engine runs: Node inside namespaces, or QuickJS in WebAssembly. */
 
-import { type ExecResult, type Limits, textOf } from "../sandbox.ts";
-import { type Attack, PATIENCE_MS } from "./attack.ts";
-import { cleanEnvironment, exits, flags, hides, prints } from "./judge.ts";
-import type { Witness } from "./witness.ts";
+import { type Attack, PATIENCE_MS } from "../../../src/collect/sandbox/probe/attack.ts";
+import { exits, flags, prints } from "../../../src/collect/sandbox/probe/judge.ts";
+import type { Witness } from "../../../src/collect/sandbox/probe/witness.ts";
+import { type ExecResult, type Limits, textOf } from "../../../src/collect/sandbox/sandbox.ts";
+import { hides } from "./hides.ts";
 
 const MIB = 1024 * 1024;
 
 export function javascriptAttacks(witness: Witness): Attack[] {
   const bait = JSON.stringify(witness.secretPath);
   return [
-    attack(
-      { name: "write outside /tmp", threat: "write-outside", probe: true, source: writeEverywhere(bait) },
-      (result) => prints(result, "[]\n"),
-    ),
-    attack(
-      { name: "connect to the host", threat: "network", probe: true, source: connect(witness.port) },
-      (result) => prints(result, "refused\n"),
-    ),
-    attack(
-      { name: "read the environment", threat: "environment", probe: true, source: ENVIRONMENT },
-      (result) => {
-        return exits(result, 0) ?? cleanEnvironment(JSON.parse(textOf(result.stdout)));
-      },
-    ),
-    attack(
-      {
-        name: "take all memory",
-        threat: "memory",
-        probe: true,
-        source: "const held = []; for (;;) held.push(new Uint8Array(1 << 20).fill(1));",
-        limits: { memoryBytes: 48 * MIB, timeoutMs: 20_000 },
-      },
-      (result) => flags(result, "outOfMemory"),
-    ),
-    attack(
-      {
-        name: "spin for ever",
-        threat: "time",
-        probe: true,
-        source: "for (;;) {}",
-        limits: { timeoutMs: 400 },
-      },
-      (result) => flags(result, "timedOut"),
-    ),
     attack(
       {
         name: "backtrack for ever",
@@ -116,7 +83,6 @@ export function javascriptAttacks(witness: Witness): Attack[] {
 interface Script {
   readonly name: string;
   readonly threat: Attack["threat"];
-  readonly probe?: boolean;
   readonly source: string;
   readonly limits?: Partial<Limits>;
 }
@@ -125,7 +91,6 @@ function attack(script: Script, fault: Attack["fault"]): Attack {
   return {
     name: `JavaScript: ${script.name}`,
     threat: script.threat,
-    probe: script.probe ?? false,
     program: { kind: "javascript", entry: "attack.mjs" },
     files: { "attack.mjs": script.source },
     limits: { timeoutMs: PATIENCE_MS, ...script.limits },
@@ -139,31 +104,6 @@ function exactly(result: ExecResult, bytes: number): string | undefined {
     ? undefined
     : `kept ${result.stdout.byteLength} bytes, not ${bytes}`;
 }
-
-function writeEverywhere(bait: string): string {
-  return `
-import { writeFileSync } from "node:fs";
-const done = [];
-for (const path of [${bait}, "/x", "/usr/x", "/etc/passwd", "/etc/x", "/task/x", "/task/attack.mjs", "/dev/x",
-  "/dev/shm/x", "/run/x", "/var/x", "/proc/sys/kernel/hostname", "/sys/x", "/tmp/../x", "/tmp/../task/x"]) {
-  try { writeFileSync(path, "changed"); done.push(path); } catch {}
-}
-console.log(JSON.stringify(done));`;
-}
-
-function connect(port: number): string {
-  return `
-let net;
-try { net = await import("node:net"); } catch {}
-const reach = (host) => new Promise((resolve) => {
-  const socket = net.connect(${port}, host, () => resolve(true));
-  socket.on("error", () => resolve(false));
-});
-const reached = net !== undefined && ((await reach("127.0.0.1")) || (await reach("::1")));
-console.log(reached || typeof fetch === "function" && await fetch("http://127.0.0.1:${port}/").then(() => true, () => false) ? "reached" : "refused");`;
-}
-
-const ENVIRONMENT = "console.log(JSON.stringify(Object.keys(process.env)));";
 
 function readHost(bait: string): string {
   return `

@@ -2,9 +2,9 @@
  *  In: a world, a behaviour policy, a number of decisions, a seed. Out: columns. Tasks are drawn evenly with replacement,
  *  so rows are independent and the world's exact values are what an estimate has to cover. Every reward is the one that
  *  an executed rollout of that task, model and seed would have. Writes nothing. */
-import type { Rng } from "../../../base/index.ts";
-import { draw } from "../../../policy/index.ts";
-import { type PolicyOf, policyValue, type SimWorld } from "./world.ts";
+import type { Rng } from "../../src/base/index.ts";
+import { type PolicyOf, policyValue, type SimWorld } from "../../src/collect/sim/world/world.ts";
+import { draw } from "../../src/policy/index.ts";
 
 export interface DecisionLog {
   readonly world: SimWorld;

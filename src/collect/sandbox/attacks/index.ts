@@ -1,3 +1,0 @@
-export * from "./attack.ts";
-export * from "./catalogue.ts";
-export * from "./witness.ts";
