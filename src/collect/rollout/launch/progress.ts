@@ -1,6 +1,5 @@
 /** Where a launch stands. In: results as they come. Out: counts, rates, and when it will be done. Does not print. */
 import type { Clock } from "../../../base/index.ts";
-import { BLAMED } from "../record/index.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface Progress {
@@ -22,6 +21,9 @@ export interface Progress {
   /** Null while nothing can be said. */
   readonly etaMs: number | null;
 }
+
+/** The score that marked such failures before endings said who declared them. */
+const OLD_BLAME = "blamed-by-agent";
 
 export class LaunchTally {
   total = 0;
@@ -53,7 +55,7 @@ export class LaunchTally {
     if (earlier) this.#earlier++;
     if (ending.kind === "truncated") this.#truncated++;
     if (ending.kind === "failed") this.#failed[ending.owner] = (this.#failed[ending.owner] ?? 0) + 1;
-    if (scores.some(({ name }) => name === BLAMED.name)) this.#blamed++;
+    if (ending.declaredBy === "agent" || scores.some(({ name }) => name === OLD_BLAME)) this.#blamed++;
     this.#tokens += usage.promptTokens + usage.completionTokens;
     this.#costUsd += usage.costUsd;
     if (reward === null) return;

@@ -2,15 +2,7 @@
  *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
  *  does: that is data. Does not claim, retry or count. */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type Clock,
-  type Digest,
-  type Id,
-  isRollbookError,
-  parseId,
-  reasonOf,
-  rngFrom,
-} from "../../../base/index.ts";
+import { type Clock, type Digest, type Id, isRollbookError, reasonOf, rngFrom } from "../../../base/index.ts";
 import type { Ending, Task } from "../../../contract/index.ts";
 import {
   type Agent,
@@ -92,7 +84,6 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
   const usage = await recording.usage();
   const { ending, scores } = await scoreRun({ job, agent, ran, usage, durationMs });
-  if (ran.blamed === true) scores.push(BLAMED);
   const { streams, calls, finalState } = ran;
   const closing = { ending, scores, streams, calls, endedAtMs: startedAtMs + durationMs };
   return {
@@ -102,13 +93,6 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   };
 }
 
-/** Marks a failure that is another's by the agent's word alone. */
-export const BLAMED: Score = { name: parseId("blamed-by-agent"), value: 1, weight: 0 };
-
-interface Ran extends ReadOutput {
-  readonly blamed?: boolean;
-}
-
 interface AgentRun {
   readonly job: RolloutJob;
   readonly options: ExecutorOptions;
@@ -116,7 +100,7 @@ interface AgentRun {
   readonly limits: RolloutLimits;
 }
 
-async function runAgent({ job, options, recording, limits }: AgentRun): Promise<Ran> {
+async function runAgent({ job, options, recording, limits }: AgentRun): Promise<ReadOutput> {
   const stop = new AbortController();
   const cancel = () => stop.abort(new Error("the rollout was cancelled"));
   let timedOut = false;
@@ -132,8 +116,8 @@ async function runAgent({ job, options, recording, limits }: AgentRun): Promise<
   try {
     const context = contextOf({ job, options, recording, limits }, stop.signal);
     const output = await settle(options, frozenCopy(job.task.payload as never), context);
-    if (options.signal?.aborted) return { ...output, blamed: false, ending: { kind: "cancelled" } };
-    return timedOut ? { ...output, blamed: false, ending: { kind: "truncated", limit: "time" } } : output;
+    if (options.signal?.aborted) return { ...output, ending: { kind: "cancelled" } };
+    return timedOut ? { ...output, ending: { kind: "truncated", limit: "time" } } : output;
   } finally {
     clearTimeout(timer);
     options.signal?.removeEventListener("abort", cancel);
@@ -145,7 +129,7 @@ async function settle(
   { agent, graceMs = GRACE_MS }: ExecutorOptions,
   payload: RolloutJob["task"]["payload"],
   context: RolloutContext,
-): Promise<Ran> {
+): Promise<ReadOutput> {
   const { signal } = context;
   const over = new AbortController();
   const running = (async () => readOutput(await agent.run(payload as never, context)))().then(
@@ -155,7 +139,7 @@ async function settle(
       return agent.inProcess && isNamedByThrower(error) ? takenAtItsWord(output, agent) : output;
     },
   );
-  const cutOff = new Promise<Ran>((resolve) => {
+  const cutOff = new Promise<ReadOutput>((resolve) => {
     const wait = () =>
       void sleep(graceMs, undefined, { signal: over.signal }).then(
         () => resolve({ ...NOTHING, ending: failure("agent", "the agent did not stop when told") }),
@@ -170,13 +154,13 @@ async function settle(
 }
 
 /** What an agent says of others: a task it calls broken would otherwise cost it nothing. */
-function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): Ran {
+function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): ReadOutput {
   const { ending } = output;
   // Only a signal cancels.
   if (ending.kind === "cancelled")
     return { ...output, ending: failure("agent", "the agent says that it was cancelled, and nobody did") };
   if (ending.kind !== "failed" || ending.owner === "agent" || blame === "trusted") return output;
-  if (blame === "marked") return { ...output, blamed: true };
+  if (blame === "marked") return { ...output, ending: { ...ending, declaredBy: "agent" } };
   return { ...output, ending: failure("agent", `the agent blames the ${ending.owner}: ${ending.message}`) };
 }
 

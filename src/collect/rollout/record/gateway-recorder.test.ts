@@ -72,8 +72,8 @@ describe("rollouts recorded by a gateway", () => {
       { name: "cost", value: -0.5, weight: 0.5, scorer: scorer.digest },
       { name: "reward", value: 9, weight: 0 },
       { name: "asked", value: 1, weight: 0 },
-      { name: "reported", value: 1, weight: 0 },
     ]);
+    expect(artifact!.ending).toEqual({ kind: "terminal", declaredBy: "executor" });
     expect(Buffer.from((await test.book.get(artifact!.finalState))!.bytes).toString()).toBe("4");
   });
 

@@ -2,21 +2,24 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { parseId, reasonOf } from "../../../base/index.ts";
-import { failedBy, type RolloutUsage, type Score } from "../agent/index.ts";
+import { reasonOf } from "../../../base/index.ts";
+import type { Ending } from "../../../contract/index.ts";
+import { failedBy, type RolloutUsage } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
-/** Marks what was closed with a result, in contrast to what a gateway sealed by itself after a crash. */
-export const REPORTED: Score = { name: parseId("reported"), value: 1, weight: 0 };
+/** The score that marked a reported result before endings said who declared them. */
+const OLD_MARK = "reported";
 
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
   const url = place.url.replace(/\/+(v1\/?)?$/, "");
   return {
     checkBook: (book) => checkGatewayBook({ ...place, url }, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
-    isReported: ({ scores }) => scores.some(({ name }) => name === REPORTED.name),
+    // In contrast to what a gateway sealed by itself after a crash.
+    isReported: ({ ending, scores }) =>
+      ending.declaredBy !== undefined || scores.some(({ name }) => name === OLD_MARK),
     async open(opening) {
       const id = claimedName({ item: opening.rolloutId, token: opening.token ?? opening.attempt });
       const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
@@ -29,14 +32,14 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
         apiKey,
         usage: async () => ((await ask(place, own)) as { usage: RolloutUsage }).usage,
         async close(closing) {
-          const { ending, finalState } = closing;
-          const scores = [...closing.scores, REPORTED];
+          const { scores, finalState } = closing;
+          const ending: Ending = { declaredBy: "executor", ...closing.ending };
           const { content, envelope } = await close({ ending, scores, finalState });
           if (content !== undefined && envelope !== undefined) return { content, envelope, blobs: [] };
-          return (await fallback.open(opening)).close({ ...closing, scores });
+          return (await fallback.open(opening)).close({ ...closing, ending });
         },
         async abandon(ending) {
-          await close({ ending });
+          await close({ ending: { ...ending, declaredBy: undefined } });
         },
       };
     },

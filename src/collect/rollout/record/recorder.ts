@@ -70,7 +70,7 @@ export interface Recorder {
   /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
   namesOf?(item: string, token: number): readonly string[];
   /** Whether an artifact under such an id is a result; all are unless given. */
-  isReported?(content: Pick<RolloutContent, "scores">): boolean;
+  isReported?(content: Pick<RolloutContent, "ending" | "scores">): boolean;
 }
 
 /** Seals what the agent reports; knows of no model calls but those in its report. */
