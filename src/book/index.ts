@@ -61,6 +61,8 @@ export {
 } from "./judge/index.ts";
 export {
   collectGarbage,
+  type EraseRequest,
+  eraseRollouts,
   type GarbageReport,
   type Verified,
   type VerifyRequest,
@@ -83,8 +85,6 @@ export {
   addFeedback,
   admitRollouts,
   admittedRollouts,
-  type EraseRequest,
-  eraseRollouts,
   exportRollout,
   type FeedbackAdded,
   type FeedbackRequest,

@@ -1,4 +1,5 @@
 export { collectGarbage, type GarbageReport } from "./collect-garbage.ts";
+export { type EraseRequest, eraseRollouts } from "./erase-rollouts.ts";
 export {
   type Verified,
   type VerifyRequest,

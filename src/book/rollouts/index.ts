@@ -14,7 +14,6 @@ export {
   requireAdmitted,
   requireFeedback,
 } from "./admitted-rollouts.ts";
-export { type EraseRequest, eraseRollouts } from "./erase-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
 export {
   exportRollout,

@@ -1,8 +1,8 @@
 /** `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
 import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../../base/index.ts";
+import { eraseRollouts } from "../../../book/maintain/index.ts";
 import { keyringOf, loadSigner } from "../../../book/open/index.ts";
-import { eraseRollouts } from "../../../book/rollouts/index.ts";
 import type { EraseReport } from "../../../keep/erase/index.ts";
 import { jsonLine, plural, printable, short } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
