@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
 import { isTaken } from "../../src/collect/admission.ts";
-import { itemOf } from "../../src/collect/rollout/work/work-item.ts";
+import { itemOf } from "../../src/collect/index.ts";
 import {
   Attestation,
   Call,

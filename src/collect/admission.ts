@@ -42,6 +42,11 @@ export function isTaken(outcome: ReceiptOutcome): boolean {
   return TAKEN.has(outcome);
 }
 
+/** The item of a claim, by the claim's name as receipts carry it: `ITEM:TOKEN`. */
+export function itemOf(claim: string): string {
+  return claim.slice(0, claim.lastIndexOf(":"));
+}
+
 export function sealReceipt(
   { outcome, signals, message }: Admission,
   at: { subject: Digest; atMs: number; worker: Id; claim?: string | undefined },

@@ -1,1 +1,1 @@
-export { isTaken } from "./admission.ts";
+export { isTaken, itemOf } from "./admission.ts";

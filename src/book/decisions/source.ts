@@ -4,14 +4,12 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { readDecisions } from "../../convert/index.ts";
-import { openReplay } from "../../keep/replay/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 import { wrongUsage } from "./read-log.ts";
-import { replayRows } from "./replay-rows.ts";
 
 /** Decisions outside a book: a routing dataset, or the directory of a replay store. */
 export type DatasetSource = { readonly data: string } | { readonly replay: string };
@@ -53,6 +51,9 @@ async function loadReplay(root: string, request: DecisionRequest): Promise<Loade
     throw wrongUsage(
       "--since and --until need times, and a replay store keeps none. Read the book, or a dataset exported from it",
     );
+  // Loaded when asked for: most decisions come from a book or a file.
+  const { openReplay } = await import("../../keep/replay/index.ts");
+  const { replayRows } = await import("./replay-rows.ts");
   const store = await openReplay(root);
   try {
     const rows: LoggedRow[] = [];

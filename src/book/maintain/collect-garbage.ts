@@ -3,7 +3,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/index.ts";
-import { collectOrphans, isReplayStore, listOrphans } from "../../keep/replay/index.ts";
 import { type GcReport, collectGarbage as sweep } from "../../store/index.ts";
 import { type BookOnDisk, requireBook, requireWritable } from "../open/index.ts";
 
@@ -27,7 +26,9 @@ export async function collectGarbage(
 
 async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
   const folder = join(root, "replay");
-  const stores = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  if (!existsSync(folder)) return [];
+  const { collectOrphans, isReplayStore, listOrphans } = await import("../../keep/replay/index.ts");
+  const stores = readdirSync(folder).map((name) => join(folder, name));
   const orphans: string[] = [];
   for (const store of stores.filter(isReplayStore)) {
     const found = dryRun ? listOrphans(store) : await collectOrphans(store);

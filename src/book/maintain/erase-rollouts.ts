@@ -3,7 +3,7 @@
  *  else may hold text of it. Only says what would go unless `confirmed`. */
 import { type Clock, parseId, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
-import { type EraseReport, eraseRollouts as eraseSubjects } from "../../keep/erase/index.ts";
+import type { EraseReport } from "../../keep/erase/index.ts";
 import { loadSigner, ownKeyring, requireWritable, resolveErasable, useBook } from "../open/index.ts";
 
 export interface EraseRequest {
@@ -32,6 +32,7 @@ export async function eraseRollouts(
     return names.map((name) => resolveErasable(index, name));
   });
   requireWritable(root);
+  const { eraseRollouts: eraseSubjects } = await import("../../keep/erase/index.ts");
   return eraseSubjects(root, {
     ...{ clock, reason, by: parseId(by, "--by"), signer: signer(), withBatches, dryRun: !confirmed },
     subjects: [...new Map(subjects.map((each) => [each.content, each])).values()],

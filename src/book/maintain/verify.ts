@@ -2,7 +2,7 @@
  *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
 import type { Digest } from "../../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
-import { type VerifyReport, verifyRecord, verifyBook as verifyStore } from "../../keep/verify/index.ts";
+import type { VerifyReport } from "../../keep/verify/index.ts";
 import { openCatalog } from "../../store/index.ts";
 import {
   artifactsOf,
@@ -44,6 +44,7 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
   const { store, root } = book;
   const request = { ...options, trustedKeys: options.trustedKeys ?? ownTrusted() };
   const what = `book ${root}`;
+  const { verifyBook: verifyStore } = await import("../../keep/verify/index.ts");
   // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
   if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
   const catalog = openCatalog(root);
@@ -105,6 +106,8 @@ async function verifyRoots(
   roots: readonly { what: string; digest: Digest }[],
   request: VerifyRequest,
 ): Promise<Verified[]> {
+  // Loaded when asked for: commands on rollouts and batches offer verification beside lighter work.
+  const { verifyRecord } = await import("../../keep/verify/index.ts");
   const index = await book.index();
   const keys = [...(request.trustedKeys ?? ownTrusted())];
   const recorded = new Set(index.ofKind(PolicyRevision.kind).map(({ family, id }) => `${family}/${id}`));

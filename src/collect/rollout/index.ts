@@ -58,7 +58,7 @@ export {
   type RolloutJob,
   type RolloutOpening,
 } from "./record/index.ts";
-export { claimId, itemOf, laneFor, type RowForm, workItems } from "./work/index.ts";
+export { claimId, laneFor, type RowForm, workItems } from "./work/index.ts";
 export {
   ATTEMPTS,
   type Attempts,

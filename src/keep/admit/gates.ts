@@ -1,7 +1,6 @@
 /** What receipts, verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
 import type { Digest } from "../../base/index.ts";
-import { isTaken } from "../../collect/index.ts";
-import { itemOf } from "../../collect/rollout/index.ts";
+import { isTaken, itemOf } from "../../collect/index.ts";
 import {
   type Disposition,
   type ExclusionReason,

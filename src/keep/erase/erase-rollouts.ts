@@ -54,7 +54,7 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const records = found.tombstones.get(tombstone)?.records ?? gone;
   await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
   await scrubCatalog(root);
-  redactJournals(root, report.rollouts);
+  await redactJournals(root, report.rollouts);
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
 }
 

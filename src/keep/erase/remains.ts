@@ -2,7 +2,6 @@
  *  replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { redactClosed } from "../../collect/gateway/index.ts";
 
 export interface Remains {
   /** Files of the gateway's journal in which an id stands. */
@@ -14,7 +13,9 @@ export interface Remains {
 }
 
 /** Takes what the gateway keeps of closed rollouts, beside its journal, out of its files. */
-export function redactJournals(root: string, rollouts: readonly string[]): void {
+export async function redactJournals(root: string, rollouts: readonly string[]): Promise<void> {
+  // Loaded when needed: only erasing needs anything of the gateway.
+  const { redactClosed } = await import("../../collect/gateway/index.ts");
   for (const worker of filesOf(root, "journal")) redactClosed(join(root, worker, "closed.db"), rollouts);
 }
 

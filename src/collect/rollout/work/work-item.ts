@@ -23,11 +23,6 @@ export function claimId({ item, token }: ClaimKey): string {
   return `${item}:${token}`;
 }
 
-/** The item of a claim, by the claim's name. */
-export function itemOf(claim: string): string {
-  return claim.slice(0, claim.lastIndexOf(":"));
-}
-
 /** The name of the rollout that a claim makes where every claim needs one of its own: the first has the plain name of
  *  the item, later ones add their number. */
 export function claimedName({ item, token }: ClaimKey): string {
