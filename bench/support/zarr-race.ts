@@ -212,7 +212,7 @@ async function write(
 }
 
 async function read(root: string, into?: Float32Array): Promise<Seconds> {
-  const array = await openArray(new FileStore(root), "", { dtype: "float32" });
+  const array = await openArray<"float32">(new FileStore(root), "");
   return timed(() => array.read(into === undefined ? {} : { into }));
 }
 

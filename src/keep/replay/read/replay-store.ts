@@ -40,7 +40,6 @@ export interface PlacedSegment {
   readonly first: Readonly<Record<TableName, number>>;
 }
 
-const BLOCK_ROWS = 65_536;
 const CACHE_BYTES = 16 << 20;
 
 export interface OpenReplayOptions {
@@ -85,16 +84,13 @@ export class ReplayStore {
   async *blocks<T extends TableName, C extends ColumnName<T>>(
     table: T,
     columns: readonly C[],
-    { rows = BLOCK_ROWS }: { rows?: number } = {},
+    { rows }: { rows?: number } = {},
   ): AsyncGenerator<Block<T, C>> {
     for (const segment of this.segments) {
-      const total = segment.reader.rows(table);
       const texts = await segment.reader.texts();
-      for (let from = 0; from < total; from += rows) {
-        const to = Math.min(from + rows, total);
-        const values = await segment.reader.read(table, columns, { from, to });
+      const first = segment.first[table];
+      for await (const { from, to, columns: values } of segment.reader.blocks(table, columns, rows)) {
         for (const name of columns) rebase(values[name], columnOf(table, name), segment.first);
-        const first = segment.first[table];
         yield { from: first + from, to: first + to, segment: segment.index, columns: values, texts };
       }
     }
@@ -123,7 +119,11 @@ export function rebase(
   first: PlacedSegment["first"],
 ): void {
   const table = (references ?? starts) as TableName | undefined;
-  const shift = table === undefined ? 0 : first[table];
+  if (table !== undefined) shiftRows(values, first[table]);
+}
+
+/** Adds to row numbers, in place; −1 stays: it is no row. */
+export function shiftRows(values: unknown, shift: number): void {
   if (shift === 0) return;
   if (values instanceof BigInt64Array) {
     for (let i = 0; i < values.length; i++) values[i] = values[i]! + BigInt(shift);

@@ -31,20 +31,18 @@ export class SplitWatch {
   async *scan(reader: SegmentReader, segment: number): AsyncGenerator<SplitLeak> {
     const texts = await reader.texts();
     const keys = new Map<string, Uint8Array>();
-    const rows = reader.rows("sources");
-    const columns = ["task", "task_digest", "environment", "split"] as const;
-    for (let from = 0; from < rows; from += BLOCK) {
-      const block = await reader.read("sources", columns, { from, to: Math.min(rows, from + BLOCK) });
+    const names = ["task", "task_digest", "environment", "split"] as const;
+    for await (const { from, columns: block } of reader.blocks("sources", names)) {
       for (let i = 0; i < block.task.length; i++) {
-        const names = [block.environment[i]!, block.task[i]!, block.task_digest[i]!];
-        const id = names.join();
-        const key = keys.get(id) ?? taskKey(names.map((name) => texts[name] ?? null));
+        const ids = [block.environment[i]!, block.task[i]!, block.task_digest[i]!];
+        const id = ids.join();
+        const key = keys.get(id) ?? taskKey(ids.map((each) => texts[each] ?? null));
         keys.set(id, key);
         const split = this.#splits.id(texts[block.split[i]!] ?? NO_SPLIT);
         const known = this.#tasks.getOrSet(key, split);
         if (known === undefined || known === split) continue;
         const both = [this.#splits.texts()[known]!, this.#splits.texts()[split]!] as const;
-        const [environment, task] = [texts[names[0]!] ?? "", texts[names[1]!] ?? ""];
+        const [environment, task] = [texts[ids[0]!] ?? "", texts[ids[1]!] ?? ""];
         yield { task, environment, splits: both, segment, row: from + i };
       }
     }
@@ -128,8 +126,6 @@ export async function requireHomogeneous(
     `chains ${first.chains.join(" and ")} differ in ${first.field}: ${first.values.join(" and ")}. Write them into stores of their own, or leave ${first.field} out of the check.`,
   );
 }
-
-const BLOCK = 65_536;
 
 function taskKey(names: readonly (string | null)[]): Uint8Array {
   return digestToBytes(digestJson("rollbook.replay.task", names));

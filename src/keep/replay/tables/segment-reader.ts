@@ -25,6 +25,9 @@ export interface SegmentShape {
   readonly maxCandidates: number;
 }
 
+/** Rows of a block: bounds the memory of whoever walks a table. */
+const BLOCK_ROWS = 65_536;
+
 /** Decoded chunks kept per array. One is enough for whoever walks through it in order. */
 export const WALK_CACHE_BYTES = 5 << 18;
 
@@ -87,6 +90,19 @@ export class SegmentReader {
       columns.map(async (name) => (await this.array(table, name)).read(range)),
     );
     return Object.fromEntries(columns.map((name, i) => [name, values[i]])) as ColumnsOf<T, C>;
+  }
+
+  /** Some columns of a table, `rows` rows at a time. */
+  async *blocks<T extends TableName, C extends ColumnName<T>>(
+    table: T,
+    columns: readonly C[],
+    rows = BLOCK_ROWS,
+  ): AsyncGenerator<{ from: number; to: number; columns: ColumnsOf<T, C> }> {
+    const total = this.rows(table);
+    for (let from = 0; from < total; from += rows) {
+      const to = Math.min(total, from + rows);
+      yield { from, to, columns: await this.read(table, columns, { from, to }) };
+    }
   }
 
   /** The given rows of one column, in the given order. */

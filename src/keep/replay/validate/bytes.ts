@@ -50,7 +50,7 @@ export async function checkBytes(
       report(path, null, "shape", `${path} ${fault}`);
       continue;
     }
-    const source = new ChunkSource(store, path, { metadata: metadata as ArrayMetadata });
+    const source = new ChunkSource(store, path, metadata as ArrayMetadata);
     for (let object = 0; object < source.objects; object++) expected.add(source.key(object));
     if (await checkArray(store, { path, source, expected: entry.arrays[path], report }))
       intact.set(path, source.metadata);

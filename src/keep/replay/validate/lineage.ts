@@ -2,6 +2,7 @@
 import { sumOf } from "../write/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
+const ROWS = 4096;
 const LINEAGE = ["chain", "environment", "reward", "target", "policy", "reasons_version"] as const;
 
 /** One row per chain, and nothing in it that the chain contradicts. */
@@ -16,10 +17,8 @@ export const lineage: Rule = {
   },
   async check({ reader, report }) {
     const targets = await reader.read("targets", ["config", "reward"]);
-    const total = reader.rows("lineage");
-    for (let from = 0; from < total; from += 4096) {
-      const range = { from, to: Math.min(total, from + 4096) };
-      const rows = await reader.read("lineage", LINEAGE, range);
+    for await (const { columns: rows, ...range } of reader.blocks("lineage", LINEAGE, ROWS)) {
+      const { from } = range;
       const chain = await reader.read("chains", ["source", "target", "steps_start", "steps_count"], range);
       const environment = await reader.gather("sources", "environment", chain.source);
       const withSteps = chain.steps_start.filter((_, i) => chain.steps_count[i]! > 0);
@@ -47,26 +46,21 @@ export const lineage: Rule = {
   },
 };
 
+const CHAINS = ["tokens_start", "tokens_count", "final_reward", "logprob_kind"] as const;
 const TOKENS = ["logprob", "mask", "reward", "policy"] as const;
 const TOKEN_ROWS = 1 << 18;
 
 /** Finite numbers, a revision behind every sampled token, and rewards that sum to the chain's. */
 export const tokens: Rule = {
   needs: {
-    chains: ["tokens_start", "tokens_count", "final_reward", "logprob_kind"],
+    chains: CHAINS,
     tokens: TOKENS,
     dictionary: ["text"],
   },
   async check(context) {
     const { reader, report } = context;
     const texts = await reader.texts();
-    for (let from = 0; from < reader.rows("chains"); from += 4096) {
-      const range = { from, to: Math.min(reader.rows("chains"), from + 4096) };
-      const rows = await reader.read(
-        "chains",
-        ["tokens_start", "tokens_count", "final_reward", "logprob_kind"],
-        range,
-      );
+    for await (const { from, columns: rows } of reader.blocks("chains", CHAINS, ROWS)) {
       for (let i = 0; i < rows.tokens_count.length; i++) {
         const kind = texts[rows.logprob_kind[i]!];
         const isToken = rows.tokens_count[i]! > 0;

@@ -10,8 +10,6 @@ import {
 } from "../tables/index.ts";
 import type { RuleContext } from "./rule.ts";
 
-const BLOCK = 65_536;
-
 export async function checkReferences(
   context: RuleContext,
   isIntact: (path: string) => boolean,
@@ -71,9 +69,7 @@ async function checkRanges(context: RuleContext, { table, column, spec }: Place)
     broken = true;
     context.report(`${table}/${column}`, row, "range", reason);
   };
-  for (let from = 0; from < total; from += BLOCK) {
-    const range = { from, to: Math.min(total, from + BLOCK) };
-    const block = await reader.read(table, [column, spec.count] as never[], range);
+  for await (const { from, columns: block } of reader.blocks(table, [column, spec.count] as never[])) {
     const starts = (block as Record<string, Int32Array | BigInt64Array>)[column]!;
     const counts = (block as Record<string, Int32Array>)[spec.count!]!;
     for (let i = 0; i < counts.length; i++) {

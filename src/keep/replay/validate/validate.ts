@@ -181,9 +181,8 @@ class AcrossSegments implements Rule {
   #segment = 0;
 
   async check({ reader, report }: RuleContext): Promise<void> {
-    for (let from = 0; from < reader.rows("chains"); from += 65_536) {
-      const range = { from, to: Math.min(reader.rows("chains"), from + 65_536) };
-      const { content, stream } = await reader.read("chains", ["content", "stream"], range);
+    for await (const { from, columns } of reader.blocks("chains", ["content", "stream"])) {
+      const { content, stream } = columns;
       for (let i = 0; i < stream.length; i++) {
         const known = this.#chains.getOrSet(pairKey(content, stream[i]!, i * 32), this.#chains.size);
         if (known !== undefined)

@@ -6,7 +6,7 @@ import { dirname, resolve } from "node:path";
 import { type Clock, RollbookError } from "../../../base/index.ts";
 import type { ReplayManifest, ReplayWriter } from "../../../contract/index.ts";
 import { makeDirectory, syncDirectory } from "../../../store/index.ts";
-import { openReplay, type PlacedSegment, type ReplayStore } from "../read/index.ts";
+import { openReplay, type PlacedSegment, type ReplayStore, shiftRows } from "../read/index.ts";
 import {
   type ColumnSpec,
   columnsOf,
@@ -107,7 +107,6 @@ async function writePlain(
   });
 }
 
-const BLOCK_ROWS = 65_536;
 /** Copied row by row number; the other facts are merged. */
 const COPIED = ["chains", "lineage", "steps", "candidates", "candidate_features", "tokens"] as const;
 
@@ -137,29 +136,21 @@ async function copyTable({
   table: FactTable;
   maps: Maps;
 }): Promise<void> {
-  const columns = columnsOf(table);
-  const total = reader.rows(table);
-  for (let from = 0; from < total; from += BLOCK_ROWS) {
-    const to = Math.min(total, from + BLOCK_ROWS);
-    const block = await reader.read(table, columns, { from, to });
-    for (const [name, values] of Object.entries(block))
+  for await (const { from, to, columns } of reader.blocks(table, columnsOf(table))) {
+    for (const [name, values] of Object.entries(columns))
       renumber(values, tableOf(table as TableName).columns[name]!, maps);
-    await target.tables[table].append(block as never, to - from);
+    await target.tables[table].append(columns as never, to - from);
   }
 }
 
 function renumber(values: unknown, { references, starts, dictionary }: ColumnSpec, maps: Maps): void {
   const map = dictionary ? maps.texts : maps.rows[references as "sources" | "targets"];
-  const shift = maps.first[(references ?? starts)!] ?? 0;
-  if (map !== undefined) {
-    const rows = values as Int32Array;
-    for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = map[rows[i]!]!;
-  } else if (shift > 0 && values instanceof BigInt64Array) {
-    for (let i = 0; i < values.length; i++) values[i] = values[i]! + BigInt(shift);
-  } else if (shift > 0) {
-    const rows = values as Int32Array;
-    for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = rows[i]! + shift;
+  if (map === undefined) {
+    shiftRows(values, maps.first[(references ?? starts)!] ?? 0);
+    return;
   }
+  const rows = values as Int32Array;
+  for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = map[rows[i]!]!;
 }
 
 /** Adds the sources that the tree lacks; answers which row each has there. */

@@ -14,10 +14,7 @@ export interface StoredSource {
 
 export async function* readSources(reader: SegmentReader): AsyncGenerator<StoredSource> {
   const texts = await reader.texts();
-  const total = reader.rows("sources");
-  for (let from = 0; from < total; from += ROWS) {
-    const to = Math.min(total, from + ROWS);
-    const block = await reader.read("sources", columnsOf("sources"), { from, to });
+  for await (const { from, to, columns: block } of reader.blocks("sources", columnsOf("sources"), ROWS)) {
     const start = Number(block.features_start[0]!);
     const end = Number(block.features_start[to - from - 1]!) + block.features_length[to - from - 1]!;
     const { value } = await reader.read("source_features", ["value"], { from: start, to: end });
@@ -56,14 +53,12 @@ export async function readTargets(
 /** Adds the chains and the lineage of a segment to `hashes`. */
 export async function addStoredChains(hashes: HashedSets, reader: SegmentReader): Promise<void> {
   const texts = await reader.texts();
-  const total = reader.rows("chains");
-  for (let from = 0; from < total; from += ROWS) {
-    const range = { from, to: Math.min(total, from + ROWS) };
-    const { content, stream } = await reader.read("chains", ["content", "stream"], range);
+  for await (const { columns } of reader.blocks("chains", ["content", "stream"], ROWS)) {
+    const { content, stream } = columns;
     for (let i = 0; i < stream.length; i++)
       hashes.addChain(content.subarray(i * 32, (i + 1) * 32), stream[i]!);
-    const lineage = await reader.read("lineage", HASHED_LINEAGE, range);
-    for (const name of HASHED_LINEAGE)
-      for (const id of new Set(lineage[name])) hashes.addLineage(name, texts[id]);
   }
+  for await (const { columns } of reader.blocks("lineage", HASHED_LINEAGE, ROWS))
+    for (const name of HASHED_LINEAGE)
+      for (const id of new Set(columns[name])) hashes.addLineage(name, texts[id]);
 }

@@ -83,9 +83,9 @@ export class WriteSession {
   async learn(): Promise<void> {
     const opened = await openSegments(this.#options.root, this.#manifest);
     for (const { reader } of opened) {
-      const { content, stream } = await reader.read("chains", ["content", "stream"]);
-      for (let i = 0; i < stream.length; i++)
-        this.#known.getOrSet(pairKey(content, stream[i]!, i * 32), this.#known.size);
+      for await (const { columns } of reader.blocks("chains", ["content", "stream"]))
+        for (let i = 0; i < columns.stream.length; i++)
+          this.#known.getOrSet(pairKey(columns.content, columns.stream[i]!, i * 32), this.#known.size);
     }
     closeSegments(opened);
   }

@@ -3,7 +3,7 @@
  *  and the cache, beyond what the caller asks to hold. Does not write. */
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import { ChunkCache } from "./chunk-cache.ts";
-import { ChunkSource, type SourceOptions } from "./chunk-source.ts";
+import { ChunkSource } from "./chunk-source.ts";
 import {
   bytesOver,
   type DataType,
@@ -17,9 +17,7 @@ import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata.ts";
 import { eachInFlight, type ReadableStore } from "./store.ts";
 
-export interface OpenOptions<T extends DataType> extends SourceOptions {
-  /** Refuse an array of another type. */
-  dtype?: T;
+export interface OpenOptions {
   /** Metadata that is known already, as from a consolidated group; else `zarr.json` is read. */
   metadata?: ArrayMetadata;
   /** Decoded chunks kept for `gather` and partial reads; 16 MiB by default. */
@@ -41,26 +39,19 @@ export interface Chunk<T extends DataType> {
 export async function openArray<T extends DataType = DataType>(
   store: ReadableStore,
   path: string,
-  options: OpenOptions<T> = {},
+  options: OpenOptions = {},
 ): Promise<ZarrArray<T>> {
   const metadata = options.metadata ?? (await readArrayMetadata(store, path)).metadata;
-  if (options.dtype !== undefined && metadata.dtype !== options.dtype) {
-    throw new RollbookError(
-      "zarr-wrong-type",
-      { path, expected: options.dtype, actual: metadata.dtype },
-      `${path} holds ${metadata.dtype}, expected was ${options.dtype}. Open it as what it is, or restore the store.`,
-    );
-  }
   return new ZarrArray(store, path, { ...options, metadata });
 }
 
 /** Recomputes the digests of an array from its stored bytes, for comparison with those of `ArrayWriter.close`. */
 export async function digestStoredArray(store: ReadableStore, path: string): Promise<ArrayDigests> {
   const { metadata, bytes } = await readArrayMetadata(store, path);
-  const source = new ChunkSource(store, path, { metadata });
+  const source = new ChunkSource(store, path, metadata);
   const chunks: Digest[] = [];
   await eachInFlight(source.objects, IN_FLIGHT, async (object) => {
-    chunks[object] = digestChunk((await source.object(object))!);
+    chunks[object] = digestChunk(await source.object(object));
   });
   return { chunks, array: digestArray(bytes, chunks) };
 }
@@ -81,18 +72,16 @@ export class ZarrArray<T extends DataType = DataType> {
   readonly #cache: ChunkCache<ValuesOf[T]>;
   readonly #rowBytes: number;
 
-  constructor(store: ReadableStore, path: string, options: OpenOptions<T> & { metadata: ArrayMetadata }) {
-    const { metadata, missing, chunkDigests, cacheBytes = CACHE_BYTES } = options;
+  constructor(store: ReadableStore, path: string, options: OpenOptions & { metadata: ArrayMetadata }) {
+    const { metadata, cacheBytes = CACHE_BYTES } = options;
     this.path = path;
     this.metadata = metadata;
     this.dtype = metadata.dtype as T;
     this.rows = metadata.shape[0];
     this.width = rowItems(metadata);
     this.#rowBytes = metadata.dtype === "string" ? 0 : this.width * itemBytes(metadata.dtype);
-    this.#source = new ChunkSource(store, path, { metadata, missing, chunkDigests });
+    this.#source = new ChunkSource(store, path, metadata);
     this.#cache = new ChunkCache(cacheBytes);
-    if (chunkDigests !== undefined && chunkDigests.length !== this.#source.objects)
-      throw this.#bad(`has ${this.#source.objects} objects, but ${chunkDigests.length} digests are expected`);
   }
 
   /** The rows of the range (all by default), in `into` if given. */

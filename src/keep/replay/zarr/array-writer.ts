@@ -10,7 +10,6 @@ import {
   emptyValues,
   encodeBytes,
   encodeStrings,
-  type FillValue,
   fillValues,
   isValuesOf,
   itemBytes,
@@ -44,8 +43,6 @@ export interface ArrayOptions<T extends DataType> {
   compressor?: { name: "gzip" | "zstd"; level: number };
   /** A checksum after every chunk; on by default. */
   crc32c?: boolean;
-  /** What pads the last chunk; NaN, 0, false or "" by default. */
-  fillValue?: FillValue;
   attributes?: Attributes;
   dimensionNames?: readonly (string | null)[];
   /** How stored objects are hashed. */
@@ -256,7 +253,7 @@ function planOf<T extends DataType>(path: string, options: ArrayOptions<T>): Arr
     chunkRows,
     shardRows: shardChunks * chunkRows,
     codecs,
-    fillValue: options.fillValue ?? defaultFill(dtype),
+    fillValue: defaultFill(dtype),
     separator: "/",
     attributes: options.attributes ?? {},
     dimensionNames,

@@ -116,10 +116,10 @@ describe("an array", () => {
 
   it("pads its last chunk with the fill value", async () => {
     const store = new Map<string, Uint8Array>();
-    const writer = createArray(store, "a", { dtype: "uint8", chunkRows: 4, crc32c: false, fillValue: 9 });
+    const writer = createArray(store, "a", { dtype: "uint8", chunkRows: 4, crc32c: false });
     await writer.append(Uint8Array.of(1, 2, 3, 4, 5));
     await writer.close();
-    expect([...store.get("a/c/1")!]).toEqual([5, 9, 9, 9]);
+    expect([...store.get("a/c/1")!]).toEqual([5, 0, 0, 0]);
   });
 
   it("refuses values of another type, broken rows, bools that are neither, and appends that are not awaited", async () => {
@@ -136,7 +136,6 @@ describe("an array", () => {
     await first;
     await writer.close();
     await expect(writer.append(new Float32Array(2))).rejects.toThrow("writer is closed");
-    expect(() => createArray(store, "c", { dtype: "int8", fillValue: 300 })).toThrow("fill_value 300");
     expect(() => createArray(store, "c", { dtype: "int8", chunkRows: 0 })).toThrow("chunkRows 0");
     expect(() => createArray(store, "c", { dtype: "int8", row: [2 ** 31] })).toThrow("larger than the limit");
     expect(() => createArray(store, "c", { dtype: "int8", dimensionNames: ["a", "b"] })).toThrow(
@@ -147,19 +146,16 @@ describe("an array", () => {
     );
   });
 
-  it("refuses rows it does not have, another type, and memory that does not fit", async () => {
+  it("refuses rows it does not have, and memory that does not fit", async () => {
     const store = new Map<string, Uint8Array>();
     const writer = createArray(store, "a", { dtype: "int16" });
     await writer.append(Int16Array.of(1, 2, 3));
     await writer.close();
-    const array = await openArray(store, "a", { dtype: "int16" });
+    const array = await openArray<"int16">(store, "a");
     await expect(array.gather([3])).rejects.toThrow("has rows 0 … 2, not 3");
     await expect(array.gather([0.5])).rejects.toThrow("not 0.5");
     await expect(array.read({ from: 2, to: 4 })).rejects.toThrow("has 3 rows");
     await expect(array.read({ into: new Int16Array(2) })).rejects.toThrow("fills 3 items of int16");
-    await expect(openArray(store, "a", { dtype: "int32" })).rejects.toThrow(
-      "holds int16, expected was int32",
-    );
     await expect(openArray(store, "b")).rejects.toThrow("no array at b");
   });
 });
@@ -207,25 +203,17 @@ describe("damage", () => {
       const array = await openArray(store, "a");
       await expect(array.read()).rejects.toThrow("missing");
       await expect(array.gather([...Array(sample.rows).keys()])).rejects.toThrow("missing");
-      await expect((await openArray(store, "a", { missing: "fill" })).read()).resolves.toHaveLength(
-        sample.values.length,
-      );
       store.set(key, good);
     }
   });
 
-  it("of unchecked objects is found by their digests, on whichever way they are read", async () => {
+  it("of unchecked objects is found by their digests", async () => {
     for (const [name, sample] of sampleMatrix()) {
       const store = new Map<string, Uint8Array>();
       const { digests } = await writeSample(store, "a", { sample });
       expect([name, await digestStoredArray(store, "a")]).toEqual([name, digests]);
-      const open = () => openArray(store, "a", { chunkDigests: digests.chunks });
-      expect(bits(await (await open()).read())).toEqual(bits(sample.values));
       const key = [...store.keys()].find((key) => key.includes("/c/"))!;
       store.set(key, Buffer.from(store.get(key)!).fill(store.get(key)![0]! ^ 1, 0, 1));
-      await expect((await open()).read()).rejects.toThrow(`${key} has digest`);
-      await expect((await open()).read({ from: 1, to: 2 })).rejects.toThrow(key);
-      await expect((await open()).gather([1])).rejects.toThrow(key);
       expect((await digestStoredArray(store, "a")).array).not.toBe(digests.array);
     }
   });

@@ -1,7 +1,7 @@
 /** The chunks of one stored array: where each lies, and its checked values.
  *  In: a store and the metadata. Out: whole decoded chunks, or parts of uncompressed ones read in place.
  *  Short, long, missing and altered objects are errors; nothing reads as zeros. Knows no rows beyond its chunks. */
-import { type Digest, RollbookError } from "../../../base/index.ts";
+import { RollbookError } from "../../../base/index.ts";
 import {
   bytesOver,
   CRC_BYTES,
@@ -12,27 +12,17 @@ import {
   decodeStrings,
   emptyValues,
   type FixedType,
-  fillValues,
   indexBytes,
   itemBytes,
   type NumericValues,
-  parseFill,
   parseShardIndex,
   type ShardIndex,
   type ValuesOf,
   valuesOver,
   verifyCrc,
 } from "./codecs/index.ts";
-import { digestChunk } from "./digests.ts";
 import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
 import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";
-
-export interface SourceOptions {
-  /** What a chunk that was never written means: damage (default), or rows of the fill value. */
-  missing?: "error" | "fill" | undefined;
-  /** Expected digest of every stored object: each is then hashed when first touched. */
-  chunkDigests?: readonly Digest[] | undefined;
-}
 
 export interface LoadOptions<T extends DataType> {
   into?: ValuesOf[T] | undefined;
@@ -57,7 +47,6 @@ export class ChunkSource<T extends DataType> {
   readonly items: number;
   readonly #store: ReadableStore;
   readonly #path: string;
-  readonly #options: SourceOptions;
   readonly #chunksPerObject: number;
   /** Bytes of a decoded chunk; 0 for strings. */
   readonly #bytes: number;
@@ -65,19 +54,13 @@ export class ChunkSource<T extends DataType> {
   /** Uncompressed: rows lie in the object as they are. */
   readonly #plain: boolean;
   readonly #intact: Uint8Array;
-  readonly #objectIntact: Uint8Array;
   /** 16 bytes per chunk of the shards touched so far. */
-  readonly #indexes = new Map<number, ShardIndex | undefined>();
+  readonly #indexes = new Map<number, ShardIndex>();
 
-  constructor(
-    store: ReadableStore,
-    path: string,
-    { metadata, ...options }: SourceOptions & { metadata: ArrayMetadata },
-  ) {
+  constructor(store: ReadableStore, path: string, metadata: ArrayMetadata) {
     const { dtype, shape, chunkRows, shardRows, codecs } = metadata;
     this.#store = store;
     this.#path = path;
-    this.#options = options;
     this.metadata = metadata;
     this.count = Math.ceil(shape[0] / chunkRows);
     this.objects = Math.ceil(shape[0] / (shardRows || chunkRows));
@@ -87,7 +70,6 @@ export class ChunkSource<T extends DataType> {
     this.#crc = codecs.length === 1 && codecs[0]!.name === "crc32c";
     this.#plain = dtype !== "string" && (codecs.length === 0 || this.#crc);
     this.#intact = new Uint8Array(this.#plain && this.#crc ? this.count : 0);
-    this.#objectIntact = new Uint8Array(options.chunkDigests === undefined ? 0 : this.objects);
   }
 
   /** The key of a stored object. */
@@ -104,10 +86,10 @@ export class ChunkSource<T extends DataType> {
       return (await this.#loadCompressed(chunk, { place, into: into as NumericValues })) as ValuesOf[T];
     const values = into ?? emptyValues(this.metadata.dtype as T, this.items);
     const pieces = !bulk && this.#store.readsAtOnce !== undefined;
-    const found =
-      place &&
-      (pieces ? this.#readPieces(chunk, place, values) : await this.#readWhole(chunk, place, values));
-    if (!found) this.#fill(chunk, values);
+    const found = pieces
+      ? this.#readPieces(chunk, place, values)
+      : await this.#readWhole(chunk, place, values);
+    if (!found) throw this.#missing(this.#where(chunk));
     return values;
   }
 
@@ -117,20 +99,15 @@ export class ChunkSource<T extends DataType> {
     return dtype === "string" ? undefined : (valuesOver(dtype, checksumMemory(this.#bytes)) as ValuesOf[T]);
   }
 
-  /** Whether parts of this chunk may be read in place: it is uncompressed, must be there, and its checksum, if it
-   *  has one, was found right before. */
+  /** Whether parts of this chunk may be read in place: it is uncompressed, and its checksum, if it has one, was found
+   *  right before. */
   readable(chunk: number): boolean {
-    return this.#plain && this.#options.missing !== "fill" && (!this.#crc || this.#intact[chunk] === 1);
+    return this.#plain && (!this.#crc || this.#intact[chunk] === 1);
   }
 
-  /** A function that reads bytes of a `readable` chunk from an offset within it; undefined if the index of its
-   *  shard does not have it. */
-  async reader(
-    chunk: number,
-  ): Promise<((part: Uint8Array, offset: number) => MaybePromise<void>) | undefined> {
-    const place = await this.#place(chunk);
-    if (place === undefined) return undefined;
-    const { key, offset, length } = place;
+  /** A function that reads bytes of a `readable` chunk from an offset within it. */
+  async reader(chunk: number): Promise<(part: Uint8Array, offset: number) => MaybePromise<void>> {
+    const { key, offset, length } = await this.#place(chunk);
     const stored = this.#bytes + (this.#crc ? CRC_BYTES : 0);
     const check = (size: number | undefined) => this.#checkLength({ chunk, size, length, stored });
     return (part, at) => {
@@ -140,41 +117,34 @@ export class ChunkSource<T extends DataType> {
     };
   }
 
-  /** The stored bytes of an object, checked against its digest if one is expected. */
-  async object(object: number): Promise<Uint8Array | undefined> {
+  /** The stored bytes of an object. */
+  async object(object: number): Promise<Uint8Array> {
     const key = this.key(object);
     const bytes = await this.#store.get(key);
-    if (bytes === undefined) {
-      if (this.#options.missing !== "fill") throw this.#missing(key);
-      return undefined;
-    }
-    const expected = this.#options.chunkDigests?.[object];
-    if (expected === undefined) return bytes;
-    const actual = digestChunk(bytes);
-    if (actual !== expected) throw damaged(key, `has digest ${actual}, expected was ${expected}`);
-    this.#objectIntact[object] = 1;
+    if (bytes === undefined) throw this.#missing(key);
     return bytes;
   }
 
-  async #place(chunk: number): Promise<Place | undefined> {
+  async #place(chunk: number): Promise<Place> {
     const object = Math.floor(chunk / this.#chunksPerObject);
-    if (this.#objectIntact.length > 0 && this.#objectIntact[object] === 0) await this.object(object);
     const key = this.key(object);
     if (this.metadata.shardRows === 0) return { key, offset: 0, length: undefined };
     const index = await this.#index(object, key);
     const at = chunk - object * this.#chunksPerObject;
-    const length = index?.lengths[at] ?? -1;
-    return length < 0 ? undefined : { key, offset: index!.offsets[at]!, length };
+    const [offset, length] = [index.offsets[at]!, index.lengths[at]!];
+    if (length < 0) throw this.#missing(this.#where(chunk));
+    return { key, offset, length };
   }
 
-  async #index(shard: number, key: string): Promise<ShardIndex | undefined> {
-    if (this.#indexes.has(shard)) return this.#indexes.get(shard);
+  async #index(shard: number, key: string): Promise<ShardIndex> {
+    const known = this.#indexes.get(shard);
+    if (known !== undefined) return known;
     const bytes = new Uint8Array(indexBytes(this.#chunksPerObject));
     const size = await readInto(this.#store, key, { parts: [bytes], offset: -bytes.length });
-    if (size !== undefined && size < bytes.length)
-      throw damaged(key, `is ${size} bytes, too short for its index`);
-    const index = size === undefined ? undefined : parseShardIndex(bytes, size - bytes.length, key);
-    if (index !== undefined || this.#options.missing === "fill") this.#indexes.set(shard, index);
+    if (size === undefined) throw this.#missing(key);
+    if (size < bytes.length) throw damaged(key, `is ${size} bytes, too short for its index`);
+    const index = parseShardIndex(bytes, size - bytes.length, key);
+    this.#indexes.set(shard, index);
     return index;
   }
 
@@ -221,11 +191,10 @@ export class ChunkSource<T extends DataType> {
 
   async #loadCompressed(
     chunk: number,
-    { place, into }: { place: Place | undefined; into: NumericValues | undefined },
+    { place, into }: { place: Place; into: NumericValues | undefined },
   ): Promise<NumericValues> {
     const dtype = this.metadata.dtype as FixedType;
-    const stored = place && (await this.#stored(chunk, place));
-    if (stored === undefined) return this.#fill(chunk, into ?? emptyValues(dtype, this.items));
+    const stored = await this.#stored(chunk, place);
     const context = { where: this.#where(chunk), size: { exactly: this.#bytes } };
     const bytes = await decodeBytes(this.metadata.codecs, stored, context);
     if (into === undefined) return valuesOver(dtype, bytes);
@@ -233,9 +202,8 @@ export class ChunkSource<T extends DataType> {
     return into;
   }
 
-  async #loadStrings(chunk: number, place: Place | undefined): Promise<string[]> {
-    const stored = place && (await this.#stored(chunk, place));
-    if (stored === undefined) return this.#fill(chunk, emptyValues("string", this.items));
+  async #loadStrings(chunk: number, place: Place): Promise<string[]> {
+    const stored = await this.#stored(chunk, place);
     const where = this.#where(chunk);
     const bytes = await decodeBytes(this.metadata.codecs, stored, {
       where,
@@ -244,11 +212,11 @@ export class ChunkSource<T extends DataType> {
     return decodeStrings(bytes, this.items, where);
   }
 
-  async #stored(chunk: number, { key, offset, length }: Place): Promise<Uint8Array | undefined> {
-    if (length === undefined) return this.#store.get(key);
+  async #stored(chunk: number, { key, offset, length }: Place): Promise<Uint8Array> {
+    if (length === undefined) return this.object(chunk);
     const bytes = new Uint8Array(length);
     const size = await readInto(this.#store, key, { parts: [bytes], offset });
-    if (size !== undefined) this.#checkLength({ chunk, size, length, stored: length });
+    this.#checkLength({ chunk, size, length, stored: length });
     return bytes;
   }
 
@@ -268,13 +236,6 @@ export class ChunkSource<T extends DataType> {
     const actual = length ?? size;
     if (actual !== stored)
       throw damaged(this.#where(chunk), `is ${actual} bytes, the metadata says ${stored}`);
-  }
-
-  #fill<V extends NumericValues | string[]>(chunk: number, values: V): V {
-    if (this.#options.missing !== "fill") throw this.#missing(this.#where(chunk));
-    const { dtype, fillValue } = this.metadata;
-    fillValues(values, parseFill(dtype, fillValue, this.#path), [0, values.length]);
-    return values;
   }
 
   #where(chunk: number): string {

@@ -1,18 +1,12 @@
 /** A Zarr store in a directory: one file per key, replaced atomically (temporary file, rename).
- *  In: keys and bytes. Out: files. Durability is the caller's choice: after every `set`, or for the whole tree at
- *  once by `commit`. Small values move synchronously, which is fastest; large ones in the thread pool, so that
+ *  In: keys and bytes. Out: files. What was set is durable once `commit` has answered. Small values move synchronously, which is fastest; large ones in the thread pool, so that
  *  several move while the caller hashes or checks others. Reads keep a few files open: `close` when done. */
 import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
-import { makeDirectory } from "../../../store/index.ts";
+import { makeDirectory, syncDirectory } from "../../../store/index.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
-
-export interface FileStoreOptions {
-  /** "each": a value is on disk when `set` answers. "on-commit" (default): when `commit` answers. */
-  fsync?: "each" | "on-commit";
-}
 
 /** Up to this size, which a core holds in its second cache, a transfer is not worth a trip to the thread pool. */
 const AT_ONCE_BYTES = 256 * 1024;
@@ -35,7 +29,6 @@ export class FileStore implements Store {
   readonly borrows = true;
   readonly readsAtOnce = AT_ONCE_BYTES;
   readonly root: string;
-  readonly #each: boolean;
   /** Least recently used first. Only synchronous reads use these, so none is closed under a read. */
   readonly #open = new Map<string, OpenFile>();
   #newest: OpenFile | undefined;
@@ -44,9 +37,8 @@ export class FileStore implements Store {
   readonly #directories = new Set<string>();
   #temporaries = 0;
 
-  constructor(root: string, { fsync = "on-commit" }: FileStoreOptions = {}) {
+  constructor(root: string) {
     this.root = resolve(root);
-    this.#each = fsync === "each";
   }
 
   get(key: string): MaybePromise<Uint8Array | undefined> {
@@ -83,12 +75,10 @@ export class FileStore implements Store {
       const temporary = `${path}.${process.pid}-${this.#temporaries++}${TEMPORARY}`;
       const fd = fs.openSync(temporary, "wx");
       const publish = () => {
-        if (this.#each) fs.fsyncSync(fd);
         fs.closeSync(fd);
         fs.renameSync(temporary, path);
         this.#unsyncedDirectories.add(dirname(path));
-        if (this.#each) this.#syncDirectories();
-        else this.#unsyncedFiles.add(path);
+        this.#unsyncedFiles.add(path);
       };
       const abandon = (error: unknown) => {
         fs.rmSync(temporary, { force: true });
@@ -96,14 +86,6 @@ export class FileStore implements Store {
       };
       return settle(() => then(writeAll(fd, bytes), publish), abandon);
     });
-  }
-
-  delete(key: string): void {
-    this.#forget(key);
-    const path = this.#path(key);
-    fs.rmSync(path, { force: true });
-    this.#unsyncedFiles.delete(path);
-    this.#unsyncedDirectories.add(dirname(path));
   }
 
   *keys(prefix = ""): Generator<string> {
@@ -116,7 +98,8 @@ export class FileStore implements Store {
     const files = [...this.#unsyncedFiles];
     this.#unsyncedFiles.clear();
     await eachInFlight(files.length, 8, (i) => syncFile(files[i]!));
-    this.#syncDirectories();
+    for (const directory of this.#unsyncedDirectories) syncDirectory(directory);
+    this.#unsyncedDirectories.clear();
   }
 
   close(): void {
@@ -181,15 +164,6 @@ export class FileStore implements Store {
     // New names stand in every directory from the one above the first new one down.
     for (let at = directory; at !== dirname(first); at = dirname(at))
       this.#unsyncedDirectories.add(dirname(at));
-  }
-
-  #syncDirectories(): void {
-    for (const directory of this.#unsyncedDirectories) {
-      const fd = fs.openSync(directory, "r");
-      fs.fsyncSync(fd);
-      fs.closeSync(fd);
-    }
-    this.#unsyncedDirectories.clear();
   }
 
   *#walk(folder: string): Generator<string> {

@@ -2,7 +2,6 @@
  *  In: a store and paths ("" is the root of the store). Out: `zarr.json` of groups, and back. */
 import { RollbookError } from "../../../base/index.ts";
 import {
-  type ArrayMetadata,
   type Attributes,
   badMetadata,
   formatNode,
@@ -53,11 +52,4 @@ export async function readTree(store: Store, path: string): Promise<Map<string, 
     nodes.push([relative, node.kind === "group" ? { ...node, consolidated: undefined } : node]);
   }
   return new Map(nodes.sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-/** The array at `path` relative to a consolidated group. */
-export function consolidatedArray(group: GroupMetadata, path: string): ArrayMetadata {
-  const node = group.consolidated?.get(path);
-  if (node?.kind === "array") return node;
-  throw badMetadata(path, "is not an array of the consolidated metadata");
 }

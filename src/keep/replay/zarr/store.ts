@@ -20,7 +20,6 @@ export interface Store extends ReadableStore {
   readonly borrows?: boolean;
   /** Replaces the value as a whole. */
   set(key: string, bytes: Uint8Array): MaybePromise<unknown>;
-  delete(key: string): MaybePromise<unknown>;
   /** All keys, in any order; a store may leave out those that do not begin with `prefix`. */
   keys(prefix?: string): Iterable<string> | AsyncIterable<string>;
 }
