@@ -1,8 +1,13 @@
 /** How simulated runs look on a terminal. In: results and exact values. Out: text. */
-import type { ExactValues } from "../book/sim/index.ts";
+import {
+  type ExactValues,
+  type FamilySummary,
+  type ObservedReward,
+  sayDistance,
+  sayObserved,
+} from "../book/sim/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { Behaviour, FamilyValues, KnownValues } from "../collect/sim/index.ts";
-import { type FamilySummary, type ObservedReward, sayDistance, sayObserved } from "./family-summary.ts";
 import { figure, plural, table } from "./format.ts";
 
 export function renderSimulated(ran: {

@@ -8,6 +8,7 @@ export {
   showBatch,
 } from "./batches.ts";
 export { type CutRequest, cutBatch, cutFrom } from "./cut-batch.ts";
+export { gitCommitOf } from "./git-commit.ts";
 export {
   extendReplay,
   type NewReplayRequest,

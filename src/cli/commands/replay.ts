@@ -1,7 +1,7 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { extendReplay, writeReplay } from "../../book/batches/index.ts";
+import { extendReplay, gitCommitOf, writeReplay } from "../../book/batches/index.ts";
 import {
   compactReplay,
   type Layout,
@@ -15,7 +15,6 @@ import { jsonLine } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
 import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
-import { gitCommitOf } from "../git-commit.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 

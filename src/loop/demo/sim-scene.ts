@@ -3,6 +3,7 @@
  *  A book of its own, in the scratch. */
 import { join } from "node:path";
 import { parseId, rngFrom } from "../../base/index.ts";
+import { meanReward, sayObserved } from "../../book/sim/index.ts";
 import { openSqliteQueue } from "../../collect/queue/index.ts";
 import type { RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
@@ -24,7 +25,6 @@ import {
 } from "../../collect/sim/index.ts";
 import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook, readRecord } from "../../store/index.ts";
-import { meanReward, sayObserved } from "../../view/family-summary.ts";
 import { plural } from "../../view/format.ts";
 import type { DemoScene, Stage } from "./stage.ts";
 

@@ -1,9 +1,8 @@
 /** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { collectDecisions } from "../../../book/sim/index.ts";
+import { collectDecisions, meanReward, standardErrors } from "../../../book/sim/index.ts";
 import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/index.ts";
-import { meanReward, standardErrors } from "../../../view/family-summary.ts";
 import { jsonLine } from "../../../view/format.ts";
 import { renderCollected } from "../../../view/sim-view.ts";
 import { addCommand } from "../../command.ts";

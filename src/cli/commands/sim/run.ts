@@ -1,9 +1,8 @@
 /** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { simulate } from "../../../book/sim/index.ts";
+import { type FamilySummary, simulate, summarise } from "../../../book/sim/index.ts";
 import type { RolloutResult } from "../../../collect/rollout/index.ts";
-import { type FamilySummary, summarise } from "../../../view/family-summary.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { renderSimulated } from "../../../view/sim-view.ts";
 import { addCommand, positiveWhole } from "../../command.ts";

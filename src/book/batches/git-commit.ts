@@ -2,11 +2,13 @@
  *  Reads .git itself, so that git need not be installed. Does not say whether the tree has changes. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Io } from "./io.ts";
 
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
 
-export function gitCommitOf({ env }: Pick<Io, "env">, from = process.cwd()): string | undefined {
+export function gitCommitOf(
+  { env }: { readonly env: Readonly<Record<string, string | undefined>> },
+  from = process.cwd(),
+): string | undefined {
   return env.ROLLBOOK_GIT_COMMIT ?? env.GITHUB_SHA ?? commitOfWorkTree(from);
 }
 

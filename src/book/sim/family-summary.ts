@@ -1,6 +1,6 @@
 /** Results of simulated rollouts by family: how many passed, with an interval; what they earned and cost. Pure. */
-import type { RolloutResult, SealedResult } from "../collect/rollout/index.ts";
-import type { SimWorld } from "../collect/sim/index.ts";
+import type { RolloutResult, SealedResult } from "../../collect/rollout/index.ts";
+import type { SimWorld } from "../../collect/sim/index.ts";
 
 export interface FamilySummary {
   readonly family: string;
