@@ -2,7 +2,7 @@
  *  In: decisions or CSV records, streamed. Out: how many candidates every row had, and their names where they have any.
  *  A row alone cannot tell: taken from it, the set would follow the choice, and every propensity would be judged wrong. */
 import { compareUtf8, RollbookError } from "../base/index.ts";
-import { headerOf, readCsv } from "./csv-records.ts";
+import { readTable } from "./csv-records.ts";
 import { badRow, type ForeignDecision } from "./foreign-decision.ts";
 
 export interface ActionSet {
@@ -26,13 +26,15 @@ export async function findActions(
 /** From the first pass over a CSV: 0, 1, 2 … are numbers, anything else names. */
 export async function findNamedActions(file: string, column: string): Promise<ActionSet> {
   const seen = new Set<string>();
-  let at: number | undefined;
-  for await (const record of readCsv(file)) {
-    if (at === undefined) at = headerOf(record, file, [column]).get(column)!;
-    else if (record.fields[at] !== undefined && record.fields[at] !== "") seen.add(record.fields[at]!);
+  const choices = readTable(file, [column], (header) => {
+    const at = header.get(column)!;
+    return ({ fields, line }) => ({ name: fields[at]!, line });
+  });
+  for await (const { name, line } of choices) {
+    if (name !== "") seen.add(name);
     if (seen.size > MAX_FOUND)
       throw badRow(
-        { file, line: record.line },
+        { file, line },
         `column ${column} holds more than ${MAX_FOUND} different actions`,
         "Name the column of the choice, or state --actions",
       );

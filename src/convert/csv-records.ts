@@ -1,5 +1,6 @@
-/** Records of a CSV file (RFC 4180: quoted fields may hold commas, quotes and line breaks), streamed. */
-import { badRow } from "./foreign-decision.ts";
+/** Records of a CSV file (RFC 4180: quoted fields may hold commas, quotes and line breaks), streamed; and tables, which are
+ *  records below a header. */
+import { badRow, type LinePlace } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
 export interface CsvRecord {
@@ -37,7 +38,7 @@ export async function* readCsv(file: string): AsyncGenerator<CsvRecord> {
 }
 
 /** Undefined while a quote is open at the end of `text`. */
-function splitQuoted(text: string, place: { file: string; line: number }): string[] | undefined {
+function splitQuoted(text: string, place: LinePlace): string[] | undefined {
   const fields: string[] = [];
   let at = 0;
   for (;;) {
@@ -72,12 +73,33 @@ function splitQuoted(text: string, place: { file: string; line: number }): strin
   }
 }
 
-/** Names → positions; a missing or doubled name is an error. */
-export function headerOf(
-  record: CsvRecord,
+/** The rows below a header line, each parsed by what `parserOf` makes of the header (name → position).
+ *  A `needed` column that is missing, and a row of another length than the header, stop with their place. */
+export async function* readTable<Row>(
   file: string,
   needed: readonly string[],
-): ReadonlyMap<string, number> {
+  parserOf: (header: ReadonlyMap<string, number>) => (record: CsvRecord) => Row,
+): AsyncGenerator<Row> {
+  let columns = 0;
+  let parse: ((record: CsvRecord) => Row) | undefined;
+  for await (const record of readCsv(file)) {
+    if (parse === undefined) {
+      columns = record.fields.length;
+      parse = parserOf(headerOf(record, file, needed));
+      continue;
+    }
+    if (record.fields.length !== columns)
+      throw badRow(
+        { file, line: record.line },
+        `${record.fields.length} fields, the header has ${columns}`,
+        "Quote fields that hold commas, or restore the row",
+      );
+    yield parse(record);
+  }
+}
+
+/** Names → positions; a missing or doubled name is an error. */
+function headerOf(record: CsvRecord, file: string, needed: readonly string[]): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   record.fields.forEach((name, i) => {
     if (places.has(name))

@@ -1,12 +1,12 @@
 export { type ActionSet, findActions, findNamedActions, withActions } from "./action-set.ts";
 export { EXPORT_FORMATS, type ExportFormat, exportBatch } from "./batch/index.ts";
-export { headerOf, readCsv } from "./csv-records.ts";
+export { readTable } from "./csv-records.ts";
 export { DECISION_LOG, sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";
+export { readJsonLines } from "./json-lines.ts";
 export { type ColumnMap, readMappedCsv } from "./mapped-csv.ts";
 export { readOpenBandit } from "./open-bandit.ts";
 export { readRllibJson } from "./rllib-json.ts";
 export { fromForeign, MetaTally, type RoutingMeta, readDecisions, toRoutingRow } from "./routing-jsonl.ts";
-export { readLines } from "./text-lines.ts";
 export { readDsjson } from "./vowpal-dsjson.ts";
 export { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";

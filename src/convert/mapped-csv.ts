@@ -1,6 +1,6 @@
 /** Plain CSV with a column map: any table with an action and a reward per row.
  *  In: a path, the map. Out: decisions, streamed. An empty reward is unlabelled; an empty propensity is missing. */
-import { type CsvRecord, headerOf, readCsv } from "./csv-records.ts";
+import { type CsvRecord, readTable } from "./csv-records.ts";
 import {
   badRow,
   type ForeignDecision,
@@ -27,24 +27,14 @@ export interface MappedCsvOptions {
   readonly actions?: readonly string[];
 }
 
-export async function* readMappedCsv(
-  file: string,
-  options: MappedCsvOptions,
-): AsyncGenerator<ForeignDecision> {
+export function readMappedCsv(file: string, options: MappedCsvOptions): AsyncGenerator<ForeignDecision> {
   const { columns } = options;
   const needed = [columns.action, columns.reward, columns.propensity, columns.episode, columns.step].filter(
     (name) => name !== undefined,
   );
-  let parse: ((record: CsvRecord) => ForeignDecision) | undefined;
-  for await (const record of readCsv(file)) {
-    if (parse === undefined) {
-      const header = headerOf(record, file, [...needed, ...(columns.features ?? [])]);
-      parse = rowParser(file, header, options);
-    } else {
-      if (record.fields.length === 0) continue;
-      yield parse(record);
-    }
-  }
+  return readTable(file, [...needed, ...(columns.features ?? [])], (header) =>
+    rowParser(file, header, options),
+  );
 }
 
 function rowParser(
@@ -59,12 +49,6 @@ function rowParser(
   const numbers = actions && new Map(actions.map((name, i) => [name, i]));
   return ({ fields, line }) => {
     const place = { file, line };
-    if (fields.length !== header.size)
-      throw badRow(
-        place,
-        `${fields.length} fields, the header has ${header.size}`,
-        "Quote fields that hold commas",
-      );
     const reward = fields[rewardAt]!;
     const propensity = propensityAt < 0 ? "" : fields[propensityAt]!;
     return {

@@ -1,6 +1,6 @@
 /** RLlib JSON output: one step per line, or one sample batch (columns of steps) per line.
  *  `dones` does not tell termination from a time limit, so such an end is "unknown"; `terminateds` and `truncateds` do. */
-import { exp, type Json, parseJson, softmax } from "../base/index.ts";
+import { exp, type Json, softmax } from "../base/index.ts";
 import {
   badRow,
   type ForeignDecision,
@@ -9,9 +9,7 @@ import {
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
-import { readLines } from "./text-lines.ts";
-
-type RllibStep = { readonly [key: string]: Json | undefined };
+import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
 /** action_prob is float32; the softmax of the inputs must match it this well to be the policy's distribution. */
 const FLOAT32_TOLERANCE = 1e-4;
@@ -20,11 +18,9 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
   // The step count of the running episode only: memory stays bounded however many episodes there are.
   let episode: string | undefined;
   let step = 0;
-  for await (const { text, line } of readLines(file)) {
-    if (text.trim() === "") continue;
-    const place = { file, line };
+  for await (const { value, place } of readJsonLines(file, "One step or one batch per line")) {
     let within = 0;
-    for (const row of stepsOf(parseJson(text, `${file}:${line}`), place)) {
+    for (const row of stepsOf(value, place)) {
       const id = row.eps_id === undefined ? undefined : String(row.eps_id);
       step = id !== undefined && id === episode ? step + 1 : 0;
       episode = id;
@@ -35,7 +31,7 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
   }
 }
 
-function decisionOf(row: RllibStep, { place, step }: { place: LinePlace; step: number }): ForeignDecision {
+function decisionOf(row: JsonFields, { place, step }: { place: LinePlace; step: number }): ForeignDecision {
   const action = toIndex(row.actions, "actions", place);
   const propensity = propensityOf(row, place);
   const distribution = distributionOf(row, { action, propensity, place });
@@ -55,7 +51,7 @@ function decisionOf(row: RllibStep, { place, step }: { place: LinePlace; step: n
   };
 }
 
-function propensityOf(row: RllibStep, place: LinePlace): number | undefined {
+function propensityOf(row: JsonFields, place: LinePlace): number | undefined {
   if (row.action_prob !== undefined) return toPropensity(row.action_prob, "action_prob", place);
   if (row.action_logp === undefined) return undefined;
   return toPropensity(exp(toNumber(row.action_logp, "action_logp", place)), "exp(action_logp)", place);
@@ -63,7 +59,7 @@ function propensityOf(row: RllibStep, place: LinePlace): number | undefined {
 
 /** The softmax of action_dist_inputs, if that is what the logged probability says they are. */
 function distributionOf(
-  row: RllibStep,
+  row: JsonFields,
   { action, propensity, place }: { action: number; propensity: number | undefined; place: LinePlace },
 ): Float64Array | undefined {
   if (!Array.isArray(row.action_dist_inputs) || propensity === undefined) return undefined;
@@ -72,29 +68,27 @@ function distributionOf(
   return Math.abs((distribution[action] ?? 0) - propensity) <= FLOAT32_TOLERANCE ? distribution : undefined;
 }
 
-function endingOf(row: RllibStep): ForeignDecision["ending"] {
+function endingOf(row: JsonFields): ForeignDecision["ending"] {
   if (row.truncateds === true) return "truncated";
   if (row.terminateds === true) return "terminal";
   return row.dones === true ? "unknown" : undefined;
 }
 
 /** A batch is told by its columns: `actions` is a list there. */
-function* stepsOf(value: Json, place: LinePlace): Generator<RllibStep> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw badRow(place, "is not a JSON object", "One step or one batch per line");
-  const object = value as RllibStep;
-  if (!Array.isArray(object.actions)) {
-    yield object;
+function* stepsOf(line: JsonFields, place: LinePlace): Generator<JsonFields> {
+  const { actions } = line;
+  if (!Array.isArray(actions)) {
+    yield line;
     return;
   }
-  const columns = Object.entries(object).filter(([key]) => key !== "type");
+  const columns = Object.entries(line).filter(([key]) => key !== "type");
   for (const [key, column] of columns) {
     if (typeof column === "string")
       throw badRow(place, `column ${key} is compressed`, "Write the output with compress_columns: []");
-    if (!Array.isArray(column) || column.length !== object.actions.length)
-      throw badRow(place, `column ${key} does not hold ${object.actions.length} steps`, "Repair the batch");
+    if (!Array.isArray(column) || column.length !== actions.length)
+      throw badRow(place, `column ${key} does not hold ${actions.length} steps`, "Repair the batch");
   }
-  for (let i = 0; i < object.actions.length; i++)
+  for (let i = 0; i < actions.length; i++)
     yield Object.fromEntries(columns.map(([key, column]) => [key, (column as readonly Json[])[i]]));
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   fromForeign,
-  metaOf,
+  MetaTally,
   type RoutingRow,
   readRoutingRows,
   toLoggedRow,
@@ -68,7 +68,9 @@ describe("routing rows", () => {
       { name: "log", source: "real" },
     );
     expect((await read(toRoutingRow(row))).map(toLoggedRow)).toEqual([row]);
-    expect(metaOf([row], { session: "s" })).toEqual({
+    const tally = new MetaTally();
+    tally.add(row);
+    expect(tally.meta({ session: "s" })).toEqual({
       schema: "rollbook.routing-meta.v1",
       rows: 1,
       labelled: 0,

@@ -1,11 +1,11 @@
 /** The routing dataset: one decision with its outcome per line of JSON, a sidecar `.meta.json` that says what is in it.
  *  In: a path, or rows. Out: rows, streamed; lines. Rows without `state` (a plain two-model log) are read too: their
  *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
-import { digestJson, parseJson } from "../base/index.ts";
+import { digestJson, type Json } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type ForeignDecision, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
-import { readLines } from "./text-lines.ts";
+import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
 export const ROUTING_SCHEMA_VERSION = 1;
 /** Below this many rows a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
@@ -68,21 +68,13 @@ export interface RoutingMeta {
 
 export async function* readRoutingRows(file: string): AsyncGenerator<RoutingRow> {
   const seen = new IdLines();
-  for await (const { text, line } of readLines(file)) {
-    if (text.trim() === "") continue;
-    const place = { file, line };
-    const row = parseRow(parseJson(text, `${file}:${line}`), place);
-    const before = seen.add(row.decision_id, line);
+  for await (const { value, place } of readJsonLines(file, "Write one row per line")) {
+    const row = parseRow(value, place);
+    const before = seen.add(row.decision_id, place.line);
     if (before !== undefined)
       throw badRow(place, `decision ${row.decision_id} stands on line ${before} already`, "Keep one of them");
     yield row;
   }
-}
-
-export function metaOf(rows: readonly LoggedRow[], filters: Record<string, string>): RoutingMeta {
-  const tally = new MetaTally();
-  for (const row of rows) tally.add(row);
-  return tally.meta(filters);
 }
 
 /** Counts rows as they pass. */
@@ -250,10 +242,7 @@ export function modelsOf(
   };
 }
 
-function parseRow(value: unknown, place: LinePlace): RoutingRow {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw badRow(place, "the line is no JSON object", "Write one row per line");
-  const raw = value as Record<string, unknown>;
+function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
   const version = toNumber(raw.schema_version ?? ROUTING_SCHEMA_VERSION, "schema_version", place);
   if (version !== ROUTING_SCHEMA_VERSION)
     throw badRow(place, `schema_version is ${version}`, `This reads version ${ROUTING_SCHEMA_VERSION}`);
@@ -274,7 +263,9 @@ function parseRow(value: unknown, place: LinePlace): RoutingRow {
   return {
     schema_version: version,
     decision_id:
-      typeof raw.decision_id === "string" ? raw.decision_id : digestJson("rollbook.routing-row.v1", value),
+      typeof raw.decision_id === "string"
+        ? raw.decision_id
+        : digestJson("rollbook.routing-row.v1", raw as Json),
     session_id: textOf(raw, "session_id", place),
     task_id: textOf(raw, "task_id", place),
     ...(typeof raw.chain_id === "string" ? { chain_id: raw.chain_id } : {}),
@@ -346,13 +337,13 @@ function stateOf(
   return { prompt: "", fields, candidates, terms: {} };
 }
 
-function textOf(raw: Record<string, unknown>, name: string, place: LinePlace): string {
+function textOf(raw: JsonFields, name: string, place: LinePlace): string {
   const value = raw[name];
   if (typeof value === "string" && value !== "") return value;
   throw badRow(place, `${name} is ${JSON.stringify(value) ?? "missing"}`, "Give a text");
 }
 
-function optionalNumber(raw: Record<string, unknown>, name: string, place: LinePlace): number | null {
+function optionalNumber(raw: JsonFields, name: string, place: LinePlace): number | null {
   const value = raw[name];
   return value === undefined || value === null ? null : toNumber(value, name, place);
 }

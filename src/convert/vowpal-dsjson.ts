@@ -1,6 +1,6 @@
 /** Decision Service JSON (dsjson) of Vowpal Wabbit and Azure Personalizer: one event per line with context `c`,
  *  ranked actions `a` (from 1, the chosen one first), their probabilities `p`, and the label. Rewards are −cost. */
-import { type Json, parseJson } from "../base/index.ts";
+import type { Json } from "../base/index.ts";
 import {
   badRow,
   type ForeignDecision,
@@ -10,23 +10,16 @@ import {
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
-import { readLines } from "./text-lines.ts";
-
-type EventJson = { readonly [key: string]: Json };
+import { isFields, type JsonFields, readJsonLines } from "./json-lines.ts";
 
 export async function* readDsjson(file: string): AsyncGenerator<ForeignDecision> {
-  for await (const { text, line } of readLines(file)) {
-    if (text.trim() === "") continue;
-    const place = { file, line };
-    const event = parseJson(text, `${file}:${line}`);
-    if (!isObject(event)) throw badRow(place, "is not a JSON object", "One event per line");
-    yield decisionOf(event, place);
-  }
+  for await (const { value, place } of readJsonLines(file, "One event per line"))
+    yield decisionOf(value, place);
 }
 
-function decisionOf(event: EventJson, place: LinePlace): ForeignDecision {
+function decisionOf(event: JsonFields, place: LinePlace): ForeignDecision {
   const context = event.c;
-  if (!isObject(context) || !Array.isArray(context._multi))
+  if (!isFields(context) || !Array.isArray(context._multi))
     throw badRow(
       place,
       "no context c with candidates c._multi",
@@ -63,7 +56,7 @@ function decisionOf(event: EventJson, place: LinePlace): ForeignDecision {
   };
 }
 
-function distributionOf(event: EventJson, count: number, place: LinePlace): Float64Array {
+function distributionOf(event: JsonFields, count: number, place: LinePlace): Float64Array {
   const { a, p } = event;
   if (!Array.isArray(a) || !Array.isArray(p) || a.length !== count || p.length !== count)
     throw badRow(place, `a and p do not list the ${count} candidates`, "Repair the event");
@@ -84,12 +77,8 @@ function flatten(value: Json, prefix = ""): NamedFeatures {
   if (typeof value === "string") return [[`${prefix}=${value}`, 1]];
   if (value === null) return [];
   if (Array.isArray(value))
-    return value.flatMap((item, i) => flatten(item, isObject(item) ? prefix : `${prefix}[${i}]`));
+    return value.flatMap((item, i) => flatten(item, isFields(item) ? prefix : `${prefix}[${i}]`));
   return Object.entries(value)
     .filter(([key]) => !key.startsWith("_"))
     .flatMap(([key, item]) => flatten(item, prefix === "" ? key : `${prefix}^${key}`));
-}
-
-function isObject(value: Json | undefined): value is EventJson {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,10 +3,9 @@
  *  are left out and counted. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { parseJson } from "../../../src/base/index.ts";
-import { headerOf, readCsv } from "../../../src/convert/csv-records.ts";
+import { readTable } from "../../../src/convert/csv-records.ts";
 import { badRow, type LinePlace } from "../../../src/convert/foreign-decision.ts";
-import { readLines } from "../../../src/convert/text-lines.ts";
+import { readJsonLines } from "../../../src/convert/json-lines.ts";
 
 export const WEAK_MODEL = "mistralai/Mixtral-8x7B-Instruct-v0.1";
 export const STRONG_MODEL = "gpt-4-1106-preview";
@@ -44,29 +43,19 @@ export async function readRouteLlm(folder: string): Promise<RoutedQuestions> {
 }
 
 async function* readQuestions(file: string, subject: string): AsyncGenerator<RoutedQuestion> {
-  let header: ReadonlyMap<string, number> | undefined;
-  for await (const record of readCsv(file)) {
-    if (header === undefined) {
-      header = headerOf(record, file, ["prompt", WEAK_MODEL, STRONG_MODEL]);
-      continue;
-    }
-    const place = { file, line: record.line };
-    yield {
-      prompt: record.fields[header.get("prompt")!]!,
-      subject,
-      weak: flag(record.fields[header.get(WEAK_MODEL)!], place),
-      strong: flag(record.fields[header.get(STRONG_MODEL)!], place),
-    };
-  }
+  yield* readTable(file, ["prompt", WEAK_MODEL, STRONG_MODEL], (header) => ({ fields, line }) => ({
+    prompt: fields[header.get("prompt")!]!,
+    subject,
+    weak: flag(fields[header.get(WEAK_MODEL)!], { file, line }),
+    strong: flag(fields[header.get(STRONG_MODEL)!], { file, line }),
+  }));
 }
 
 async function readContaminated(file: string): Promise<Set<string>> {
   const prompts = new Set<string>();
-  for await (const { text, line } of readLines(file)) {
-    if (text.trim() === "") continue;
-    const value = parseJson(text, `${file}:${line}`) as { eval_prompt?: unknown };
+  for await (const { value, place } of readJsonLines(file, "Use the file as published")) {
     if (typeof value.eval_prompt !== "string")
-      throw badRow({ file, line }, "no eval_prompt", "Use the file as published");
+      throw badRow(place, "no eval_prompt", "Use the file as published");
     prompts.add(value.eval_prompt);
   }
   return prompts;

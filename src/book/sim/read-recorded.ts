@@ -2,7 +2,6 @@
  *  description. Out: a recorded set. A column that is missing, a flag that is none and a prompt that stands twice stop with
  *  their place. */
 import { dirname, extname, join } from "node:path";
-import { parseJson } from "../../base/index.ts";
 import {
   badRecording as bad,
   parseRecording,
@@ -10,7 +9,7 @@ import {
   type RecordedQuestion,
   type RecordedSet,
 } from "../../collect/sim/index.ts";
-import { headerOf, readCsv, readLines } from "../../convert/index.ts";
+import { readJsonLines, readTable } from "../../convert/index.ts";
 import { readText } from "./read-files.ts";
 
 export async function readRecorded(path: string): Promise<RecordedSet> {
@@ -45,23 +44,16 @@ function rowsOf(file: string, described: RecordedFile): AsyncGenerator<Row> {
   return extname(file) === ".jsonl" ? jsonRows(file) : csvRows(file, columns);
 }
 
-async function* csvRows(file: string, columns: readonly string[]): AsyncGenerator<Row> {
-  let header: ReadonlyMap<string, number> | undefined;
-  for await (const record of readCsv(file)) {
-    if (header === undefined) {
-      header = headerOf(record, file, columns);
-      continue;
-    }
-    const places = header;
-    yield { where: `${file}:${record.line}`, get: (name) => record.fields[places.get(name)!] ?? "" };
-  }
+function csvRows(file: string, columns: readonly string[]): AsyncGenerator<Row> {
+  return readTable(file, columns, (header) => ({ fields, line }) => ({
+    where: `${file}:${line}`,
+    get: (name) => fields[header.get(name)!]!,
+  }));
 }
 
 async function* jsonRows(file: string): AsyncGenerator<Row> {
-  for await (const { text, line } of readLines(file)) {
-    if (text.trim() === "") continue;
-    const where = `${file}:${line}`;
-    const value = parseJson(text, where) as Record<string, unknown>;
+  for await (const { value, place } of readJsonLines(file, "Write one object per line")) {
+    const where = `${place.file}:${place.line}`;
     yield {
       where,
       get(name) {
