@@ -22,6 +22,7 @@ export {
   scrubCatalog,
 } from "./catalog/index.ts";
 export {
+  GroupCommit,
   isBusy,
   isCorrupt,
   isMissing,
@@ -35,11 +36,12 @@ export {
   syncDirectory,
   tryLock,
   unlinkIfThere,
+  type Waiter,
   withLock,
   writeAtomically,
   writeFully,
 } from "./disk/index.ts";
 export { collectGarbage, eraseBlobs, type GcOptions, type GcReport, planErasure } from "./gc/index.ts";
-export { AppendLog, type LogPlace, LogReader, type Waiter } from "./log/index.ts";
+export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export type { Recovery } from "./pack/index.ts";
 export { attest, makeGroupSealer, makeSealer, type Sealable, type Sealer, subjectsOf } from "./sealer.ts";

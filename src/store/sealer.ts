@@ -1,9 +1,10 @@
 /** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
- *  A commit starts as soon as the one before it has ended and its group is complete, which `gather` decides: there is no
- *  timer here. */
+ *  In: sealed records. Out: a promise for each, resolved when it is durable and signed. A commit starts when the one
+ *  before it has ended; a rollout that nobody waits for may wait a little for others. */
 import type { Digest } from "../base/index.ts";
 import type { SealedBlob, Signer } from "../contract/index.ts";
 import type { BlobStore } from "./blob/index.ts";
+import { GroupCommit } from "./disk/index.ts";
 
 /** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
 export interface Sealable {
@@ -14,13 +15,14 @@ export interface Sealable {
 }
 
 export interface Sealer<R extends Sealable = Sealable> {
-  /** Resolves when the rollout, and its signature if there is a signer, survive a crash. */
-  add(rollout: R): Promise<void>;
+  /** Resolves when the rollout, and its signature if there is a signer, survive a crash. Its commit starts within
+   *  `withinMs`. */
+  add(rollout: R, withinMs?: number): Promise<void>;
 }
 
 export interface GroupOptions<R extends Sealable> {
-  /** Resolves when a group that has begun may be closed: whatever comes until then belongs to it. */
-  gather(): Promise<void>;
+  /** A group of this size does not wait for more. */
+  readonly enough?: number;
   /** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */
   prepare(group: readonly R[]): Promise<readonly SealedBlob[]>;
 }
@@ -30,8 +32,6 @@ const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
   return makeGroupSealer(store, {
-    // What is added in this very turn of the event loop joins the first commit.
-    gather: () => Promise.resolve(),
     prepare: async (group) => (signer === undefined ? [] : attest(subjectsOf(group), signer)),
   });
 }
@@ -39,37 +39,28 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
 /** The same for who has to do more, or to ask somebody, before a group is committed. */
 export function makeGroupSealer<R extends Sealable>(
   store: Pick<BlobStore, "put" | "flush">,
-  { gather, prepare }: GroupOptions<R>,
+  { enough, prepare }: GroupOptions<R>,
 ): Sealer<R> {
-  let waiting: { rollout: R; done: () => void; failed: (error: unknown) => void }[] = [];
-  let committing = false;
-
-  async function commitAll(): Promise<void> {
-    committing = true;
-    while (waiting.length > 0) {
-      await gather();
+  let waiting: R[] = [];
+  const commits = new GroupCommit({
+    async commit() {
       const group = waiting;
       waiting = [];
-      try {
-        const attestations = await prepare(group.map(({ rollout }) => rollout));
-        // Together, so that no flush of somebody else comes between a record and its signature.
-        for (const { rollout } of group) for (const { kind, bytes } of rollout.blobs) store.put(kind, bytes);
-        for (const { kind, bytes } of attestations) store.put(kind, bytes);
-        await store.flush();
-        for (const { done } of group) done();
-      } catch (error) {
-        for (const { failed } of group) failed(error);
-      }
-    }
-    committing = false;
-  }
-
+      const attestations = await prepare(group);
+      // Together, so that no flush of somebody else comes between a record and its signature.
+      for (const { blobs } of group) for (const { kind, bytes } of blobs) store.put(kind, bytes);
+      for (const { kind, bytes } of attestations) store.put(kind, bytes);
+      await store.flush();
+    },
+    // Whatever is added in this turn of the event loop joins the first commit.
+    gather: (start) => queueMicrotask(start),
+    enough,
+  });
   return {
-    add(rollout) {
-      return new Promise((done, failed) => {
-        waiting.push({ rollout, done, failed });
-        if (!committing) void commitAll();
-      });
+    add(rollout, withinMs) {
+      waiting.push(rollout);
+      commits.add();
+      return commits.flush(withinMs);
     },
   };
 }

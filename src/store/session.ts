@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
 import { BlobIndex, type Place } from "./blob/index.ts";
-import { type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
+import { GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
 import {
   type BookPaths,
   jsonBytes,
@@ -35,10 +35,8 @@ export class Session {
   readonly #options: SessionOptions;
   #pack: PackWriter | undefined;
   #packs = 0;
-  #dirty = false;
   #failure: unknown;
-  #current: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  readonly #commits = new GroupCommit({ commit: () => this.#syncPack(), failsForGood: true });
 
   private constructor(
     paths: BookPaths,
@@ -93,11 +91,7 @@ export class Session {
 
   flush(): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failed());
-    // A commit under way covers what was put before it began, not what came since.
-    if (!this.#dirty) return this.#current ?? Promise.resolve();
-    if (this.#current === undefined) return this.#commit();
-    this.#next ??= this.#current.then(() => this.#commit());
-    return this.#next;
+    return this.#commits.flush();
   }
 
   /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. */
@@ -137,7 +131,7 @@ export class Session {
 
   #place(digest: Digest, place: Place): void {
     this.placed.set(digest, place);
-    this.#dirty = true;
+    this.#commits.add();
   }
 
   #packWithRoom(): PackWriter {
@@ -152,27 +146,15 @@ export class Session {
     return this.#pack;
   }
 
-  #commit(): Promise<void> {
-    this.#next = undefined;
-    this.#dirty = false;
-    const commit = this.#syncPack().then(
-      () => {
-        if (this.#current === commit) this.#current = undefined;
-      },
-      (error) => {
-        // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
-        this.#failure = error;
-        this.#current = undefined;
-        throw error;
-      },
-    );
-    this.#current = commit;
-    return commit;
-  }
-
   async #syncPack(): Promise<void> {
-    this.#pack?.drain();
-    await this.#pack?.sync();
+    try {
+      this.#pack?.drain();
+      await this.#pack?.sync();
+    } catch (error) {
+      // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
+      this.#failure = error;
+      throw error;
+    }
   }
 
   #refuseIfFailed(): void {

@@ -1,4 +1,5 @@
 export * from "./files.ts";
+export * from "./group-commit.ts";
 export * from "./locks.ts";
 export * from "./make-directory.ts";
 export * from "./sqlite.ts";

@@ -4,8 +4,15 @@
  *  entry is released. One process per directory; does not know what the entries mean: see
  *  log-entry.ts for their form. */
 import { readdirSync } from "node:fs";
-import { forAll, RollbookError } from "../../base/index.ts";
-import { makeDirectory, syncDirectory, unlinkIfThere, WriteBlock } from "../disk/index.ts";
+import { RollbookError } from "../../base/index.ts";
+import {
+  GroupCommit,
+  makeDirectory,
+  syncDirectory,
+  unlinkIfThere,
+  type Waiter,
+  WriteBlock,
+} from "../disk/index.ts";
 import { writeError } from "../pack/index.ts";
 import {
   HEADER_BYTES,
@@ -16,15 +23,9 @@ import {
   segmentPath,
   writeHeader,
 } from "./log-entry.ts";
-import { SegmentWriter, type WriteGroup } from "./segment-writer.ts";
+import { LogSegmentWriter, type WriteGroup } from "./segment-writer.ts";
 
 export type { LogEntry, LogPlace };
-
-/** Whoever waits until an entry is on disk: hears one of these, once. */
-export interface Waiter {
-  durable(): void;
-  lost(error: unknown): void;
-}
 
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -50,14 +51,20 @@ export class AppendLog {
   /** What the next write takes along, by segment. */
   #pending: WriteGroup[] = [];
   #pendingBytes = 0;
-  #pendingEntries = 0;
-  #waiting: Waiter[] = [];
-  readonly #block = new WriteBlock();
-  #writer: SegmentWriter | undefined;
-  /** Those who wait for the write under way. */
-  #writing: Waiter[] | undefined;
   #writingBytes = 0;
-  #isScheduled = false;
+  readonly #block = new WriteBlock();
+  #writer: LogSegmentWriter | undefined;
+  readonly #commits = new GroupCommit({
+    commit: () => this.#writePending(),
+    // A write costs this thread as much as twenty entries do. Entries of the next turns of the event loop join it, until
+    // a turn brings none: a busy process writes seldom and much, an idle one at once.
+    gather: (start, isNext) => {
+      if (isNext && this.#commits.added >= ENOUGH) start();
+      else setImmediate(this.#gather, start, 0);
+    },
+    enough: GATHERED,
+    failsForGood: true,
+  });
   #failure: unknown;
   #isClosed = false;
 
@@ -112,24 +119,20 @@ export class AppendLog {
     this.#group().bytes += place.bytes;
     this.#offset += place.bytes;
     this.#pendingBytes += place.bytes;
-    this.#pendingEntries++;
+    this.#commits.add();
     this.#hold(place.segment);
     return place;
   }
 
-  /** Tells the waiter when everything appended before is on disk. */
-  whenDurable(waiter: Waiter): void {
+  /** Tells the waiter when everything appended before is on disk; the write begins within `withinMs`. */
+  whenDurable(waiter: Waiter, withinMs = 0): void {
     if (this.#failure !== undefined) waiter.lost(this.#failed());
-    else if (this.#pendingEntries > 0) {
-      this.#waiting.push(waiter);
-      this.#schedule();
-    } else if (this.#writing !== undefined) this.#writing.push(waiter);
-    else waiter.durable();
+    else this.#commits.whenDurable(waiter, withinMs);
   }
 
   /** Resolves when everything appended before is on disk. */
-  flush(): Promise<void> {
-    return new Promise((durable, lost) => this.whenDurable({ durable, lost }));
+  flush(withinMs = 0): Promise<void> {
+    return this.#failure === undefined ? this.#commits.flush(withinMs) : Promise.reject(this.#failed());
   }
 
   /** Says that an entry is not needed any more. */
@@ -226,49 +229,29 @@ export class AppendLog {
     return place;
   }
 
-  #schedule(): void {
-    if (this.#writing !== undefined) return;
-    if (this.#pendingEntries >= GATHERED) void this.#writePending();
-    else if (!this.#isScheduled) {
-      this.#isScheduled = true;
-      setImmediate(this.#gather, 0);
-    }
-  }
-
-  /** A write costs this thread as much as twenty entries do. What comes in the next turns of the event loop goes along,
-   *  until one brings nothing: a busy process writes seldom and much, an idle one at once. */
-  readonly #gather = (seen: number): void => {
-    const now = this.#pendingEntries;
-    if (now > seen && now < GATHERED) setImmediate(this.#gather, now);
-    else {
-      this.#isScheduled = false;
-      if (this.#writing === undefined && now > 0) void this.#writePending();
-    }
+  readonly #gather = (start: () => void, seen: number): void => {
+    const now = this.#commits.added;
+    if (now > seen && now < GATHERED) setImmediate(this.#gather, start, now);
+    else start();
   };
 
   async #writePending(): Promise<void> {
-    const [groups, waiting] = [this.#pending, this.#waiting];
+    const groups = this.#pending;
     this.#block.cutInto(groups.at(-1)!.buffers);
     const block = this.#block.turn();
     this.#pending = [];
     this.#writingBytes = this.#pendingBytes;
     this.#pendingBytes = 0;
-    this.#pendingEntries = 0;
-    this.#waiting = [];
-    this.#writing = waiting;
     this.#write++;
     try {
       for (const group of groups) await this.#writeGroup(group);
-      this.#block.giveBack(block);
     } catch (error) {
-      this.#fail(error);
-      return;
+      // What reached the disk of a failed write is unknown: nothing more is promised by this log.
+      this.#failure = error;
+      throw error;
     }
-    this.#writing = undefined;
+    this.#block.giveBack(block);
     this.#writingBytes = 0;
-    if (this.#pendingEntries >= ENOUGH && this.#waiting.length > 0) void this.#writePending();
-    else if (this.#waiting.length > 0) this.#schedule();
-    forAll(waiting, (each) => each.durable());
   }
 
   async #writeGroup(group: WriteGroup): Promise<void> {
@@ -281,18 +264,9 @@ export class AppendLog {
     }
   }
 
-  /** What reached the disk of a failed write is unknown: nothing more is promised by this log. */
-  #fail(error: unknown): void {
-    const lost = [...this.#writing!, ...this.#waiting];
-    this.#failure = error;
-    this.#writing = undefined;
-    this.#waiting = [];
-    forAll(lost, (each) => each.lost(error));
-  }
-
   async #beginSegment(segment: number, path: string): Promise<void> {
     const before = this.#writer;
-    this.#writer = new SegmentWriter(segment, path, Math.min(AHEAD_BYTES, this.#segmentBytes));
+    this.#writer = new LogSegmentWriter(segment, path, Math.min(AHEAD_BYTES, this.#segmentBytes));
     syncDirectory(this.#directory);
     if (before === undefined) return;
     await before.close();

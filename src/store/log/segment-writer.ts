@@ -15,7 +15,7 @@ const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = constants;
 
 /** Writes into blocks that are there already: a file that grows by every write makes the file system write more of
  *  its own than of ours. */
-export class SegmentWriter {
+export class LogSegmentWriter {
   readonly segment: number;
   readonly #fd: number;
   readonly #zeros: Buffer;

@@ -7,7 +7,7 @@ import { type Clock, type Id, type RollbookError, reasonOf } from "../../../base
 import type { Step } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect, RequestFacts, Usage } from "../dialects/index.ts";
-import type { CallOutcome, Journal, OpenRollout, Waiter } from "../journal/index.ts";
+import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
@@ -234,7 +234,7 @@ export class ModelCall implements Receiver, Waiter {
       return;
     }
     this.#with.turnEnd.do(() => this.#release());
-    journal.whenDurableSoon(this);
+    journal.whenDurable(this, SOON_MS);
   }
 
   durable(): void {

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { parseId } from "../../../base/ids.ts";
 import type { RolloutEvent } from "../../../contract/index.ts";
 import { AppendLog } from "../../../store/log/append-log.ts";
-import { Journal, type LogPlace } from "./journal.ts";
+import { Journal, type LogPlace, SOON_MS } from "./journal.ts";
 import type { CalledFacts, NewCall } from "./journal-call.ts";
 import { JournalReader } from "./journal-reader.ts";
 
@@ -75,15 +75,13 @@ describe("a journal", () => {
     journal.called(facts, texts, parts);
     const heard: string[] = [];
     const lost = () => heard.push("lost");
-    journal.whenDurableSoon({ durable: () => heard.push("durable"), lost });
-    await journal.close();
-    expect(heard).toEqual(["durable"]);
-
     const fail = () => {
       throw failure;
     };
-    journal.whenDurableSoon({ durable: fail, lost });
-    await journal.flushSoon();
+    journal.whenDurable({ durable: fail, lost }, SOON_MS);
+    journal.whenDurable({ durable: () => heard.push("durable"), lost }, SOON_MS);
+    await journal.close();
+    expect(heard).toEqual(["durable"]);
     expect(await uncaught).toBe(failure);
   });
 

@@ -1,7 +1,7 @@
 /** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
  *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
  *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
-import { canonicalize, type Digest, forAll, type Id } from "../../../base/index.ts";
+import { canonicalize, type Digest, type Id } from "../../../base/index.ts";
 import { openRecord, RolloutEvent } from "../../../contract/index.ts";
 import { AppendLog, type LogPlace, type Waiter } from "../../../store/index.ts";
 import {
@@ -23,12 +23,11 @@ export interface JournalVisitor {
   called(facts: CalledFacts, place: LogPlace): void;
 }
 
-const SOON_MS = 5;
+/** How long an entry that nobody waits for may wait for others: fewer writes then do. */
+export const SOON_MS = 5;
 
 export class Journal {
   readonly #log: AppendLog;
-  #soon: Waiter[] = [];
-  #soonTimer: NodeJS.Timeout | undefined;
 
   private constructor(log: AppendLog) {
     this.#log = log;
@@ -67,24 +66,14 @@ export class Journal {
     return this.#log.append(encodeCall(facts, about, parts));
   }
 
-  flush(): Promise<void> {
-    return this.#log.flush();
+  /** Resolves when everything added before is durable; the write begins within `withinMs`. */
+  flush(withinMs?: number): Promise<void> {
+    return this.#log.flush(withinMs);
   }
 
-  /** Tells the waiter when everything added before is durable. */
-  whenDurable(waiter: Waiter): void {
-    this.#log.whenDurable(waiter);
-  }
-
-  /** Resolves a little later than `flush`, when more has come along. */
-  flushSoon(): Promise<void> {
-    return new Promise((durable, lost) => this.whenDurableSoon({ durable, lost }));
-  }
-
-  /** The same, a moment later: for those for whom nobody waits, so that fewer writes do. */
-  whenDurableSoon(waiter: Waiter): void {
-    this.#soon.push(waiter);
-    if (this.#soon.length === 1) this.#soonTimer = setTimeout(() => this.#hurry(), SOON_MS);
+  /** The same for a waiter. */
+  whenDurable(waiter: Waiter, withinMs?: number): void {
+    this.#log.whenDurable(waiter, withinMs);
   }
 
   release(places: Iterable<LogPlace>): void {
@@ -96,17 +85,9 @@ export class Journal {
     this.#log.tidy();
   }
 
-  /** Resolves when everything is durable, and who waits for it has heard. */
+  /** Resolves when everything is durable, and everyone who waits for it has heard. */
   close(): Promise<void> {
-    this.#hurry();
     return this.#log.close();
-  }
-
-  #hurry(): void {
-    clearTimeout(this.#soonTimer);
-    const waiting = this.#soon;
-    this.#soon = [];
-    forAll(waiting, (each) => this.#log.whenDurable(each));
   }
 }
 

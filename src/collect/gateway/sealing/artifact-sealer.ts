@@ -29,7 +29,6 @@ import {
   type JournalReader,
   type Opening,
 } from "../journal/index.ts";
-import { Gathering } from "./batch-window.ts";
 import { Recorder } from "./call-recorder.ts";
 import type { Drift } from "./message-tree.ts";
 import {
@@ -60,7 +59,8 @@ export interface CloserOptions {
   readonly worker: string;
 }
 
-/** Of rollouts that nobody waits for. */
+/** A commit costs a signature, two writes to disk and messages between threads, however many rollouts it is for: a
+ *  rollout that nobody waits for may wait this long for others, unless so many are there. */
 const GATHER_MS = 25;
 const GATHERED = 128;
 /** Bytes of the journal after which others have their turn. */
@@ -91,7 +91,6 @@ export class Closer {
   readonly #worker: Id;
   readonly #recorder: Recorder;
   readonly #sealer: Sealer<ToCommit>;
-  readonly #gathering = new Gathering({ forMs: GATHER_MS, enough: GATHERED });
   /** Revisions whose records this closer has sealed. */
   readonly #revisions = new Set<string>();
 
@@ -100,7 +99,7 @@ export class Closer {
     this.#worker = parseId(options.worker, "worker");
     this.#recorder = new Recorder(options.store);
     this.#sealer = makeGroupSealer(options.store, {
-      gather: () => this.#gathering.done(),
+      enough: GATHERED,
       prepare: (group) => this.#prepare(group),
     });
   }
@@ -143,14 +142,14 @@ export class Closer {
     const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
     const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     try {
-      this.#gathering.join(task);
-      await this.#sealer.add({
+      const toCommit: ToCommit = {
         envelope: sealed.envelope,
         // The envelope stays last: where it is, everything is.
         blobs: [...events, ...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
         ...{ closing: { number: task.number, event }, finalState: task.finalState },
         ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
-      });
+      };
+      await this.#sealer.add(toCommit, task.isUrgent ? 0 : GATHER_MS);
     } catch (error) {
       // What did not become durable is sealed with the next; what did, is there once.
       this.#revisions.clear();

@@ -1,5 +1,4 @@
 export * from "./artifact-sealer.ts";
-export * from "./batch-window.ts";
 export * from "./call-recorder.ts";
 export * from "./message-tree.ts";
 export * from "./messages.ts";

@@ -9,7 +9,7 @@ import type { SealedBlob, Signer } from "../../../contract/index.ts";
 import { attest } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { startThread } from "../../start-thread.ts";
-import type { Journal, LogPlace } from "../journal/index.ts";
+import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
 import {
   detached,
   errorOf,
@@ -267,7 +267,7 @@ export class Sealing {
       isUrgent ||= given.task.isUrgent;
     }
     const attestations = subjects.length === 0 ? [] : attest(subjects, signer!).map(detached);
-    await (isUrgent ? journal.flush() : journal.flushSoon());
+    await journal.flush(isUrgent ? 0 : SOON_MS);
     return attestations;
   }
 

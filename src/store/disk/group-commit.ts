@@ -1,0 +1,108 @@
+/** Group commit: what is added while a commit is in flight becomes durable by the next one, together.
+ *  In: additions, waiters, and a function that commits everything its owner has collected. Out: each waiter hears once
+ *  that everything added before it is durable, or that it is lost. Does no I/O and does not hold the entries. */
+import { forAll } from "../../base/index.ts";
+
+/** Waits until something is durable: hears one of these, once. */
+export interface Waiter {
+  durable(): void;
+  lost(error: unknown): void;
+}
+
+export interface GroupCommitOptions {
+  /** Takes over everything added so far, in its synchronous part, and resolves when that is durable. */
+  commit(): Promise<void>;
+  /** Delays a commit that somebody waits for, so that more may join. `isNext`: a commit has just ended, and more has
+   *  come during it. Default: every commit starts at once. */
+  gather?: ((start: () => void, isNext: boolean) => void) | undefined;
+  /** A group of this size starts at once. Default: no size does. */
+  enough?: number | undefined;
+  /** Whether nothing can be committed after a failure. Then the failure reaches everyone who waits. */
+  failsForGood?: boolean | undefined;
+}
+
+export class GroupCommit {
+  readonly #options: GroupCommitOptions;
+  #added = 0;
+  #waiting: Waiter[] = [];
+  /** Those who wait for the commit in flight. */
+  #committing: Waiter[] | undefined;
+  #isWanted = false;
+  #isGathering = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options;
+  }
+
+  /** Additions that the commit in flight does not cover. */
+  get added(): number {
+    return this.#added;
+  }
+
+  /** Notes that the owner has collected one more entry. Starts nothing. */
+  add(): void {
+    this.#added++;
+  }
+
+  /** Tells the waiter when everything added before is durable; a commit starts within `withinMs`. */
+  whenDurable(waiter: Waiter, withinMs = 0): void {
+    if (this.#added > 0) {
+      this.#waiting.push(waiter);
+      this.want(withinMs);
+    } else if (this.#committing !== undefined) this.#committing.push(waiter);
+    else waiter.durable();
+  }
+
+  /** Resolves when everything added before is durable. */
+  flush(withinMs = 0): Promise<void> {
+    return new Promise((durable, lost) => this.whenDurable({ durable, lost }, withinMs));
+  }
+
+  /** Starts a commit within `withinMs`, though nobody waits for it. */
+  want(withinMs = 0): void {
+    const { enough = Number.POSITIVE_INFINITY } = this.#options;
+    if (withinMs > 0 && this.#added < enough) {
+      this.#timer ??= setTimeout(() => this.want(), withinMs);
+      return;
+    }
+    this.#isWanted = true;
+    if (this.#committing === undefined) this.#schedule(false);
+  }
+
+  #schedule(isNext: boolean): void {
+    if (this.#added === 0) return;
+    const { gather, enough = Number.POSITIVE_INFINITY } = this.#options;
+    if (gather === undefined || this.#added >= enough) void this.#commit();
+    else if (!this.#isGathering) {
+      this.#isGathering = true;
+      gather(this.#start, isNext);
+    }
+  }
+
+  readonly #start = (): void => {
+    this.#isGathering = false;
+    if (this.#committing === undefined && this.#added > 0) void this.#commit();
+  };
+
+  async #commit(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const group = this.#waiting;
+    this.#committing = group;
+    this.#waiting = [];
+    this.#added = 0;
+    this.#isWanted = false;
+    let tell = (each: Waiter) => each.durable();
+    try {
+      await this.#options.commit();
+    } catch (error) {
+      tell = (each) => each.lost(error);
+      if (this.#options.failsForGood === true) group.push(...this.#waiting.splice(0));
+    }
+    this.#committing = undefined;
+    // The next commit goes out before the waiters act: they may add more.
+    if (this.#isWanted) this.#schedule(true);
+    forAll(group, tell);
+  }
+}
