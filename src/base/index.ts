@@ -31,6 +31,7 @@ export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
 export { exp, log, log1p, sigmoid, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";
 export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";
+export { isObject } from "./is-object.ts";
 export { nearestName } from "./nearest-name.ts";
 export { decodeUtf8, parseJson, parseWideJson, type WideJson } from "./parse-json.ts";
 export { type Rng, rngFrom } from "./rng.ts";

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { exampleWire } from "../../../test/support/examples.ts";
+import { d, exampleWire } from "../../../test/support/examples.ts";
 import { draftWire, stepWire } from "../../../test/support/shelf.ts";
+import { canonicalize } from "../../base/canonical-json.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { RECORD_TYPES } from "../records.ts";
+import { RolloutContent } from "../rollout/rollout.ts";
 import { RolloutDraft } from "../rollout/rollout-draft.ts";
 import { compileDecoder, INVALID } from "./decoder.ts";
+import { u64 } from "./fields.ts";
+import { decodeWire, seal } from "./record.ts";
 
 const BITS: readonly unknown[] = [
   ...[undefined, null, true, 0, -1, 0.5, 1, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, 5n, "", "x", "7"],
@@ -72,36 +76,44 @@ describe("the compiled decoder", () => {
     expect(decode(value)).toBe(value);
   });
 
-  test("constructs it does not know are left to zod", () => {
-    const odd = z.strictObject({
-      loose: z.object({ a: z.number() }),
-      either: z.union([z.string(), z.number()]),
-      whole: z.int(),
-      mapped: z.string().transform((text) => text.length),
-      many: z.tuple([z.number()], z.string()),
-      dict: z.record(z.string(), z.number()),
-      even: z.array(z.number()).refine((list) => list.length % 2 === 0),
-      global: z.string().regex(/x/g),
+  test("maps, unions of any kind and tuples are decoded as zod decodes them", () => {
+    const schema = z.strictObject({
+      dict: z.record(z.string().max(3), z.union([z.string().max(2), z.boolean(), z.literal("long")])),
+      wide: z.record(z.string(), u64),
+      pair: z.nullable(z.tuple([z.number(), z.string()])),
     });
-    const good = {
-      loose: { a: 1, extra: 2 },
-      either: 3,
-      whole: 4,
-      mapped: "four",
-      many: [1, "a", "b"],
-      dict: { x: 1 },
-      even: [1, 2],
-      global: "xx",
-    };
-    const decode = compileDecoder(odd);
-    for (let round = 0; round < 3; round++) expect(decode(good)).toEqual(odd.parse(good));
+    const good = { dict: { x: "ab", y: true, z: "long" }, wide: { n: "7" }, pair: [1, "a"] };
+    const decode = compileDecoder(schema);
+    expect(decode(good)).toEqual(z.decode(schema, good as never));
+    expect(decode({ ...good, pair: null })).toEqual({ ...good, wide: { n: 7n }, pair: null });
     for (const over of [
-      { whole: 0.5 },
-      { either: null },
-      { many: [1, 2] },
-      { even: [1] },
-      { dict: { x: "y" } },
+      { dict: { long: "ab" } },
+      { dict: { x: "abc" } },
+      { dict: [] },
+      { wide: { n: 7 } },
+      { pair: [1] },
+      { pair: [1, 2] },
     ])
       expect(decode({ ...good, ...over })).toBe(INVALID);
+  });
+
+  test("a map keeps a key named __proto__, and so do the bytes sealed from it", () => {
+    const configs = JSON.parse(`{"__proto__":"${d("x")}"}`);
+    const wire = { ...(exampleWire(RolloutContent.kind) as object), configs };
+    const record = decodeWire(RolloutContent, wire, "here");
+    expect(Object.keys(record.configs!)).toEqual(["__proto__"]);
+    expect(Buffer.from(seal(RolloutContent, record).bytes).toString()).toBe(canonicalize(wire));
+  });
+
+  test.each([
+    ["an object that keeps unknown keys", z.object({ a: z.number() })],
+    ["a format of its own", z.int()],
+    ["a transform", z.string().transform((text) => text.length)],
+    ["a tuple of any length", z.tuple([z.number()], z.string())],
+    ["a pattern with a memory", z.string().regex(/x/g)],
+    ["a check that changes the value", z.string().trim()],
+    ["a default", z.string().default("x")],
+  ])("%s cannot be compiled", (_, schema) => {
+    expect(() => compileDecoder(z.strictObject({ field: schema }))).toThrow("cannot compile");
   });
 });

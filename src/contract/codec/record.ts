@@ -7,13 +7,13 @@ import {
   decodeUtf8,
   digestBytes,
   isCanonical,
+  isObject,
   parseJson,
   RollbookError,
   reasonOf,
 } from "../../base/index.ts";
 import { compileDecoder, type Decoder, INVALID } from "./decoder.ts";
 import type { Reference } from "./fields.ts";
-import { compileReader } from "./reader.ts";
 import { type RefusalCode, refuse } from "./refusal.ts";
 
 export interface Sealed<T> {
@@ -27,10 +27,8 @@ export interface RecordType<Schema extends z.ZodType = z.ZodType> {
   readonly kind: string;
   readonly summary: string;
   readonly schema: Schema;
-  /** The same as the schema, only fast, and silent about reasons. */
+  /** The typed record of a JSON value, or INVALID; it decides, and leaves the reason to the schema. */
   readonly decode: Decoder;
-  /** The same from canonical bytes, as fast as can be; INVALID where the long way has to decide. */
-  read(bytes: Uint8Array): unknown;
   /** Everything the record points to; `verify` follows them. */
   references(record: z.output<Schema>): Reference[];
   /** Rules that a schema cannot say. Throws a refusal. */
@@ -50,15 +48,14 @@ export function defineRecord<
   check?: (record: z.output<z.ZodObject<Shape>>) => void;
 }) {
   const schema = z.strictObject({ schema: z.literal(options.kind), ...options.shape });
-  let reader: ((bytes: Uint8Array) => unknown) | undefined;
+  let decoder: Decoder | undefined;
   return {
     kind: options.kind,
     summary: options.summary,
     schema,
-    decode: compileDecoder(schema),
-    read(bytes: Uint8Array) {
-      reader ??= compileReader(schema); // few kinds are ever read by one command
-      return reader(bytes);
+    decode(value: unknown) {
+      decoder ??= compileDecoder(schema); // few kinds are ever read by one command
+      return decoder(value);
     },
     references: (options.references ?? (() => [])) as (record: z.output<typeof schema>) => Reference[],
     check: (options.check ?? (() => {})) as (record: z.output<typeof schema>) => void,
@@ -84,10 +81,7 @@ export function openRecord<T extends RecordType>(
   bytes: Uint8Array,
   where: string = type.kind,
 ): RecordOf<T> {
-  const record = type.read(bytes);
-  if (record === INVALID) return decodeWire(type, parseCanonical(bytes, where), where);
-  checkRules(type, record as RecordOf<T>, where);
-  return record as RecordOf<T>;
+  return decodeWire(type, parseCanonical(bytes, where), where);
 }
 
 /** The JSON value of bytes that must be canonical. */
@@ -112,9 +106,10 @@ export function parseCanonical(bytes: Uint8Array, where: string): unknown {
 /** A record from a JSON value of any formatting: checks kind, version, schema and rules. */
 export function decodeWire<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
   requireKind(type.kind, value, where);
-  const record = decodeValue(type, value, where);
-  checkRules(type, record, where);
-  return record;
+  const record = type.decode(value);
+  if (record === INVALID) throw refuseRecord(type, value, where);
+  checkRules(type, record as RecordOf<T>, where);
+  return record as RecordOf<T>;
 }
 
 function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: string): void {
@@ -128,12 +123,11 @@ function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: s
   }
 }
 
-function decodeValue<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
-  const decoded = type.decode(value);
-  if (decoded !== INVALID) return decoded as RecordOf<T>;
-  const result = z.safeDecode(type.schema, value as never);
-  if (!result.success) throw refuseIssues(result.error.issues, value, where);
-  return result.data as RecordOf<T>;
+/** Why the decoder refused `value`. */
+function refuseRecord(type: RecordType, value: unknown, where: string): RollbookError {
+  const { error } = z.safeDecode(type.schema, value as never);
+  if (error !== undefined) return refuseIssues(error.issues, value, where);
+  return refuse("bad-record", { where }, `${where}: does not fit the schema of ${type.kind}. Seal it again.`);
 }
 
 /** The wire form (plain JSON, u64 as strings) of a typed record. */
@@ -167,10 +161,10 @@ function encodeValue(value: unknown): unknown {
 }
 
 function requireKind(kind: string, value: unknown, where: string): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw refuse("bad-record", { where, kind }, `${where}: expected a ${kind} object.`);
   }
-  const found = (value as { schema?: unknown }).schema;
+  const found = value.schema;
   if (found === kind) return;
   const remedy = isNewerVersion(found, kind) ? NEEDS_NEWER : `Expected "${kind}".`;
   throw refuse(
