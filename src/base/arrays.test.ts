@@ -9,6 +9,7 @@ import {
   dtypeOf,
   emptyColumn,
   firstNonFinite,
+  GrowingColumn,
   ITEM_BYTES,
 } from "./arrays.ts";
 import { isRollbookError } from "./errors.ts";
@@ -102,5 +103,23 @@ describe("firstNonFinite", () => {
 
   it("is not misled by the largest doubles", () => {
     expect(firstNonFinite(Float64Array.of(Number.MAX_VALUE, Number.MAX_VALUE, -Number.MAX_VALUE))).toBe(-1);
+  });
+});
+
+describe("a growing column", () => {
+  it("holds what was pushed and appended, in order, and starts over when it is taken", () => {
+    const column = new GrowingColumn("f64");
+    const expected: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      column.push(i);
+      column.append(Array.from({ length: 2000 }, (_, k) => k / 2));
+      expected.push(i, ...Array.from({ length: 2000 }, (_, k) => k / 2));
+    }
+    expect(column.length).toBe(expected.length);
+    const taken = column.take();
+    expect(taken).toEqual(Float64Array.from(expected));
+    column.push(7);
+    expect(column.take()).toEqual(Float64Array.of(7));
+    expect(taken[0]).toBe(0);
   });
 });

@@ -43,6 +43,47 @@ export function emptyColumn<T extends DType>(dtype: T, length: number): ColumnOf
   return new CONSTRUCTORS[dtype](length) as ColumnOf[T];
 }
 
+/** A column that doubles when it is full. */
+export class GrowingColumn<T extends DType = DType> {
+  readonly #dtype: T;
+  #values: ColumnOf[T];
+  #length = 0;
+
+  constructor(dtype: T) {
+    this.#dtype = dtype;
+    this.#values = emptyColumn(dtype, 1024);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(value: number): void {
+    this.#reserve(this.#length + 1);
+    this.#values[this.#length++] = value;
+  }
+
+  append(values: ArrayLike<number>): void {
+    this.#reserve(this.#length + values.length);
+    this.#values.set(values, this.#length);
+    this.#length += values.length;
+  }
+
+  /** What was added, as a copy of its own; starts over. */
+  take(): ColumnOf[T] {
+    const taken = this.#values.slice(0, this.#length) as ColumnOf[T];
+    this.#length = 0;
+    return taken;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#values.length) return;
+    const wider = emptyColumn(this.#dtype, Math.max(length, this.#values.length * 2));
+    wider.set(this.#values);
+    this.#values = wider;
+  }
+}
+
 /** The bytes behind a column, shared, not copied. */
 export function bytesOf(column: Column): Uint8Array {
   return new Uint8Array(column.buffer, column.byteOffset, column.byteLength);

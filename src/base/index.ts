@@ -10,9 +10,11 @@ export {
   dtypeOf,
   emptyColumn,
   firstNonFinite,
+  GrowingColumn,
   ITEM_BYTES,
 } from "./arrays.ts";
 export { canonicalize, isCanonical, type Json, MAX_DEPTH } from "./canonical-json.ts";
+export { choleskyFactor, choleskySolve } from "./cholesky.ts";
 export { type Clock, manualClock, systemClock } from "./clock.ts";
 export {
   DIGEST_PATTERN,

@@ -24,7 +24,13 @@ it("a revision that was logged by two processes has one record", () => {
 
 it("a record that says when the revision was made stands before one that was only logged", () => {
   const [a, b] = [digestJson("test", 1), digestJson("test", 2)].sort() as [typeof revision.digest, never];
-  expect(standsBefore({ digest: b, producedAtMs: 5 }, { digest: a, producedAtMs: 0 })).toBe(true);
-  expect(standsBefore({ digest: a, producedAtMs: 0 }, { digest: b, producedAtMs: 5 })).toBe(false);
-  expect(standsBefore({ digest: a, producedAtMs: 7 }, { digest: b, producedAtMs: 5 })).toBe(true);
+  expect(
+    standsBefore({ digest: b, record: { producedAtMs: 5 } }, { digest: a, record: { producedAtMs: 0 } }),
+  ).toBe(true);
+  expect(
+    standsBefore({ digest: a, record: { producedAtMs: 0 } }, { digest: b, record: { producedAtMs: 5 } }),
+  ).toBe(false);
+  expect(
+    standsBefore({ digest: a, record: { producedAtMs: 7 } }, { digest: b, record: { producedAtMs: 5 } }),
+  ).toBe(true);
 });

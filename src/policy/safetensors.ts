@@ -10,6 +10,7 @@ import {
   decodeUtf8,
   dtypeOf,
   ITEM_BYTES,
+  isObject,
   parseJson,
   RollbookError,
   reasonOf,
@@ -163,10 +164,6 @@ function readMetadata(value: unknown, where: string): Record<string, string> {
   if (isObject(value) && Object.values(value).every((each) => typeof each === "string"))
     return value as Record<string, string>;
   throw bad(where, `${where}: ${METADATA} is not a map of text`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isCounts(value: unknown): value is number[] {

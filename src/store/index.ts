@@ -22,6 +22,7 @@ export {
   scrubCatalog,
 } from "./catalog/index.ts";
 export {
+  bootId,
   GroupCommit,
   isBusy,
   isCorrupt,

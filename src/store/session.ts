@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
 import { BlobIndex, type Place } from "./blob/index.ts";
-import { GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
+import { bootId, GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
 import {
   type BookPaths,
   jsonBytes,
@@ -188,13 +188,10 @@ function takeName(paths: BookPaths, clock: Clock): { name: string; lock: Lock } 
 /** Which process this is: for people who look into a pack, and to keep session names apart. */
 function origin(): { host: string; pid: number; processStartTicks?: number; bootId?: string } {
   const base = { host: hostname(), pid: process.pid };
-  try {
-    const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
-    // The command in field 2 may hold spaces: count from its closing bracket. Field 22 is the start time.
-    const processStartTicks = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
-    const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-    return { ...base, processStartTicks, bootId };
-  } catch {
-    return base; // No /proc: not Linux.
-  }
+  const boot = bootId();
+  if (boot === undefined) return base; // No /proc: not Linux.
+  const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
+  // The command in field 2 may hold spaces: count from its closing bracket. Field 22 is the start time.
+  const processStartTicks = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+  return { ...base, processStartTicks, bootId: boot };
 }

@@ -1,6 +1,6 @@
 /** Gathers streamed decisions into the columns that judge/ope reads, asking the target policy row by row.
  *  Unlabelled rows are left out and counted, never taken as 0. Memory: 8 bytes a number, nothing per row besides. */
-import { RollbookError } from "../../../src/base/index.ts";
+import { GrowingColumn, RollbookError } from "../../../src/base/index.ts";
 import type { ForeignDecision } from "../../../src/convert/foreign-decision.ts";
 import type { LoggedDecisions } from "../../../src/judge/ope/index.ts";
 
@@ -33,15 +33,15 @@ export async function toColumns<Row extends ForeignDecision>(
 
 class Gathering<Row extends ForeignDecision> {
   readonly #options: ColumnsOptions<Row>;
-  readonly #reward = new Growing();
-  readonly #behaviour = new Growing();
-  readonly #target = new Growing();
-  readonly #chosen = new Growing();
-  readonly #targetAll = new Growing();
-  readonly #behaviourAll = new Growing();
-  readonly #features = new Growing();
-  readonly #episode = new Growing();
-  readonly #step = new Growing();
+  readonly #reward = new GrowingColumn("f64");
+  readonly #behaviour = new GrowingColumn("f64");
+  readonly #target = new GrowingColumn("f64");
+  readonly #chosen = new GrowingColumn("f64");
+  readonly #targetAll = new GrowingColumn("f64");
+  readonly #behaviourAll = new GrowingColumn("f64");
+  readonly #features = new GrowingColumn("f64");
+  readonly #episode = new GrowingColumn("f64");
+  readonly #step = new GrowingColumn("f64");
   readonly #episodes = new Map<string, number>();
   #count = 0;
   #width = 0;
@@ -86,18 +86,18 @@ class Gathering<Row extends ForeignDecision> {
     }
     const chained = everyEpisode && discount !== undefined;
     return {
-      reward: this.#reward.done(),
-      behaviour: this.#behaviour.done(),
-      target: this.#target.done(),
+      reward: this.#reward.take(),
+      behaviour: this.#behaviour.take(),
+      target: this.#target.take(),
       candidates: {
         count: this.#count,
-        chosen: Int32Array.from(this.#chosen.done()),
-        target: this.#targetAll.done(),
-        ...(everyDistribution ? { behaviour: this.#behaviourAll.done() } : {}),
+        chosen: Int32Array.from(this.#chosen.take()),
+        target: this.#targetAll.take(),
+        ...(everyDistribution ? { behaviour: this.#behaviourAll.take() } : {}),
       },
-      ...(features === undefined ? {} : { context: { width: this.#width, values: this.#features.done() } }),
-      ...(everyEpisode ? { episode: Int32Array.from(this.#episode.done()) } : {}),
-      ...(chained ? { chain: { step: Int32Array.from(this.#step.done()), discount } } : {}),
+      ...(features === undefined ? {} : { context: { width: this.#width, values: this.#features.take() } }),
+      ...(everyEpisode ? { episode: Int32Array.from(this.#episode.take()) } : {}),
+      ...(chained ? { chain: { step: Int32Array.from(this.#step.take()), discount } } : {}),
     };
   }
 }
@@ -109,31 +109,4 @@ function sameLength(expected: number, length: number, line: number): number {
     { line, length, expected },
     `the row of line ${line} has ${length} values where earlier rows have ${expected}. Pad candidates with probability 0.`,
   );
-}
-
-class Growing {
-  #values = new Float64Array(1024);
-  length = 0;
-
-  push(value: number): void {
-    this.#room(1);
-    this.#values[this.length++] = value;
-  }
-
-  append(values: ArrayLike<number>): void {
-    this.#room(values.length);
-    this.#values.set(values, this.length);
-    this.length += values.length;
-  }
-
-  done(): Float64Array {
-    return this.#values.slice(0, this.length);
-  }
-
-  #room(more: number): void {
-    if (this.length + more <= this.#values.length) return;
-    const grown = new Float64Array(Math.max(this.#values.length * 2, this.length + more));
-    grown.set(this.#values);
-    this.#values = grown;
-  }
 }

@@ -1,6 +1,6 @@
 /** Turns one JSON value into sealed records: rollout drafts, other records by their schema, psionic-v1 artifacts.
  *  In: a value. Out: blobs in writing order. Pure; knows nothing of the book. */
-import { type Digest, type Json, RollbookError, type WideJson } from "../../base/index.ts";
+import { type Digest, isObject, type Json, RollbookError, type WideJson } from "../../base/index.ts";
 import {
   Assignment,
   Attestation,
@@ -75,7 +75,7 @@ export function prepare(
   answers: PsionicAnswers,
 ): Prepared[] {
   const { where, value } = item;
-  const keys = typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  const keys = isObject(value) ? value : {};
   const kind = (keys as { schema?: unknown }).schema;
   if (kind === undefined && "artifact_id" in keys) return psionicRollout(item.wide(), where, answers);
   if (kind === undefined && "policy_family" in keys && "revision_id" in keys)

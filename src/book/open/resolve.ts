@@ -126,13 +126,13 @@ function uniqueRevisions(records: readonly IndexedRecord[]): IndexedRecord[] {
   for (const record of records) {
     const key = JSON.stringify([record.family, record.id, record.fields.digest]);
     const known = unique.get(key);
-    if (known === undefined || standsBefore(rankOf(record), rankOf(known))) unique.set(key, record);
+    if (known === undefined || standsBefore(producedOf(record), producedOf(known))) unique.set(key, record);
   }
   return [...unique.values()];
 }
 
-function rankOf({ digest, fields }: IndexedRecord) {
-  return { digest, producedAtMs: fields.producedAtMs as number };
+function producedOf({ digest, fields }: IndexedRecord) {
+  return { digest, record: { producedAtMs: fields.producedAtMs as number } };
 }
 
 function familiesOf(index: BookIndex, revision: string): string[] {

@@ -1,6 +1,6 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { followLaunch, launch } from "../../book/collect/index.ts";
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
@@ -120,8 +120,7 @@ function jsonObject(text: string): Record<string, Json> {
   } catch {
     throw new InvalidArgumentError("It must be a JSON object.");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new InvalidArgumentError("It must be a JSON object.");
+  if (!isObject(value)) throw new InvalidArgumentError("It must be a JSON object.");
   return value as Record<string, Json>;
 }
 

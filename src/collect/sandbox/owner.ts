@@ -5,6 +5,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
+import { bootId } from "../../store/index.ts";
 
 export const PREFIX = "rollbook-";
 
@@ -73,7 +74,7 @@ export function claimDirectory(): string {
 }
 
 function bootTag(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").slice(0, 8);
+  return String(bootId()).slice(0, 8);
 }
 
 /** True when the process is gone or on its way out (PF_EXITING). */

@@ -63,7 +63,7 @@ export function sealLineage(
         `revision ${name} appears with two digests, ${known.record.digest} and ${weights}. New weights need a new revision id.`,
       );
     }
-    if (known === undefined || standsBefore(rankOf(source), rankOf(known))) unique.set(name, source);
+    if (known === undefined || standsBefore(source, known)) unique.set(name, source);
   }
   const names = [...new Set(all.map((source) => source.record.id))].sort(compareUtf8);
   return seal(PolicyRevisionLineage, {
@@ -74,10 +74,6 @@ export function sealLineage(
       return { ...memberOf(source), drift: revisionDrift(target.record, source.record) ?? null };
     }),
   });
-}
-
-function rankOf({ digest: recordDigest, record }: Sealed<PolicyRevision>) {
-  return { digest: recordDigest, producedAtMs: record.producedAtMs };
 }
 
 function memberOf({ record, digest: recordDigest }: Sealed<PolicyRevision>) {

@@ -105,13 +105,12 @@ export function loggedPolicy(family: Id): Sealed<PolicyRevision> {
   });
 }
 
+type ProducedRevision = { digest: Digest; record: { producedAtMs: number } };
+
 /** Several records may describe one revision: produced twice, or logged by a collector that knows its name alone and so
  *  not when it was produced (0). What knows more stands for all, then the smaller digest, whatever came first. */
-export function standsBefore(
-  a: { digest: Digest; producedAtMs: number },
-  b: { digest: Digest; producedAtMs: number },
-): boolean {
-  const [aKnows, bKnows] = [a.producedAtMs > 0, b.producedAtMs > 0];
+export function standsBefore(a: ProducedRevision, b: ProducedRevision): boolean {
+  const [aKnows, bKnows] = [a.record.producedAtMs > 0, b.record.producedAtMs > 0];
   return aKnows === bKnows ? a.digest < b.digest : aKnows;
 }
 

@@ -102,11 +102,7 @@ export class KnownRevisions {
     const known = this.#known.get(revision.record.id) ?? [];
     const same = known.findIndex(({ record }) => record.digest === revision.record.digest);
     if (same < 0) known.push(revision);
-    else if (standsBefore(rankOf(revision), rankOf(known[same]!))) known[same] = revision;
+    else if (standsBefore(revision, known[same]!)) known[same] = revision;
     this.#known.set(revision.record.id, known);
   }
-}
-
-function rankOf({ digest, record: { producedAtMs } }: Sealed<PolicyRevision>) {
-  return { digest, producedAtMs };
 }

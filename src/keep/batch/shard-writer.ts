@@ -8,7 +8,7 @@ import {
   type DType,
   digestColumn,
   dtypeOf,
-  emptyColumn,
+  GrowingColumn,
 } from "../../base/index.ts";
 import {
   type BatchRow,
@@ -46,7 +46,7 @@ export class ShardWriter {
   readonly shards: ShardSummary[] = [];
   readonly #write: WriteBlob;
   readonly #limit: number;
-  readonly #columns: Record<string, Growing>;
+  readonly #columns: Record<string, GrowingColumn>;
   readonly #level: "token" | "step";
   #rows: BatchRow[] = [];
   #candidates = new Map<string, number>();
@@ -57,7 +57,7 @@ export class ShardWriter {
     this.#write = options.write;
     const types: Record<string, DType> = options.level === "token" ? TOKEN_COLUMNS : STEP_TYPES;
     this.#columns = Object.fromEntries(
-      Object.entries(types).map(([name, dtype]) => [name, new Growing(dtype)]),
+      Object.entries(types).map(([name, dtype]) => [name, new GrowingColumn(dtype)]),
     );
   }
 
@@ -107,35 +107,5 @@ export class ShardWriter {
     const digest = digestColumn(column);
     this.#write({ kind: columnTag(dtype), digest, bytes: bytesOf(column) });
     return { digest, dtype, length: column.length };
-  }
-}
-
-/** A typed array that doubles. */
-class Growing {
-  readonly #dtype: DType;
-  #values: Column;
-  #length = 0;
-
-  constructor(dtype: DType) {
-    this.#dtype = dtype;
-    this.#values = emptyColumn(dtype, 1024);
-  }
-
-  append(values: ArrayLike<number>): void {
-    const needed = this.#length + values.length;
-    if (needed > this.#values.length) {
-      const wider = emptyColumn(this.#dtype, Math.max(needed, this.#values.length * 2));
-      wider.set(this.#values.subarray(0, this.#length) as ArrayLike<number>);
-      this.#values = wider;
-    }
-    this.#values.set(values, this.#length);
-    this.#length = needed;
-  }
-
-  /** What was appended, as a copy of its own; starts over. */
-  take(): Column {
-    const taken = this.#values.slice(0, this.#length) as Column;
-    this.#length = 0;
-    return taken;
   }
 }

@@ -1,8 +1,9 @@
 /** (λI + G)⁻¹ of a symmetric G ≥ 0, by Cholesky. In: the lower triangle of G row by row. Out: the full inverse, symmetric
  *  to the bit. λ > 0 makes every pivot positive. */
+import { choleskyFactor } from "../../base/index.ts";
 
 export function ridgeInverse(gram: Float64Array, size: number, ridge: number): Float64Array {
-  const inverted = invertLower(factor(gram, size, ridge), size);
+  const inverted = invertLower(choleskyFactor(ridged(gram, size, ridge), size), size);
   const inverse = new Float64Array(size * size);
   // A⁻¹ = L⁻ᵀL⁻¹.
   for (let i = 0; i < size; i++)
@@ -15,15 +16,11 @@ export function ridgeInverse(gram: Float64Array, size: number, ridge: number): F
   return inverse;
 }
 
-/** L with LLᵀ = λI + G, as a full matrix with zeros above. */
-function factor(gram: Float64Array, size: number, ridge: number): Float64Array {
+/** λI + G as a full matrix with zeros above the diagonal. */
+function ridged(gram: Float64Array, size: number, ridge: number): Float64Array {
   const lower = new Float64Array(size * size);
   for (let i = 0; i < size; i++)
-    for (let j = 0; j <= i; j++) {
-      let sum = gram[(i * (i + 1)) / 2 + j]! + (i === j ? ridge : 0);
-      for (let k = 0; k < j; k++) sum -= lower[i * size + k]! * lower[j * size + k]!;
-      lower[i * size + j] = i === j ? Math.sqrt(sum) : sum / lower[j * size + j]!;
-    }
+    for (let j = 0; j <= i; j++) lower[i * size + j] = gram[(i * (i + 1)) / 2 + j]! + (i === j ? ridge : 0);
   return lower;
 }
 

@@ -1,3 +1,4 @@
+export * from "./boot-id.ts";
 export * from "./files.ts";
 export * from "./group-commit.ts";
 export * from "./locks.ts";

@@ -8,6 +8,7 @@ import {
   digestJson,
   idFault,
   isDigest,
+  isObject,
   isRollbookError,
   parseJson,
   writeHex,
@@ -113,8 +114,7 @@ export function bookFault(bytes: Uint8Array): string | undefined {
 function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
   try {
     const value = parseJson(decodeUtf8(bytes));
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : undefined;
+    return isObject(value) ? value : undefined;
   } catch (error) {
     if (isRollbookError(error)) return undefined;
     throw error;

@@ -1,10 +1,9 @@
 /** Careful looks into JSON from outside: the value if it is of the wanted type, else undefined. */
+import { isObject } from "../../../base/index.ts";
+
+export { isObject };
 
 export type JsonObject = Record<string, unknown>;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 export function objectAt(value: unknown, key: string): JsonObject | undefined {
   const found = isObject(value) ? value[key] : undefined;

@@ -2,11 +2,11 @@
  *  name is used twice. In: what is known of a rollout once it is sealed. Out: the same, over restarts. A small database
  *  beside the journal; nothing in it is original, and one that may have lost something is told to begin anew from the
  *  book. It is looked into, never read as a whole: neither a start nor memory grows with the book. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, digestFromBytes, digestToBytes } from "../../../base/index.ts";
 import type { RolloutContent } from "../../../contract/index.ts";
-import { isCorrupt, openSqlite, type Sqlite, type Statement } from "../../../store/index.ts";
+import { bootId, isCorrupt, openSqlite, type Sqlite, type Statement } from "../../../store/index.ts";
 import type { EventOf } from "./open-rollout.ts";
 
 export interface ClosedRollout {
@@ -257,12 +257,4 @@ function setRun(db: Sqlite, boot: string): void {
     db.prepare("INSERT INTO run VALUES (?)").run(boot);
   });
   db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").all();
-}
-
-function bootId(): string | undefined {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  } catch {
-    return undefined; // Not Linux: only a database that was closed is trusted.
-  }
 }

@@ -1,7 +1,7 @@
 /** Task rows as people have them: lines of JSON, of slime's form or plain.
  *  In: a parsed row. Out: payload, prompt and label, apart. The payload is the row's metadata and nothing else: prompt
  *  and label never leak into it, and it shares no object with the row. Does not read files. */
-import { type Json, RollbookError } from "../../../base/index.ts";
+import { isObject, type Json, RollbookError } from "../../../base/index.ts";
 
 export type RowForm = "auto" | "slime" | "plain";
 
@@ -19,7 +19,7 @@ const SLIME_FIELDS: ReadonlySet<string> = new Set(["prompt", "label", "metadata"
 export function readRow(
   row: unknown,
   { form = "auto", where = "row" }: { form?: RowForm; where?: string } = {},
-) {
+): TaskRow {
   if (!isObject(row)) {
     throw new RollbookError(
       "bad-row",
@@ -27,7 +27,9 @@ export function readRow(
       `${where} is not a JSON object. Write one object a line: {"prompt": …, "metadata": {…}}, or the payload itself.`,
     );
   }
-  return form === "slime" || (form === "auto" && looksLikeSlime(row)) ? slimeRow(row, where) : plainRow(row);
+  const fields = row as Record<string, Json>;
+  const isSlime = form === "slime" || (form === "auto" && looksLikeSlime(row));
+  return isSlime ? slimeRow(fields, where) : { payload: copy(fields) };
 }
 
 function looksLikeSlime(row: object): boolean {
@@ -52,10 +54,6 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
   };
 }
 
-function plainRow(row: Record<string, Json>): TaskRow {
-  return { payload: copy(row) };
-}
-
 /** Through text, so that nothing is shared and a key named `__proto__` stays a key. */
 export function copy<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
@@ -72,8 +70,4 @@ function freeze<T>(value: T): T {
     Object.freeze(value);
   }
   return value;
-}
-
-function isObject(value: unknown): value is Record<string, Json> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -49,7 +49,10 @@ export function probeAttacks(witness: Witness): Attack[] {
 }
 
 /** Those that the engine claims to hold against and whose language it runs. */
-export function against(engine: Pick<SandboxEngine, "covers" | "runs">, attacks: readonly Attack[]): Attack[] {
+export function against(
+  engine: Pick<SandboxEngine, "covers" | "runs">,
+  attacks: readonly Attack[],
+): Attack[] {
   return attacks.filter(({ threat, program }) => engine.covers.has(threat) && engine.runs.has(program.kind));
 }
 

@@ -1,7 +1,7 @@
 /** The reward of a simulated task: hidden quality, less what the calls cost and how long they are declared to take.
  *  In: the oracle's verdict and the calls of a rollout. Out: a Scorer, and the same sum as a plain function, which the
  *  closed form of expected values uses. A sandbox that breaks while grading is the sandbox's failure, tried again. */
-import type { Json } from "../../../base/index.ts";
+import { isObject, type Json } from "../../../base/index.ts";
 import { compositeReward, type RewardInput, type Scorer, totalOf } from "../../rollout/index.ts";
 import type { Oracle, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import type { SimModel } from "./models.ts";
@@ -134,7 +134,7 @@ function isLabelled({ ending }: RewardInput): boolean {
 
 function readState(state: Json | undefined): SimFinalState | undefined {
   const files = (state as { files?: unknown } | null | undefined)?.files;
-  if (typeof files !== "object" || files === null || Array.isArray(files)) return undefined;
+  if (!isObject(files)) return undefined;
   if (Object.values(files).some((content) => typeof content !== "string")) return undefined;
   return state as unknown as SimFinalState;
 }

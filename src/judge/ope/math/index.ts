@@ -1,3 +1,2 @@
-export * from "./cholesky.ts";
 export * from "./random-words.ts";
 export * from "./student-t.ts";

@@ -2,9 +2,8 @@
  *  action on the context. What it cannot see (hidden confounders) it cannot estimate: results built on it are
  *  never certified, and sensitivity.ts says how much hidden bias would change the answer.
  *  Fitted by Böhning's bound (1992): one factorisation, monotone steps, no step size to choose. */
-import { type Rng, RollbookError, softmax } from "../../../base/index.ts";
+import { choleskyFactor, choleskySolve, type Rng, RollbookError, softmax } from "../../../base/index.ts";
 import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
-import { factor, solve } from "../math/index.ts";
 import { dealFolds } from "./folds.ts";
 import { rowsWhere, standardise } from "./reward-model.ts";
 
@@ -70,7 +69,7 @@ function fitMultinomial({ context, candidates, rows, penalty }: Fit): Float64Arr
     for (let a = 0; a < count; a++) {
       const part = gradient.subarray(a * size, (a + 1) * size);
       for (let j = 0; j < size; j++) part[j] = part[j]! - penalty * beta[a * size + j]!;
-      solve(lower, part);
+      choleskySolve(lower, part);
       for (let j = 0; j < size; j++) {
         beta[a * size + j] = beta[a * size + j]! + part[j]!;
         moved = Math.max(moved, Math.abs(part[j]!));
@@ -93,7 +92,7 @@ function boundFactor({ context, rows, penalty }: Omit<Fit, "candidates">): Float
       for (let j = 0; j <= i; j++) matrix[i * size + j] = matrix[i * size + j]! + 0.5 * x[i]! * x[j]!;
   }
   for (let i = 0; i < size; i++) matrix[i * size + i] = matrix[i * size + i]! + penalty;
-  return factor(matrix, size);
+  return choleskyFactor(matrix, size);
 }
 
 function scoreAll({

@@ -1,8 +1,7 @@
 /** Ridge and logistic regression on a few rows, each shrunk towards a prior coefficient vector.
  *  Coefficients: one per feature, then the intercept. The intercept is penalised only towards a prior. */
-import { sigmoid } from "../../../base/index.ts";
+import { choleskyFactor, choleskySolve, sigmoid } from "../../../base/index.ts";
 import type { Context } from "../log/index.ts";
-import { factor, solve } from "../math/index.ts";
 
 export interface RegressionProblem {
   readonly context: Context;
@@ -75,7 +74,7 @@ function newtonStep(
     hessian[i * size + i] = hessian[i * size + i]! + penalty;
     step[i] = step[i]! - penalty * (beta[i]! - (prior?.[i] ?? 0));
   }
-  solve(factor(hessian, size), step);
+  choleskySolve(choleskyFactor(hessian, size), step);
   let moved = 0;
   for (let i = 0; i < size; i++) {
     beta[i] = beta[i]! + step[i]!;

@@ -1,7 +1,14 @@
 /** `zarr.json`: the metadata of groups and arrays as values, and as canonical JSON bytes.
  *  In: bytes from a store. Out: checked metadata, and back. Refuses whatever this package could not read correctly:
  *  a newer format, unknown types and codecs, extensions that must be understood. Does not touch stores. */
-import { canonicalize, decodeUtf8, type Json, parseJson, RollbookError } from "../../../base/index.ts";
+import {
+  canonicalize,
+  decodeUtf8,
+  isObject,
+  type Json,
+  parseJson,
+  RollbookError,
+} from "../../../base/index.ts";
 import {
   type BytesCodec,
   type DataType,
@@ -81,8 +88,7 @@ export function badMetadata(
 }
 
 export function objectOf(value: Json | undefined, where: string, name: string): Record<string, Json> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return value as Record<string, Json>;
+  if (isObject(value)) return value;
   throw badMetadata(where, `${name} must be an object`);
 }
 

@@ -1,8 +1,8 @@
 /** Symmetric positive definite systems, dense and small. Row-major; fixed operation order. */
-import { RollbookError } from "../../../base/index.ts";
+import { RollbookError } from "./errors.ts";
 
 /** Replaces the lower triangle of `matrix` (size × size) by its Cholesky factor L, with A = L·Lᵀ. */
-export function factor(matrix: Float64Array, size: number): Float64Array {
+export function choleskyFactor(matrix: Float64Array, size: number): Float64Array {
   for (let j = 0; j < size; j++) {
     for (let i = j; i < size; i++) {
       let value = matrix[i * size + j]!;
@@ -16,7 +16,7 @@ export function factor(matrix: Float64Array, size: number): Float64Array {
 }
 
 /** In place: turns `vector` into A⁻¹·vector. */
-export function solve(lower: Float64Array, vector: Float64Array): Float64Array {
+export function choleskySolve(lower: Float64Array, vector: Float64Array): Float64Array {
   const size = vector.length;
   for (let i = 0; i < size; i++) {
     let value = vector[i]!;
