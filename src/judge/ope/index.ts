@@ -1,82 +1,9 @@
-export { type Diagnostics, diagnose, type Unsupported } from "./diagnostics.ts";
-export {
-  chainDr,
-  difference,
-  directMethod,
-  doublyRobust,
-  drShrinkage,
-  type Estimate,
-  estimateOf,
-  influenceOf,
-  ips,
-  lambdaGrid,
-  meanOverRows,
-  naiveAgreement,
-  perDecisionIs,
-  type Ratio,
-  slope,
-  snips,
-  standardError,
-  switchDr,
-  weightedPerDecisionIs,
-} from "./estimators/index.ts";
-export {
-  type BootstrapOptions,
-  type BoundOptions,
-  bernsteinInterval,
-  bootstrap,
-  bootstrapInterval,
-  ConfidenceSequence,
-  confidenceSequence,
-  GAMMAS,
-  hoeffdingInterval,
-  type Interval,
-  percentileInterval,
-  type Range,
-  type SensitivityBound,
-  sensitivityBounds,
-  studentInterval,
-  weightedRange,
-} from "./intervals/index.ts";
-export {
-  type Candidates,
-  type Chain,
-  type Context,
-  checkDecisions,
-  checkWithoutPropensities,
-  type LoggedDecisions,
-  type Units,
-  unitsOf,
-  weightsOf,
-} from "./log/index.ts";
-export { normalQuantile, studentCdf, studentQuantile } from "./math/index.ts";
-export {
-  crossFitMatrix,
-  crossFitQ,
-  crossFitRewards,
-  type FittedQOptions,
-  type PropensityOptions,
-  predictionsFrom,
-  type RewardModelOptions,
-  type RewardPredictions,
-  withEstimatedPropensities,
-} from "./models/index.ts";
-export {
-  type Disagreement,
-  disagreementsOf,
-  FALSE_ALARMS,
-  judgePolicy,
-  type PanelEstimates,
-  type PanelOptions,
-  type PanelRefusal,
-  type PanelResult,
-  type PanelRow,
-} from "./panel.ts";
-export { diagnosticLines, estimatedLines, panelText } from "./panel-text.ts";
-export {
-  explainFault,
-  SUPPORT_LIMITS,
-  type SupportFault,
-  type SupportLimits,
-  supportFaults,
-} from "./support.ts";
+export * from "./diagnostics.ts";
+export * from "./estimators/index.ts";
+export * from "./intervals/index.ts";
+export * from "./log/index.ts";
+export * from "./math/index.ts";
+export * from "./models/index.ts";
+export * from "./panel.ts";
+export * from "./panel-text.ts";
+export * from "./support.ts";
