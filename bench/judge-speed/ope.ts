@@ -36,7 +36,7 @@ const SELECTIONS: readonly (readonly string[])[] = [
 
 export async function opeSpeed(data: string): Promise<Record<string, string | number>[]> {
   const log = await loadLog(data);
-  const matrix = crossFitMatrix(log, { kind: "ridge", rng: rngFrom(1) });
+  const matrix = crossFitMatrix(log, { rng: rngFrom(1) });
   const peer = await OpenBanditPipeline.start({
     columns: {
       reward: log.reward,

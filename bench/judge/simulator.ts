@@ -102,7 +102,7 @@ function coverage(world: SimWorld, learned: PolicyOf, { rng, scale }: JudgeOptio
 }
 
 function intervalsOf(log: LoggedDecisions, rng: Rng): [string, Interval][] {
-  const estimates = [ips(log), snips(log), doublyRobust(log, crossFitRewards(log, { kind: "ridge", rng }))];
+  const estimates = [ips(log), snips(log), doublyRobust(log, crossFitRewards(log, { rng }))];
   const draws = bootstrap(estimates, { rng: rng.split("bootstrap") });
   return estimates.flatMap((estimate, i): [string, Interval][] => [
     [`${estimate.name} bootstrap`, percentileInterval(draws[i]!)],

@@ -67,7 +67,7 @@ async function coverageOn(name: string, { data, rng, scale }: JudgeOptions): Pro
 
 function intervalsOf(log: LoggedDecisions, rng: JudgeOptions["rng"], classes: number): [string, Interval][] {
   const weighted = ips(log);
-  const estimates = [weighted, snips(log), doublyRobust(log, crossFitRewards(log, { kind: "ridge", rng }))];
+  const estimates = [weighted, snips(log), doublyRobust(log, crossFitRewards(log, { rng }))];
   const draws = bootstrap(estimates, { rng: rng.split("bootstrap") });
   const range = weightedRange({ reward: { low: 0, high: 1 }, floor: EXPLORATION / classes });
   return [

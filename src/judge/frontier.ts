@@ -22,25 +22,11 @@ const PARTS = 10;
 /** Quality at strong shares 0, 1/parts … 1. Where a threshold falls inside a tie, the tie is split evenly. */
 export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint[] {
   const { score, weak, strong } = outcomes;
-  const count = score.length;
   checkOutcomes(outcomes);
-  const order = Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
-  const gained = new Float64Array(count + 1);
-  for (let from = 0; from < count; ) {
-    let to = from;
-    let gain = 0;
-    while (to < count && score[order[to]!] === score[order[from]!]) {
-      gain += Number(strong[order[to]!]!) - Number(weak[order[to]!]!);
-      to++;
-    }
-    for (let i = from; i < to; i++) gained[i + 1] = gained[i]! + gain / (to - from);
-    from = to;
-  }
-  let base = 0;
-  for (let i = 0; i < count; i++) base += Number(weak[i]!);
   return Array.from({ length: parts + 1 }, (_, p) => {
-    const called = Math.round((p * count) / parts);
-    return { share: p / parts, quality: (base + gained[called]!) / count };
+    const sent = rankedShares(score, p / parts);
+    const right = sent.reduce((sum, part, i) => sum + weak[i]! + part * (strong[i]! - weak[i]!), 0);
+    return { share: p / parts, quality: right / score.length };
   });
 }
 

@@ -130,21 +130,19 @@ function supportReasons(who: string, { reasons, disagreements }: Support): strin
   ];
 }
 
-function checkOn(
-  data: EvaluationData,
-  {
-    target,
-    against,
-    measure,
-    rule,
-  }: { target: Float64Array; against: Float64Array | undefined; measure: Measure; rule: GateRule },
-): GateCheck {
+interface Question extends Pick<Case, "against" | "rule"> {
+  readonly target: Float64Array;
+  readonly measure: Measure;
+}
+
+function checkOn(data: EvaluationData, question: Question): GateCheck {
+  const { target, against, measure, rule } = question;
   const mine = data.value("DR", target, measure);
   const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
   const burden = isBurden(measure);
   const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
   const paired = difference(mine, theirs);
-  const { low, high } = intervalOf(data, { target, against, measure, rule, paired });
+  const { low, high } = intervalOf(data, question, paired);
   const bound = burden ? high : low;
   return {
     measure: measure as GateCheck["measure"],
@@ -161,18 +159,13 @@ function checkOn(
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
 function intervalOf(
   data: EvaluationData,
-  options: {
-    target: Float64Array;
-    against: Float64Array | undefined;
-    measure: Measure;
-    rule: GateRule;
-    paired: Estimate;
-  },
+  question: Question,
+  paired: Estimate,
 ): { low: number; high: number } {
-  const { rule, paired, measure } = options;
+  const { rule, measure } = question;
   const level = 1 - (2 * rule.alpha) / rule.tried;
   if (rule.method === "student-t") return studentInterval(paired, level);
-  const { terms, range } = boundedDifference(data, options);
+  const { terms, range } = boundedDifference(data, question);
   const estimate = estimateOf(`paired ${measure}`, [{ top: terms, bottom: undefined }]);
   return rule.method === "empirical-bernstein"
     ? bernsteinInterval(estimate, { range, level })
@@ -183,12 +176,7 @@ function intervalOf(
  *  halves the range, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
 function boundedDifference(
   data: EvaluationData,
-  {
-    target,
-    against,
-    measure,
-    rule,
-  }: { target: Float64Array; against: Float64Array | undefined; measure: Measure; rule: GateRule },
+  { target, against, measure, rule }: Question,
 ): { terms: Float64Array; range: Range } {
   const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   const least = rule.propensityFloor;
@@ -200,7 +188,11 @@ function boundedDifference(
     const value = row.measures[measure]!;
     const p = propensities[i]!;
     if (!(value >= range.low && value <= range.high) || p < least)
-      throw brokenPromise(row, { measure, value, p, range, least });
+      throw new RollbookError(
+        "range-broken",
+        { decision: row.id, value, propensity: p },
+        `decision ${row.id}: ${measure} ${value} at propensity ${p} breaks the promise of ${range.low} … ${range.high} and at least ${least}. State the true ones.`,
+      );
     const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
     // The log's own policy has weight 1.
     const weight = target[at]! / p - (against === undefined ? 1 : against[at]! / p);
@@ -249,22 +241,5 @@ function noPromise(method: string, measure: string): RollbookError {
     "range-unknown",
     { method, measure },
     `a ${method} bound needs what was promised before the data: the range of ${measure} and the least propensity. State --${isBurden(measure as Measure) ? "cost" : "quality"}-range and --propensity-floor, or use --method student-t.`,
-  );
-}
-
-function brokenPromise(
-  { id }: JudgedRow,
-  {
-    measure,
-    value,
-    p,
-    range,
-    least,
-  }: { measure: string; value: number; p: number; range: Range; least: number },
-): RollbookError {
-  return new RollbookError(
-    "range-broken",
-    { decision: id, value, propensity: p },
-    `decision ${id}: ${measure} ${value} at propensity ${p} breaks the promise of ${range.low} … ${range.high} and at least ${least}. State the true ones.`,
   );
 }

@@ -4,6 +4,7 @@
  *  every row, else plain means, and the report says which. Pure. */
 import { RollbookError } from "../base/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
+import { quantile } from "./ope/index.ts";
 
 export interface RewardedDecision {
   readonly id: string;
@@ -181,12 +182,4 @@ function inHeaps(sorted: Float64Array, far: number): boolean {
   const median = quantile(sorted, 0.5);
   const away = sorted.filter((each) => Math.abs(each - median) > far).length;
   return away > STRAYS * sorted.length;
-}
-
-/** Of sorted values, interpolated. */
-function quantile(sorted: Float64Array, share: number): number {
-  const at = share * (sorted.length - 1);
-  const low = Math.floor(at);
-  const next = sorted[Math.min(low + 1, sorted.length - 1)]!;
-  return sorted[low]! + (at - low) * (next - sorted[low]!);
 }

@@ -192,7 +192,7 @@ export class EvaluationData {
 
   #crossFitted(measure: Measure): Float64Array {
     const log = this.#logOf(this.#log.candidates!.target, measure);
-    return crossFitMatrix(log, { kind: "ridge", rng: this.options.rng.split(`model ${measure}`) });
+    return crossFitMatrix(log, { rng: this.options.rng.split(`model ${measure}`) });
   }
 
   #known(measure: Measure): Float64Array {

@@ -126,7 +126,7 @@ function estimated(log: LoggedDecisions, rng: Rng): LoggedDecisions {
 function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): PanelEntry[] {
   const plain: PanelEntry[] = [{ estimate: ips(log) }, { estimate: snips(log) }];
   if (predictions === undefined && log.candidates === undefined) return plain;
-  const q = predictions ?? crossFitRewards(log, { kind: "ridge", rng: rng.split("rewards") });
+  const q = predictions ?? crossFitRewards(log, { rng: rng.split("rewards") });
   const grid = lambdaGrid(weightsOf(log));
   return [
     ...plain,

@@ -7,7 +7,7 @@
  *  additions and four draws (the method of the four Russians). "multinomial" is Efron's scheme, for comparison. */
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import type { Estimate } from "../estimators/index.ts";
-import { RandomWords } from "../math/index.ts";
+import { quantile, RandomWords } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";
 
 export interface BootstrapOptions {
@@ -187,13 +187,6 @@ function ones(word: number): number {
   word -= (word >>> 1) & 0x55555555;
   word = (word & 0x33333333) + ((word >>> 2) & 0x33333333);
   return Math.imul((word + (word >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
-}
-
-function quantile(sorted: Float64Array, p: number): number {
-  const at = p * (sorted.length - 1);
-  const below = Math.floor(at);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below]! + (at - below) * (sorted[above]! - sorted[below]!);
 }
 
 function commonUnits(estimates: readonly Estimate[]): number {

@@ -1,6 +1,6 @@
 /** Chains of decisions: rows in episode and step order, and the running products of their weights. */
 import { RollbookError } from "../../../base/index.ts";
-import { type Chain, type LoggedDecisions, unitsOf } from "./logged-decisions.ts";
+import { type Chain, type LoggedDecisions, startsOf, unitsOf } from "./logged-decisions.ts";
 
 export interface Episodes {
   readonly count: number;
@@ -15,13 +15,8 @@ export interface Episodes {
 export function episodesOf(log: LoggedDecisions): Episodes {
   const chain = chainOf(log);
   const units = unitsOf(log);
-  const start = new Int32Array(units.count + 1);
-  for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
-  let horizon = 0;
-  for (let e = 0; e < units.count; e++) {
-    horizon = Math.max(horizon, start[e + 1]!);
-    start[e + 1] = start[e + 1]! + start[e]!;
-  }
+  const start = startsOf(units);
+  const horizon = chain.step.reduce((last, step) => Math.max(last, step + 1), 0);
   // Steps are 0 … length−1, each once (checked), so the step is the place.
   const rows = new Int32Array(log.reward.length);
   for (let row = 0; row < rows.length; row++) rows[start[units.of[row]!]! + chain.step[row]!] = row;

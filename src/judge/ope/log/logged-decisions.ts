@@ -105,6 +105,14 @@ export function unitsOf(log: LoggedDecisions): Units {
   return { count: numbers.size, of, rows: numbers.size === rows ? undefined : sizes };
 }
 
+/** Where each unit begins when rows are laid out unit by unit, and the number of rows last. */
+export function startsOf(units: Units): Int32Array {
+  const start = new Int32Array(units.count + 1);
+  for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
+  for (let e = 0; e < units.count; e++) start[e + 1] = start[e + 1]! + start[e]!;
+  return start;
+}
+
 export function candidatesOf(log: LoggedDecisions, who: string): Candidates {
   if (log.candidates !== undefined) return log.candidates;
   throw new RollbookError(
@@ -236,9 +244,7 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
     throw new RollbookError("bad-discount", { discount }, `discount ${discount} is not in [0, 1].`);
   }
   const units = unitsOf(log);
-  const start = new Int32Array(units.count + 1);
-  for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
-  for (let e = 0; e < units.count; e++) start[e + 1] = start[e + 1]! + start[e]!;
+  const start = startsOf(units);
   // An episode of T rows holds the steps 0 … T−1: each row claims its place, and no place twice.
   const taken = new Uint8Array(chain.step.length);
   for (let row = 0; row < chain.step.length; row++) {

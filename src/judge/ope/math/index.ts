@@ -1,2 +1,3 @@
+export * from "./quantile.ts";
 export * from "./random-words.ts";
 export * from "./student-t.ts";

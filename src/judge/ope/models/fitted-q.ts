@@ -11,9 +11,8 @@ import {
   type LoggedDecisions,
   unitsOf,
 } from "../log/index.ts";
-import { dealFolds } from "./folds.ts";
-import { fitRidge, scoreRow } from "./regression.ts";
-import { rowsWhere, standardise } from "./reward-model.ts";
+import { forEachFold } from "./folds.ts";
+import { fitRidgePerAction, rowsByAction, scoreRow, standardise } from "./regression.ts";
 import { predictionsFrom, type RewardPredictions } from "./reward-predictions.ts";
 
 export interface FittedQOptions {
@@ -37,17 +36,13 @@ export function crossFitQ(log: LoggedDecisions, options: FittedQOptions): Reward
   const rows = log.reward.length;
   const context = standardise(log.context, rows);
   const episodes = episodesOf(log);
-  const foldOf = dealFolds(unitsOf(log), folds, rng);
   const q = new Float64Array(rows * candidates.count);
-  for (let fold = 0; fold < folds; fold++) {
-    const train = rowsWhere(foldOf, (f) => f !== fold);
+  forEachFold(unitsOf(log), { folds, rng }, (train, held) => {
     const betas = sweep({ log, context, candidates, episodes, train, penalty, sweeps });
-    for (let row = 0; row < rows; row++) {
-      if (foldOf[row] !== fold) continue;
+    for (const row of held)
       for (let a = 0; a < candidates.count; a++)
         q[row * candidates.count + a] = scoreRow(context, row, betas[a]!);
-    }
-  }
+  });
   return predictionsFrom(log, q);
 }
 
@@ -63,9 +58,7 @@ interface Sweep {
 
 function sweep({ log, context, candidates, episodes, train, penalty, sweeps }: Sweep): Float64Array[] {
   const next = successors(episodes);
-  const byAction = Array.from({ length: candidates.count }, (_, a) =>
-    train.filter((row) => candidates.chosen[row] === a),
-  );
+  const byAction = rowsByAction(train, candidates);
   const outcome = log.reward.slice();
   let betas: Float64Array[] = [];
   for (let step = 0; step < Math.min(sweeps, episodes.horizon); step++) {
@@ -76,10 +69,7 @@ function sweep({ log, context, candidates, episodes, train, penalty, sweeps }: S
         outcome[row] = log.reward[row]! + episodes.discount * value;
       }
     }
-    const pooled = fitRidge({ context, outcome, rows: train, penalty, prior: undefined });
-    betas = byAction.map((rows) =>
-      rows.length === 0 ? pooled : fitRidge({ context, outcome, rows, penalty, prior: pooled }),
-    );
+    betas = fitRidgePerAction({ context, outcome, rows: train, penalty }, byAction);
   }
   return betas;
 }

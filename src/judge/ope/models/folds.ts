@@ -2,8 +2,22 @@
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import type { Units } from "../log/index.ts";
 
+/** Visits each fold with the rows outside it, to train on, and the rows inside, to predict. */
+export function forEachFold(
+  units: Units,
+  { folds, rng }: { folds: number; rng: Rng },
+  visit: (train: Int32Array, held: Int32Array) => void,
+): void {
+  const foldOf = dealFolds(units, folds, rng);
+  for (let fold = 0; fold < folds; fold++) {
+    const [train, held]: [number[], number[]] = [[], []];
+    for (let row = 0; row < foldOf.length; row++) (foldOf[row] === fold ? held : train).push(row);
+    visit(Int32Array.from(train), Int32Array.from(held));
+  }
+}
+
 /** The fold of each row. Folds differ by at most one unit; the rows of a unit share a fold. */
-export function dealFolds(units: Units, folds: number, rng: Rng): Int32Array {
+function dealFolds(units: Units, folds: number, rng: Rng): Int32Array {
   if (!Number.isInteger(folds) || folds < 2 || folds > units.count) {
     throw new RollbookError(
       "bad-folds",

@@ -4,8 +4,8 @@
  *  Fitted by Böhning's bound (1992): one factorisation, monotone steps, no step size to choose. */
 import { choleskyFactor, choleskySolve, type Rng, RollbookError, softmax } from "../../../base/index.ts";
 import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
-import { dealFolds } from "./folds.ts";
-import { rowsWhere, standardise } from "./reward-model.ts";
+import { forEachFold } from "./folds.ts";
+import { standardise } from "./regression.ts";
 
 export interface PropensityOptions {
   readonly rng: Rng;
@@ -25,15 +25,12 @@ export function withEstimatedPropensities(log: LoggedDecisions, options: Propens
   const { count, chosen } = candidates;
   checkVariety(chosen);
   const rows = log.reward.length;
-  const context = standardise(log.context ?? { width: 0, values: new Float64Array(0) }, rows);
-  const foldOf = dealFolds(unitsOf(log), folds, rng);
+  const context = standardise(log.context, rows);
   const all = new Float64Array(rows * count);
-  for (let fold = 0; fold < folds; fold++) {
-    const beta = fitMultinomial({ context, candidates, rows: rowsWhere(foldOf, (f) => f !== fold), penalty });
-    for (let row = 0; row < rows; row++) {
-      if (foldOf[row] === fold) scoreAll({ context, row, beta, count, out: all, at: row * count });
-    }
-  }
+  forEachFold(unitsOf(log), { folds, rng }, (train, held) => {
+    const beta = fitMultinomial({ context, candidates, rows: train, penalty });
+    for (const row of held) scoreAll({ context, row, beta, count, out: all, at: row * count });
+  });
   raiseTo(floor, all, count);
   const behaviour = Float64Array.from(chosen, (a, i) => all[i * count + a]!);
   return { ...log, behaviour, candidates: { ...candidates, behaviour: all } };
