@@ -36,20 +36,7 @@ export function seedOption(purpose: string, fallback: bigint): Option {
   return new Option("--seed <n>", purpose).argParser(seedNumber).default(fallback, String(fallback));
 }
 
-/** Flag values. Commander turns the error into wrong usage. */
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
-    throw new InvalidArgumentError("It must be a whole number.");
-  return value;
-}
-
-export function positiveWhole(text: string): number {
-  const value = wholeNumber(text);
-  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
-  return value;
-}
-
+/** Commander turns the error into wrong usage. */
 function seedNumber(text: string): bigint {
   if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 1n << 64n)
     throw new InvalidArgumentError("It must be a whole number below 2^64.");

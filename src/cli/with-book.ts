@@ -2,8 +2,10 @@
 import { type BookOnDisk, DEFAULT_BOOK, keyringOf, loadSigner, useBook } from "../book/open/index.ts";
 import type { Io } from "./io.ts";
 
+/** What every command has: --json, and --book where it works on a book. */
 export interface BookFlags {
   readonly book?: string;
+  readonly json?: true;
 }
 
 export function bookRoot(io: Io, flags: BookFlags): string {

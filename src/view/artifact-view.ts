@@ -3,7 +3,7 @@
 import type { IndexedRecord } from "../book/open/index.ts";
 import type { RolloutDetails, RolloutRow } from "../book/rollouts/index.ts";
 import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../contract/index.ts";
-import { figure, plural, printable, short, table } from "./format.ts";
+import { figure, page, plural, short, table } from "./format.ts";
 
 export function renderArtifacts(rows: readonly RolloutRow[]): string {
   return table(rows, [
@@ -51,7 +51,7 @@ export function renderArtifact({ digest: contentDigest, content, envelopes, abou
     ]),
     ...about.map((each) => `  ${saying(each)}`),
   ];
-  return lines.map((line) => `${printable(line)}\n`).join("");
+  return page(lines);
 }
 
 function streamText(stream: Stream): string {

@@ -2,7 +2,7 @@
 import type { BatchDetails } from "../book/batches/index.ts";
 import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
-import { figure, plural, printable, short, table, thousands } from "./format.ts";
+import { figure, indent, page, plural, printable, short, table, thousands } from "./format.ts";
 
 export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): string {
   const { selection, totals, options } = batch;
@@ -19,7 +19,7 @@ export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): s
     `  groups       ${batch.groupCount}, proofs ${batch.proofCount}`,
     `  sources      ${lineage.sources.length}`,
   ];
-  return `${lines.map((line) => `${printable(line)}\n`).join("")}${indent(sourceTable(batch, lineage))}${ledgerText(ledger)}`;
+  return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
 }
 
 export function renderDifferences(differences: readonly BatchDifference[]): string {
@@ -59,7 +59,7 @@ function ledgerText(ledger: LossLedger): string {
     { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
     { title: "TOKENS", align: "right", cell: (each) => String(each.tokens) },
   ]);
-  return sum + indent(reasons);
+  return sum + indent(reasons, 4);
 }
 
 function optionText(options: TrainerBatch["options"]): string {
@@ -68,10 +68,6 @@ function optionText(options: TrainerBatch["options"]): string {
     options.maxLength === undefined ? "" : `, at most ${options.maxLength} long`,
     options.requireVerdict ? ", verdict required" : "",
   ].join("");
-}
-
-function indent(text: string): string {
-  return text.replace(/^(?=.)/gm, "    ");
 }
 
 export function renderBatches(batches: readonly Pick<BatchDetails, "digest" | "batch">[]): string {

@@ -28,6 +28,15 @@ export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]
   return lines.map((line) => `${render(line).join("  ").trimEnd()}\n`).join("");
 }
 
+/** Lines that may hold text of records. */
+export function page(lines: readonly string[]): string {
+  return lines.map((line) => `${printable(line)}\n`).join("");
+}
+
+export function indent(text: string, by: number): string {
+  return text.replaceAll(/^(?=.)/gm, " ".repeat(by));
+}
+
 /** How an error leaves the command line: one line of prose, or one of JSON. The stack only on request. */
 export function renderError(error: unknown, options: { json: boolean; debug: boolean }): string {
   const known = error instanceof RollbookError ? error : foreignError(error);

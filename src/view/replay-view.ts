@@ -5,7 +5,7 @@ import {
   type ValidationReport,
   type WriteResult,
 } from "../keep/replay/index.ts";
-import { plural, printable, short, table, thousands } from "./format.ts";
+import { indent, page, plural, printable, short, table, thousands } from "./format.ts";
 
 export function renderWritten(root: string, { manifest, rollouts, chains, skipped }: WriteResult): string {
   const { rows, segments, generation } = manifest;
@@ -14,7 +14,7 @@ export function renderWritten(root: string, { manifest, rollouts, chains, skippe
     `  store        commit ${generation}, ${plural(segments.length, "segment")}, manifest ${short(manifest.digest)}`,
     `  rows         ${plural(rows.steps ?? 0, "step")}, ${plural(rows.candidates ?? 0, "candidate")}, ${plural(rows.tokens ?? 0, "token")}`,
   ];
-  return lines.map((line) => `${printable(line)}\n`).join("");
+  return page(lines);
 }
 
 export function renderInfo(
@@ -37,7 +37,7 @@ export function renderInfo(
     { title: "table", cell: ({ name }) => name },
     { title: "rows", align: "right", cell: ({ count }) => thousands(count) },
   ]);
-  return `${lines.map((line) => `${printable(line)}\n`).join("")}${indent(counts)}`;
+  return `${page(lines)}${indent(counts, 2)}`;
 }
 
 export function renderErrors({ root, valid, count, errors, rows }: ValidationReport): string {
@@ -50,8 +50,4 @@ export function renderErrors({ root, valid, count, errors, rows }: ValidationRep
     { title: "reason", cell: ({ reason }) => reason },
   ]);
   return `${list}${count > errors.length ? `and ${thousands(count - errors.length)} more\n` : ""}`;
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/^(?=.)/gm, "  ");
 }

@@ -7,7 +7,13 @@ import {
   sayObserved,
 } from "../book/sim/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
-import type { Behaviour, FamilyValues, KnownValues } from "../collect/sim/index.ts";
+import {
+  type Behaviour,
+  DIFFICULTIES,
+  type FamilyValues,
+  type KnownValues,
+  type TasksMeta,
+} from "../collect/sim/index.ts";
 import { figure, plural, table } from "./format.ts";
 
 export function renderSimulated(ran: {
@@ -86,4 +92,36 @@ function renderRun(progress: Progress, families: readonly FamilySummary[]): stri
     },
     { title: "cost", align: "right", cell: (each) => `$${figure(each.costUsd)}` },
   ])}${parts.join(", ")}\n`;
+}
+
+/** What `sim generate` wrote: tasks by family and difficulty, and why draws were replaced. */
+export function renderTasks(out: string, meta: TasksMeta): string {
+  const rows = Object.keys(meta.counts);
+  const count = (family: string, difficulty: number) => meta.counts[family]?.[difficulty] ?? 0;
+  const rejected = (family: string) =>
+    Object.values(meta.rejections[family] ?? {}).reduce((a, b) => a + b, 0);
+  const families = table(rows, [
+    { title: "FAMILY", cell: (family) => family },
+    ...DIFFICULTIES.map((difficulty) => ({
+      title: `D${difficulty}`,
+      align: "right" as const,
+      cell: (family: string) => String(count(family, difficulty)),
+    })),
+    {
+      title: "TASKS",
+      align: "right",
+      cell: (family) => String(DIFFICULTIES.reduce((sum, d) => sum + count(family, d), 0)),
+    },
+    { title: "REPLACED", align: "right", cell: (family) => String(rejected(family)) },
+  ]);
+  const reasons = Object.entries(meta.rejections).flatMap(([family, by]) =>
+    Object.entries(by).map(([reason, times]) => ({ family, reason, times })),
+  );
+  const why = table(reasons, [
+    { title: "REPLACED", cell: (each) => each.family },
+    { title: "DRAWS", align: "right", cell: (each) => String(each.times) },
+    { title: "BECAUSE", cell: (each) => each.reason },
+  ]);
+  const proved = meta.engine === null ? "not proved" : `proved twice in ${meta.engine}`;
+  return `${families}\n${reasons.length === 0 ? "" : `${why}\n`}${plural(meta.tasks, "task")} in ${out}, ${proved}\n`;
 }

@@ -4,7 +4,7 @@
 import type { Verified } from "../book/maintain/index.ts";
 import type { CatalogDifference } from "../book/open/index.ts";
 import type { Problem, VerifyReport } from "../keep/verify/index.ts";
-import { plural, printable, short, thousands } from "./format.ts";
+import { page, plural, short, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;
 
@@ -37,7 +37,7 @@ export function renderReport(
       ? []
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
-  return lines.map((line) => `${printable(line)}\n`).join("");
+  return page(lines);
 }
 
 function reachedLines(reached: Verified["reached"]): string[] {

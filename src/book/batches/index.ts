@@ -9,6 +9,7 @@ export {
 } from "./batches.ts";
 export { type CutRequest, cutBatch, cutFrom } from "./cut-batch.ts";
 export { gitCommitOf } from "./git-commit.ts";
+export { compactReplay, describeReplay, type ReplayDescription, validateReplay } from "./replay-store.ts";
 export {
   extendReplay,
   type NewReplayRequest,

@@ -1,3 +1,4 @@
+export { checkSetup } from "./check-setup.ts";
 export { collectGarbage, type GarbageReport } from "./collect-garbage.ts";
 export { type EraseRequest, eraseRollouts } from "./erase-rollouts.ts";
 export {

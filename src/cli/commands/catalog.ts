@@ -14,7 +14,7 @@ export function addCatalog(program: Command, io: Io): void {
   addCommand(group, "rebuild", {
     summary: "throw the catalog away and make it anew from the bytes",
     examples: ["rollbook catalog rebuild"],
-  }).action(async (flags: BookFlags & { json?: true }) => {
+  }).action(async (flags: BookFlags) => {
     const report = await withBook(io, flags, rebuildCatalog);
     if (flags.json) io.out(jsonLine(report));
     else {

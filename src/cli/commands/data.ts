@@ -42,15 +42,14 @@ stays missing. Rollouts that failed, were rejected or are quarantined are exclud
       "rollbook data export --out real.jsonl --data-source real --since 2026-01-01",
     ],
   }).requiredOption("--out <file>", "where to write; never overwritten");
-  addRowOptions(command, { data: false, families: "all" }).action(
-    (flags: RowFlags & { out: string; json?: true }) =>
-      withBook(io, flags, async (book) => {
-        const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
-        const { admitted, rows } = await everyDecision(book, request);
-        const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
-        printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
-        if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
-      }),
+  addRowOptions(command, { data: false, families: "all" }).action((flags: RowFlags & { out: string }) =>
+    withBook(io, flags, async (book) => {
+      const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
+      const { admitted, rows } = await everyDecision(book, request);
+      const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
+      printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
+      if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
+    }),
   );
 }
 

@@ -1,9 +1,10 @@
 /** `rollbook feedback`: an outcome for a rollout or one of its calls, at any time, in a book or at a running gateway. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { addFeedback as addToBook, sendFeedback } from "../../book/rollouts/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { addCommand, wholeNumber } from "../command.ts";
+import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
+import { finite, wholeNumber } from "../options/numbers.ts";
 import { gatewayToken } from "../options/run-options.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 
@@ -15,7 +16,6 @@ interface FeedbackFlags extends BookFlags {
   source: string;
   gateway?: string;
   gatewayTokenEnv?: string;
-  json?: true;
 }
 
 export function addFeedback(program: Command, io: Io): void {
@@ -31,7 +31,7 @@ artifact stays as it is, and \`batch assemble --feedback NAME\` reads it. The sa
   })
     .argument("<rollout>", "rollout id; in a book also a digest, or the first digits of one")
     .requiredOption("--name <name>", "what was found out")
-    .requiredOption("--value <number>", "how good it was", number)
+    .requiredOption("--value <number>", "how good it was", finite)
     .option("--call <n>", "of this call of the rollout, from 0 (default: of all of it)", wholeNumber)
     .option("--key <key>", "makes it count once, however often it is sent (default: the name)")
     .option("--source <text>", "who says so", "feedback")
@@ -46,10 +46,4 @@ artifact stays as it is, and \`batch assemble --feedback NAME\` reads it. The sa
           : await sendFeedback({ url, ...gatewayToken(io, gatewayTokenEnv) }, outcome);
       io.out(flags.json ? jsonLine(told) : `${told.added ? "added" : "there already"}\n`);
     });
-}
-
-function number(text: string): number {
-  const value = Number(text);
-  if (text.trim() === "" || !Number.isFinite(value)) throw new InvalidArgumentError("It must be a number.");
-  return value;
 }

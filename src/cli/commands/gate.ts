@@ -12,9 +12,10 @@ import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
-import { addCommand, wholeNumber } from "../command.ts";
+import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addJudgeOptions, type JudgeFlags, margin, share, toRange } from "../options/judge-options.ts";
+import { addJudgeOptions, type JudgeFlags, toRange } from "../options/judge-options.ts";
+import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
@@ -53,8 +54,8 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       "static (the table), behaviour (the log's policy), or a checkpoint",
       "static",
     )
-    .option("--epsilon-quality <x>", "non-inferiority margin on quality", margin, 0)
-    .option("--epsilon-cost <x>", "non-inferiority margin on cost", margin, 0)
+    .option("--epsilon-quality <x>", "non-inferiority margin on quality", nonNegative, 0)
+    .option("--epsilon-cost <x>", "non-inferiority margin on cost", nonNegative, 0)
     .option("--quality-only", "ask nothing of cost")
     .option("--alpha <a>", "error level: chance of passing a worse policy, over all candidates", share, 0.05)
     .option(

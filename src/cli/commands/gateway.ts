@@ -2,10 +2,11 @@
 import { type Command, Option } from "commander";
 import { openGateway } from "../../book/collect/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { addCommand, wholeNumber } from "../command.ts";
+import { addCommand } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
+import { wholeNumber } from "../options/numbers.ts";
 import { identityFrom } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
@@ -15,7 +16,6 @@ interface GatewayFlags extends BookFlags, FreshnessFlags {
   port?: number;
   host?: string;
   record?: "durable" | "async";
-  json?: true;
 }
 
 export function addGateway(program: Command, io: Io): void {

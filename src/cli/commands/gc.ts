@@ -16,7 +16,7 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
     examples: ["rollbook gc --dry-run", "rollbook gc"],
   })
     .option("--dry-run", "only say what would go")
-    .action(async (flags: BookFlags & { dryRun?: true; json?: true }) => {
+    .action(async (flags: BookFlags & { dryRun?: true }) => {
       const dryRun = flags.dryRun === true;
       const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun });
       const { orphans } = report;

@@ -11,7 +11,7 @@ export function addInit(program: Command, io: Io): void {
     summary: "create a book, the directory that holds everything",
     description: "Create a book, the directory that holds everything. An existing book is left as it is.",
     examples: ["rollbook init", "rollbook init --book runs/.rollbook"],
-  }).action(async (flags: BookFlags & { json?: true }) => {
+  }).action(async (flags: BookFlags) => {
     const made = await initBook(bookRoot(io, flags), { clock: io.clock });
     if (flags.json) io.out(jsonLine(made));
     else io.out(`${made.book}: ${made.created ? "created" : "is a book already, left as it is"}\n`);

@@ -5,9 +5,10 @@ import { followLaunch, launch } from "../../book/collect/index.ts";
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderSummary } from "../../view/launch-view.ts";
-import { addCommand, positiveWhole, seedOption } from "../command.ts";
+import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
+import { amount, positiveAmount, positiveWhole } from "../options/numbers.ts";
 import { addRunOptions, progressLine, type RunFlags, workRequest } from "../options/run-options.ts";
 import type { BookFlags } from "../with-book.ts";
 
@@ -27,7 +28,6 @@ interface LaunchFlags extends BookFlags, RunFlags {
   maxTurns?: number;
   budgetUsd?: number;
   deadline?: number;
-  json?: true;
 }
 
 export function addLaunch(program: Command, io: Io): void {
@@ -54,10 +54,14 @@ is the agent's payload, or any other object, which is the payload itself.`,
       new Option("--rows <form>", "the form of the rows").choices(["auto", "slime", "plain"]).default("auto"),
     )
     .addOption(seedOption("fixes the seeds of all rollouts", 0n))
-    .option("--time-limit <s>", "seconds for one rollout, then it is truncated", seconds)
+    .option("--time-limit <s>", "seconds for one rollout, then it is truncated", positiveAmount)
     .option("--max-turns <n>", "turns of one rollout, then it is truncated", positiveWhole)
     .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
-    .option("--deadline <s>", "seconds for everything, then what is left stays for the next time", seconds);
+    .option(
+      "--deadline <s>",
+      "seconds for everything, then what is left stays for the next time",
+      positiveAmount,
+    );
   addRunOptions(command, { queueDefault: "queue.db in the book" }).action((flags: LaunchFlags) =>
     runLaunch(io, flags),
   );
@@ -122,15 +126,4 @@ function jsonObject(text: string): Record<string, Json> {
   }
   if (!isObject(value)) throw new InvalidArgumentError("It must be a JSON object.");
   return value as Record<string, Json>;
-}
-
-function seconds(text: string): number {
-  const value = amount(text);
-  if (value === 0) throw new InvalidArgumentError("It must be more than 0.");
-  return value;
-}
-
-function amount(text: string): number {
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");
-  return Number(text);
 }

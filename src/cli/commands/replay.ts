@@ -1,21 +1,21 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { extendReplay, gitCommitOf, writeReplay } from "../../book/batches/index.ts";
 import {
   compactReplay,
-  type Layout,
-  listOrphans,
-  openReplay,
-  type ReplayWriter,
-  type ReturnSemantics,
+  describeReplay,
+  extendReplay,
+  gitCommitOf,
   validateReplay,
-} from "../../keep/replay/index.ts";
+  writeReplay,
+} from "../../book/batches/index.ts";
+import type { Layout, ReplayWriter, ReturnSemantics } from "../../keep/replay/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
-import { addCommand, addGroup, positiveWhole, wholeNumber } from "../command.ts";
+import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
+import { positiveWhole, share, wholeNumber } from "../options/numbers.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 
 const STORE = ".rollbook/replay/router";
@@ -32,22 +32,19 @@ export function addReplay(program: Command, io: Io): void {
   addCompact(replay, io);
 }
 
-interface LayoutFlags {
+interface LayoutFlags extends BookFlags {
   codec: "none" | "zstd" | "gzip";
   chunkBytes?: number;
   shardChunks?: number;
-  json?: true;
 }
 
-interface AppendFlags extends BookFlags, LayoutFlags {
+interface WriteFlags extends LayoutFlags {
   family?: string[];
   artifact?: string[];
   feedback?: string;
-}
-
-interface WriteFlags extends AppendFlags {
+  /** Of a new store. */
   returns?: ReturnSemantics;
-  gamma: number;
+  gamma?: number;
 }
 
 function addWrite(replay: Command, io: Io): void {
@@ -65,7 +62,7 @@ recorded. A rollout without the one has NaN there; nothing is filled in from the
         "what the reward of q_h is (default: what the rollouts carry; gains where all measure errors, else rewards)",
       ).choices(["root-gain", "reward-to-go"]),
     )
-    .option("--gamma <number>", "discount per step", fraction, 1)
+    .option("--gamma <number>", "discount per step", share, 1)
     .action((root: string, flags: WriteFlags, self: Command) =>
       write(io, { root, flags, self, fresh: true }),
     );
@@ -78,7 +75,7 @@ function addAppend(replay: Command, io: Io): void {
 see the store before or after, and an append that dies leaves the store as it was.`,
     examples: [`rollbook replay append ${STORE} --family router`],
   }).argument("<store>", "the directory of the store");
-  sourceOptions(layoutOptions(command)).action((root: string, flags: AppendFlags, self: Command) =>
+  sourceOptions(layoutOptions(command)).action((root: string, flags: WriteFlags, self: Command) =>
     write(io, { root, flags, self, fresh: false }),
   );
 }
@@ -101,17 +98,11 @@ function layoutOptions(command: Command): Command {
     .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", positiveWhole);
 }
 
-/** `returns` makes a new store. */
 async function write(
   io: Io,
-  {
-    root,
-    flags,
-    self,
-    fresh,
-  }: { root: string; flags: AppendFlags | WriteFlags; self: Command; fresh: boolean },
+  { root, flags, self, fresh }: { root: string; flags: WriteFlags; self: Command; fresh: boolean },
 ): Promise<void> {
-  const { family, artifact, feedback } = flags;
+  const { family, artifact, feedback, returns, gamma } = flags;
   const request = {
     ...{ root, families: family, artifacts: artifact, feedback },
     layout: layoutOf(flags),
@@ -119,13 +110,7 @@ async function write(
     onProgress: (done: number, total: number) => progress(io, "rollout", done, total),
   };
   const { admitted, ...result } = await withBook(io, flags, (book) =>
-    fresh
-      ? writeReplay(book, {
-          ...request,
-          returns: (flags as WriteFlags).returns,
-          gamma: (flags as WriteFlags).gamma,
-        })
-      : extendReplay(book, request),
+    fresh ? writeReplay(book, { ...request, returns, gamma }) : extendReplay(book, request),
   );
   io.out(
     flags.json
@@ -142,14 +127,9 @@ function addInfo(replay: Command, io: Io): void {
     book: false,
   })
     .argument("<store>", "the directory of the store")
-    .action(async (root: string, flags: { json?: true }) => {
-      const store = await openReplay(root);
-      store.close();
-      const { manifest } = store;
-      const orphans = listOrphans(root);
-      io.out(
-        flags.json ? jsonLine({ store: root, manifest, orphans }) : renderInfo(root, { manifest, orphans }),
-      );
+    .action(async (root: string, flags: BookFlags) => {
+      const described = await describeReplay(root);
+      io.out(flags.json ? jsonLine({ store: root, ...described }) : renderInfo(root, described));
     });
 }
 
@@ -169,8 +149,7 @@ array, row and reason.`,
         limit: flags.limit,
         onProgress: ({ segments, of }) => progress(io, "segment", segments, of),
       });
-      if (flags.json) io.out(jsonLine(report));
-      else io.out(renderErrors(report));
+      io.out(flags.json ? jsonLine(report) : renderErrors(report));
       if (report.valid) return;
       throw new RollbookError(
         "replay-invalid",
@@ -226,11 +205,4 @@ function writerOf(io: Io, self: Command): Partial<ReplayWriter> {
 function progress(io: Io, what: string, done: number, total: number): void {
   if (!io.live || (done % 100 !== 0 && done !== total)) return;
   io.err(`\r${what} ${done} of ${total}${done === total ? "\n" : ""}`);
-}
-
-function fraction(text: string): number {
-  const value = Number(text);
-  if (text.trim() === "" || !(value >= 0 && value <= 1))
-    throw new InvalidArgumentError("It must be a number from 0 to 1.");
-  return value;
 }

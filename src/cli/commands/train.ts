@@ -3,9 +3,10 @@ import { type Command, InvalidArgumentError } from "commander";
 import { type Learner, readSpec, trainPolicy } from "../../book/train/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderTrained, trainedJson } from "../../view/train-view.ts";
-import { addCommand, addGroup, seedOption, wholeNumber } from "../command.ts";
+import { addCommand, addGroup, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addPromiseOptions, type PromiseFlags, share } from "../options/judge-options.ts";
+import { addPromiseOptions, type PromiseFlags } from "../options/judge-options.ts";
+import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
 import { addSplitOptions, type SplitFlags, splitRule } from "../options/split-options.ts";
 
@@ -24,7 +25,6 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
   floor?: number;
   baseline?: boolean;
   floorRisk?: number;
-  json?: true;
 }
 
 export function addTrain(program: Command, io: Io): void {
@@ -37,14 +37,14 @@ export function addTrain(program: Command, io: Io): void {
     summary: "UCB1: the best candidate whatever the question",
     note: STATE_NOTE,
     learner: ({ exploration = 1 }) => ({ kind: "ucb", exploration }),
-  }).option("--exploration <x>", "factor of the confidence width", positive, 1);
+  }).option("--exploration <x>", "factor of the confidence width", nonNegative, 1);
   addTrainer(train, io, {
     name: "linucb",
     summary: "LinUCB: one linear model per candidate",
     note: STATE_NOTE,
     learner: ({ alpha = 1, ...flags }) => ({ kind: "linucb", alpha, spec: readSpec(flags) }),
   })
-    .option("--alpha <x>", "factor of the confidence width", positive, 1)
+    .option("--alpha <x>", "factor of the confidence width", nonNegative, 1)
     .option("--features <file>", FEATURES_HELP);
   addTrainer(train, io, {
     name: "thompson",
@@ -57,14 +57,14 @@ export function addTrain(program: Command, io: Io): void {
   })
     .option("--form <form>", "beta (rewards in 0 … 1) or linear", toForm, "beta")
     .option("--draws <n>", "Monte Carlo draws behind each probability", wholeNumber, 256)
-    .option("--floor <p>", "least probability of a selectable candidate", positive, 0.01)
+    .option("--floor <p>", "least probability of a selectable candidate", nonNegative, 0.01)
     .option("--features <file>", FEATURES_HELP);
   addTrainer(train, io, {
     name: "bc",
     summary: "behaviour cloning: the policy that made the log",
     learner: ({ l2 = 3e-3, ...flags }) => ({ kind: "bc", l2, spec: readSpec(flags) }),
   })
-    .option("--l2 <x>", "strength of the penalty", positive, 3e-3)
+    .option("--l2 <x>", "strength of the penalty", nonNegative, 3e-3)
     .option("--features <file>", FEATURES_HELP);
 }
 
@@ -126,13 +126,6 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
   );
   const facts = { ...trained, out, id };
   io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value < 0 || text.trim() === "")
-    throw new InvalidArgumentError("It must be a number ≥ 0.");
-  return value;
 }
 
 function toForm(text: string): "beta" | "linear" {

@@ -19,7 +19,6 @@ import { type BookFlags, withBook } from "../with-book.ts";
 
 interface VerifyFlags extends BookFlags {
   requireTrusted?: true;
-  json?: true;
 }
 
 const TRUST_FLAG = ["--require-trusted", "fail unless every artifact is signed by a trusted key"] as const;

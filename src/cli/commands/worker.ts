@@ -2,9 +2,10 @@
 import type { Command } from "commander";
 import { startWorker, type WorkDone } from "../../book/collect/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { addCommand, wholeNumber } from "../command.ts";
+import { addCommand } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
+import { wholeNumber } from "../options/numbers.ts";
 import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
 import type { BookFlags } from "../with-book.ts";
 
@@ -12,7 +13,6 @@ interface WorkerFlags extends BookFlags, RunFlags {
   queue: string;
   idle: number;
   stay?: true;
-  json?: true;
 }
 
 export function addWorker(program: Command, io: Io): void {

@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CutRequest } from "../../book/batches/index.ts";
 import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
+import { amount } from "./numbers.ts";
 
 export interface FreshnessFlags {
   freshness?: keyof typeof FRESHNESS_PROFILES | "none";
@@ -70,9 +71,4 @@ function budget(text: string): Budget {
 function seconds(text: string): Budget {
   const { accept, quarantine } = budget(text);
   return { accept: accept * 1000, quarantine: quarantine * 1000 };
-}
-
-function amount(text: string): number {
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");
-  return Number(text);
 }

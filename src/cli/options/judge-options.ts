@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Range } from "../../judge/ope/index.ts";
 import { seedOption } from "../command.ts";
+import { share } from "./numbers.ts";
 import type { RowFlags } from "./row-options.ts";
 
 export interface PromiseFlags {
@@ -15,7 +16,6 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
   exploration: number;
   features?: string;
   seed: bigint;
-  json?: true;
 }
 
 /** What is promised before the data, for the bounds that need it. */
@@ -40,20 +40,6 @@ export function addJudgeOptions(command: Command): Command {
     .option("--exploration <e>", "share of choices spread evenly, as the router will", share, 0)
     .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
     .addOption(seedOption("fixes folds and resampling", 0n));
-}
-
-export function share(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value <= 1) || text.trim() === "")
-    throw new InvalidArgumentError("It must be a number in 0 … 1.");
-  return value;
-}
-
-export function margin(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
-    throw new InvalidArgumentError("It must be a number ≥ 0.");
-  return value;
 }
 
 export function toRange(text: string): Range {

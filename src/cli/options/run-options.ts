@@ -1,14 +1,14 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/index.ts";
 import { keyringOf } from "../../book/open/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { renderProgress } from "../../view/launch-view.ts";
-import { wholeNumber } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
+import { positiveAmount, wholeNumber } from "./numbers.ts";
 
 export interface RunFlags extends FreshnessFlags {
   target?: string;
@@ -32,9 +32,9 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
   else command.option("--queue <file>", `the queue (default: ${queueDefault})`);
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
-    .option("--rate <n>", "rollouts begun per second, at most", positiveNumber)
+    .option("--rate <n>", "rollouts begun per second, at most", positiveAmount)
     .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", wholeNumber, 3)
-    .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveNumber, 20)
+    .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveAmount, 20)
     .option("--gateway <url>", "record model calls at this gateway; it must write to the same book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
@@ -82,11 +82,4 @@ export function progressLine(io: Io) {
     log: (line: string) => io.err(`${clear}${line}\n`),
     end: () => io.err(clear),
   };
-}
-
-function positiveNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0)
-    throw new InvalidArgumentError("It must be a number greater than 0.");
-  return value;
 }

@@ -4,9 +4,10 @@ import { RollbookError } from "../../base/index.ts";
 import { ENGINES, type EngineChoice } from "../../book/sim/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { plural } from "../../view/format.ts";
-import { positiveWhole, seedOption } from "../command.ts";
+import { seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
+import { positiveWhole } from "./numbers.ts";
 import { identityFrom } from "./run-options.ts";
 
 /** How much runs, and under which names. */
@@ -21,7 +22,6 @@ export interface PlaceFlags extends BookFlags {
 export interface SimFlags extends PlaceFlags {
   models?: string;
   engine: EngineChoice;
-  json?: true;
 }
 
 export function addSimOptions(command: Command): Command {

@@ -17,7 +17,6 @@ interface AdmitFlags extends BookFlags, FreshnessFlags {
   target?: string;
   validate?: true;
   validator: string;
-  json?: true;
 }
 
 export function addAdmit(artifact: Command, io: Io): void {
@@ -83,15 +82,13 @@ and no later one.`,
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
     .requiredOption("--reason <text>", "why it may teach all the same")
     .option("--by <id>", "who says so", "owner")
-    .action((name: string, flags: BookFlags & { reason: string; by: string; json?: true }) =>
-      runRelease(io, name, flags),
-    );
+    .action((name: string, flags: BookFlags & { reason: string; by: string }) => runRelease(io, name, flags));
 }
 
 async function runRelease(
   io: Io,
   name: string,
-  flags: BookFlags & { reason: string; by: string; json?: true },
+  flags: BookFlags & { reason: string; by: string },
 ): Promise<void> {
   const { rolloutId, releases } = await withBook(io, { ...flags, mode: "write" }, (book) =>
     releaseRollout(book, name, flags),

@@ -14,7 +14,6 @@ interface EraseFlags extends BookFlags {
   by: string;
   withBatches?: true;
   yes?: true;
-  json?: true;
 }
 
 export function addErase(artifact: Command, io: Io): void {

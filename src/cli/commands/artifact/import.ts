@@ -18,7 +18,6 @@ interface ImportFlags extends BookFlags {
   sign: boolean;
   logprobKind?: LogprobKind;
   dataSource?: "real" | "synthetic";
-  json?: true;
 }
 
 /** Errors past this many are counted, not printed. */

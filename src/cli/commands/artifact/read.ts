@@ -10,8 +10,9 @@ import {
   revisionRow,
 } from "../../../view/artifact-view.ts";
 import { jsonLine } from "../../../view/format.ts";
-import { addCommand, wholeNumber } from "../../command.ts";
+import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
+import { wholeNumber } from "../../options/numbers.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
@@ -30,7 +31,6 @@ interface ListFlags extends BookFlags {
   ending?: string;
   limit?: number;
   revisions?: true;
-  json?: true;
 }
 
 export function addList(artifact: Command, io: Io): void {
@@ -81,7 +81,7 @@ envelope, so a rollout that was run twice gives two.`,
     examples: ["rollbook artifact show r-0001", "rollbook artifact show r-0001 --json > r-0001.json"],
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
-    .action(async (name: string, flags: BookFlags & { json?: true }) => {
+    .action(async (name: string, flags: BookFlags) => {
       const text = await withBook(io, flags, async (book) =>
         flags.json
           ? (await exportRollout(book, name)).map(jsonLine).join("")

@@ -17,9 +17,10 @@ import {
 } from "../../../contract/index.ts";
 import { renderBatch, renderBatches, renderDifferences } from "../../../view/batch-view.ts";
 import { jsonLine } from "../../../view/format.ts";
-import { addCommand, addGroup, seedOption, wholeNumber } from "../../command.ts";
+import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { addFreshnessOptions, batchFreshness, type FreshnessFlags } from "../../options/freshness-options.ts";
+import { wholeNumber } from "../../options/numbers.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 import { addBatchVerify } from "../verify.ts";
 import { addBatchExport } from "./export.ts";
@@ -48,7 +49,6 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
   maxLength?: number;
   artifact?: string[];
   exclude?: string[];
-  json?: true;
 }
 
 function addAssemble(batch: Command, io: Io): void {
@@ -114,7 +114,7 @@ function addShow(batch: Command, io: Io): void {
     examples: ["rollbook batch show", "rollbook batch show b745 --json"],
   })
     .argument("[batch]", "digest, or the first digits of it (default: a list of all)")
-    .action(async (name: string | undefined, flags: BookFlags & { json?: true }) => {
+    .action(async (name: string | undefined, flags: BookFlags) => {
       await withBook(io, flags, async (book) => {
         if (name === undefined) printBatches(io, flags, await listBatches(book));
         else printBatch(io, flags, await showBatch(book, name));
@@ -144,7 +144,7 @@ function addDiff(batch: Command, io: Io): void {
   })
     .argument("<first>", "digest of a batch, or the first digits of it")
     .argument("<second>", "digest of another")
-    .action(async (first: string, second: string, flags: BookFlags & { json?: true }) => {
+    .action(async (first: string, second: string, flags: BookFlags) => {
       const differences = await withBook(io, flags, (book) => compareBatches(book, first, second));
       io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));
     });

@@ -10,7 +10,6 @@ import { type BookFlags, withBook } from "../../with-book.ts";
 interface ExportFlags extends BookFlags {
   format: ExportFormat;
   out: string;
-  json?: true;
 }
 
 export function addBatchExport(batch: Command, io: Io): void {

@@ -1,6 +1,6 @@
 /** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { RollbookError } from "../../../base/index.ts";
+import { type Command, Option } from "commander";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import { collectDecisions, meanReward, standardErrors } from "../../../book/sim/index.ts";
 import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/index.ts";
 import { jsonLine } from "../../../view/format.ts";
@@ -8,6 +8,7 @@ import { renderCollected } from "../../../view/sim-view.ts";
 import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
+import { amount } from "../../options/numbers.ts";
 import { progressLine } from "../../options/run-options.ts";
 import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
 
@@ -43,8 +44,8 @@ With --recorded the questions, the answers and what was right come from a file o
     .option("--recorded <file>", "recorded answers of real models instead of tasks, described in YAML")
     .addOption(new Option("--policy <policy>", "the behaviour policy").choices(BEHAVIOURS).default("uniform"))
     .option("--table <file>", "a static table, for epsilon-greedy and table (default: the first model)")
-    .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", number)
-    .option("--temperature <t>", "of softmax: small is greedy (default: 0.5)", number)
+    .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", amount)
+    .option("--temperature <t>", "of softmax: small is greedy (default: 0.5)", amount)
     .option("--fast", "look results up in the proofs instead of running them");
   addSimOptions(command).action((flags: CollectFlags) => collect(io, flags));
 }
@@ -89,13 +90,4 @@ function refuseIdle(flags: CollectFlags): void {
   for (const name of ["models", "fast"] as const)
     if (recorded !== undefined && flags[name] !== undefined)
       throw wrongUsage(`--${name} is for --tasks: with --recorded nothing is simulated and nothing is run`);
-}
-
-function wrongUsage(what: string): RollbookError {
-  return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
-}
-
-function number(text: string): number {
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 0.2.");
-  return Number(text);
 }

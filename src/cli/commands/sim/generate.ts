@@ -1,25 +1,12 @@
 /** `rollbook sim generate`: tasks from a seed, each proved in a sandbox, in a folder. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { RollbookError } from "../../../base/index.ts";
-import { ENGINES, type EngineChoice } from "../../../book/sim/index.ts";
-import { openSandbox, type Sandbox } from "../../../collect/sandbox/index.ts";
-import {
-  DIFFICULTIES,
-  type Difficulty,
-  FAMILIES,
-  type Family,
-  familyNamed,
-  type GeneratedTask,
-  gatherProofs,
-  generateTasks,
-  refuseExisting,
-  type TaskRejection,
-  type TasksMeta,
-  writeTasks,
-} from "../../../collect/sim/index.ts";
-import { jsonLine, plural, table } from "../../../view/format.ts";
-import { addCommand, positiveWhole, seedOption } from "../../command.ts";
+import { ENGINES, type EngineChoice, generateTaskFolder } from "../../../book/sim/index.ts";
+import { DIFFICULTIES, type Difficulty, FAMILIES } from "../../../collect/sim/index.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { renderTasks } from "../../../view/sim-view.ts";
+import { addCommand, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
+import { positiveWhole } from "../../options/numbers.ts";
 
 interface Flags {
   count: number;
@@ -64,92 +51,16 @@ tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((e
 }
 
 async function generate(io: Io, flags: Flags): Promise<void> {
-  refuseExisting(flags.out);
-  // Named families are checked before anything is opened.
-  const wanted = flags.families?.map(familyNamed) ?? FAMILIES;
-  const sandbox = flags.prove
-    ? await openSandbox({ engine: flags.engine, workers: flags.workers })
-    : undefined;
-  try {
-    const families = runnable(io, flags, wanted, sandbox);
-    const rejections: TaskRejection[] = [];
-    const tasks: GeneratedTask[] = [];
-    const drawn = generateTasks({
-      count: flags.count,
-      seed: flags.seed,
-      families,
-      difficulties: flags.difficulty,
-      // Enough under way to fill every program, and the next.
-      parallel: 12 * flags.workers,
-      onRejected: (rejection) => rejections.push(rejection),
-      ...(sandbox === undefined ? {} : { prove: gatherProofs(sandbox) }),
-    });
-    for await (const task of drawn) {
-      tasks.push(task);
-      if (io.live)
-        io.err(`\r${tasks.length} of ${plural(flags.count, "task")}, ${rejections.length} draws replaced`);
-    }
-    if (io.live) io.err("\n");
-    const meta = writeTasks(flags.out, tasks, { seed: flags.seed, rejections });
-    io.out(flags.json ? jsonLine({ out: flags.out, ...meta }) : render(flags.out, meta));
-  } finally {
-    await sandbox?.close();
-  }
-}
-
-/** A family that was named and cannot be run is an error; one that was not named is left out, and that is said. */
-function runnable(
-  io: Io,
-  flags: Flags,
-  wanted: readonly Family[],
-  sandbox: Sandbox | undefined,
-): readonly Family[] {
-  const engine = sandbox?.engine ?? flags.engine;
-  const runs = (family: Family) =>
-    sandbox === undefined
-      ? engine !== "quickjs" || family.language === "javascript"
-      : sandbox.runs.has(family.language);
-  const left = wanted.filter((family) => !runs(family)).map((family) => family.name);
-  if (left.length === 0) return wanted;
-  if (flags.families !== undefined)
-    throw new RollbookError(
-      "family-not-runnable",
-      { families: left, engine },
-      `the ${engine} engine does not run ${left.join(", ")}. Choose another engine with --engine, or leave them out.`,
-    );
-  io.err(`the ${engine} engine runs JavaScript only: without ${left.join(", ")}\n`);
-  return wanted.filter(runs);
-}
-
-function render(out: string, meta: TasksMeta): string {
-  const rows = Object.keys(meta.counts);
-  const count = (family: string, difficulty: number) => meta.counts[family]?.[difficulty] ?? 0;
-  const rejected = (family: string) =>
-    Object.values(meta.rejections[family] ?? {}).reduce((a, b) => a + b, 0);
-  const families = table(rows, [
-    { title: "FAMILY", cell: (family) => family },
-    ...DIFFICULTIES.map((difficulty) => ({
-      title: `D${difficulty}`,
-      align: "right" as const,
-      cell: (family: string) => String(count(family, difficulty)),
-    })),
-    {
-      title: "TASKS",
-      align: "right",
-      cell: (family) => String(DIFFICULTIES.reduce((sum, d) => sum + count(family, d), 0)),
+  const { out, count, seed, families, difficulty: difficulties, engine, workers, prove } = flags;
+  const meta = await generateTaskFolder({
+    ...{ out, count, seed, families, difficulties, engine, workers, prove },
+    onProgress(drawn, replaced) {
+      if (io.live) io.err(`\r${drawn} of ${plural(count, "task")}, ${replaced} draws replaced`);
     },
-    { title: "REPLACED", align: "right", cell: (family) => String(rejected(family)) },
-  ]);
-  const reasons = Object.entries(meta.rejections).flatMap(([family, by]) =>
-    Object.entries(by).map(([reason, times]) => ({ family, reason, times })),
-  );
-  const why = table(reasons, [
-    { title: "REPLACED", cell: (each) => each.family },
-    { title: "DRAWS", align: "right", cell: (each) => String(each.times) },
-    { title: "BECAUSE", cell: (each) => each.reason },
-  ]);
-  const proved = meta.engine === null ? "not proved" : `proved twice in ${meta.engine}`;
-  return `${families}\n${reasons.length === 0 ? "" : `${why}\n`}${plural(meta.tasks, "task")} in ${out}, ${proved}\n`;
+    onLeftOut: (left, by) => io.err(`the ${by} engine runs JavaScript only: without ${left.join(", ")}\n`),
+  });
+  if (io.live) io.err("\n");
+  io.out(flags.json ? jsonLine({ out, ...meta }) : renderTasks(out, meta));
 }
 
 function names(text: string): string[] {

@@ -1,14 +1,11 @@
 /** `rollbook sim replay`: serves recorded answers of real models as an upstream for a gateway. */
-import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { RollbookError } from "../../../base/index.ts";
-import { readRecorded } from "../../../book/sim/index.ts";
-import { recordedModels, recordedRows, serveOnLoopback } from "../../../collect/sim/index.ts";
-import { writeAtomically } from "../../../store/index.ts";
+import { serveRecorded } from "../../../book/sim/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
-import { addCommand, wholeNumber } from "../../command.ts";
+import { addCommand } from "../../command.ts";
 import { interrupted } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
+import { wholeNumber } from "../../options/numbers.ts";
 
 interface ReplayFlags {
   recorded: string;
@@ -32,18 +29,10 @@ their label.`,
     .action((flags: ReplayFlags) => serve(io, flags));
 }
 
-async function serve(io: Io, { recorded, port, rows, json }: ReplayFlags): Promise<void> {
-  const set = await readRecorded(recorded);
-  if (rows !== undefined) {
-    if (existsSync(rows))
-      throw new RollbookError("exists", { path: rows }, `${rows} is there already. Name another file.`);
-    const lines = recordedRows(set).map((row) => `${JSON.stringify(row)}\n`);
-    writeAtomically(rows, Buffer.from(lines.join("")), `${rows}.part`);
-  }
-  const { url, close } = await serveOnLoopback(recordedModels(set), port);
-  const models = set.models.map(({ name }) => name);
-  io.out(json ? jsonLine({ url, models, questions: set.questions.length }) : `${url}\n`);
-  io.err(`${plural(set.questions.length, "question")}, answered by ${models.join(", ")}\n`);
+async function serve(io: Io, { json, ...request }: ReplayFlags): Promise<void> {
+  const { url, models, questions, close } = await serveRecorded(request);
+  io.out(json ? jsonLine({ url, models, questions }) : `${url}\n`);
+  io.err(`${plural(questions, "question")}, answered by ${models.join(", ")}\n`);
   await interrupted();
   await close();
 }

@@ -1,14 +1,15 @@
 /** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type FamilySummary, simulate, summarise } from "../../../book/sim/index.ts";
 import type { RolloutResult } from "../../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { renderSimulated } from "../../../view/sim-view.ts";
-import { addCommand, positiveWhole } from "../../command.ts";
+import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
-import { share } from "../../options/judge-options.ts";
+import { positiveWhole, share } from "../../options/numbers.ts";
 import { progressLine } from "../../options/run-options.ts";
 import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
 
@@ -107,12 +108,9 @@ async function run(io: Io, flags: RunFlags): Promise<void> {
 
 function refuseIdle({ model, router, checkpoint, everyTurn, floor }: RunFlags): void {
   const isRouted = router !== undefined || checkpoint !== undefined;
-  if (model !== undefined && isRouted)
-    throw new RollbookError("wrong-usage", {}, "--model excludes --router and --checkpoint. See --help.");
-  if (everyTurn === true && !isRouted)
-    throw new RollbookError("wrong-usage", {}, "--every-turn needs --router or --checkpoint. See --help.");
-  if (floor !== undefined && checkpoint === undefined)
-    throw new RollbookError("wrong-usage", {}, "--floor needs --checkpoint. See --help.");
+  if (model !== undefined && isRouted) throw wrongUsage("--model excludes --router and --checkpoint");
+  if (everyTurn === true && !isRouted) throw wrongUsage("--every-turn needs --router or --checkpoint");
+  if (floor !== undefined && checkpoint === undefined) throw wrongUsage("--floor needs --checkpoint");
 }
 
 function requirePassed({ passRate, passed, rollouts }: FamilySummary, least: number | undefined): void {

@@ -1,0 +1,133 @@
+/** Checks that everything is there that a book needs: Node, SQLite, the book itself, disk space, a key, tools.
+ *  In: where the book is, the keyring, the search path. Out: one finding a check. Changes nothing. */
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { plural, reasonOf, thousands } from "../../base/index.ts";
+import { openCatalog, openSqlite } from "../../store/index.ts";
+import { isBook, type Keyring, listTrusted, loadSigner, openBook } from "../open/index.ts";
+
+export interface SetupFinding {
+  readonly check: string;
+  readonly state: "ok" | "note" | "bad";
+  readonly message: string;
+}
+
+export interface SetupRequest {
+  readonly root: string;
+  readonly keyring: Keyring;
+  /** As in the environment variable PATH. */
+  readonly path: string;
+}
+
+const LEAST_FREE_MIB = 512;
+/** What later stages can make use of; nothing here needs them. */
+const TOOLS = ["bwrap", "docker", "python3"];
+
+export async function checkSetup({ root, keyring, path }: SetupRequest): Promise<SetupFinding[]> {
+  return [
+    checkNode(),
+    await attempt("sqlite", checkSqlite),
+    await attempt("book", () => checkBook(root)),
+    await attempt("disk", () => checkDisk(root)),
+    await attempt("key", () => checkKey(keyring)),
+    ...TOOLS.map((tool) => checkTool(tool, path)),
+  ];
+}
+
+function checkNode(): SetupFinding {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const fits = major > 20 || (major === 20 && minor >= 19);
+  return {
+    check: "node",
+    state: fits ? "ok" : "bad",
+    message: `${process.versions.node}, needs 20.19 or newer`,
+  };
+}
+
+function checkSqlite(): SetupFinding {
+  const db = openSqlite(":memory:");
+  const { version } = db.prepare("SELECT sqlite_version() AS version").get<{ version: string }>()!;
+  db.close();
+  const driver = process.getBuiltinModule("node:sqlite") === undefined ? "libsql" : "node:sqlite";
+  return { check: "sqlite", state: "ok", message: `${version} through ${driver}` };
+}
+
+async function checkBook(root: string): Promise<SetupFinding> {
+  if (!isBook(root))
+    return { check: "book", state: "note", message: `none in ${root}: \`rollbook init\` creates it` };
+  const book = await openBook(root, { mode: "read" });
+  await book.close();
+  const catalog = openCatalog(root);
+  try {
+    const { damaged, undescribed } = await catalog.sync();
+    const bytes = catalog.totals().reduce((sum, each) => sum + each.bytes, 0);
+    const blobs = catalog.totals().reduce((sum, each) => sum + each.blobs, 0);
+    const size = `${root}: ${plural(blobs, "blob")}, ${plural(bytes, "byte")}`;
+    if (damaged + undescribed === 0) return { check: "book", state: "ok", message: size };
+    const message = `${size}, some of it unreadable: \`rollbook verify\` names it`;
+    return { check: "book", state: "bad", message };
+  } finally {
+    catalog.close();
+  }
+}
+
+function checkDisk(root: string): SetupFinding {
+  let folder = resolve(root);
+  while (!existsSync(folder)) folder = dirname(folder);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = Math.floor((bavail * bsize) / 1024 ** 2);
+  return {
+    check: "disk",
+    state: free < LEAST_FREE_MIB ? "bad" : "ok",
+    message: `${thousands(free)} MiB free at ${folder}`,
+  };
+}
+
+function checkKey(keyring: Keyring): SetupFinding {
+  const trusted = listTrusted(keyring).length;
+  const signer = loadSigner(keyring);
+  if (signer === undefined)
+    return {
+      check: "key",
+      state: "note",
+      message: `none in ${keyring.keyPath}: \`rollbook keys new\` makes one`,
+    };
+  return {
+    check: "key",
+    state: "ok",
+    message: `${signer.publicKey}, ${plural(trusted, "other key")} trusted`,
+  };
+}
+
+function checkTool(tool: string, path: string): SetupFinding {
+  const found = path
+    .split(delimiter)
+    .map((folder) => join(folder, tool))
+    .find(isExecutable);
+  return {
+    check: tool,
+    state: found === undefined ? "note" : "ok",
+    message: found ?? "not found; nothing here needs it",
+  };
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** A check that cannot be made has failed, and says why. */
+async function attempt(
+  check: string,
+  make: () => SetupFinding | Promise<SetupFinding>,
+): Promise<SetupFinding> {
+  try {
+    return await make();
+  } catch (error) {
+    return { check, state: "bad", message: reasonOf(error) };
+  }
+}

@@ -1,0 +1,85 @@
+/** Makes a folder of simulated tasks from a seed, each proved in a sandbox.
+ *  In: how many, which families and difficulties, the engine. Out: what tasks.meta.json says. Never overwrites a folder. */
+import { RollbookError } from "../../base/index.ts";
+import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
+import {
+  type Difficulty,
+  FAMILIES,
+  type Family,
+  familyNamed,
+  type GeneratedTask,
+  gatherProofs,
+  generateTasks,
+  refuseExisting,
+  type TaskRejection,
+  type TasksMeta,
+  writeTasks,
+} from "../../collect/sim/index.ts";
+import type { EngineChoice } from "./run-on-book.ts";
+
+export interface GenerateRequest {
+  readonly out: string;
+  readonly count: number;
+  readonly seed: bigint;
+  /** By name (default: all that the engine runs). */
+  readonly families?: readonly string[] | undefined;
+  readonly difficulties: readonly Difficulty[];
+  readonly engine: EngineChoice;
+  /** Programs at a time. */
+  readonly workers: number;
+  /** False: tasks are drawn and nothing is run. */
+  readonly prove: boolean;
+  onProgress?(drawn: number, replaced: number): void;
+  /** Families that were not named and that the engine does not run. */
+  onLeftOut?(families: readonly string[], engine: string): void;
+}
+
+export async function generateTaskFolder(request: GenerateRequest): Promise<TasksMeta> {
+  const { out, count, seed, difficulties, engine, workers, prove } = request;
+  refuseExisting(out);
+  // Named families are checked before anything is opened.
+  const wanted = request.families?.map(familyNamed) ?? FAMILIES;
+  const sandbox = prove ? await openSandbox({ engine, workers }) : undefined;
+  try {
+    const families = runnable(request, wanted, sandbox);
+    const rejections: TaskRejection[] = [];
+    const tasks: GeneratedTask[] = [];
+    const drawn = generateTasks({
+      ...{ count, seed, families, difficulties },
+      // Enough under way to fill every program, and the next.
+      parallel: 12 * workers,
+      onRejected: (rejection) => rejections.push(rejection),
+      ...(sandbox === undefined ? {} : { prove: gatherProofs(sandbox) }),
+    });
+    for await (const task of drawn) {
+      tasks.push(task);
+      request.onProgress?.(tasks.length, rejections.length);
+    }
+    return writeTasks(out, tasks, { seed, rejections });
+  } finally {
+    await sandbox?.close();
+  }
+}
+
+/** A family that was named and cannot be run is an error; one that was not named is left out, and that is said. */
+function runnable(
+  request: GenerateRequest,
+  wanted: readonly Family[],
+  sandbox: Sandbox | undefined,
+): readonly Family[] {
+  const engine = sandbox?.engine ?? request.engine;
+  const runs = (family: Family) =>
+    sandbox === undefined
+      ? engine !== "quickjs" || family.language === "javascript"
+      : sandbox.runs.has(family.language);
+  const left = wanted.filter((family) => !runs(family)).map((family) => family.name);
+  if (left.length === 0) return wanted;
+  if (request.families !== undefined)
+    throw new RollbookError(
+      "family-not-runnable",
+      { families: left, engine },
+      `the ${engine} engine does not run ${left.join(", ")}. Choose another engine with --engine, or leave them out.`,
+    );
+  request.onLeftOut?.(left, engine);
+  return wanted.filter(runs);
+}

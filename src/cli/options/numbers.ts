@@ -1,0 +1,48 @@
+/** Numbers as flag values. In: the text of a flag. Out: the number; commander turns the error into wrong usage. */
+import { InvalidArgumentError } from "commander";
+
+export function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
+    throw new InvalidArgumentError("It must be a whole number.");
+  return value;
+}
+
+export function positiveWhole(text: string): number {
+  const value = wholeNumber(text);
+  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return value;
+}
+
+/** Seconds, dollars: not negative, without an exponent. */
+export function amount(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");
+  return Number(text);
+}
+
+export function positiveAmount(text: string): number {
+  const value = amount(text);
+  if (value === 0) throw new InvalidArgumentError("It must be a number greater than 0.");
+  return value;
+}
+
+/** A factor or a margin, in any notation. */
+export function nonNegative(text: string): number {
+  return within(text, { least: 0, most: Number.MAX_VALUE, otherwise: "It must be a number ≥ 0." });
+}
+
+export function share(text: string): number {
+  return within(text, { least: 0, most: 1, otherwise: "It must be a number from 0 to 1." });
+}
+
+export function finite(text: string): number {
+  const most = Number.MAX_VALUE;
+  return within(text, { least: -most, most, otherwise: "It must be a number." });
+}
+
+function within(text: string, range: { least: number; most: number; otherwise: string }): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= range.least && value <= range.most))
+    throw new InvalidArgumentError(range.otherwise);
+  return value;
+}
