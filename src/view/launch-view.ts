@@ -31,6 +31,13 @@ export function renderSummary(progress: Progress): string {
   return `${parts.join(", ")}\n`;
 }
 
+/** Undefined where nothing failed. */
+export function renderCommonFailure({ commonFailure }: Progress): string | undefined {
+  if (commonFailure === null) return undefined;
+  const [line = ""] = commonFailure.reason.split("\n");
+  return `most common failure (${plural(commonFailure.count, "rollout")}): ${line.slice(0, 500)}`;
+}
+
 function failedText({ failed, blamed }: Progress): string[] {
   const owners = Object.entries(failed);
   if (owners.length === 0) return [];

@@ -4,7 +4,7 @@ import { isObject, type Json, parseJson, RollbookError } from "../../base/index.
 import { followLaunch, launch } from "../../book/collect/index.ts";
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { renderSummary } from "../../view/launch-view.ts";
+import { renderCommonFailure, renderSummary } from "../../view/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
@@ -102,6 +102,8 @@ function settingsOf(flags: LaunchFlags) {
 function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boolean): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress }));
   else io.out(renderSummary(progress));
+  const reason = renderCommonFailure(progress);
+  if (reason !== undefined) io.err(`${reason}\n`);
   const { total, done, dead } = progress;
   const left = total - done;
   if (left === 0) return;

@@ -105,6 +105,25 @@ describe("launch", () => {
     expect(endings).toMatchObject([{ kind: "terminal" }, { owner: "provider" }, { owner: "agent" }]);
   });
 
+  it("counts the reason that failed most rollouts", async () => {
+    const { start } = await launchWorld();
+    const launched = start(rows(3), ({ i }) => {
+      throw new Error(i === 0 ? "no key" : "no such model");
+    });
+    await collect(launched);
+    expect(launched.progress().commonFailure).toEqual({ reason: "agent: no such model", count: 2 });
+  });
+
+  it("says how long it waits for claims of a worker that died", async () => {
+    const { start, queue } = await launchWorld();
+    const planned = await start(rows(1), echo, { concurrency: 0, deadlineMs: 1 }).futures();
+    const { lane } = (await queue.state(planned[0]!.id))!;
+    expect((await queue.claim("dead-worker", 1, { lane })).length).toBe(1);
+    const said: string[] = [];
+    await collect(start(rows(1), echo, { log: (line) => said.push(line) }));
+    expect(said[0]).toMatch(/^1 rollout is claimed by another worker.* within [12] s/);
+  });
+
   it("applies overrides to the rows they are for", async () => {
     const { start } = await launchWorld();
     const results = await collect(

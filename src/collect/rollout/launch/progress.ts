@@ -12,6 +12,8 @@ export interface Progress {
   readonly failed: Readonly<Record<string, number>>;
   /** Of these failures, those that are another's by the agent's word alone. */
   readonly blamed: number;
+  /** The reason that failed or set aside most rollouts; null where none did. */
+  readonly commonFailure: { readonly reason: string; readonly count: number } | null;
   readonly truncated: number;
   readonly tokens: number;
   readonly costUsd: number;
@@ -37,6 +39,7 @@ export class LaunchTally {
   #rewards = 0;
   #labelled = 0;
   readonly #failed: Record<string, number> = {};
+  readonly #reasons = new Map<string, number>();
   readonly #clock: Clock;
   readonly #startMs: number;
 
@@ -48,19 +51,34 @@ export class LaunchTally {
   add(result: RolloutResult): void {
     if (result.state === "dead") {
       this.#dead++;
+      this.#countReason(result.reason);
       return;
     }
     const { ending, usage, reward, earlier, scores } = result;
     this.#done++;
     if (earlier) this.#earlier++;
     if (ending.kind === "truncated") this.#truncated++;
-    if (ending.kind === "failed") this.#failed[ending.owner] = (this.#failed[ending.owner] ?? 0) + 1;
+    if (ending.kind === "failed") {
+      this.#failed[ending.owner] = (this.#failed[ending.owner] ?? 0) + 1;
+      this.#countReason(`${ending.owner}: ${ending.message}`);
+    }
     if (ending.declaredBy === "agent" || scores.some(({ name }) => name === OLD_BLAME)) this.#blamed++;
     this.#tokens += usage.promptTokens + usage.completionTokens;
     this.#costUsd += usage.costUsd;
     if (reward === null) return;
     this.#rewards += reward;
     this.#labelled++;
+  }
+
+  #countReason(reason: string): void {
+    this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
+  }
+
+  #commonFailure(): Progress["commonFailure"] {
+    let common: Progress["commonFailure"] = null;
+    for (const [reason, count] of this.#reasons)
+      if (common === null || count > common.count) common = { reason, count };
+    return common;
   }
 
   now(): Progress {
@@ -75,6 +93,7 @@ export class LaunchTally {
       dead: this.#dead,
       failed: { ...this.#failed },
       blamed: this.#blamed,
+      commonFailure: this.#commonFailure(),
       truncated: this.#truncated,
       tokens: this.#tokens,
       costUsd: this.#costUsd,
