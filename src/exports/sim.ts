@@ -13,7 +13,7 @@ export {
   type SimModel,
   type SimWorld,
   sandboxGrader,
-  serveSimulatedModels,
+  simulatedModels,
   type VisibleTask,
   writeTasks,
 } from "../collect/sim/index.ts";

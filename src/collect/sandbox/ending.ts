@@ -1,9 +1,69 @@
-/** Reads how a program ended and what it left, alike for every engine that runs real processes. Pure. */
+/** Starts and ends of programs, alike for every engine that runs real processes: the command line, how it ended, what it
+ *  left. In: a program, what an engine saw of its run. Out: argv, ExecResult. Pure. */
 import { constants } from "node:os";
+import type { Counters } from "./cgroup/index.ts";
 import type { OutputBuffer } from "./output.ts";
-import { type ExecResult, textOf } from "./sandbox.ts";
+import { type ExecResult, type Program, type Threat, textOf } from "./sandbox.ts";
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+/** What such engines hold against. */
+export const PROCESS_THREATS: ReadonlySet<Threat> = new Set([
+  ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
+  ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
+]);
+
+/** With the interpreters as they are called inside. */
+export function programArgv(program: Program, { node, python }: { node: string; python: string }) {
+  switch (program.kind) {
+    case "command":
+      return program.argv;
+    case "python":
+      return [python, "-B", program.entry, ...(program.args ?? [])];
+    case "javascript":
+      return [node, program.entry, ...(program.args ?? [])];
+    default:
+      return program satisfies never;
+  }
+}
+
+export interface EndedRun {
+  /** Why we ended it, if we did. */
+  readonly ended: "timeout" | "flood" | undefined;
+  readonly wallMs: number;
+  readonly stdout: OutputBuffer;
+  readonly stderr: OutputBuffer;
+}
+
+export function resultOf(seen: {
+  readonly run: EndedRun;
+  /** Undefined: killed. */
+  readonly status: number | undefined;
+  readonly outOfMemory: boolean;
+  /** Of its control group; undefined where the group is gone. */
+  readonly before: Counters | undefined;
+  readonly after: Counters | undefined;
+  readonly peakMemoryBytes: number | null;
+  readonly files: ExecResult["files"];
+}): ExecResult {
+  const { run, status, outOfMemory, before, after, peakMemoryBytes, files } = seen;
+  const [cpuBefore, cpuAfter] = [before?.cpuMs ?? null, after?.cpuMs ?? null];
+  const cpuMs = cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore;
+  return {
+    ...(run.ended !== undefined || status === undefined
+      ? { exitCode: null, signal: "SIGKILL" }
+      : endOf(status)),
+    stdout: run.stdout.bytes(),
+    stderr: run.stderr.bytes(),
+    truncated: { stdout: run.stdout.truncated, stderr: run.stderr.truncated },
+    timedOut: run.ended === "timeout",
+    outOfMemory,
+    pidsExceeded: before !== undefined && after !== undefined && after.pidsRefused > before.pidsRefused,
+    outputExceeded: run.ended === "flood",
+    files,
+    usage: { wallMs: run.wallMs, cpuMs, peakMemoryBytes },
+  };
+}
 
 /** A shell, bwrap and Docker all report death by signal n as 128 + n. */
 export function endOf(status: number): Pick<ExecResult, "exitCode" | "signal"> {

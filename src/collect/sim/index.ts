@@ -45,7 +45,6 @@ export {
   type RecordedFile,
   type ServedUpstream,
   serveOnLoopback,
-  serveSimulatedModels,
   simulatedModels,
 } from "./serve/index.ts";
 export {

@@ -1,33 +1,12 @@
 /** A model that lives in this process: speaks OpenAI chat completions over HTTP and adds two numbers, except where
  *  one of them is 7. In: nothing. Out: its URL. The same question gets the same answer, whoever asks and when. */
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type ServedUpstream, serveOnLoopback } from "../../collect/sim/index.ts";
 
-export interface SimulatedUpstream {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
-export async function openSimulatedUpstream(): Promise<SimulatedUpstream> {
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { model, messages } = JSON.parse(Buffer.concat(chunks).toString()) as {
-      model: string;
-      messages: { content: string }[];
-    };
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify(replyTo(model, messages.at(-1)!.content)));
+export function openSimulatedUpstream(): Promise<ServedUpstream> {
+  return serveOnLoopback(async (request) => {
+    const { model, messages } = (await request.json()) as { model: string; messages: { content: string }[] };
+    return Response.json(replyTo(model, messages.at(-1)!.content));
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    close: () =>
-      new Promise((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
-  };
 }
 
 function replyTo(model: string, question: string): object {

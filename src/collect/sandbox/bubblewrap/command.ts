@@ -2,6 +2,7 @@
  *  system of read-only system directories, the task's files and one small writable /tmp.
  *  In: task and paths. Out: argv and the file descriptors it expects. Pure: starts nothing, touches nothing. */
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { programArgv } from "../ending.ts";
 import { CLEAN_ENV, type Limits, type Program, type SandboxTask } from "../sandbox.ts";
 
 /** Descriptors beyond stdin, stdout and stderr, in the order of the spawn's stdio. */
@@ -9,7 +10,7 @@ export const FD = { outputs: 3, seccomp: 4, status: 5 } as const;
 
 export const TASK_UID = 65534;
 /** Where the host's own Node appears inside. */
-export const NODE_INSIDE = "/run/rollbook/node";
+const NODE_INSIDE = "/run/rollbook/node";
 export const PYTHON = "/usr/bin/python3";
 
 /** Members of the cgroup that are ours: bwrap outside, the runner inside, and one helper of the runner. */
@@ -34,7 +35,7 @@ export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
     ...(process.getuid?.() === 0 ? dropRoot(paths.setpriv) : []),
     ...[paths.bwrap, ...NAMESPACES, ...environment(program), ...fileSystem(limits, paths)],
     ...["--", "/bin/sh", "-c", RUN, "sh", String(limits.filesBytes + 1), String(outputs.length), ...outputs],
-    ...programArgv(program),
+    ...programArgv(program, { node: NODE_INSIDE, python: PYTHON }),
   ];
 }
 
@@ -108,16 +109,3 @@ const SYSTEM: readonly string[] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/
       : ["--ro-bind", path, path];
   },
 );
-
-function programArgv(program: Program): readonly string[] {
-  switch (program.kind) {
-    case "command":
-      return program.argv;
-    case "python":
-      return [PYTHON, "-B", program.entry, ...(program.args ?? [])];
-    case "javascript":
-      return [NODE_INSIDE, program.entry, ...(program.args ?? [])];
-    default:
-      return program satisfies never;
-  }
-}

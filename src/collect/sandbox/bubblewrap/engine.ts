@@ -16,7 +16,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
 import { type CgroupSlot, type Cgroups, type Counters, drain, findCgroups } from "../cgroup/index.ts";
-import { decodeOutputs, endOf } from "../ending.ts";
+import { decodeOutputs, type EndedRun, PROCESS_THREATS, resultOf } from "../ending.ts";
 import { OutputBuffer } from "../output.ts";
 import { claimDirectory } from "../owner.ts";
 import {
@@ -25,17 +25,11 @@ import {
   type SandboxEngine,
   type SandboxTask,
   type Slot,
-  type Threat,
   textOf,
 } from "../sandbox.ts";
 import { encode, hostArch, seccompProgram } from "../seccomp/index.ts";
 import { layFiles } from "../task-files.ts";
 import { FD, OWN_PIDS, type Paths, PYTHON, sandboxArgv, TASK_UID } from "./command.ts";
-
-const COVERS: readonly Threat[] = [
-  ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
-  ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
-];
 
 /** How long a killed sandbox may take to vanish before the slot is given up. */
 const REAP_MS = 5_000;
@@ -49,7 +43,7 @@ export function openBubblewrap(): SandboxEngine {
   return {
     name: "bubblewrap",
     runs,
-    covers: new Set(COVERS),
+    covers: PROCESS_THREATS,
     openSlot: async () => new BubblewrapSlot(cgroups, bwrap, setpriv),
     close: async () => {},
   };
@@ -146,14 +140,9 @@ class BubblewrapSlot implements Slot {
   }
 }
 
-interface BwrapRun {
+interface BwrapRun extends EndedRun {
   readonly code: number | null;
   readonly signal: string | null;
-  /** Why we ended it, if we did. */
-  readonly ended: "timeout" | "flood" | undefined;
-  readonly wallMs: number;
-  readonly stdout: OutputBuffer;
-  readonly stderr: OutputBuffer;
   readonly outputs: OutputBuffer;
   readonly status: OutputBuffer;
 }
@@ -170,27 +159,15 @@ function verdict(
   { before, after }: { before: Counters; after: Counters },
 ): ExecResult {
   const outOfMemory = after.oomKills > before.oomKills;
-  const pidsExceeded = after.pidsRefused > before.pidsRefused;
   // bwrap reports an exit code only when the sandbox stood and the runner ran: without one, nothing of ours did.
   const stood = /"exit-code"/.test(textOf(run.status.bytes()));
   if (run.ended === undefined && !stood && !outOfMemory) throw fell(run);
-  const killed = run.ended !== undefined || run.code === null || !stood;
-  return {
-    ...(killed ? { exitCode: null, signal: "SIGKILL" } : endOf(run.code!)),
-    stdout: run.stdout.bytes(),
-    stderr: run.stderr.bytes(),
-    truncated: { stdout: run.stdout.truncated, stderr: run.stderr.truncated },
-    timedOut: run.ended === "timeout",
-    outOfMemory,
-    pidsExceeded,
-    outputExceeded: run.ended === "flood",
+  return resultOf({
+    ...{ run, outOfMemory, before, after },
+    status: stood ? (run.code ?? undefined) : undefined,
+    peakMemoryBytes: after.peakMemoryBytes,
     files: decodeOutputs(task.program.outputs ?? [], run.outputs, task.limits.filesBytes),
-    usage: {
-      wallMs: run.wallMs,
-      cpuMs: after.cpuMs === null || before.cpuMs === null ? null : after.cpuMs - before.cpuMs,
-      peakMemoryBytes: after.peakMemoryBytes,
-    },
-  };
+  });
 }
 
 function fell(run: BwrapRun): RollbookError {

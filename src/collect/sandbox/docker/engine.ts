@@ -6,18 +6,10 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
 import { type Cgroups, type Counters, findCgroups } from "../cgroup/index.ts";
-import { decodeOutputs, endOf } from "../ending.ts";
+import { decodeOutputs, type EndedRun, PROCESS_THREATS, programArgv, resultOf } from "../ending.ts";
 import { OutputBuffer } from "../output.ts";
 import { claimDirectory, isAlive } from "../owner.ts";
-import {
-  CLEAN_ENV,
-  type ExecResult,
-  type Program,
-  type SandboxEngine,
-  type SandboxTask,
-  type Slot,
-  type Threat,
-} from "../sandbox.ts";
+import { CLEAN_ENV, type ExecResult, type SandboxEngine, type SandboxTask, type Slot } from "../sandbox.ts";
 import { layFiles } from "../task-files.ts";
 import { DockerClient } from "./client.ts";
 import { Container, OWNER_LABEL } from "./container.ts";
@@ -32,11 +24,6 @@ export interface DockerOptions {
 export const DEFAULT_SOCKET = "/var/run/docker.sock";
 export const DEFAULT_IMAGE = "rollbook-sandbox:1";
 
-const COVERS: readonly Threat[] = [
-  ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
-  ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
-];
-
 export async function openDocker(options: DockerOptions = {}): Promise<SandboxEngine> {
   const socketPath = options.socketPath ?? DEFAULT_SOCKET;
   if (!existsSync(socketPath)) throw missing(socketPath);
@@ -48,11 +35,13 @@ export async function openDocker(options: DockerOptions = {}): Promise<SandboxEn
   return {
     name: "docker",
     runs: new Set(["command", "python", "javascript"]),
-    covers: new Set(COVERS),
+    covers: PROCESS_THREATS,
     openSlot: async () => new DockerSlot(client, image, cgroups),
     close: async () => client.close(),
   };
 }
+
+const INTERPRETERS = { node: "node", python: "python3" };
 
 /** Runs the program; with $1 = 1 empties /tmp behind it. */
 const RUN = [
@@ -98,9 +87,10 @@ class DockerSlot implements Slot {
     const outOfMemory = await ranOutOfMemory(container, before, after);
     const gone = status === undefined || after === undefined || container.isEnding();
     if (run.ended === undefined && !outOfMemory && gone) throw died();
-    const outputs = await this.#outputs(container, task, run.ended !== undefined || gone);
+    const files = await this.#outputs(container, task, run.ended !== undefined || gone);
     if (run.ended !== undefined || outOfMemory || !container.isAsNew()) await this.#discard();
-    return result({ task, run, status, outOfMemory, before, after, outputs });
+    // The peak is the container's, over all its tasks: not this task's.
+    return resultOf({ run, status, outOfMemory, before, after, peakMemoryBytes: null, files });
   }
 
   async close(): Promise<void> {
@@ -134,7 +124,7 @@ class DockerSlot implements Slot {
     const { limits, program } = task;
     const wipe = (program.outputs ?? []).length === 0 ? "1" : "0";
     const execId = await container.createExec({
-      argv: ["/bin/sh", "-c", RUN.replace("WIPE", WIPE), "sh", wipe, ...programArgv(program)],
+      argv: ["/bin/sh", "-c", RUN.replace("WIPE", WIPE), "sh", wipe, ...programArgv(program, INTERPRETERS)],
       env: { ...CLEAN_ENV, ...program.env },
       stdin: true,
     });
@@ -189,12 +179,8 @@ class DockerSlot implements Slot {
   }
 }
 
-interface ExecRun {
+interface ExecRun extends EndedRun {
   readonly execId: string;
-  readonly ended: "timeout" | "flood" | undefined;
-  readonly wallMs: number;
-  readonly stdout: OutputBuffer;
-  readonly stderr: OutputBuffer;
 }
 
 async function ranOutOfMemory(
@@ -204,50 +190,6 @@ async function ranOutOfMemory(
 ): Promise<boolean> {
   if (before !== undefined && after !== undefined) return after.oomKills > before.oomKills;
   return (await container.state())?.OOMKilled ?? false;
-}
-
-function result(seen: {
-  task: SandboxTask;
-  run: ExecRun;
-  status: number | undefined;
-  outOfMemory: boolean;
-  before: Counters | undefined;
-  after: Counters | undefined;
-  outputs: Record<string, Uint8Array>;
-}): ExecResult {
-  const { run, status, before, after } = seen;
-  const cpuMs =
-    (after?.cpuMs ?? null) === null || (before?.cpuMs ?? null) === null
-      ? null
-      : after!.cpuMs! - before!.cpuMs!;
-  return {
-    ...(run.ended !== undefined || status === undefined
-      ? { exitCode: null, signal: "SIGKILL" }
-      : endOf(status)),
-    stdout: run.stdout.bytes(),
-    stderr: run.stderr.bytes(),
-    truncated: { stdout: run.stdout.truncated, stderr: run.stderr.truncated },
-    timedOut: run.ended === "timeout",
-    outOfMemory: seen.outOfMemory,
-    pidsExceeded: before !== undefined && after !== undefined && after.pidsRefused > before.pidsRefused,
-    outputExceeded: run.ended === "flood",
-    files: seen.outputs,
-    // The peak is the container's, over all its tasks: not this task's.
-    usage: { wallMs: run.wallMs, cpuMs, peakMemoryBytes: null },
-  };
-}
-
-function programArgv(program: Program): readonly string[] {
-  switch (program.kind) {
-    case "command":
-      return program.argv;
-    case "python":
-      return ["python3", "-B", program.entry, ...(program.args ?? [])];
-    case "javascript":
-      return ["node", program.entry, ...(program.args ?? [])];
-    default:
-      return program satisfies never;
-  }
 }
 
 /** Containers whose owner was killed before it could remove them. */

@@ -6,7 +6,7 @@ import type { RolloutContext, RolloutOutput } from "../../rollout/agent/agent.ts
 import { cutBy } from "../../rollout/agent/failure.ts";
 import { proofGrader } from "../prove/graders.ts";
 import { serveOnLoopback } from "../serve/loopback.ts";
-import { serveSimulatedModels, simulatedModels } from "../serve/model-server.ts";
+import { simulatedModels } from "../serve/model-server.ts";
 import { TOOLS } from "../tasks/actions.ts";
 import { openingMessages } from "../tasks/prompt.ts";
 import { DEFAULT_MODELS } from "../world/models.ts";
@@ -105,7 +105,7 @@ describe("the chat agent", () => {
 
 describe("simulated models over HTTP", () => {
   it("stream what they say at once, token for token, to a client that knows nothing of them", async () => {
-    const served = await serveSimulatedModels(tasks, DEFAULT_MODELS);
+    const served = await serveOnLoopback(simulatedModels(tasks, DEFAULT_MODELS));
     onTestFinished(() => served.close());
     const client = new OpenAI({ baseURL: served.url, apiKey: "none" });
     const messages = openingMessages(tasks[1]!.visible, "tools") as OpenAI.ChatCompletionMessageParam[];

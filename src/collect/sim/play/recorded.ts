@@ -15,7 +15,7 @@ import {
   type Scorer,
 } from "../../rollout/index.ts";
 import { chatCompletion, chatStream, type ModelHandler, readChat, refuse } from "../serve/index.ts";
-import { type KnownWorld, tokensOfText } from "../world/index.ts";
+import { candidateOf, type KnownWorld, tokensOfText } from "../world/index.ts";
 import { postChat, readAnswer } from "./ask-model.ts";
 import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "./routed-run.ts";
 
@@ -116,10 +116,7 @@ export function recordedWorld({ models, questions, cost }: RecordedSet): KnownWo
       prompt,
       fields: { messages: 1, tools: 0, stream: false },
     })),
-    candidates: models.map(({ name, price }) => ({
-      ...{ id: name, selectable: true, reasons: [] },
-      features: { promptPrice: price.prompt, completionPrice: price.completion },
-    })),
+    candidates: models.map(candidateOf),
     value(question, model) {
       const { prompt, answers } = questions[question]!;
       const { name, price } = models[model]!;

@@ -5,7 +5,6 @@ import { RollbookError } from "../../../base/index.ts";
 import { promptOf, type SimTask } from "../tasks/index.ts";
 import { replyTo, type SimModel } from "../world/index.ts";
 import { chatCompletion, chatStream, readChat, refuse } from "./chat-wire.ts";
-import { type ServedUpstream, serveOnLoopback } from "./loopback.ts";
 
 export type ModelHandler = (request: Request) => Promise<Response>;
 
@@ -33,13 +32,6 @@ export function simulatedModels(tasks: readonly SimTask[], models: readonly SimM
     const reply = replyTo(task, model, { ...chat, protocol: chat.hasTools ? "tools" : "text" });
     return chat.stream ? chatStream(chat, reply) : chatCompletion(chat, reply);
   };
-}
-
-export function serveSimulatedModels(
-  tasks: readonly SimTask[],
-  models: readonly SimModel[],
-): Promise<ServedUpstream> {
-  return serveOnLoopback(simulatedModels(tasks, models));
 }
 
 /** By the whole prompt; else by the longest statement that the prompt holds. */

@@ -1,8 +1,8 @@
 /** The description of a file of recorded answers: which column holds what, and what models cost. In: YAML. Out: the checked
  *  description; a typo is refused. Reads no file. */
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { RollbookError } from "../../../base/index.ts";
+import { readYaml } from "../world/index.ts";
 
 const column = z.string().min(1);
 const amount = z.number().min(0);
@@ -32,13 +32,7 @@ const schema = z.strictObject({
 export type RecordedFile = z.output<typeof schema>;
 
 export function parseRecording(text: string, where: string): RecordedFile {
-  const document = parseDocument(text, { uniqueKeys: true, strict: true });
-  const [problem] = [...document.errors, ...document.warnings];
-  if (problem !== undefined) throw badRecording(where, problem.message.split("\n")[0]!);
-  const result = schema.safeParse(document.toJS());
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  throw badRecording(where, `${issue.path.map(String).join(".") || "the file"}: ${issue.message}`);
+  return readYaml(text, schema, (what) => badRecording(where, what));
 }
 
 export function badRecording(where: string, what: string): RollbookError {

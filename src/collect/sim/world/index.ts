@@ -1,6 +1,7 @@
 export * from "./environment.ts";
 export * from "./models.ts";
 export * from "./outcomes.ts";
+export * from "./read-yaml.ts";
 export * from "./reward.ts";
 export * from "./simulated-model.ts";
 export * from "./world.ts";

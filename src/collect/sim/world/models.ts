@@ -1,9 +1,9 @@
 /** Simulated models, declared: how often each solves which tasks, what it costs and how long it takes.
  *  In: YAML, or nothing for the built-in five. Out: checked declarations. They are the whole truth about the models: every
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
+import { readYaml } from "./read-yaml.ts";
 
 const probability = z.number().min(0).max(1);
 const amount = z.number().min(0);
@@ -51,18 +51,11 @@ export function digestModels(models: readonly SimModel[]): Digest {
 }
 
 export function parseModels(text: string, where: string): SimModel[] {
-  const document = parseDocument(text, { uniqueKeys: true, strict: true });
-  const [problem] = [...document.errors, ...document.warnings];
-  if (problem !== undefined) throw bad(where, problem.message.split("\n")[0]!);
-  const result = schema.safeParse(document.toJS());
-  if (!result.success) {
-    const { path, message } = result.error.issues[0]!;
-    throw bad(where, `${path.map(String).join(".") || "the file"}: ${message}`);
-  }
-  const names = result.data.models.map(({ name }) => name);
+  const { models } = readYaml(text, schema, (what) => bad(where, what));
+  const names = models.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw bad(where, `two models are called ${twice}`);
-  return result.data.models;
+  return models;
 }
 
 const CODE = ["js-bugfix", "js-implement", "py-bugfix", "py-implement"];

@@ -66,7 +66,7 @@ function identityOf({ task, proof: { start, reference, mutants } }: ProvedTask) 
 }
 
 /** With the features that the gateway gives a priced model. */
-export function candidateOf({ name, price }: SimModel): DecisionCandidate {
+export function candidateOf({ name, price }: Pick<SimModel, "name" | "price">): DecisionCandidate {
   return {
     id: name,
     selectable: true,
