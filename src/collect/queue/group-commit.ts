@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError } from "../../base/index.ts";
 import { isBusy, type Sqlite } from "../../store/index.ts";
 
-export type Commit = <T>(operation: () => T) => Promise<T>;
+type Commit = <T>(operation: () => T) => Promise<T>;
 
 interface WaitingOperation {
   run(): void;

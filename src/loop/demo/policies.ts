@@ -51,7 +51,7 @@ export function keyOf({ record }: DemoRevision): { id: typeof WRITER; digest: Di
   return { id: record.record.id, digest: record.record.digest };
 }
 
-export interface PolicyDraw {
+interface PolicyDraw {
   readonly choice: number;
   readonly probabilities: readonly number[];
   readonly logprob: number;

@@ -30,7 +30,7 @@ const SCENES: readonly DemoScene[] = [
   judgeScene,
 ];
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly root: string;
   readonly scratch: string;
   readonly seed: bigint;

@@ -7,7 +7,7 @@ import { type Digest, digestJson, RollbookError, reasonOf } from "../../../base/
 import type { Agent, Payload, RolloutContext } from "./agent.ts";
 import { failedBy } from "./failure.ts";
 
-export const REQUEST_SCHEMA = "rollbook.executor-request.v1";
+const REQUEST_SCHEMA = "rollbook.executor-request.v1";
 /** A result is a few numbers and a final state; whatever is larger belongs into the agent's own storage. */
 const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 const MAX_STDERR_TAIL = 2_000;

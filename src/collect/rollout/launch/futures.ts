@@ -16,7 +16,7 @@ export interface RolloutFuture {
   cancel(): void;
 }
 
-export interface Deferred<T> {
+interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;

@@ -6,7 +6,7 @@ import type { Receipt, Sealed } from "../../../contract/index.ts";
 import { isTaken } from "../../admission.ts";
 import type { GivenReceipt, SealedIndex, WorkerServer } from "../worker/index.ts";
 
-export interface DoneItem {
+interface DoneItem {
   readonly item: string;
   readonly content: Digest;
   /** Done before this launch began: whoever was to give its receipt has done so, or never will. */

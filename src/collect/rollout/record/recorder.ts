@@ -19,7 +19,7 @@ import { rewardStream } from "../../reward-stream.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
 
 /** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
-export const AGENT_FAMILY = parseId("agent");
+const AGENT_FAMILY = parseId("agent");
 
 export interface RolloutOpening
   extends Pick<

@@ -5,7 +5,7 @@ import { isObject, type Json, RollbookError } from "../../../base/index.ts";
 
 export type RowForm = "auto" | "slime" | "plain";
 
-export interface TaskRow {
+interface TaskRow {
   readonly payload: Readonly<Record<string, Json>>;
   readonly prompt?: Json;
   readonly label?: Json;

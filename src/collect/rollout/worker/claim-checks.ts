@@ -73,7 +73,7 @@ export function checkHolder(worker: RegisteredWorker, claim: ClaimKey, state: It
   );
 }
 
-export type Standing =
+type Standing =
   | { standing: "active"; attempt: number }
   | { standing: "expired" | "duplicate"; message: string };
 
@@ -100,7 +100,7 @@ export function checkUpload(at: {
   }
 }
 
-export function duplicateMessage(state: ItemState, envelope: Digest): string {
+function duplicateMessage(state: ItemState, envelope: Digest): string {
   const same = state.state === "done" && state.result === envelope;
   return same
     ? "this very upload was accepted before"

@@ -36,7 +36,7 @@ export interface PlannedRollout {
   readonly item: QueueItem;
 }
 
-export interface PlannedRow {
+interface PlannedRow {
   readonly task: Sealed<Task>;
   readonly assignment: Sealed<Assignment>;
   readonly rollouts: readonly PlannedRollout[];
@@ -50,18 +50,13 @@ export interface WorkOrder {
   readonly extra: OrderExtra;
 }
 
-export interface OrderExtra {
+interface OrderExtra {
   readonly exp: string;
   readonly modelId?: string;
   readonly baseUrl?: string;
   readonly extra?: Readonly<Record<string, Json>>;
   readonly overrides?: Readonly<Record<string, Json>>;
   readonly limits?: RolloutLimits;
-}
-
-/** The name of a launch: the same command, the same name. Rows are not part of it, so a file may grow. */
-export function launchId(settings: LaunchSettings): string {
-  return `launch-${digestJson("rollbook.launch.v1", settingsJson(settings)).slice(7, 23)}`;
 }
 
 export function planner(settings: LaunchSettings, form: RowForm = "auto") {

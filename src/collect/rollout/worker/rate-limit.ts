@@ -2,7 +2,7 @@
  *  In: a clock, a rate. Out: how many may begin, less those that did. Does not wait. */
 import type { Clock } from "../../../base/index.ts";
 
-export interface RateLimit {
+interface RateLimit {
   available(): number;
   take(count: number): void;
 }

@@ -46,7 +46,7 @@ export interface Upload {
   readonly adopted?: true;
 }
 
-export interface OpenedUpload {
+interface OpenedUpload {
   readonly content: RolloutContent;
   readonly envelope: RolloutEnvelope;
 }

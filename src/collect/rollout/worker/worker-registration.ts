@@ -29,11 +29,11 @@ export interface RegisteredWorker {
 }
 
 /** A registration is good this long: a recorded one is of no use to anybody. */
-export const REGISTRATION_MS = 60_000;
+const REGISTRATION_MS = 60_000;
 /** Two heartbeats missed. */
 export const STALE_AFTER_MS = CLAIM_TTL_MS;
 
-export function registrationDigest(parts: Omit<Registration, "attestation">): Digest {
+function registrationDigest(parts: Omit<Registration, "attestation">): Digest {
   const { worker, publicKey, atMs } = parts;
   return digestJson("rollbook.worker-registration.v1", { worker, publicKey, atMs });
 }

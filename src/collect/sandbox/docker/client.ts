@@ -5,7 +5,7 @@ import { Agent, type IncomingMessage, request } from "node:http";
 import type { Readable } from "node:stream";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 
-export interface ExecStream {
+interface ExecStream {
   readonly onChunk: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   readonly stdin: Uint8Array;
 }

@@ -9,12 +9,12 @@ import { ociProfile } from "../seccomp/index.ts";
 import type { DockerClient } from "./client.ts";
 
 export const OWNER_LABEL = "rollbook.owner";
-export const TASK_USER = "65534:65534";
+const TASK_USER = "65534:65534";
 
 /** Process 1, the runner, and the threads that Docker itself needs inside for a moment to start an exec. */
 const OWN_PIDS = 12;
 
-export interface ContainerSpec {
+interface ContainerSpec {
   readonly image: string;
   readonly taskDirectory: string;
   readonly limits: Pick<Limits, "memoryBytes" | "pids" | "cpus" | "scratchBytes">;

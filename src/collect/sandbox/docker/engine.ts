@@ -21,7 +21,7 @@ export interface DockerOptions {
   readonly image?: string;
 }
 
-export const DEFAULT_SOCKET = "/var/run/docker.sock";
+const DEFAULT_SOCKET = "/var/run/docker.sock";
 export const DEFAULT_IMAGE = "rollbook-sandbox:1";
 
 export async function openDocker(options: DockerOptions = {}): Promise<SandboxEngine> {

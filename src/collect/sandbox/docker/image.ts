@@ -34,7 +34,7 @@ export async function ensureImage(client: DockerClient, image: string): Promise<
   await importImage(client, image);
 }
 
-export async function hasImage(client: DockerClient, image: string): Promise<boolean> {
+async function hasImage(client: DockerClient, image: string): Promise<boolean> {
   return (
     (await client.call("GET", `/images/${encodeURIComponent(image)}/json`, { expect: [404] })) !== undefined
   );

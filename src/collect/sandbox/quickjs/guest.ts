@@ -70,7 +70,7 @@ export const PRELUDE = `(() => {
   return { fs, runTimer };
 })()`;
 
-export const FS_NAMES = [
+const FS_NAMES = [
   ...["readFileSync", "writeFileSync", "appendFileSync", "existsSync"],
   ...["readdirSync", "mkdirSync", "unlinkSync", "rmSync"],
 ] as const;

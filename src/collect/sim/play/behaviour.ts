@@ -74,7 +74,7 @@ export function policyOfRouter(router: Router): PolicyOf {
 }
 
 /** Every model in the order of the list, the first that can be had. */
-export function firstOf(models: readonly string[]): StaticTable {
+function firstOf(models: readonly string[]): StaticTable {
   return parseStaticTable(
     `schema: rollbook.static-table.v1\ndefault: ${JSON.stringify(models)}\n`,
     "the list of models",

@@ -89,7 +89,7 @@ export function recordedScorer(cost: RecordedSet["cost"]): Scorer {
 }
 
 /** Asks the question once and returns the answer, and whose it is. */
-export const askOnce: RolloutFunction = async ({ question }, context) => {
+const askOnce: RolloutFunction = async ({ question }, context) => {
   const asked = context.rolloutConfig.model_id ?? "";
   const messages = [{ role: "user" as const, content: String(question) }];
   const { message, model } = readAnswer(await postChat(context, { model: asked, messages }), asked);

@@ -18,7 +18,7 @@ import type { ModelHandler } from "../serve/index.ts";
 import { chooseWith } from "./behaviour.ts";
 
 /** The name under which agents ask for whatever the router chooses. */
-export const ROUTED = "auto";
+const ROUTED = "auto";
 
 export type ModelRoute =
   | { readonly kind: "model"; readonly model: string }
@@ -43,7 +43,7 @@ export interface RunPlace
   readonly log?: (line: string) => void;
 }
 
-export interface RoutedRunOptions extends RunPlace {
+interface RoutedRunOptions extends RunPlace {
   readonly rows: readonly object[];
   readonly agent: Agent;
   readonly models: readonly RoutedModel[];

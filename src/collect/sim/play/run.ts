@@ -43,7 +43,7 @@ export function rowOf({ visible, oracle }: SimTask): object {
 }
 
 /** Hands in the reference solution: what a perfect agent earns without a model. */
-export function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
+function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
   const solutions = new Map(tasks.map((task) => [promptOf(task.visible), task.solutions.reference]));
   return (payload) => {
     const files = solutions.get(promptOf(readVisible(payload))) ?? {};

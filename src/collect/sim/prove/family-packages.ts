@@ -7,7 +7,7 @@ import type { SimTask } from "../tasks/index.ts";
 import { SIM_LIMITS } from "./grade.ts";
 
 /** Changes when an environment treats the same tasks differently. */
-export const FAMILY_VERSION = "1";
+const FAMILY_VERSION = "1";
 /** What an agent gets at most for one task. */
 export const TASK_LIMITS = { maxTurns: 12, timeBudgetMs: 120_000 } as const;
 

@@ -6,7 +6,7 @@ import { canonicalize, type Json, parseJson, RollbookError } from "../../../base
 import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/index.ts";
 import { type Grading, type Oracle, type SourceFiles, type VisibleTask, walkGrid } from "../tasks/index.ts";
 
-export interface ChecksPassed {
+interface ChecksPassed {
   readonly passed: number;
   readonly total: number;
 }

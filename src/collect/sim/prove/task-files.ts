@@ -45,12 +45,12 @@ export interface TasksMeta {
   readonly files: { readonly tasks: Digest; readonly solutions: Digest };
 }
 
-export interface TaskFolder {
+interface TaskFolder {
   readonly meta: TasksMeta;
   readonly tasks: readonly GeneratedTask[];
 }
 
-export interface TaskOrigin {
+interface TaskOrigin {
   readonly seed?: bigint;
   readonly rejections?: readonly TaskRejection[];
 }

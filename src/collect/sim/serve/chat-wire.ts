@@ -12,7 +12,7 @@ export interface Chat {
   readonly includeUsage: boolean;
 }
 
-export interface ChatReply {
+interface ChatReply {
   readonly message: Message;
   readonly promptTokens: number;
   readonly completionTokens: number;

@@ -2,7 +2,7 @@
  *  In: world and plan text. Out: how far it came, as checks passed of all. Does not search for plans. */
 import type { GridWorld } from "./sim-task.ts";
 
-export interface Walk {
+interface Walk {
   readonly passed: number;
   /** One a waypoint, one for the goal, one for the budget. */
   readonly total: number;

@@ -36,7 +36,7 @@ export type GradeFiles = (
   files: SourceFiles,
 ) => Promise<number>;
 
-export interface Bill {
+interface Bill {
   readonly costUsd: number;
   readonly latencyMs: number;
 }

@@ -15,13 +15,13 @@ import {
 } from "../tasks/index.ts";
 import { type SimModel, skillOf } from "./models.ts";
 
-export interface ModelRequest {
+interface ModelRequest {
   readonly messages: readonly Message[];
   readonly protocol: Protocol;
   readonly seed: number;
 }
 
-export interface ModelReply {
+interface ModelReply {
   readonly message: Message & { readonly role: "assistant" };
   readonly promptTokens: number;
   readonly completionTokens: number;
