@@ -6,17 +6,16 @@ import {
   type BatchOptions,
   type Level,
   type LogprobKind,
-  PolicyRevision,
+  type PolicyRevision,
   type Sealed,
   type SealedBlob,
   TrainerBatch,
 } from "../../contract/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
-import { readRecord } from "../../store/index.ts";
 import { type Artifact, type BookIndex, type OpenBook, resolveRevision } from "../open/index.ts";
 import {
-  admitInBook,
+  admitRollouts,
   chooseArtifacts,
   collectManifest,
   defaultFreshness,
@@ -47,7 +46,7 @@ export interface CutRequest extends RolloutFilter {
 }
 
 export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sealed<TrainerBatch>> {
-  if (request.judge !== undefined) await judgeFirst(book, request, request.judge);
+  if (request.judge !== undefined) await admitRollouts(book, { ...request, budgets: request.judge });
   const index = await book.index();
   const { target, family, level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
@@ -117,14 +116,4 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
   if (attestation !== undefined) store.put(attestation.kind, attestation.bytes);
   await store.flush();
   return batch;
-}
-
-/** Adds verdicts on the freshness of what the batch would hold. */
-async function judgeFirst(book: OpenBook, request: CutRequest, budgets: FreshnessBudgets): Promise<void> {
-  const index = await book.index();
-  const { digest } = resolveRevision(index, request.target, request.family);
-  const { store, signer, clock } = book;
-  const target = await readRecord(store, PolicyRevision, digest);
-  const artifacts = chooseArtifacts(index, request);
-  await admitInBook({ store, index, artifacts, target, budgets, nowMs: clock.nowMs(), signer });
 }

@@ -1,99 +1,205 @@
-/** Admits rollouts of a book and keeps the verdicts, which everything that learns obeys.
+/** Judges rollouts of a book and keeps the verdicts, which everything that learns obeys.
  *  In: an open book, names, a target or a validator. Out: what was said of each. Verdicts and releases are sealed records. */
-import { parseId, RollbookError } from "../../base/index.ts";
-import { PolicyRevision, type Release, type Sealed, Verdict } from "../../contract/index.ts";
-import { FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { compareUtf8, type Digest, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
-  type Artifact,
-  type BookIndex,
-  everyArtifact,
-  type OpenBook,
-  resolveArtifact,
-  resolveRevision,
-} from "../open/index.ts";
+  Call,
+  PolicyRevision,
+  Receipt,
+  Release,
+  RolloutContent,
+  RolloutEnvelope,
+  type Sealed,
+  Verdict,
+} from "../../contract/index.ts";
+import {
+  checkFreshness,
+  FRESHNESS_PROFILES,
+  type FreshnessBudgets,
+  type FreshnessRequest,
+  freshnessReceipt,
+  freshnessVerdict,
+  makeAdmission,
+  releaseQuarantined,
+  validateBundle,
+} from "../../keep/admit/index.ts";
+import { makeSealer, readRecord } from "../../store/index.ts";
+import { type Artifact, artifactsOf, type BookIndex, type OpenBook, resolveArtifact } from "../open/index.ts";
+import { chooseArtifacts, type RolloutFilter } from "./admitted-rollouts.ts";
+import { readRevision } from "./read-revision.ts";
 import {
   type AdmissionResult,
-  type AdmitRequest,
-  admitInBook,
-  releaseInBook,
-  validateInBook,
-} from "./admit.ts";
+  afterAll,
+  standingVerdicts,
+  VerdictWriter,
+  validatorKey,
+} from "./verdict-writer.ts";
 
-interface Chosen {
-  /** Ids or digests (default: all of the book). */
-  readonly artifacts?: readonly string[] | undefined;
+interface FreshnessTarget {
+  /** The policy revision, by id or digest. */
+  readonly target: string;
+  /** Default: a drift of 3 accepted and 5 quarantined. */
+  readonly budgets?: FreshnessBudgets | undefined;
 }
 
-/** Freshness against a policy revision: how far their policy has drifted from it, how old policy and rollout are. */
+/** Freshness against a policy revision: how far their policy has drifted from it, how old policy and rollout are.
+ *  A rollout counts as submitted when its first receipt was given, else now. */
 export async function admitRollouts(
   book: OpenBook,
-  request: Chosen & {
-    /** By id or digest. */
-    readonly target: string;
-    /** Default: a drift of 3 accepted and 5 quarantined. */
-    readonly budgets?: FreshnessBudgets | undefined;
-  },
+  request: RolloutFilter & FreshnessTarget & { readonly family?: string | undefined },
 ): Promise<AdmissionResult[]> {
-  const { index, ...about } = await requestOn(book, request);
-  const { digest } = resolveRevision(index, request.target);
-  const target = await readRecord(book.store, PolicyRevision, digest);
-  return admitInBook({ index, ...about, target, budgets: request.budgets ?? FRESHNESS_PROFILES.default });
+  const { store, clock } = book;
+  const index = await book.index();
+  const artifacts = chooseOrAll(index, request);
+  const { record: target } = await readRevision(book, request.target, request.family);
+  const revision = await revisionsOf(book, target.family);
+  const submitted = firstReceipts(index);
+  const nowMs = clock.nowMs();
+  const atMs = afterAll(index, nowMs);
+  const writer = new VerdictWriter(book, index);
+  const judged: AdmissionResult[] = [];
+  for (const { content, envelopes } of artifacts) {
+    const freshness = checkFreshness({
+      content: await readRecord(store, RolloutContent, content.digest),
+      envelope: await readRecord(store, RolloutEnvelope, envelopes[0]!),
+      target,
+      revision,
+      submittedAtMs: submitted.get(content.digest) ?? nowMs,
+      budgets: request.budgets ?? FRESHNESS_PROFILES.default,
+    });
+    const subject = content.digest;
+    const verdict = freshnessVerdict(freshness, { subject, family: target.family, atMs });
+    const beside = [freshnessReceipt(freshness, { subject, atMs: nowMs })];
+    judged.push(await writer.add(verdict, { rolloutId: content.id!, message: freshness.message, beside }));
+  }
+  await writer.commit();
+  return judged;
 }
 
-/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not checked yet. */
+/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not judged yet; those it has
+ *  accepted before are what later ones may not repeat. */
 export async function validateRollouts(
   book: OpenBook,
-  request: Chosen & {
-    /** The name under which it signs verdicts (default: rollbook). */
+  request: Pick<RolloutFilter, "artifacts"> & {
+    /** The name under which it judges (default: rollbook). */
     readonly validator?: string | undefined;
   } = {},
 ): Promise<AdmissionResult[]> {
+  const { store, clock } = book;
   const validator = parseId(request.validator ?? "rollbook", "--validator");
-  const about = await requestOn(book, request);
-  const artifacts = isNamed(request) ? about.artifacts : unchecked(about.index, about.artifacts, validator);
-  return validateInBook({ ...about, artifacts, validator });
+  const index = await book.index();
+  const chosen = chooseOrAll(index, request);
+  const artifacts = isNamed(request) ? chosen : unjudged(index, chosen, validator);
+  const read = async ({ content, envelopes }: Artifact) => {
+    const [digest, envelope] = [content.digest, envelopes[0]!];
+    return {
+      content: { digest, record: await readRecord(store, RolloutContent, digest) },
+      envelope: { digest: envelope, record: await readRecord(store, RolloutEnvelope, envelope) },
+    } as Parameters<typeof validateBundle>[0][number];
+  };
+  const verdicts = await validateBundle(await Promise.all(artifacts.map(read)), {
+    ...{ validator, nowMs: afterAll(index, clock.nowMs()), sampleBps: 0, nonce: "" },
+    has: (digest) => store.has(digest),
+    calls: ({ calls }) => Promise.all(calls.map((each) => readRecord(store, Call, each))),
+    earlier: await Promise.all(acceptedBy(index, { except: artifacts, validator }).map(read)),
+  });
+  const names = new Map(artifacts.map(({ content }) => [content.digest, content.id!]));
+  const writer = new VerdictWriter(book, index);
+  const judged: AdmissionResult[] = [];
+  for (const verdict of verdicts) {
+    const { subject, codes, disposition } = verdict.record;
+    const message = codes.length === 0 ? disposition : `${disposition}: ${codes.join(", ")}`;
+    judged.push(await writer.add(verdict, { rolloutId: names.get(subject)!, message }));
+  }
+  await writer.commit();
+  return judged.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
 }
 
 /** Lets a quarantined rollout into batches, by name and with a reason. Undoes the verdicts that stand now, no later one. */
 export async function releaseRollout(
   book: OpenBook,
   name: string,
-  { reason, by = "owner" }: { reason: string; by?: string },
+  { reason, by: author = "owner" }: { reason: string; by?: string },
 ): Promise<{ rolloutId: string; releases: readonly Sealed<Release>[] }> {
   const { store, clock, signer } = book;
+  const by = parseId(author, "--by");
   const index = await book.index();
   const { content } = resolveArtifact(index, name);
-  const releases = await releaseInBook({ store, index, nowMs: clock.nowMs(), signer }, content.digest, {
-    ...{ by: parseId(by, "--by"), reason },
+  const released = new Set(index.ofKind(Release.kind).map(({ fields }) => fields.verdict));
+  const releases: Sealed<Release>[] = [];
+  for (const { digest, fields } of standingVerdicts(index).get(content.digest)?.values() ?? [])
+    if (fields.disposition === "quarantined" && !released.has(digest)) {
+      const verdict = { digest, record: await readRecord(store, Verdict, digest) } as Sealed<Verdict>;
+      releases.push(releaseQuarantined(verdict, { by, reason, atMs: clock.nowMs() }));
+    }
+  if (releases.length === 0)
+    throw new RollbookError(
+      "not-quarantined",
+      { artifact: content.id, content: content.digest },
+      `no verdict quarantines ${content.id} now: there is nothing to release. \`rollbook artifact show ${content.id}\` lists its verdicts.`,
+    );
+  const sealer = makeSealer(store, signer);
+  await Promise.all(releases.map((release) => sealer.add({ envelope: release, blobs: [release] })));
+  return { rolloutId: content.id!, releases };
+}
+
+/** The judge of what is submitted to a gateway or a launch: freshness against `target`. */
+export async function admissionFor(
+  book: OpenBook,
+  { target: name, budgets }: FreshnessTarget,
+): Promise<ReturnType<typeof makeAdmission>> {
+  const { record: target } = await readRevision(book, name);
+  return makeAdmission({
+    target: () => target,
+    revision: await revisionsOf(book, target.family),
+    budgets: budgets ?? FRESHNESS_PROFILES.default,
   });
-  if (releases.length > 0) return { rolloutId: content.id!, releases };
-  throw new RollbookError(
-    "not-quarantined",
-    { artifact: content.id, content: content.digest },
-    `no verdict quarantines ${content.id} now: there is nothing to release. \`rollbook artifact show ${content.id}\` lists its verdicts.`,
-  );
 }
 
-async function requestOn(book: OpenBook, chosen: Chosen): Promise<AdmitRequest> {
-  const { store, clock, signer } = book;
-  const index = await book.index();
-  const artifacts = isNamed(chosen)
-    ? chosen.artifacts!.map((each) => resolveArtifact(index, each))
-    : everyArtifact(index);
-  return { store, index, artifacts, nowMs: clock.nowMs(), signer };
+/** The records of a family's revisions. One that was only logged does not know when it was produced; another record may. */
+async function revisionsOf(book: OpenBook, family: Id): Promise<FreshnessRequest["revision"]> {
+  const known = new Map<string, PolicyRevision>();
+  for (const { digest, ...record } of (await book.index()).ofKind(PolicyRevision.kind)) {
+    if (record.family !== family) continue;
+    const revision = await readRecord(book.store, PolicyRevision, digest);
+    if ((known.get(revision.id)?.producedAtMs ?? 0) === 0) known.set(revision.id, revision);
+  }
+  return ({ id }) => known.get(id);
 }
 
-function isNamed({ artifacts = [] }: Chosen): boolean {
+/** No names: all of the book. */
+function chooseOrAll(index: BookIndex, filter: RolloutFilter): Artifact[] {
+  return chooseArtifacts(index, isNamed(filter) ? filter : { ...filter, artifacts: undefined });
+}
+
+function isNamed({ artifacts = [] }: RolloutFilter): boolean {
   return artifacts.length > 0;
 }
 
-function unchecked(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
-  const checked = new Set(
-    index
-      .ofKind(Verdict.kind)
-      .filter(({ fields }) => fields.validator === validator)
-      .map(({ fields }) => fields.subject),
-  );
-  return artifacts.filter(({ content }) => !checked.has(content.digest));
+function unjudged(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
+  const own = index.ofKind(Verdict.kind).filter(({ fields }) => fields.validator === validator);
+  const judged = new Set(own.map(({ fields }) => fields.subject));
+  return artifacts.filter(({ content }) => !judged.has(content.digest));
+}
+
+/** Artifacts besides these that this validator let in. */
+function acceptedBy(
+  index: BookIndex,
+  { except, validator }: { except: readonly Artifact[]; validator: Id },
+): Artifact[] {
+  const chosen = new Set(except.map(({ content }) => content.digest));
+  const artifacts = new Map(artifactsOf(index).map((each) => [each.content.digest, each]));
+  return [...standingVerdicts(index)].flatMap(([subject, verdicts]) => {
+    const disposition = verdicts.get(validatorKey({ validator }))?.fields.disposition;
+    const isAccepted = disposition === "accepted" || disposition === "normalized";
+    return isAccepted && !chosen.has(subject) ? (artifacts.get(subject) ?? []) : [];
+  });
+}
+
+function firstReceipts(index: BookIndex): Map<Digest, number> {
+  const first = new Map<Digest, number>();
+  for (const { fields } of index.ofKind(Receipt.kind)) {
+    const [subject, atMs] = [fields.subject as Digest, fields.atMs as number];
+    first.set(subject, Math.min(atMs, first.get(subject) ?? atMs));
+  }
+  return first;
 }

@@ -22,7 +22,6 @@ import {
   type AdmitOptions,
   type Admitted,
   FRESHNESS_PROFILES,
-  readSealed,
   selectAdmitted,
 } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
@@ -32,8 +31,8 @@ import {
   everyArtifact,
   type OpenBook,
   resolveArtifact,
-  resolveRevision,
 } from "../open/index.ts";
+import { readRevision } from "./read-revision.ts";
 
 /** Which rollouts are considered at all. What is not considered is not in the ledger. */
 export interface RolloutFilter {
@@ -81,7 +80,8 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
   const index = await book.index();
   const { level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
-  const target = await targetOf(book, index, request);
+  const target =
+    request.target === undefined ? undefined : await readRevision(book, request.target, request.family);
   const family = await familyOf(book, index, { ...request, target });
   const manifest = collectManifest(index, chooseArtifacts(index, request));
   const read: ReadBlob = (digest) => book.store.get(digest);
@@ -179,16 +179,6 @@ export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Artifa
 function startTimes(index: BookIndex): Map<Digest, number> {
   const envelopes = index.ofKind(RolloutEnvelope.kind);
   return new Map(envelopes.map(({ digest, fields }) => [digest, fields.startedAtMs as number]));
-}
-
-async function targetOf(
-  book: OpenBook,
-  index: BookIndex,
-  { target, family }: Pick<AdmittedRequest, "target" | "family">,
-): Promise<Sealed<PolicyRevision> | undefined> {
-  if (target === undefined) return undefined;
-  const { digest } = resolveRevision(index, target, family);
-  return readSealed((each) => book.store.get(each), PolicyRevision, digest);
 }
 
 async function familyOf(

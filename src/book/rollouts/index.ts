@@ -1,5 +1,4 @@
-export { type AdmissionResult, admissionFor, admitInBook } from "./admit.ts";
-export { admitRollouts, releaseRollout, validateRollouts } from "./admit-rollouts.ts";
+export { admissionFor, admitRollouts, releaseRollout, validateRollouts } from "./admit-rollouts.ts";
 export {
   type AdmittedRequest,
   type AdmittedRollouts,
@@ -15,6 +14,7 @@ export {
   requireFeedback,
 } from "./admitted-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
+export { readRevision } from "./read-revision.ts";
 export {
   exportRollout,
   listRevisions,
@@ -24,3 +24,4 @@ export {
   type RolloutRow,
   showRollout,
 } from "./rollouts.ts";
+export type { AdmissionResult } from "./verdict-writer.ts";

@@ -27,7 +27,6 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
-import { readRecord } from "../../store/index.ts";
 import {
   type DatasetSource,
   type DecisionRequest,
@@ -39,8 +38,8 @@ import {
   requirePart,
 } from "../decisions/index.ts";
 import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.ts";
-import { type OpenBook, resolveRevision } from "../open/index.ts";
-import { admittedRollouts } from "../rollouts/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import { admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
@@ -201,8 +200,7 @@ async function parentFrom(
 ): Promise<PolicyRevision | undefined> {
   if (parent === undefined) return undefined;
   if (isDataset(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
-  const { digest } = resolveRevision(await source.index(), parent, parseId(policy));
-  return readRecord(source.store, PolicyRevision, digest);
+  return (await readRevision(source, parent, parseId(policy))).record;
 }
 
 /** Into its folder and into the book. A bandit whose state has not grown leaves what stands there alone. */

@@ -1,13 +1,13 @@
 /** The batch a policy learns from: cut from the admitted decisions of the train split, sealed, and read back.
  *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
 import type { Digest } from "../../base/index.ts";
-import { PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
-import { type AdmittedStream, readSealed, unitOfStream } from "../../keep/admit/index.ts";
+import type { PolicyRevision, Sealed, TrainerBatch } from "../../contract/index.ts";
+import { type AdmittedStream, unitOfStream } from "../../keep/admit/index.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
 import { cutFrom } from "../batches/index.ts";
 import { type DecisionRequest, emptyPart, rowsOfBatch } from "../decisions/index.ts";
-import { type OpenBook, resolveRevision } from "../open/index.ts";
-import { type AdmittedRollouts, chooseArtifacts, requireAdmitted } from "../rollouts/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import { type AdmittedRollouts, chooseArtifacts, readRevision, requireAdmitted } from "../rollouts/index.ts";
 
 export interface TrainingSplit {
   readonly train: readonly AdmittedStream[];
@@ -84,8 +84,7 @@ async function parentIn(
   const index = await book.index();
   if (parent === undefined || index.named(parent).every((record) => record.family !== family))
     return undefined;
-  const { digest } = resolveRevision(index, parent, family);
-  return readSealed((each) => book.store.get(each), PolicyRevision, digest);
+  return readRevision(book, parent, family);
 }
 
 /** The newest revision that decided. */
