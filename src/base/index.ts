@@ -32,6 +32,7 @@ export { drawBeta, drawIndex, drawNormal } from "./distributions.ts";
 export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
 export { exp, log, log1p, sigmoid, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";
+export { given } from "./given.ts";
 export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";
 export { isObject } from "./is-object.ts";
 export { nearestName } from "./nearest-name.ts";

@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import { type Digest, parseId } from "../../base/index.ts";
+import { type Digest, given, parseId } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -20,7 +20,6 @@ import {
   collectManifest,
   defaultFreshness,
   type FreshnessChoice,
-  kindOf,
   type RolloutFilter,
   requireFeedback,
 } from "../rollouts/index.ts";
@@ -57,13 +56,12 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
     target: resolveRevision(index, target, family).digest,
     selection: {
       level,
-      ...(family === undefined ? {} : { family: parseId(family, "--family") }),
-      ...kindOf(request),
+      family: family === undefined ? undefined : parseId(family, "--family"),
+      ...given({ logprobKind: request.logprobKind }),
     },
     options: {
-      ...(request.advantage === undefined ? {} : { advantage: request.advantage }),
+      ...given({ advantage: request.advantage, maxLength: request.maxLength }),
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
-      ...(request.maxLength === undefined ? {} : { maxLength: request.maxLength }),
       ...(freshness === "none" ? {} : { freshness }),
       ...{ requireVerdict: request.requireVerdict ?? false, distinct: true as const },
     },
@@ -110,7 +108,7 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
       store.put(blob.kind, blob.bytes);
     },
     manifest: manifest.digest,
-    ...(onProgress === undefined ? {} : { onProgress }),
+    ...given({ onProgress }),
   });
   const attestation = signer?.attest([manifest.digest, batch.digest]);
   if (attestation !== undefined) store.put(attestation.kind, attestation.bytes);

@@ -1,6 +1,6 @@
 /** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import type { AppendOptions, ReturnSemantics, Returns, WriteResult } from "../../keep/replay/index.ts";
@@ -35,10 +35,7 @@ export interface ReplayWritten extends WriteResult {
 export async function writeReplay(book: OpenBook, request: NewReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
   const semantics = request.returns ?? (await carriedReturns(admitted));
-  const returns: Partial<Returns> = {
-    semantics,
-    ...(request.gamma === undefined ? {} : { gamma: request.gamma }),
-  };
+  const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
   const { writeReplay: writeStore } = await import("../../keep/replay/index.ts");
   return { ...(await writeStore({ ...storeOptions(book, request, admitted), returns })), admitted };
 }
@@ -100,9 +97,7 @@ function storeOptions(
     read: (digest) => book.store.get(digest),
     admits: (content, stream) => streams.has(`${content} ${stream}`),
     ...(feedback === undefined ? {} : { feedback: { name: feedback, rewards: new Map(rewards) } }),
-    ...(layout === undefined ? {} : { layout }),
-    ...(writer === undefined ? {} : { writer }),
-    ...(durable === undefined ? {} : { durable }),
+    ...given({ layout, writer, durable }),
     ...(onProgress === undefined
       ? {}
       : { onProgress: (done: { rollouts: number }) => onProgress(done.rollouts, ordered.length) }),

@@ -1,7 +1,7 @@
 /** Launches an agent on every task, several times, and seals what happens in a book.
  *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
  *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
-import { parseId } from "../../base/index.ts";
+import { given, parseId } from "../../base/index.ts";
 import {
   type Launch,
   type LaunchOptions,
@@ -114,7 +114,7 @@ async function openLaunch(
       ...settingsOf(request),
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
-      ...(admit === undefined ? {} : { admit }),
+      ...given({ admit }),
       recorder: recorderAt(request.gateway),
     });
     return { launch, close };
@@ -132,10 +132,6 @@ function settingsOf(request: LaunchRequest) {
     environment: environment as LaunchOptions["environment"],
     // Both enter the ids of the rollouts: nothing said is the same as nothing in them.
     ...{ extra: extra ?? {}, limits: limits ?? {} },
-    ...(rows === undefined ? {} : { form: rows }),
-    ...(modelId === undefined ? {} : { modelId }),
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(deadlineMs === undefined ? {} : { deadlineMs }),
-    ...(override === undefined ? {} : { override }),
+    ...given({ form: rows, modelId, baseUrl, deadlineMs, override }),
   };
 }

@@ -1,7 +1,7 @@
 /** The queue of a launch: one file in the book, unless another is named. */
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { type Clock, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
+import { type Clock, given, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
 import { HEARTBEAT_MS, openSqliteQueue } from "../../collect/queue/index.ts";
 import type { GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
 import { makeDirectory } from "../../store/index.ts";
@@ -42,17 +42,13 @@ export function openQueue(path: string, { claimTtlMs }: Pick<WorkRequest, "claim
 
 /** Options of the worker in this process that have defaults. */
 export function workerOptions(request: Omit<WorkRequest, "agent">) {
-  const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal } = request;
+  const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal, log } = request;
   return {
     concurrency: request.concurrency ?? CONCURRENCY,
     // Often enough for the claims and for the server, which takes a silent worker for dead.
     heartbeatMs: request.heartbeatMs ?? Math.min(HEARTBEAT_MS, claimTtlMs / 2),
     rng: request.rng ?? rngFrom(BigInt(process.pid)),
-    ...(attempts === undefined ? {} : { attempts }),
-    ...(retryBaseMs === undefined ? {} : { retryBaseMs }),
-    ...(rate === undefined ? {} : { rate }),
-    ...(signal === undefined ? {} : { signal }),
-    ...(request.log === undefined ? {} : { log: request.log }),
+    ...given({ attempts, retryBaseMs, rate, signal, log }),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Decision logs of every format `data import` knows, as rows, streamed.
  *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
 import { basename } from "node:path";
-import { RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import {
   type ActionSet,
   type ColumnMap,
@@ -61,11 +61,7 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
     return;
   }
   const { rows, names } = await decisionsOf(file, flags, flags.format);
-  const options = {
-    name: basename(file),
-    source: flags.dataSource,
-    ...(names === undefined ? {} : { actions: names }),
-  };
+  const options = { name: basename(file), source: flags.dataSource, ...given({ actions: names }) };
   for await (const decision of rows) yield fromForeign(decision, options);
 }
 
@@ -111,7 +107,7 @@ async function numbered(
 
 async function mappedCsv(file: string, columns: ColumnMap, stated?: ActionSet): Promise<Decisions> {
   const { count, names } = stated ?? (await findNamedActions(file, columns.action));
-  const rows = readMappedCsv(file, { columns, ...(names === undefined ? {} : { actions: names }) });
+  const rows = readMappedCsv(file, { columns, ...given({ actions: names }) });
   return { rows: withActions(rows, { count, file }), names };
 }
 

@@ -1,7 +1,7 @@
 /** Lets a policy pass only if rows it has not seen show that it is not worse, and seals why.
  *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict; from a book it is sealed there, with the
  *  manifest its rows were admitted from and the ledger of what was not. */
-import { type Clock, rngFrom, systemClock } from "../../base/index.ts";
+import { type Clock, given, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
@@ -97,19 +97,10 @@ function baselineFrom(
 
 function ruleOf(request: GateRequest): GateRule {
   const { method = "student-t", alpha = 0.05, epsilonQuality = 0, epsilonCost = 0, costRange } = request;
-  const { propensityFloor, qualityRange: quality } = { ...PROMISE_TERMS, ...definedOnly(request) };
+  const { propensityFloor, qualityRange: quality } = { ...PROMISE_TERMS, ...given(request) };
   const bounded = method !== "student-t";
   return {
     ...{ method, alpha, epsilonQuality, epsilonCost, tried: request.tried ?? request.candidates.length },
-    ...(bounded
-      ? { propensityFloor, ranges: { quality, ...(costRange === undefined ? {} : { cost: costRange }) } }
-      : {}),
-  };
-}
-
-function definedOnly({ propensityFloor, qualityRange }: GateRequest) {
-  return {
-    ...(propensityFloor === undefined ? {} : { propensityFloor }),
-    ...(qualityRange === undefined ? {} : { qualityRange }),
+    ...(bounded ? { propensityFloor, ranges: { quality, ...given({ cost: costRange }) } } : {}),
   };
 }

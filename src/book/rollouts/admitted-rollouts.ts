@@ -1,7 +1,7 @@
 /** The one way out of a book: which rollouts may teach or judge, and why the others may not.
  *  In: an open book, a family and a level, freshness, filters. Out: admitted streams with their labels, the sealed manifest
  *  they follow from, and the ledger of the rest. Batches, replay stores, decision rows, evaluation and gate are views of it. */
-import { type Digest, type Id, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, given, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
   type DriftBudgets,
   Feedback,
@@ -90,7 +90,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
     read,
     manifest: manifest.record,
     target,
-    selection: { level, family, ...kindOf(request) },
+    selection: { level, family, ...given({ logprobKind: request.logprobKind }) },
     options: {
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
@@ -113,11 +113,6 @@ export function requireAdmitted({ rows, ledger, family, level }: AdmittedRollout
     { considered: artifacts, reasons: ledger.reasons() },
     `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} of ${family} that may be used. ${ledger.summary()}`,
   );
-}
-
-/** The kind of log-probabilities asked for, as a selection states it. */
-export function kindOf({ logprobKind }: { logprobKind?: LogprobKind | undefined }) {
-  return logprobKind === undefined ? {} : { logprobKind };
 }
 
 /** On-policy consumers live on fresh tokens; off-policy ones divide by the logged probability and take any age. */

@@ -8,7 +8,6 @@ export {
   defaultFreshness,
   type FreshnessChoice,
   familiesAt,
-  kindOf,
   type RolloutFilter,
   requireAdmitted,
   requireFeedback,

@@ -1,5 +1,6 @@
 /** Logs routing decisions with their probabilities in a world whose optimum is known: simulated tasks, or recorded answers
  *  of real models. In: either, a behaviour policy, a book. Out: results, and the exact values beside them. */
+import { given } from "../../base/index.ts";
 import {
   type Behaviour,
   behaviourRouter,
@@ -79,7 +80,6 @@ function routerFrom({ policy, table, epsilon, temperature }: CollectRequest, wor
   return behaviourRouter(policy, {
     models: world.candidates.map(({ id }) => id),
     ...(table === undefined ? {} : { table: readTable(table, world) }),
-    ...(epsilon === undefined ? {} : { epsilon }),
-    ...(temperature === undefined ? {} : { temperature }),
+    ...given({ epsilon, temperature }),
   });
 }

@@ -1,7 +1,7 @@
 /** Runs what the simulator runs on a book, until everything is sealed. In: a book, a route, what to open. Out: results.
  *  Opens and closes book, queue and sandbox. */
 import { randomUUID } from "node:crypto";
-import { parseId, plural, RollbookError } from "../../base/index.ts";
+import { given, parseId, plural, RollbookError } from "../../base/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import {
@@ -72,13 +72,10 @@ export async function runOnBook(
     const run = await options.open({
       ...{ book: book.store, queue, clock, signer, trusts, samples, seed, workers, rng },
       route: options.route,
-      ...(options.limits === undefined ? {} : { limits: options.limits }),
       exp: parseId(exp, "--exp"),
       worker: workerName(request),
       newId: () => `r-${randomUUID()}`,
-      ...(attempts === undefined ? {} : { attempts }),
-      ...(signal === undefined ? {} : { signal }),
-      ...(log === undefined ? {} : { log }),
+      ...given({ limits: options.limits, attempts, signal, log }),
     });
     try {
       const results: RolloutResult[] = [];

@@ -1,5 +1,6 @@
 /** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
  *  Out: results, and what the agent would earn exactly where that is known. */
+import { given } from "../../base/index.ts";
 import { loadAgent } from "../../collect/rollout/index.ts";
 import {
   type KnownValues,
@@ -53,10 +54,7 @@ export async function simulate(request: SimulateRequest): Promise<Simulated> {
   const world = readWorld(request);
   const agent = name === "chat" || name === "reference" ? name : await loadAgent(name);
   const route = routeOf(request, world);
-  const limits = {
-    ...(timeMs === undefined ? {} : { timeMs }),
-    ...(maxTurns === undefined ? {} : { maxTurns }),
-  };
+  const limits = given({ timeMs, maxTurns });
   const ran = await withGrader(world, request, (grader) =>
     runOnBook(request, {
       ...{ route, limits },
@@ -77,13 +75,7 @@ function routeOf(request: SimulateRequest, world: SimWorld): ModelRoute {
 
 function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWorld): Router {
   if (checkpoint === undefined) return { table: readTable(router!, world), floor: 0, exploration: 0 };
-  return routerOf(
-    setupOf(loadPolicy(checkpoint), {
-      ...(router === undefined ? {} : { table: router }),
-      ...(floor === undefined ? {} : { floor }),
-      exploration: 0,
-    }),
-  );
+  return routerOf(setupOf(loadPolicy(checkpoint), { table: router, floor, exploration: 0 }));
 }
 
 /** Undefined where the router is asked for every turn, or limits cut models short. */

@@ -1,6 +1,6 @@
 /** The validator's checks of one artifact, each a pure function: what was observed, what was expected, and the code if
  *  the two do not fit. Cheap ones look at the records; the expensive ones compare with a second execution. */
-import { canonicalize, type Digest, parseId } from "../../base/index.ts";
+import { canonicalize, type Digest, given, parseId } from "../../base/index.ts";
 import {
   type Call,
   commitTo,
@@ -114,8 +114,5 @@ export function checkStrategy(content: RolloutContent, again: Reexecution): Find
 }
 
 export function finding(name: string, observed: unknown, expected: unknown, code?: VerdictCode): Finding {
-  return {
-    observation: { name: parseId(name), observed, expected },
-    ...(code === undefined ? {} : { code }),
-  };
+  return { observation: { name: parseId(name), observed, expected }, ...given({ code }) };
 }

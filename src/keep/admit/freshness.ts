@@ -2,7 +2,7 @@
  *  In: the artifact, the target revision, the source revisions, budgets, the time. Out: an admission (outcome, signals
  *  with the observed value and both budgets, message), which a Receipt records. Pure.
  *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
-import { parseId, RollbookError } from "../../base/index.ts";
+import { given, parseId, RollbookError } from "../../base/index.ts";
 import type {
   DriftBudgets,
   PolicyRevision,
@@ -83,10 +83,7 @@ export function measureDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {
   const { drift, policyAgeMs } = request.budgets;
-  const budgets = {
-    ...(drift === undefined ? {} : { drift }),
-    ...(policyAgeMs === undefined ? {} : { policyAgeMs }),
-  };
+  const budgets = given({ drift, policyAgeMs });
   checkBudgets(budgets);
   const found = measureSources({ ...request, budgets });
   if (found === undefined) return noStream(request.target);

@@ -1,11 +1,11 @@
 /** Reads the shards of a batch, one at a time. In: the batch record. Out: rows and flat columns, checked.
  *  A digest is the store's to check; lengths, indexes and finite numbers are checked here. Holds one shard at a time. */
-import { type ColumnOf, type Digest, firstNonFinite } from "../../base/index.ts";
+import { type Column, type ColumnOf, type Digest, firstNonFinite } from "../../base/index.ts";
 import {
   type BatchRow,
   BatchShard,
+  type ColumnRef,
   type ReadBlob,
-  type RecordOf,
   readColumn,
   refuse,
   type TrainerBatch,
@@ -16,6 +16,7 @@ import { readRecord } from "../admit/index.ts";
 export interface TokenShardColumns {
   readonly ids: ColumnOf["u32"];
   readonly logprobs: ColumnOf["f32"];
+  /** 1: sampled by the policy, 0: only read by it. */
   readonly mask: ColumnOf["u8"];
   readonly turns: ColumnOf["u32"];
   readonly rewards: ColumnOf["f32"];
@@ -50,13 +51,13 @@ export interface StepShard {
   columns(): Promise<StepShardColumns>;
 }
 
-type ShardData = RecordOf<typeof BatchShard>["data"];
+type ShardRefs<L extends "token" | "step"> = Extract<BatchShard["data"], { level: L }>["columns"];
 
 export async function* tokenShards(read: ReadBlob, batch: TrainerBatch): AsyncGenerator<TokenShard> {
   for (const summary of batch.shards) {
     const { rows, data } = await readShard(read, batch, summary);
     if (data.level !== "token") throw wrongLevel(summary.digest, "token", data.level);
-    yield { rows, columns: () => readTokens(read, data, summary.digest) };
+    yield { rows, columns: () => readTokens(read, data.columns, summary.digest) };
   }
 }
 
@@ -68,7 +69,7 @@ export async function* stepShards(read: ReadBlob, batch: TrainerBatch): AsyncGen
       rows,
       candidates: data.candidates,
       candidateCount: data.columns.candidateIds.length,
-      columns: () => readSteps(read, data, summary.digest),
+      columns: () => readSteps(read, data.columns, { shard: summary.digest, names: data.candidates.length }),
     };
   }
 }
@@ -77,7 +78,7 @@ async function readShard(
   read: ReadBlob,
   batch: TrainerBatch,
   summary: TrainerBatch["shards"][number],
-): Promise<RecordOf<typeof BatchShard>> {
+): Promise<BatchShard> {
   const shard = await readRecord(read, BatchShard, summary.digest);
   const bad = (message: string) =>
     refuse("bad-record", { shard: summary.digest }, `shard ${summary.digest} ${message}`);
@@ -95,45 +96,30 @@ async function readShard(
   return shard;
 }
 
-async function readTokens(
-  read: ReadBlob,
-  { columns }: Extract<ShardData, { level: "token" }>,
-  shard: Digest,
-): Promise<TokenShardColumns> {
-  const values = {
-    ids: await readColumn(read, columns.ids, "ids"),
-    logprobs: await readColumn(read, columns.logprobs, "logprobs"),
-    mask: await readColumn(read, columns.mask, "mask"),
-    turns: await readColumn(read, columns.turns, "turns"),
-    rewards: await readColumn(read, columns.rewards, "rewards"),
-    advantages: await readColumn(read, columns.advantages, "advantages"),
-  };
+async function readTokens(read: ReadBlob, columns: ShardRefs<"token">, shard: Digest) {
+  const values = (await readColumns(read, columns)) as unknown as TokenShardColumns;
   for (const name of ["logprobs", "rewards", "advantages"] as const) requireFinite(values[name], name, shard);
   return values;
 }
 
-async function readSteps(
-  read: ReadBlob,
-  { columns, candidates }: Extract<ShardData, { level: "step" }>,
-  shard: Digest,
-): Promise<StepShardColumns> {
-  const values = {
-    chosen: await readColumn(read, columns.chosen, "chosen"),
-    probability: await readColumn(read, columns.probability, "probability"),
-    rewards: await readColumn(read, columns.rewards, "rewards"),
-    advantages: await readColumn(read, columns.advantages, "advantages"),
-    candidateCounts: await readColumn(read, columns.candidateCounts, "candidateCounts"),
-    candidateIds: await readColumn(read, columns.candidateIds, "candidateIds"),
-    candidateProbability: await readColumn(read, columns.candidateProbability, "candidateProbability"),
-    candidateSelectable: await readColumn(read, columns.candidateSelectable, "candidateSelectable"),
-  };
+async function readSteps(read: ReadBlob, columns: ShardRefs<"step">, at: { shard: Digest; names: number }) {
+  const values = (await readColumns(read, columns)) as unknown as StepShardColumns;
   for (const name of ["probability", "rewards", "advantages"] as const)
-    requireFinite(values[name], name, shard);
-  checkCandidates(values, candidates.length, shard);
+    requireFinite(values[name], name, at.shard);
+  checkCandidates(values, at);
   return values;
 }
 
-function checkCandidates(values: StepShardColumns, names: number, shard: Digest): void {
+async function readColumns(
+  read: ReadBlob,
+  columns: Readonly<Record<string, ColumnRef>>,
+): Promise<Record<string, Column>> {
+  const values: Record<string, Column> = {};
+  for (const [name, column] of Object.entries(columns)) values[name] = await readColumn(read, column, name);
+  return values;
+}
+
+function checkCandidates(values: StepShardColumns, { shard, names }: { shard: Digest; names: number }): void {
   const bad = (column: string, message: string) =>
     refuse("bad-record", { shard, column }, `column ${column} of shard ${shard} ${message}`);
   let total = 0;

@@ -27,7 +27,7 @@ export async function diffBatches(read: ReadBlob, left: Digest, right: Digest): 
   return [
     ...(a.manifest === b.manifest ? [] : await diffManifests(read, a.manifest, b.manifest)),
     ...diffInputs(a, b),
-    ...(a.lineage === b.lineage ? [] : await diffLineages(read, a.lineage, b.lineage)),
+    ...(a.lineage === b.lineage ? [] : [await diffLineages(read, a.lineage, b.lineage)]),
     ...(a.ledger === b.ledger ? [] : await diffLedgers(read, a.ledger, b.ledger)),
     ...diffTotals(a, b),
   ];
@@ -35,94 +35,59 @@ export async function diffBatches(read: ReadBlob, left: Digest, right: Digest): 
 
 async function diffManifests(read: ReadBlob, left: Digest, right: Digest): Promise<BatchDifference[]> {
   const [a, b] = await Promise.all([readRecord(read, Manifest, left), readRecord(read, Manifest, right)]);
-  const differences: BatchDifference[] = [];
-  const report = (what: string, only: readonly [Digest[], Digest[]]) => {
-    if (only[0].length + only[1].length === 0) return;
-    const sentence = `${what}: ${only[0].length} only in the first, ${only[1].length} only in the second${named(only)}.`;
-    differences.push({ what: `manifest.${what}`, role: "cause", sentence, left: only[0], right: only[1] });
-  };
-  report(
-    "artifacts",
-    exclusive(
-      a.artifacts.map((each) => each.content),
-      b.artifacts.map((each) => each.content),
-    ),
-  );
-  report(
-    "envelopes",
-    exclusive(
-      a.artifacts.map((each) => each.envelope),
-      b.artifacts.map((each) => each.envelope),
-    ),
-  );
-  for (const name of ["revisions", "verdicts", "releases", "feedback"] as const)
-    report(name, exclusive(a[name], b[name]));
-  return differences;
+  const lists = (manifest: Manifest) => ({
+    artifacts: manifest.artifacts.map(({ content }) => content),
+    envelopes: manifest.artifacts.map(({ envelope }) => envelope),
+    revisions: manifest.revisions,
+    verdicts: manifest.verdicts,
+    releases: manifest.releases,
+    feedback: manifest.feedback,
+  });
+  const [first, second] = [lists(a), lists(b)];
+  return (Object.keys(first) as (keyof typeof first)[]).flatMap((what): BatchDifference[] => {
+    const only = exclusive(first[what], second[what]);
+    if (isNone(only)) return [];
+    return [
+      { what: `manifest.${what}`, role: "cause", sentence: `${what}: ${inWords(only)}.`, ...sides(only) },
+    ];
+  });
 }
+
+const CUT_RULES = ["advantage", "feedback", "maxLength", "requireVerdict", "shardTokens"] as const;
 
 function diffInputs(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
-  const inputs: [string, unknown, unknown, string][] = [
-    [
-      "target",
-      `${a.target.id} ${a.target.digest}`,
-      `${b.target.id} ${b.target.digest}`,
-      "they are meant to improve different revisions",
-    ],
-    ["selection.family", a.selection.family, b.selection.family, "they select different policies"],
-    ["selection.level", a.selection.level, b.selection.level, "they select different levels"],
-    [
-      "selection.logprobKind",
-      a.selection.logprobKind,
-      b.selection.logprobKind,
-      "their logprobs mean different things",
-    ],
-    ["seed", a.seed.toString(), b.seed.toString(), "the rows stand in another order"],
-    ...(["advantage", "feedback", "maxLength", "requireVerdict", "shardTokens"] as const).map(
-      (name): [string, unknown, unknown, string] => [
-        `options.${name}`,
-        a.options[name],
-        b.options[name],
-        "they were cut by different rules",
-      ],
-    ),
+  const inputs = ({ target, selection, seed, options }: TrainerBatch): [string, unknown, string][] => [
+    ["target", `${target.id} ${target.digest}`, "they are meant to improve different revisions"],
+    ["selection.family", selection.family, "they select different policies"],
+    ["selection.level", selection.level, "they select different levels"],
+    ["selection.logprobKind", selection.logprobKind, "their logprobs mean different things"],
+    ["seed", seed.toString(), "the rows stand in another order"],
+    ...CUT_RULES.map((name): [string, unknown, string] => [
+      `options.${name}`,
+      options[name],
+      "they were cut by different rules",
+    ]),
   ];
-  return inputs
-    .filter(([, left, right]) => left !== right)
-    .map(([what, left, right, why]) => ({
-      what,
-      role: "cause",
-      sentence: `${what}: ${show(left)} against ${show(right)}, so ${why}.`,
-      left,
-      right,
-    }));
+  const second = inputs(b);
+  return inputs(a).flatMap(([what, left, why], i): BatchDifference[] => {
+    const right = second[i]![1];
+    if (left === right) return [];
+    const sentence = `${what}: ${show(left)} against ${show(right)}, so ${why}.`;
+    return [{ what, role: "cause", sentence, left, right }];
+  });
 }
 
-async function diffLineages(read: ReadBlob, left: Digest, right: Digest): Promise<BatchDifference[]> {
+async function diffLineages(read: ReadBlob, left: Digest, right: Digest): Promise<BatchDifference> {
   const [a, b] = await Promise.all([
     readRecord(read, PolicyRevisionLineage, left),
     readRecord(read, PolicyRevisionLineage, right),
   ]);
-  const only = exclusive(
-    a.sources.map((each) => each.id),
-    b.sources.map((each) => each.id),
-  );
-  if (only[0].length + only[1].length === 0)
-    return [
-      {
-        what: "lineage",
-        role: "effect",
-        sentence: "lineage: the same sources, described by different records or targets.",
-      },
-    ];
-  return [
-    {
-      what: "lineage",
-      role: "effect",
-      sentence: `lineage: ${only[0].length} source revisions only in the first, ${only[1].length} only in the second${named(only)}.`,
-      left: only[0],
-      right: only[1],
-    },
-  ];
+  const ids = ({ sources }: PolicyRevisionLineage) => sources.map(({ id }) => id);
+  const only = exclusive(ids(a), ids(b));
+  const about = { what: "lineage", role: "effect" } as const;
+  if (isNone(only))
+    return { ...about, sentence: "lineage: the same sources, described by different records or targets." };
+  return { ...about, sentence: `lineage: ${inWords(only, "source revisions ")}.`, ...sides(only) };
 }
 
 async function diffLedgers(read: ReadBlob, left: Digest, right: Digest): Promise<BatchDifference[]> {
@@ -133,53 +98,46 @@ async function diffLedgers(read: ReadBlob, left: Digest, right: Digest): Promise
     .filter((reason) => before.get(reason) !== after.get(reason))
     .map((reason) => {
       const [x, y] = [before.get(reason) ?? 0, after.get(reason) ?? 0];
-      return {
-        what: `ledger.${reason}`,
-        role: "effect" as const,
-        sentence: `ledger: ${x} streams excluded as ${reason} against ${y}.`,
-        left: x,
-        right: y,
-      };
+      const sentence = `ledger: ${x} streams excluded as ${reason} against ${y}.`;
+      return { what: `ledger.${reason}`, role: "effect", sentence, left: x, right: y };
     });
 }
 
 function diffTotals(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
   const totals = (["rows", "samples", "rewardSum", "advantageSum"] as const)
     .filter((name) => a.totals[name] !== b.totals[name])
-    .map(
-      (name): BatchDifference => ({
-        what: `totals.${name}`,
-        role: "effect",
-        sentence: `${name}: ${a.totals[name]} against ${b.totals[name]}.`,
-        left: a.totals[name],
-        right: b.totals[name],
-      }),
-    );
-  const shards = exclusive(
-    a.shards.map((each) => each.digest),
-    b.shards.map((each) => each.digest),
-  );
-  if (shards[0].length + shards[1].length === 0) return totals;
-  return [
-    ...totals,
-    {
-      what: "shards",
-      role: "effect",
-      sentence: `shards: ${shards[0].length} of ${a.shards.length} and ${shards[1].length} of ${b.shards.length} hold other bytes.`,
-      left: shards[0],
-      right: shards[1],
-    },
-  ];
+    .map((name): BatchDifference => {
+      const [left, right] = [a.totals[name], b.totals[name]];
+      const sentence = `${name}: ${left} against ${right}.`;
+      return { what: `totals.${name}`, role: "effect", sentence, left, right };
+    });
+  const digests = ({ shards }: TrainerBatch) => shards.map(({ digest }) => digest);
+  const only = exclusive(digests(a), digests(b));
+  if (isNone(only)) return totals;
+  const sentence = `shards: ${only[0].length} of ${a.shards.length} and ${only[1].length} of ${b.shards.length} hold other bytes.`;
+  return [...totals, { what: "shards", role: "effect", sentence, ...sides(only) }];
 }
 
-function exclusive<T>(left: readonly T[], right: readonly T[]): [T[], T[]] {
+/** What only the first has, and what only the second. */
+type Exclusive<T = unknown> = readonly [first: T[], second: T[]];
+
+function exclusive<T>(left: readonly T[], right: readonly T[]): Exclusive<T> {
   const [inLeft, inRight] = [new Set(left), new Set(right)];
   return [left.filter((each) => !inRight.has(each)), right.filter((each) => !inLeft.has(each))];
 }
 
-function named(only: readonly [readonly string[], readonly string[]]): string {
-  const all = [...only[0], ...only[1]];
-  return all.length > 4 ? "" : ` (${all.join(", ")})`;
+function isNone([first, second]: Exclusive): boolean {
+  return first.length + second.length === 0;
+}
+
+function sides([left, right]: Exclusive) {
+  return { left, right };
+}
+
+function inWords([first, second]: Exclusive, what = ""): string {
+  const all = [...first, ...second];
+  const names = all.length > 4 ? "" : ` (${all.join(", ")})`;
+  return `${first.length} ${what}only in the first, ${second.length} only in the second${names}`;
 }
 
 function show(value: unknown): string {

@@ -1,6 +1,6 @@
 /** Reads the rows of a trainer batch. In: a way to read blobs, the digest of the batch. Out: the record, its sources and
  *  the rows in batch order, shard by shard: memory is bounded by the largest shard. Does not write. */
-import type { ColumnOf, Digest, Id } from "../../base/index.ts";
+import type { Digest, Id } from "../../base/index.ts";
 import {
   type BatchRow,
   PolicyRevisionLineage,
@@ -36,15 +36,8 @@ interface RowFacts {
 }
 
 /** One value per token. The arrays are views of the shard: copy what must outlive the iteration. */
-export interface TokenBatchRow extends RowFacts {
+export interface TokenBatchRow extends RowFacts, TokenShardColumns {
   readonly level: "token";
-  readonly ids: ColumnOf["u32"];
-  readonly logprobs: ColumnOf["f32"];
-  /** 1: sampled by the policy, 0: only read by it. */
-  readonly mask: ColumnOf["u8"];
-  readonly turns: ColumnOf["u32"];
-  readonly rewards: ColumnOf["f32"];
-  readonly advantages: ColumnOf["f32"];
 }
 
 export interface BatchCandidate {
@@ -97,20 +90,14 @@ export async function readBatch(read: ReadBlob, digest: Digest): Promise<Readabl
   const facts: BatchFacts = { digest, record, sources: sourcesOf(record, lineage) };
   const { level } = record.selection;
   switch (level) {
-    case "token":
-      return {
-        ...facts,
-        level,
-        rows: () => tokenRows(tokenShards(read, record), facts.sources),
-        shards: () => tokenShards(read, record),
-      };
-    case "step":
-      return {
-        ...facts,
-        level,
-        rows: () => stepRows(stepShards(read, record), facts.sources),
-        shards: () => stepShards(read, record),
-      };
+    case "token": {
+      const shards = () => tokenShards(read, record);
+      return { ...facts, level, shards, rows: () => tokenRows(shards(), facts.sources) };
+    }
+    case "step": {
+      const shards = () => stepShards(read, record);
+      return { ...facts, level, shards, rows: () => stepRows(shards(), facts.sources) };
+    }
     default:
       return level satisfies never;
   }

@@ -1,6 +1,7 @@
 /** Writes one table: rows one by one or column blocks, each column an array of its own.
  *  In: rows as the schema declares them. Out: arrays in a store. Holds a block of rows and one chunk per column. */
 
+import { given } from "../../../base/index.ts";
 import {
   type ColumnName,
   type ColumnSpec,
@@ -148,9 +149,7 @@ function columnWriter(
   return createArray(store, `${table}/${column}`, {
     dtype: spec.dtype,
     row,
-    ...(expectedRows === undefined ? {} : { expectedRows }),
-    ...(chunkRows === undefined ? {} : { chunkRows }),
-    ...(shardChunks === undefined ? {} : { shardChunks }),
+    ...given({ expectedRows, chunkRows, shardChunks }),
     ...(codec === "none"
       ? {}
       : { compressor: { name: codec, level: level ?? (codec === "zstd" ? 1 : 5) } as const }),
@@ -161,12 +160,8 @@ function columnWriter(
 
 /** What the schema says about a column, for readers that have only the store. */
 export function attributesOf({ doc, references, starts, dictionary }: ColumnSpec): Record<string, string> {
-  return {
-    description: doc,
-    ...(references === undefined ? {} : { references }),
-    ...(starts === undefined ? {} : { starts }),
-    ...(dictionary === undefined ? {} : { references: "dictionary" }),
-  };
+  const target = dictionary ? "dictionary" : references;
+  return { description: doc, ...given({ references: target, starts }) } as Record<string, string>;
 }
 
 /** The values of one column for the rows in memory; doubles as needed, and is used again after `clear`. */
