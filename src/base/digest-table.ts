@@ -26,12 +26,19 @@ export class DigestTable {
 
   /** The number of `digest`, a new one if it has none: it is new if the number equals the size before. */
   add(digest: Digest): number {
-    return this.#add(digest, PREFIX);
+    return this.addHex(digest, PREFIX);
   }
 
   /** The same for the hexadecimals of a digest alone, as they come out of hashing. */
-  addHex(hex: string): number {
-    return this.#add(hex, 0);
+  addHex(hex: string, from = 0): number {
+    writeHex(hex, { from, target: this.#keyBytes, at: 0 });
+    return this.#add();
+  }
+
+  /** The same for its 32 bytes. */
+  addBytes(bytes: Uint8Array): number {
+    this.#keyBytes.set(bytes);
+    return this.#add();
   }
 
   /** The number of `digest`, or -1. */
@@ -46,8 +53,7 @@ export class DigestTable {
     this.#size = 0;
   }
 
-  #add(text: string, from: number): number {
-    writeHex(text, { from, target: this.#keyBytes, at: 0 });
+  #add(): number {
     const slot = this.#findSlot();
     const known = this.#slots[slot]! - 1;
     if (known >= 0) return known;

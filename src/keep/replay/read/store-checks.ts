@@ -1,7 +1,7 @@
 /** Questions about a whole store: does a task stand in two splits, and is the store of one piece?
  *  In: a store. Out: what was found, or an error that names it. Holds a few hundred bytes per task. */
-import { digestJson, digestToBytes, RollbookError } from "../../../base/index.ts";
-import { Dictionary, KeyMap, type SegmentReader } from "../tables/index.ts";
+import { type Digest, DigestTable, digestJson, RollbookError } from "../../../base/index.ts";
+import { Dictionary, type SegmentReader } from "../tables/index.ts";
 import type { ReplayStore } from "./replay-store.ts";
 
 export interface SplitLeak {
@@ -26,21 +26,30 @@ const NO_SPLIT = "(none)";
 /** Finds tasks that stand in two splits, over any number of segments. */
 export class SplitWatch {
   readonly #splits = new Dictionary();
-  readonly #tasks = new KeyMap();
+  readonly #tasks = new DigestTable();
+  /** By the number of a task, the first split it was met in. */
+  readonly #first: number[] = [];
 
   async *scan(reader: SegmentReader, segment: number): AsyncGenerator<SplitLeak> {
     const texts = await reader.texts();
-    const keys = new Map<string, Uint8Array>();
+    const keys = new Map<string, Digest>();
     const names = ["task", "task_digest", "environment", "split"] as const;
     for await (const { from, columns: block } of reader.blocks("sources", names)) {
       for (let i = 0; i < block.task.length; i++) {
         const ids = [block.environment[i]!, block.task[i]!, block.task_digest[i]!];
         const id = ids.join();
-        const key = keys.get(id) ?? taskKey(ids.map((each) => texts[each] ?? null));
+        const key =
+          keys.get(id) ??
+          digestJson(
+            "rollbook.replay.task",
+            ids.map((each) => texts[each] ?? null),
+          );
         keys.set(id, key);
         const split = this.#splits.id(texts[block.split[i]!] ?? NO_SPLIT);
-        const known = this.#tasks.getOrSet(key, split);
-        if (known === undefined || known === split) continue;
+        const number = this.#tasks.add(key);
+        this.#first[number] ??= split;
+        const known = this.#first[number];
+        if (known === split) continue;
         const both = [this.#splits.texts()[known]!, this.#splits.texts()[split]!] as const;
         const [environment, task] = [texts[ids[0]!] ?? "", texts[ids[1]!] ?? ""];
         yield { task, environment, splits: both, segment, row: from + i };
@@ -125,8 +134,4 @@ export async function requireHomogeneous(
     { ...first },
     `chains ${first.chains.join(" and ")} differ in ${first.field}: ${first.values.join(" and ")}. Write them into stores of their own, or leave ${first.field} out of the check.`,
   );
-}
-
-function taskKey(names: readonly (string | null)[]): Uint8Array {
-  return digestToBytes(digestJson("rollbook.replay.task", names));
 }

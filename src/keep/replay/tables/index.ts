@@ -1,6 +1,6 @@
+export * from "./chain-set.ts";
 export * from "./dictionary.ts";
 export * from "./fact-windows.ts";
-export * from "./key-map.ts";
 export * from "./manifest.ts";
 export * from "./open-segment.ts";
 export * from "./reason-names.ts";

@@ -1,6 +1,7 @@
 /** Rules of single tables: keys, uniqueness, dictionaries, reason names, features, and the hashes of a segment. */
 
-import { columnsOf, HASHED_LINEAGE, HashedSets, KeyMap } from "../tables/index.ts";
+import { DigestTable } from "../../../base/index.ts";
+import { columnsOf, HASHED_LINEAGE, HashedSets } from "../tables/index.ts";
 import { addStoredChains, readSources, readTargets, sourceKey, targetKey } from "../write/index.ts";
 import type { Rule } from "./rule.ts";
 
@@ -37,13 +38,13 @@ export const dictionaries: Rule = {
 export const sources: Rule = {
   needs: { ...TEXT, sources: columnsOf("sources"), source_features: ["value"] },
   async check({ reader, entry, report }) {
-    const seen = new KeyMap();
+    const seen = new FirstRows();
     let widest = 0;
     for await (const { row, key, source } of readSources(reader)) {
       if (Buffer.compare(key, sourceKey(source)) !== 0)
         report("sources/key", row, "hash", "the key is not the digest of the row");
-      const first = seen.getOrSet(key, row);
-      if (first !== undefined) report("sources/key", row, "unique", `the same source stands in row ${first}`);
+      const first = seen.of(key, row);
+      if (first !== row) report("sources/key", row, "unique", `the same source stands in row ${first}`);
       const bad = source.features.findIndex((value) => !Number.isFinite(value));
       if (bad >= 0)
         report("source_features/value", row, "value", `feature ${bad} of this source is not finite`);
@@ -62,12 +63,12 @@ export const sources: Rule = {
 export const targets: Rule = {
   needs: { ...TEXT, targets: columnsOf("targets") },
   async check({ reader, report }) {
-    const seen = new KeyMap();
+    const seen = new FirstRows();
     for (const [row, { key, valid, target }] of (await readTargets(reader)).entries()) {
       if (Buffer.compare(key, targetKey(target)) !== 0)
         report("targets/key", row, "hash", "the key is not the digest of the row");
-      const first = seen.getOrSet(key, row);
-      if (first !== undefined) report("targets/key", row, "unique", `the same target stands in row ${first}`);
+      const first = seen.of(key, row);
+      if (first !== row) report("targets/key", row, "unique", `the same target stands in row ${first}`);
       if (valid !== (target.invalidReason === undefined))
         report(
           "targets/valid",
@@ -78,6 +79,18 @@ export const targets: Rule = {
     }
   },
 };
+
+/** The first row of every key. */
+class FirstRows {
+  readonly #keys = new DigestTable();
+  readonly #rows: number[] = [];
+
+  of(key: Uint8Array, row: number): number {
+    const number = this.#keys.addBytes(key);
+    this.#rows[number] ??= row;
+    return this.#rows[number];
+  }
+}
 
 /** The hashes of the manifest, recomputed from the rows. */
 export const hashes: Rule = {

@@ -6,9 +6,8 @@ import { canonicalize, reasonOf } from "../../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import { rootFault, SplitWatch } from "../read/index.ts";
 import {
-  KeyMap,
+  ChainSet,
   MANIFEST_FILE,
-  pairKey,
   ROOT_FILE,
   readManifest,
   SCHEMA_ID,
@@ -176,18 +175,16 @@ class AcrossSegments implements Rule {
     sources: ["task", "task_digest", "environment", "split"],
     dictionary: ["text"],
   } as const;
-  readonly #chains = new KeyMap();
+  readonly #chains = new ChainSet();
   readonly #splits = new SplitWatch();
   #segment = 0;
 
   async check({ reader, report }: RuleContext): Promise<void> {
     for await (const { from, columns } of reader.blocks("chains", ["content", "stream"])) {
       const { content, stream } = columns;
-      for (let i = 0; i < stream.length; i++) {
-        const known = this.#chains.getOrSet(pairKey(content, stream[i]!, i * 32), this.#chains.size);
-        if (known !== undefined)
+      for (let i = 0; i < stream.length; i++)
+        if (!this.#chains.add(content, stream[i]!, i * 32))
           report("chains/content", from + i, "unique", "this stream of this rollout is in the store already");
-      }
     }
     for await (const leak of this.#splits.scan(reader, this.#segment++))
       report(

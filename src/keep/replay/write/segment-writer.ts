@@ -4,6 +4,7 @@
 import {
   canonicalize,
   type Digest,
+  DigestTable,
   digestBytes,
   digestJson,
   digestToBytes,
@@ -14,7 +15,6 @@ import {
   Dictionary,
   FACT_TABLES,
   HashedSets,
-  KeyMap,
   type ReasonNames,
   type Returns,
   SCHEMA_ID,
@@ -73,8 +73,8 @@ export class SegmentWriter {
   readonly hashes = new HashedSets();
   readonly #options: SegmentOptions;
   readonly #store: FileStore;
-  readonly #sources = new KeyMap();
-  readonly #targets = new KeyMap();
+  readonly #sources = new DigestTable();
+  readonly #targets = new DigestTable();
   readonly #validTargets: boolean[] = [];
   readonly #widest = { maxCandidates: 0, maxContext: 0, maxFeatures: 0 };
 
@@ -93,9 +93,9 @@ export class SegmentWriter {
   /** The row of a source, added if it is new. */
   source(source: SourceRow): number {
     const key = sourceKey(source);
-    const known = this.#sources.getOrSet(key, this.tables.sources.rows);
-    if (known !== undefined) return known;
     const { texts, tables } = this;
+    const known = this.#sources.addBytes(key);
+    if (known < tables.sources.rows) return known;
     this.saw("maxContext", source.features.length);
     const start = tables.source_features.rows;
     for (const value of source.features) tables.source_features.add({ value });
@@ -115,8 +115,8 @@ export class SegmentWriter {
   /** The row of a target, added if it is new. */
   target(target: TargetRow): number {
     const key = targetKey(target);
-    const known = this.#targets.getOrSet(key, this.tables.targets.rows);
-    if (known !== undefined) return known;
+    const known = this.#targets.addBytes(key);
+    if (known < this.tables.targets.rows) return known;
     this.#validTargets.push(target.invalidReason === undefined);
     return this.tables.targets.add({
       key,

@@ -14,7 +14,7 @@ import {
 } from "../../../contract/index.ts";
 import { makeDirectory, syncDirectory } from "../../../store/index.ts";
 import { contentReader, readRecord } from "../../admit/index.ts";
-import { closeSegments, KeyMap, openSegments, pairKey, ReasonNames, SEGMENTS } from "../tables/index.ts";
+import { ChainSet, closeSegments, openSegments, ReasonNames, SEGMENTS } from "../tables/index.ts";
 import { addChain } from "./chain-rows.ts";
 import { type LateFeedback, labelChain } from "./late-labels.ts";
 import { SegmentWriter } from "./segment-writer.ts";
@@ -69,7 +69,7 @@ export class WriteSession {
   readonly reasons: ReasonNames;
   readonly #options: AppendOptions;
   readonly #manifest: ReplayManifest;
-  readonly #known = new KeyMap();
+  readonly #known = new ChainSet();
   readonly #directories: string[] = [];
   #current: SegmentWriter | undefined;
 
@@ -85,7 +85,7 @@ export class WriteSession {
     for (const { reader } of opened) {
       for await (const { columns } of reader.blocks("chains", ["content", "stream"]))
         for (let i = 0; i < columns.stream.length; i++)
-          this.#known.getOrSet(pairKey(columns.content, columns.stream[i]!, i * 32), this.#known.size);
+          this.#known.add(columns.content, columns.stream[i]!, i * 32);
     }
     closeSegments(opened);
   }
@@ -113,8 +113,7 @@ export class WriteSession {
     for (const [streamIndex, stream] of content.streams.entries()) {
       if (families !== undefined && !families.includes(stream.family)) continue;
       if (admits !== undefined && !admits(digest, streamIndex)) continue;
-      const known = this.#known.getOrSet(pairKey(digestToBytes(digest), streamIndex), this.#known.size);
-      if (known !== undefined) {
+      if (!this.#known.add(digestToBytes(digest), streamIndex)) {
         this.skipped++;
         continue;
       }
