@@ -113,30 +113,27 @@ function checkLabels(
 /** Exactly one candidate is chosen; it is selectable, and it is the one the step names. */
 function checkChoice({ report }: RuleContext, window: Window, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
+  const complain = (array: string, row: number, reason: string) => report(array, row, "selection", reason);
   let chosen = 0;
   let selectable = 0;
   for (const { at, row } of rowsOf(window, i)) {
     selectable += rows.selectable[at]!;
     const isNamed = steps.selected[i] === row;
     if ((rows.selected[at] === 1) !== isNamed)
-      report(
+      complain(
         "candidates/selected",
         row,
-        "selection",
         `selected is ${rows.selected[at]}, the step chose ${steps.selected[i]}`,
       );
     if (rows.selected[at] !== 1) continue;
     chosen++;
-    if (rows.selectable[at] !== 1)
-      report("candidates/selected", row, "selection", "chosen, but not selectable");
+    if (rows.selectable[at] !== 1) complain("candidates/selected", row, "chosen, but not selectable");
   }
-  if (chosen !== 1)
-    report("steps/selected", firstStep + i, "selection", `${chosen} candidates are chosen, not one`);
+  if (chosen !== 1) complain("steps/selected", firstStep + i, `${chosen} candidates are chosen, not one`);
   if (steps.selectable_count[i] !== selectable)
-    report(
+    complain(
       "steps/selectable_count",
       firstStep + i,
-      "selection",
       `says ${steps.selectable_count[i]}, ${selectable} candidates are selectable`,
     );
 }
@@ -144,6 +141,7 @@ function checkChoice({ report }: RuleContext, window: Window, i: number): void {
 /** All logged or none; within 0 … 1, 0 for what may not be chosen, above 0 for what was; summing to 1. */
 function checkProbabilities({ report }: RuleContext, window: Window, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
+  const complain = (array: string, row: number, reason: string) => report(array, row, "probability", reason);
   let [sum, logged] = [0, 0];
   for (const { at, row } of rowsOf(window, i)) {
     const probability = rows.probability[at]!;
@@ -151,35 +149,28 @@ function checkProbabilities({ report }: RuleContext, window: Window, i: number):
     const stated = steps.probability[i]!;
     const choiceOnly = Number.isNaN(probability) && stated > 0 && stated <= 1;
     if (steps.selected[i] === row && !choiceOnly && !sameBits(probability, stated))
-      report(
-        "steps/probability",
-        firstStep + i,
-        "probability",
-        `says ${stated}, the chosen candidate ${probability}`,
-      );
+      complain("steps/probability", firstStep + i, `says ${stated}, the chosen candidate ${probability}`);
     if (Number.isNaN(probability)) continue;
     logged++;
     sum += probability;
     if (probability < 0 || probability > 1)
-      report("candidates/probability", row, "probability", `${probability} is no probability`);
+      complain("candidates/probability", row, `${probability} is no probability`);
     if (rows.selectable[at] === 0 && probability > 0)
-      report("candidates/probability", row, "probability", `${probability}, but it may not be chosen`);
+      complain("candidates/probability", row, `${probability}, but it may not be chosen`);
     if (rows.selected[at] === 1 && probability === 0)
-      report("candidates/probability", row, "probability", "chosen with probability 0");
+      complain("candidates/probability", row, "chosen with probability 0");
   }
   if (logged === 0) return;
   if (logged < steps.candidates_count[i]!)
-    report(
+    complain(
       "candidates/probability",
       steps.candidates_start[i]!,
-      "probability",
       "some candidates of the step have a probability and some have none",
     );
   else if (Math.abs(sum - 1) > SUM_TOLERANCE)
-    report(
+    complain(
       "candidates/probability",
       steps.candidates_start[i]!,
-      "probability",
       `the probabilities of the step sum to ${sum}`,
     );
 }

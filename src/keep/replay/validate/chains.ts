@@ -2,6 +2,7 @@
 import { failureOwner, outsideBaseline } from "../../../contract/index.ts";
 import { type ChainWindow, type ColumnName, chainWindows, rootGain } from "../tables/index.ts";
 import { endingFacts, readTargets } from "../write/index.ts";
+import type { ReplayErrorCode } from "./findings.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const CHAINS = [
@@ -70,32 +71,32 @@ function checkChain(
 ): void {
   const { chains: rows, firstChain, steps, firstStep } = window;
   const row = firstChain + i;
+  const complain = (column: string, code: ReplayErrorCode, reason: string) =>
+    report(`chains/${column}`, row, code, reason);
   const level = texts[rows.level[i]!]!;
   const [stepCount, tokenCount] = [rows.steps_count[i]!, rows.tokens_count[i]!];
   const fits = level === "step" ? stepCount > 0 && tokenCount === 0 : tokenCount > 0 && stepCount === 0;
   if (!fits || !["step", "token"].includes(level))
-    report("chains/level", row, "chain", `a ${level} chain has ${stepCount} steps and ${tokenCount} tokens`);
+    complain("level", "chain", `a ${level} chain has ${stepCount} steps and ${tokenCount} tokens`);
   const text = texts[rows.ending[i]!]!;
   const ending = ENDINGS.get(text);
-  if (ending === undefined) report("chains/ending", row, "ending", `${text} is no ending`);
+  if (ending === undefined) complain("ending", "ending", `${text} is no ending`);
   else {
     if (rows.terminal[i] !== Number(ending.terminal))
-      report("chains/terminal", row, "ending", `terminal is ${rows.terminal[i]} for the ending ${text}`);
+      complain("terminal", "ending", `terminal is ${rows.terminal[i]} for the ending ${text}`);
     if (invalid[rows.target[i]!] !== ending.invalid)
-      report(
-        "chains/target",
-        row,
+      complain(
+        "target",
         "ending",
         `the ending ${text} does not fit a target that is ${invalid[rows.target[i]!] ?? "valid"}`,
       );
   }
   if (rows.terminal[i] === rows.truncated[i])
-    report("chains/truncated", row, "ending", "a chain is terminal or truncated, not both and not neither");
+    complain("truncated", "ending", "a chain is terminal or truncated, not both and not neither");
   const first = rows.steps_start[i]! - firstStep;
   if (stepCount > 0 && rows.source[i] !== steps.source[first])
-    report(
-      "chains/source",
-      row,
+    complain(
+      "source",
       "chain",
       `source ${rows.source[i]} is not that of the first step, ${steps.source[first]}`,
     );
@@ -106,9 +107,8 @@ function checkChain(
     ["final_reward", "cumulative_reward"],
   ] as const)
     if (!sameBits(rows[total][i]!, steps[running][last]!))
-      report(
-        `chains/${total}`,
-        row,
+      complain(
+        total,
         "return",
         `${rows[total][i]} is not the ${running} of the last step, ${steps[running][last]}`,
       );
@@ -118,34 +118,21 @@ function checkChain(
 function checkTree({ report }: RuleContext, window: Window, i: number): void {
   const { chains: rows, firstChain, firstStep, steps } = window;
   const start = rows.steps_start[i]!;
+  const complain = (column: string, row: number, reason: string) =>
+    report(`steps/${column}`, row, "chain", reason);
   for (let index = 0; index < rows.steps_count[i]!; index++) {
     const row = start + index;
     const at = row - firstStep;
     if (steps.chain[at] !== firstChain + i)
-      report(
-        "steps/chain",
-        row,
-        "chain",
-        `stands among the steps of chain ${firstChain + i}, says ${steps.chain[at]}`,
-      );
+      complain("chain", row, `stands among the steps of chain ${firstChain + i}, says ${steps.chain[at]}`);
     if (steps.index[at] !== index)
-      report("steps/index", row, "chain", `is step ${index} of its chain, says ${steps.index[at]}`);
+      complain("index", row, `is step ${index} of its chain, says ${steps.index[at]}`);
     const parent = steps.parent[at]!;
     if (index === 0 ? parent !== -1 : parent < start || parent >= row)
-      report(
-        "steps/parent",
-        row,
-        "chain",
-        `${parent} is no earlier step of the chain, which begins at ${start}`,
-      );
+      complain("parent", row, `${parent} is no earlier step of the chain, which begins at ${start}`);
     const depth = hasParent(steps, { at, start, firstStep }) ? steps.depth[parent - firstStep]! + 1 : 0;
     if (steps.depth[at] !== depth)
-      report(
-        "steps/depth",
-        row,
-        "chain",
-        `depth is ${steps.depth[at]}, its path has ${depth} steps before it`,
-      );
+      complain("depth", row, `depth is ${steps.depth[at]}, its path has ${depth} steps before it`);
   }
 }
 
@@ -189,6 +176,8 @@ function checkReturns({ report, manifest }: RuleContext, window: Window, i: numb
 function checkEndings({ report }: RuleContext, window: Window, i: number): void {
   const { chains: rows, firstStep, steps } = window;
   const start = rows.steps_start[i]!;
+  const complain = (column: string, row: number, reason: string) =>
+    report(`steps/${column}`, row, "ending", reason);
   const count = rows.steps_count[i]!;
   const continued = new Uint8Array(count);
   for (let k = 1; k < count; k++) {
@@ -201,19 +190,17 @@ function checkEndings({ report }: RuleContext, window: Window, i: number): void 
     const terminal = isLast ? rows.terminal[i] : 0;
     const truncated = isLast ? rows.truncated[i] : 1 - continued[k]!;
     if (steps.terminal[at] === 1 && steps.truncated[at] === 1)
-      report("steps/truncated", start + k, "ending", "a step cannot be both terminal and truncated");
+      complain("truncated", start + k, "a step cannot be both terminal and truncated");
     if (steps.terminal[at] !== terminal)
-      report(
-        "steps/terminal",
+      complain(
+        "terminal",
         start + k,
-        "ending",
         `terminal is ${steps.terminal[at]}, its place in the chain says ${terminal}`,
       );
     if (steps.truncated[at] !== truncated)
-      report(
-        "steps/truncated",
+      complain(
+        "truncated",
         start + k,
-        "ending",
         `truncated is ${steps.truncated[at]}, its place in the chain says ${truncated}`,
       );
   }
