@@ -13,7 +13,7 @@ import {
 } from "../../contract/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
-import { type Artifact, type BookIndex, type OpenBook, resolveRevision } from "../open/index.ts";
+import { type BookIndex, type IndexedArtifact, type OpenBook, resolveRevision } from "../open/index.ts";
 import {
   admitRollouts,
   chooseArtifacts,
@@ -72,7 +72,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
 
 export interface CutFrom {
   readonly index: BookIndex;
-  readonly artifacts: readonly Artifact[];
+  readonly artifacts: readonly IndexedArtifact[];
   /** The record of the target. */
   readonly target: Digest;
   readonly selection: Parameters<typeof assembleBatch>[0]["selection"];

@@ -67,10 +67,10 @@ async function seenBy(read: ReadBlob, { environment, task, calls }: RolloutConte
   if (environment === DECISION_LOG && task.digest !== undefined)
     return stateOfTask(await readRecord(read, Task, task.digest));
   const prompt = await promptOf(read, calls[step.call ?? 0]);
-  return { prompt, fields: step.seen ?? {}, features: {} as Features };
+  return { prompt, fields: step.seen ?? {}, features: {} as CandidateFeatures };
 }
 
-type Features = Readonly<Record<string, Record<string, number>>>;
+type CandidateFeatures = Readonly<Record<string, Record<string, number>>>;
 
 /** As the router reads it. A rollout without calls has none. */
 async function promptOf(read: ReadBlob, digest: Digest | undefined): Promise<string> {

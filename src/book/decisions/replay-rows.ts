@@ -54,7 +54,7 @@ export async function* replayRows(
   }
 }
 
-interface Segment {
+interface StoreSegment {
   readonly reader: SegmentReader;
   readonly entry: ReplaySegment;
   readonly valid: Uint8Array;
@@ -77,9 +77,9 @@ async function checkArrays({ store }: SegmentReader, { path: place, arrays }: Re
     }
 }
 
-type Window = ChainWindow<(typeof CHAIN)[number], (typeof STEP)[number]>;
+type DecisionWindow = ChainWindow<(typeof CHAIN)[number], (typeof STEP)[number]>;
 
-async function* rowsOfWindow(segment: Segment, window: Window): AsyncGenerator<LoggedRow> {
+async function* rowsOfWindow(segment: StoreSegment, window: DecisionWindow): AsyncGenerator<LoggedRow> {
   const { chains, steps, firstStep } = window;
   const { maxContext, maxFeatures } = segment.entry;
   const from = (chain: number) => chains.steps_start[chain]! - firstStep;
@@ -109,7 +109,7 @@ interface Shown {
 
 async function readShown(
   reader: SegmentReader,
-  steps: Window["steps"],
+  steps: DecisionWindow["steps"],
   { from, to }: { from: number; to: number },
 ): Promise<Shown> {
   const rows = steps.source.subarray(from, to);
@@ -145,14 +145,14 @@ async function readFeatures(
 }
 
 function* rowsOfChain(
-  segment: Segment,
+  segment: StoreSegment,
   {
     window,
     chain,
     from,
     to,
     shown,
-  }: { window: Window; chain: number; from: number; to: number; shown: Shown },
+  }: { window: DecisionWindow; chain: number; from: number; to: number; shown: Shown },
 ): Generator<LoggedRow> {
   const { chains, steps } = window;
   const { texts } = segment;
@@ -184,8 +184,8 @@ function* rowsOfChain(
 }
 
 function candidatesOf(
-  { texts, reasons }: Segment,
-  steps: Window["steps"],
+  { texts, reasons }: StoreSegment,
+  steps: DecisionWindow["steps"],
   { step, shown: { candidates, features, firstCandidate } }: { step: number; shown: Shown },
 ): LoggedCandidate[] {
   const first = steps.candidates_start[step]! - firstCandidate;

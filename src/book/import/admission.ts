@@ -15,7 +15,7 @@ import type { BlobStore } from "../../store/index.ts";
 import type { BookIndex } from "../open/index.ts";
 import type { Prepared } from "./prepare.ts";
 
-export class Admission {
+export class ImportCheck {
   readonly #store: Pick<BlobStore, "get">;
   /** `family/id` (no id holds a slash) → digest of the weights. */
   readonly #revisions = new Map<string, Digest>();

@@ -4,10 +4,10 @@ import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts
 import { Attestation, type Signer } from "../../contract/index.ts";
 import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
 import type { BookIndex } from "../open/index.ts";
-import { Admission } from "./admission.ts";
+import { ImportCheck } from "./admission.ts";
 import { type ImportWarning, ImportWatch } from "./import-watch.ts";
 import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";
-import { type Item, readItems, type Source } from "./read-items.ts";
+import { type ImportSource, type Item, readItems } from "./read-items.ts";
 import { signedBy } from "./signed-by.ts";
 
 export interface ImportOptions {
@@ -38,7 +38,7 @@ export interface ImportSummary {
 const IN_FLIGHT = 256;
 
 export async function importFiles(
-  sources: readonly Source[],
+  sources: readonly ImportSource[],
   options: ImportOptions,
 ): Promise<ImportSummary> {
   if (options.strict) {
@@ -69,11 +69,11 @@ interface Destination {
 }
 
 async function readAll(
-  sources: readonly Source[],
+  sources: readonly ImportSource[],
   options: ImportOptions,
   to: Destination,
 ): Promise<ImportSummary> {
-  const admission = new Admission(options.book, options.index);
+  const admission = new ImportCheck(options.book, options.index);
   const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0, signed: 0 };
   let items = 0;
   for (const source of sources) {
@@ -116,7 +116,7 @@ async function isWhole(book: Pick<BlobStore, "get">, { blobs }: Prepared): Promi
 /** All that an item consists of, or the reason why none of it enters. */
 async function admitItem(
   item: Item,
-  admission: Admission,
+  admission: ImportCheck,
   answers: PsionicAnswers,
 ): Promise<Prepared[] | RollbookError> {
   if ("error" in item) return item.error;

@@ -7,7 +7,7 @@ import type { OpenBook } from "../open/index.ts";
 import { type ImportSummary, importFiles } from "./import-files.ts";
 import type { ImportWarning } from "./import-watch.ts";
 import type { PsionicAnswers } from "./prepare.ts";
-import { openSource, type Source, spool } from "./read-items.ts";
+import { type ImportSource, openSource, spool } from "./read-items.ts";
 
 /** Bytes with the name that messages give them. */
 export interface NamedStream {
@@ -87,8 +87,8 @@ export function refusedError(
 async function openAll(
   inputs: readonly ImportInput[],
   strict: boolean,
-): Promise<{ sources: Source[]; dispose(): Promise<void> }> {
-  const sources: Source[] = [];
+): Promise<{ sources: ImportSource[]; dispose(): Promise<void> }> {
+  const sources: ImportSource[] = [];
   const spooled: Awaited<ReturnType<typeof spool>>[] = [];
   let records: object[] | undefined;
   for (const each of inputs) {
@@ -120,7 +120,7 @@ function isRecord(input: ImportInput): input is ImportRecord {
   return typeof input === "object" && !(Symbol.asyncIterator in input) && !("stream" in input);
 }
 
-function recordSource(records: readonly object[]): Source {
+function recordSource(records: readonly object[]): ImportSource {
   return {
     name: "<records>",
     async *read() {

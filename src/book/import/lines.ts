@@ -1,14 +1,17 @@
 /** Splits a stream of bytes into lines, in bounded memory.
  *  In: chunks. Out: each line's bytes and number. Splits at \n only: JSON text may hold every other separator. */
 
-export interface Line {
+export interface ByteLine {
   /** Counted from 1. */
   readonly number: number;
   /** Undefined if the line was longer than the limit; its bytes are gone. */
   readonly bytes: Uint8Array | undefined;
 }
 
-export async function* splitLines(chunks: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Line> {
+export async function* splitLines(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<ByteLine> {
   let number = 1;
   let parts: Uint8Array[] = [];
   let length = 0;
@@ -17,7 +20,7 @@ export async function* splitLines(chunks: AsyncIterable<Uint8Array>, maxBytes: n
     if (length > maxBytes) parts = [];
     else parts.push(part);
   };
-  const take = (): Line => {
+  const take = (): ByteLine => {
     const line = { number: number++, bytes: length > maxBytes ? undefined : Buffer.concat(parts, length) };
     parts = [];
     length = 0;

@@ -15,9 +15,9 @@ import {
   RollbookError,
   type WideJson,
 } from "../../base/index.ts";
-import { type Line, splitLines } from "./lines.ts";
+import { type ByteLine, splitLines } from "./lines.ts";
 
-export interface Source {
+export interface ImportSource {
   /** As messages name it. */
   readonly name: string;
   read(): AsyncIterable<Uint8Array>;
@@ -37,7 +37,7 @@ export type Item =
 export const MAX_LINE_BYTES = 256 * 1024 ** 2;
 
 /** Checks before anything is written that there is something to read. */
-export async function openSource(path: string): Promise<Source> {
+export async function openSource(path: string): Promise<ImportSource> {
   let isFile: boolean;
   try {
     isFile = !(await stat(path)).isDirectory();
@@ -57,7 +57,7 @@ export async function openSource(path: string): Promise<Source> {
 }
 
 /** Keeps what a pipe says in a file, so that it can be read twice; `dispose` removes it. */
-export async function spool(source: Source): Promise<Source & { dispose(): Promise<void> }> {
+export async function spool(source: ImportSource): Promise<ImportSource & { dispose(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
   const file = join(folder, "input");
   await pipeline(source.read(), createWriteStream(file));
@@ -68,7 +68,7 @@ export async function spool(source: Source): Promise<Source & { dispose(): Promi
   };
 }
 
-export async function* readItems(source: Source, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Item> {
+export async function* readItems(source: ImportSource, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Item> {
   const lines = splitLines(source.read(), maxBytes);
   const first = await firstFilled(lines);
   if (first === undefined) {
@@ -82,7 +82,7 @@ export async function* readItems(source: Source, maxBytes = MAX_LINE_BYTES): Asy
   }
 }
 
-async function firstFilled(lines: AsyncGenerator<Line>): Promise<Line | undefined> {
+async function firstFilled(lines: AsyncGenerator<ByteLine>): Promise<ByteLine | undefined> {
   for (;;) {
     const { value, done } = await lines.next();
     if (done === true) return undefined;
@@ -91,7 +91,7 @@ async function firstFilled(lines: AsyncGenerator<Line>): Promise<Line | undefine
 }
 
 /** A whole object on the first line, or a name that says so. */
-function isJsonLines(name: string, { bytes }: Line): boolean {
+function isJsonLines(name: string, { bytes }: ByteLine): boolean {
   if (/\.(jsonl|ndjson)$/i.test(name) || bytes === undefined) return true;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return (
@@ -100,7 +100,7 @@ function isJsonLines(name: string, { bytes }: Line): boolean {
   );
 }
 
-function lineItem(name: string, line: Line, maxBytes: number): Item {
+function lineItem(name: string, line: ByteLine, maxBytes: number): Item {
   const where = `${name}:${line.number}`;
   const item = guard(where, () => {
     if (line.bytes === undefined) throw tooLong(where, "line", maxBytes);
@@ -118,8 +118,8 @@ function placeInFile(error: RollbookError, where: string, line: number): Rollboo
 }
 
 async function readDocument(
-  first: Line,
-  rest: AsyncIterable<Line>,
+  first: ByteLine,
+  rest: AsyncIterable<ByteLine>,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
   // Blank lines above the first keep their place in error messages.
@@ -170,11 +170,11 @@ function tooLong(where: string, what: string, maxBytes: number): RollbookError {
   );
 }
 
-function isBlank({ bytes }: Line): boolean {
+function isBlank({ bytes }: ByteLine): boolean {
   return bytes?.every((byte) => byte === 32 || byte === 9 || byte === 13) === true;
 }
 
-function withoutBom(line: Line): Line {
+function withoutBom(line: ByteLine): ByteLine {
   const { bytes } = line;
   const marked = bytes?.[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return marked ? { ...line, bytes: bytes.subarray(3) } : line;

@@ -30,9 +30,9 @@ export {
 export { readOf } from "./read-blob.ts";
 export { rebuildCatalog } from "./rebuild-catalog.ts";
 export {
-  type Artifact,
   artifactsOf,
   everyArtifact,
+  type IndexedArtifact,
   nameOf,
   resolveArtifact,
   resolveBatch,

@@ -10,14 +10,14 @@ import {
 } from "../../contract/index.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 
-export interface Artifact {
+export interface IndexedArtifact {
   readonly content: IndexedRecord;
   /** Every envelope of this content: who ran it, and who ran it again. Sorted by digest. */
   readonly envelopes: readonly Digest[];
 }
 
 /** All artifacts of the book, sorted by rollout id. A content without an envelope is no artifact. */
-export function artifactsOf(index: BookIndex): Artifact[] {
+export function artifactsOf(index: BookIndex): IndexedArtifact[] {
   const envelopes = new Map<string, Digest[]>();
   for (const { digest, fields } of index.ofKind(RolloutEnvelope.kind)) {
     const content = fields.content as string;
@@ -30,7 +30,7 @@ export function artifactsOf(index: BookIndex): Artifact[] {
 }
 
 /** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
-export function everyArtifact(index: BookIndex): Artifact[] {
+export function everyArtifact(index: BookIndex): IndexedArtifact[] {
   const lost = lostRecords(index);
   if (lost.length === 0) return artifactsOf(index);
   throw new RollbookError(
@@ -48,7 +48,7 @@ export function lostRecords(index: BookIndex): Digest[] {
 }
 
 /** An artifact by rollout id, or by the digest of its content or of one of its envelopes. */
-export function resolveArtifact(index: BookIndex, name: string): Artifact {
+export function resolveArtifact(index: BookIndex, name: string): IndexedArtifact {
   const named = new Set<Digest>(
     index.named(name).flatMap(({ kind, digest, fields }) => {
       if (kind === RolloutContent.kind) return [digest];
@@ -157,7 +157,7 @@ export function nameOf(record: IndexedRecord): string {
 
 const seeArtifacts = "`rollbook artifact ls` lists what there is.";
 
-interface Wanted<T> {
+interface WantedRecord<T> {
   readonly what: string;
   readonly name: string;
   /** Where to look for the right name. */
@@ -165,7 +165,7 @@ interface Wanted<T> {
   show(item: T): string;
 }
 
-function one<T>(found: readonly T[], wanted: Wanted<T>): T {
+function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
   const { what, name } = wanted;
   if (found.length === 1) return found[0]!;
   if (found.length === 0) {

@@ -1,4 +1,4 @@
-/** Judges rollouts of a book and keeps the verdicts, which everything that learns obeys.
+/** Admits rollouts of a book and keeps the verdicts, which everything that learns obeys.
  *  In: an open book, names, a target or a validator. Out: what was said of each. Verdicts and releases are sealed records. */
 import { compareUtf8, type Digest, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
@@ -23,7 +23,13 @@ import {
   validateBundle,
 } from "../../keep/admit/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
-import { type Artifact, artifactsOf, type BookIndex, type OpenBook, resolveArtifact } from "../open/index.ts";
+import {
+  artifactsOf,
+  type BookIndex,
+  type IndexedArtifact,
+  type OpenBook,
+  resolveArtifact,
+} from "../open/index.ts";
 import { chooseArtifacts, type RolloutFilter } from "./admitted-rollouts.ts";
 import { readRevision } from "./read-revision.ts";
 import {
@@ -56,7 +62,7 @@ export async function admitRollouts(
   const nowMs = clock.nowMs();
   const atMs = afterAll(index, nowMs);
   const writer = new VerdictWriter(book, index);
-  const judged: AdmissionResult[] = [];
+  const results: AdmissionResult[] = [];
   for (const { content, envelopes } of artifacts) {
     const freshness = checkFreshness({
       content: await readRecord(store, RolloutContent, content.digest),
@@ -69,18 +75,18 @@ export async function admitRollouts(
     const subject = content.digest;
     const verdict = freshnessVerdict(freshness, { subject, family: target.family, atMs });
     const beside = [freshnessReceipt(freshness, { subject, atMs: nowMs })];
-    judged.push(await writer.add(verdict, { rolloutId: content.id!, message: freshness.message, beside }));
+    results.push(await writer.add(verdict, { rolloutId: content.id!, message: freshness.message, beside }));
   }
   await writer.commit();
-  return judged;
+  return results;
 }
 
-/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not judged yet; those it has
+/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not checked yet; those it has
  *  accepted before are what later ones may not repeat. */
 export async function validateRollouts(
   book: OpenBook,
   request: Pick<RolloutFilter, "artifacts"> & {
-    /** The name under which it judges (default: rollbook). */
+    /** The name under which it signs verdicts (default: rollbook). */
     readonly validator?: string | undefined;
   } = {},
 ): Promise<AdmissionResult[]> {
@@ -88,8 +94,8 @@ export async function validateRollouts(
   const validator = parseId(request.validator ?? "rollbook", "--validator");
   const index = await book.index();
   const chosen = chooseOrAll(index, request);
-  const artifacts = isNamed(request) ? chosen : unjudged(index, chosen, validator);
-  const read = async ({ content, envelopes }: Artifact) => {
+  const artifacts = isNamed(request) ? chosen : unchecked(index, chosen, validator);
+  const read = async ({ content, envelopes }: IndexedArtifact) => {
     const [digest, envelope] = [content.digest, envelopes[0]!];
     return {
       content: { digest, record: await readRecord(store, RolloutContent, digest) },
@@ -104,14 +110,14 @@ export async function validateRollouts(
   });
   const names = new Map(artifacts.map(({ content }) => [content.digest, content.id!]));
   const writer = new VerdictWriter(book, index);
-  const judged: AdmissionResult[] = [];
+  const results: AdmissionResult[] = [];
   for (const verdict of verdicts) {
     const { subject, codes, disposition } = verdict.record;
     const message = codes.length === 0 ? disposition : `${disposition}: ${codes.join(", ")}`;
-    judged.push(await writer.add(verdict, { rolloutId: names.get(subject)!, message }));
+    results.push(await writer.add(verdict, { rolloutId: names.get(subject)!, message }));
   }
   await writer.commit();
-  return judged.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
+  return results.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
 }
 
 /** Lets a quarantined rollout into batches, by name and with a reason. Undoes the verdicts that stand now, no later one. */
@@ -142,7 +148,7 @@ export async function releaseRollout(
   return { rolloutId: content.id!, releases };
 }
 
-/** The judge of what is submitted to a gateway or a launch: freshness against `target`. */
+/** The admission check of what is submitted to a gateway or a launch: freshness against `target`. */
 export async function admissionFor(
   book: OpenBook,
   { target: name, budgets }: FreshnessTarget,
@@ -167,7 +173,7 @@ async function revisionsOf(book: OpenBook, family: Id): Promise<FreshnessRequest
 }
 
 /** No names: all of the book. */
-function chooseOrAll(index: BookIndex, filter: RolloutFilter): Artifact[] {
+function chooseOrAll(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
   return chooseArtifacts(index, isNamed(filter) ? filter : { ...filter, artifacts: undefined });
 }
 
@@ -175,17 +181,21 @@ function isNamed({ artifacts = [] }: RolloutFilter): boolean {
   return artifacts.length > 0;
 }
 
-function unjudged(index: BookIndex, artifacts: readonly Artifact[], validator: string): Artifact[] {
+function unchecked(
+  index: BookIndex,
+  artifacts: readonly IndexedArtifact[],
+  validator: string,
+): IndexedArtifact[] {
   const own = index.ofKind(Verdict.kind).filter(({ fields }) => fields.validator === validator);
-  const judged = new Set(own.map(({ fields }) => fields.subject));
-  return artifacts.filter(({ content }) => !judged.has(content.digest));
+  const checked = new Set(own.map(({ fields }) => fields.subject));
+  return artifacts.filter(({ content }) => !checked.has(content.digest));
 }
 
 /** Artifacts besides these that this validator let in. */
 function acceptedBy(
   index: BookIndex,
-  { except, validator }: { except: readonly Artifact[]; validator: Id },
-): Artifact[] {
+  { except, validator }: { except: readonly IndexedArtifact[]; validator: Id },
+): IndexedArtifact[] {
   const chosen = new Set(except.map(({ content }) => content.digest));
   const artifacts = new Map(artifactsOf(index).map((each) => [each.content.digest, each]));
   return [...standingVerdicts(index)].flatMap(([subject, verdicts]) => {

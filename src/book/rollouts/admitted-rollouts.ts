@@ -26,9 +26,9 @@ import {
 } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
-  type Artifact,
   type BookIndex,
   everyArtifact,
+  type IndexedArtifact,
   type OpenBook,
   resolveArtifact,
 } from "../open/index.ts";
@@ -124,7 +124,7 @@ export function defaultFreshness(level: Level): FreshnessChoice {
  *  submitted; and the revisions of the book, or those named. */
 export function collectManifest(
   index: BookIndex,
-  artifacts: readonly Artifact[],
+  artifacts: readonly IndexedArtifact[],
   {
     revisions = index.ofKind(PolicyRevision.kind).map(({ digest }) => digest),
     feedback,
@@ -154,7 +154,7 @@ export function collectManifest(
   });
 }
 
-export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Artifact[] {
+export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
   const { artifacts, exclude = [], session, dataSource, sinceMs, untilMs } = filter;
   const chosen = artifacts?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
   const left = new Set(exclude.map((name) => resolveArtifact(index, name).content.digest));

@@ -14,9 +14,9 @@ import {
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
-  type Artifact,
   artifactsOf,
   type BookIndex,
+  type IndexedArtifact,
   type IndexedRecord,
   type OpenBook,
   resolveArtifact,
@@ -105,7 +105,7 @@ export async function exportRollout(
   return Promise.all(envelopes.map((envelope) => inlineRollout(read, { content: content.digest, envelope })));
 }
 
-function rowOf({ content, envelopes }: Artifact): RolloutRow {
+function rowOf({ content, envelopes }: IndexedArtifact): RolloutRow {
   const facts = content.fields as Omit<RolloutRow, "rolloutId" | "content" | "envelopes">;
   return { rolloutId: content.id!, content: content.digest, envelopes, ...facts };
 }

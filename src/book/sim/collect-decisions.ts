@@ -46,13 +46,13 @@ export async function collectDecisions(request: CollectRequest): Promise<Collect
   return { ...(await run({ kind: "router", router })), values, families };
 }
 
-interface Source {
+interface DecisionWorld {
   readonly known: KnownWorld;
   readonly families: readonly FamilyValues[];
   run(route: ModelRoute): Promise<SimRan>;
 }
 
-async function sourceOf(request: CollectRequest): Promise<Source> {
+async function sourceOf(request: CollectRequest): Promise<DecisionWorld> {
   const { from } = request;
   if ("recorded" in from) {
     const set = await readRecorded(from.recorded);

@@ -12,7 +12,7 @@ import {
 
 export type VerdictCode = Verdict["codes"][number];
 
-export interface Finding {
+export interface CheckFinding {
   readonly observation: Verdict["observations"][number];
   readonly code?: VerdictCode;
 }
@@ -30,7 +30,7 @@ export function checkExecutionProof(
   content: RolloutContent,
   envelope: RolloutEnvelope,
   present: ReadonlySet<Digest>,
-): Finding {
+): CheckFinding {
   let [good, bad] = [0, 0];
   for (const proof of envelope.proofs) {
     if (proof.kind === "execution") good += present.has(proof.digest) ? 1 : 0;
@@ -51,7 +51,7 @@ export function checkTimers(
   { calls }: RolloutContent,
   { startedAtMs, endedAtMs, callTimes }: RolloutEnvelope,
   { submittedAtMs, clockSkewMs }: { submittedAtMs: number; clockSkewMs: number },
-): Finding {
+): CheckFinding {
   const outside = (callTimes ?? []).filter(
     (call) =>
       call.durationMs < 0 ||
@@ -70,7 +70,7 @@ export function checkTimers(
 const CLOCK_ROUNDING_MS = 1;
 
 /** No stream claims more tokens of a call than the provider counted. Fewer are honest: some are never shown. */
-export function checkTokens(content: RolloutContent, calls: readonly Call[]): Finding {
+export function checkTokens(content: RolloutContent, calls: readonly Call[]): CheckFinding {
   let over = 0;
   let counted = 0;
   for (const stream of content.streams) {
@@ -93,7 +93,7 @@ export function checkTokens(content: RolloutContent, calls: readonly Call[]): Fi
   );
 }
 
-export function checkFinalState(content: RolloutContent, again: Reexecution): Finding {
+export function checkFinalState(content: RolloutContent, again: Reexecution): CheckFinding {
   const [observed, expected] = [again.finalState ?? null, content.finalState ?? null];
   return finding(
     "final-state",
@@ -103,7 +103,7 @@ export function checkFinalState(content: RolloutContent, again: Reexecution): Fi
   );
 }
 
-export function checkStrategy(content: RolloutContent, again: Reexecution): Finding {
+export function checkStrategy(content: RolloutContent, again: Reexecution): CheckFinding {
   const same = canonicalize(again.sampling) === canonicalize(content.sampling);
   return finding(
     "sampling",
@@ -113,6 +113,11 @@ export function checkStrategy(content: RolloutContent, again: Reexecution): Find
   );
 }
 
-export function finding(name: string, observed: unknown, expected: unknown, code?: VerdictCode): Finding {
+export function finding(
+  name: string,
+  observed: unknown,
+  expected: unknown,
+  code?: VerdictCode,
+): CheckFinding {
   return { observation: { name: parseId(name), observed, expected }, ...given({ code }) };
 }

@@ -17,7 +17,7 @@ export interface LateReward {
   value: number;
 }
 
-export interface Labels<Values extends ArrayLike<number> = ArrayLike<number>> {
+export interface StreamLabels<Values extends ArrayLike<number> = ArrayLike<number>> {
   readonly from: "recorded" | "late";
   /** One per token or step. */
   readonly rewards: Values;
@@ -45,7 +45,10 @@ export function lateRewards(
   return new Map([...byRollout].map(([subject, rewards]) => [subject, [...rewards.values()]]));
 }
 
-export function labelSteps(stream: StepStream, late: readonly LateReward[]): Labels<number[]> | undefined {
+export function labelSteps(
+  stream: StepStream,
+  late: readonly LateReward[],
+): StreamLabels<number[]> | undefined {
   const { steps } = stream;
   if (steps.every((each) => each.reward !== null)) {
     const rewards = steps.map((each) => each.reward!);
@@ -59,7 +62,7 @@ export function labelTokens(
   stream: TokenStream,
   { rewards, mask }: Partial<Pick<TokenColumns, "rewards" | "mask">>,
   late: readonly LateReward[],
-): Labels<Float32Array> | undefined {
+): StreamLabels<Float32Array> | undefined {
   if (rewards !== undefined) return { from: "recorded", rewards, total: sum(rewards) };
   if (late.length === 0) return undefined;
   return labelLate(stream, { late, mask: mask!, rewards: new Float32Array(stream.length) });
@@ -68,7 +71,7 @@ export function labelTokens(
 function labelLate<Values extends number[] | Float32Array>(
   stream: Stream,
   { late, mask, rewards }: { late: readonly LateReward[]; mask?: Uint8Array; rewards: Values },
-): Labels<Values> | undefined {
+): StreamLabels<Values> | undefined {
   let landed = false;
   let total = 0;
   for (const each of late) {

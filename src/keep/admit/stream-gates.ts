@@ -12,7 +12,7 @@ import {
   type TokenStream,
 } from "../../contract/index.ts";
 import type { AdmitRequest, Admitted } from "./admitted.ts";
-import { type Labels, type LateReward, labelSteps, labelTokens } from "./labels.ts";
+import { type LateReward, labelSteps, labelTokens, type StreamLabels } from "./labels.ts";
 import { partOf, unitOfStream } from "./split.ts";
 
 export interface StreamAt {
@@ -59,7 +59,7 @@ export async function labelsOf(
   read: ReadBlob,
   stream: Stream,
   late: readonly LateReward[],
-): Promise<Labels | undefined> {
+): Promise<StreamLabels | undefined> {
   if (stream.level === "step") return labelSteps(stream, late);
   const { rewards, mask } = stream.columns;
   const columns =

@@ -15,12 +15,12 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import {
+  type CheckFinding,
   checkExecutionProof,
   checkFinalState,
   checkStrategy,
   checkTimers,
   checkTokens,
-  type Finding,
   finding,
   type Reexecution,
   type VerdictCode,
@@ -77,7 +77,7 @@ export function isSampled(content: Digest, nonce: string, bps: number): boolean 
 
 async function validateOne(
   artifact: Artifact,
-  known: readonly Finding[],
+  known: readonly CheckFinding[],
   options: ValidateOptions,
 ): Promise<Sealed<Verdict>> {
   const { content, envelope } = artifact;
@@ -140,7 +140,7 @@ class SeenArtifacts {
   }
 
   /** Another artifact's name, or its proof of execution. (The very same content again is the same artifact.) */
-  findReplay({ content, envelope }: Artifact): Finding {
+  findReplay({ content, envelope }: Artifact): CheckFinding {
     const proofs = envelope.record.proofs.filter(({ kind }) => kind === "execution");
     const others = [
       this.#names.get(content.record.rolloutId),
@@ -152,7 +152,7 @@ class SeenArtifacts {
   }
 
   /** Another rollout that made the same choices: honest where a policy is deterministic, and yet no new evidence. */
-  findDuplicate({ content }: Artifact): Finding {
+  findDuplicate({ content }: Artifact): CheckFinding {
     const first = this.#choices.get(choicesOf(content.record));
     const code = first === undefined || first === content.digest ? undefined : "duplicate-detected";
     return finding("duplicate-of", code === undefined ? null : first!, null, code);

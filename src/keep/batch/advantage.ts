@@ -1,7 +1,7 @@
 /** Group advantages. A baseline counts each rollout once, however many rows it was split into. Pure. */
 import type { AdvantageMethod } from "../../contract/index.ts";
 
-export interface Baseline {
+export interface GroupBaseline {
   rollouts: number;
   /** Mean reward over the rollouts of the group. */
   mean: number;
@@ -12,7 +12,7 @@ export interface Baseline {
 /** Keeps mean-std finite in a group where every reward is the same: all advantages are then 0. */
 const EPSILON = 1e-6;
 
-export function baselineOf(rewards: readonly number[]): Baseline {
+export function baselineOf(rewards: readonly number[]): GroupBaseline {
   const rollouts = rewards.length;
   const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rollouts;
   const variance = rewards.reduce((sum, reward) => sum + (reward - mean) * (reward - mean), 0) / rollouts;
@@ -24,7 +24,7 @@ export function advantageOf(
   method: Extract<AdvantageMethod, "mean-std" | "leave-one-out">,
   reward: number,
   own: number,
-  group: Baseline,
+  group: GroupBaseline,
 ): number {
   switch (method) {
     case "mean-std":

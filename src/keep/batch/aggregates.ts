@@ -1,7 +1,7 @@
 /** Sums and means of a batch as it is written: in all, by source revision, by group. Plain f64 sums in row order. */
 import { compareUtf8, type Id } from "../../base/index.ts";
 import type { BatchGroups, RecordOf } from "../../contract/index.ts";
-import type { Baseline } from "./advantage.ts";
+import type { GroupBaseline } from "./advantage.ts";
 
 export class Sums {
   rows = 0;
@@ -32,7 +32,7 @@ export class Sums {
 
 export function groupTable(
   groups: ReadonlyMap<Id, Sums>,
-  baselines: ReadonlyMap<Id, Baseline>,
+  baselines: ReadonlyMap<Id, GroupBaseline>,
 ): RecordOf<typeof BatchGroups>["groups"] {
   return [...groups]
     .sort(([a], [b]) => compareUtf8(a, b))

@@ -26,7 +26,7 @@ import {
   selectAdmitted,
   streamKey,
 } from "../admit/index.ts";
-import { advantageOf, type Baseline, baselineOf } from "./advantage.ts";
+import { advantageOf, baselineOf, type GroupBaseline } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";
 import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
@@ -173,7 +173,7 @@ interface Written {
   totals: Sums;
   bySource: Sums[];
   groups: Map<Id, Sums>;
-  baselines: Map<Id, Baseline>;
+  baselines: Map<Id, GroupBaseline>;
 }
 
 async function writeRows(
@@ -231,7 +231,7 @@ async function writeRows(
 
 /** Baselines over rollouts: a rollout split into several rows counts once, with the mean of their rewards. */
 function measureGroups(rows: readonly BatchableRow[]): {
-  baselines: Map<Id, Baseline>;
+  baselines: Map<Id, GroupBaseline>;
   ownRewards: Map<Digest, number>;
 } {
   const perRollout = new Map<Digest, { group: Id | undefined; sum: number; rows: number }>();
@@ -257,7 +257,7 @@ function rowAdvantage(
   row: BatchableRow,
   options: BatchOptions,
   ownRewards: Map<Digest, number>,
-  baselines: Map<Id, Baseline>,
+  baselines: Map<Id, GroupBaseline>,
 ): number {
   if (options.advantage === "claimed" || options.advantage === "none") return 0;
   return advantageOf(options.advantage, row.reward, ownRewards.get(row.content)!, baselines.get(row.group!)!);

@@ -43,9 +43,9 @@ export {
   type TableSpec,
 } from "./tables/index.ts";
 export {
+  type ReplayCheckOptions,
   type ReplayError,
   type ReplayErrorCode,
-  type ValidateOptions,
   type ValidationReport,
   validateReplay,
 } from "./validate/index.ts";

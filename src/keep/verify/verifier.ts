@@ -41,19 +41,19 @@ export function isLookedInto(kind: string): boolean {
 }
 
 /** Something that waits for a blob that has not been seen yet. */
-interface Waiting {
+interface WaitingReference {
   reference: Reference;
-  from: Named;
+  from: NamedBlob;
 }
 
 /** A stream whose mask was not at hand when its segments were checked. */
 interface Maskless {
   stream: TokenStream;
   field: string;
-  named: Named;
+  named: NamedBlob;
 }
 
-interface Named {
+interface NamedBlob {
   /** Its own id, once it has been read and if it has one. */
   name: string | undefined;
   kind: string;
@@ -65,13 +65,13 @@ export class Verifier {
   readonly problems: Problem[] = [];
   readonly #facts = new BlobFacts();
   readonly #whole: boolean;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingReference[] = [];
   /** Checks that can only be made once every record has been seen. */
   readonly #last: (() => void)[] = [];
   readonly #callLogs = new Map<Digest, Digest>();
   readonly #assignments = new Map<Digest, Assignment>();
   readonly #trust: TrustTally;
-  readonly #revisions = new RevisionNames<Named>();
+  readonly #revisions = new RevisionNames<NamedBlob>();
   readonly #maskless: Maskless[] = [];
   readonly #erasures = new Erasures();
   #bytes = 0;
@@ -90,7 +90,7 @@ export class Verifier {
     if (bytes === undefined) return;
     const type = recordType(kind);
     if (type === undefined && kind !== MESSAGE_KIND) return;
-    const named: Named = { name: undefined, kind, digest, where };
+    const named: NamedBlob = { name: undefined, kind, digest, where };
     this.#guard(named, () =>
       type === undefined ? parseCanonical(bytes, digest) : this.#acceptRecord(type, bytes, named),
     );
@@ -131,7 +131,7 @@ export class Verifier {
     };
   }
 
-  #acceptRecord(type: RecordType, bytes: Uint8Array, named: Named): void {
+  #acceptRecord(type: RecordType, bytes: Uint8Array, named: NamedBlob): void {
     const record = openRecord(type, bytes, named.digest);
     const { rolloutId, id } = record as { rolloutId?: string; id?: string };
     named.name = rolloutId ?? id;
@@ -139,7 +139,7 @@ export class Verifier {
     this.#acceptKnown(type.kind, record, named);
   }
 
-  #acceptKnown(kind: string, record: unknown, named: Named): void {
+  #acceptKnown(kind: string, record: unknown, named: NamedBlob): void {
     if (kind === RolloutContent.kind) this.#acceptContent(record as RolloutContent, named);
     else if (kind === RolloutEnvelope.kind) this.#acceptEnvelope(record as RolloutEnvelope, named);
     else if (kind === Attestation.kind) this.#trust.addAttestation(record as Attestation);
@@ -148,7 +148,7 @@ export class Verifier {
     else if (kind === PolicyRevision.kind) this.#revisions.record(record as PolicyRevision, named);
   }
 
-  #acceptContent(content: RolloutContent, named: Named): void {
+  #acceptContent(content: RolloutContent, named: NamedBlob): void {
     if (content.calls.length > 0) this.#callLogs.set(named.digest, digestCallLog(content.calls));
     for (const [i, stream] of content.streams.entries()) {
       this.#revisions.nameAll(stream, named);
@@ -163,7 +163,7 @@ export class Verifier {
     }
   }
 
-  #acceptTokens(stream: TokenStream, field: string, named: Named): void {
+  #acceptTokens(stream: TokenStream, field: string, named: NamedBlob): void {
     if (!checkColumns(this.#facts, stream, field))
       this.#last.push(() => this.#guard(named, () => checkColumns(this.#facts, stream, field)));
     if (isCovered(stream)) return;
@@ -181,7 +181,7 @@ export class Verifier {
     }
   }
 
-  #acceptEnvelope(envelope: RolloutEnvelope, named: Named): void {
+  #acceptEnvelope(envelope: RolloutEnvelope, named: NamedBlob): void {
     this.#trust.addArtifact(named.digest);
     for (const each of envelope.proofs) {
       if (each.kind === "commitment" && each.digest !== commitTo(envelope.content, each.nonce)) {
@@ -216,7 +216,7 @@ export class Verifier {
     }
   }
 
-  #resolve(reference: Reference, from: Named, final: boolean): void {
+  #resolve(reference: Reference, from: NamedBlob, final: boolean): void {
     const kind = this.#facts.kindOf(reference.digest);
     if (kind === undefined) {
       if (!final) this.#waiting.push({ reference, from });
@@ -260,12 +260,12 @@ export class Verifier {
   }
 
   /** Runs a check now if all it needs has been seen, at the end otherwise. */
-  #whenSeen(needs: readonly (Digest | undefined)[], named: Named, check: () => void): void {
+  #whenSeen(needs: readonly (Digest | undefined)[], named: NamedBlob, check: () => void): void {
     if (needs.every((digest) => digest === undefined || this.#facts.has(digest))) check();
     else this.#last.push(() => this.#guard(named, check));
   }
 
-  #guard(named: Named, check: () => unknown): void {
+  #guard(named: NamedBlob, check: () => unknown): void {
     try {
       check();
     } catch (error) {
@@ -273,7 +273,7 @@ export class Verifier {
     }
   }
 
-  #problem(from: Named, error: unknown): void {
+  #problem(from: NamedBlob, error: unknown): void {
     const code = error instanceof RollbookError ? error.code : "unexpected";
     this.problems.push({
       code,
@@ -291,6 +291,6 @@ function placeOf(where: string | Location): string {
 }
 
 /** What people call a record: its own id where it has one. */
-function nameOf({ name, kind, digest }: Named): string {
+function nameOf({ name, kind, digest }: NamedBlob): string {
   return name === undefined ? digest : `${kind.replace(/^rollbook\.|\.v\d+$/g, "")} ${name}`;
 }

@@ -113,15 +113,15 @@ export async function actorInputs(store: ReplayStore, states: ArrayLike<number>)
   };
 }
 
-interface Placed {
+interface PlacedRows {
   segment: PlacedSegment;
   /** Positions in the batch, and the rows of the segment that belong there. */
   at: number[];
   rows: number[];
 }
 
-function bySegment(store: ReplayStore, states: ArrayLike<number>): Placed[] {
-  const placed = new Map<PlacedSegment, Placed>();
+function bySegment(store: ReplayStore, states: ArrayLike<number>): PlacedRows[] {
+  const placed = new Map<PlacedSegment, PlacedRows>();
   for (let i = 0; i < states.length; i++) {
     const segment = store.segmentOf("q_h", states[i]!);
     const entry = placed.get(segment) ?? { segment, at: [], rows: [] };

@@ -16,7 +16,7 @@ const CANDIDATES = [
   ...(["step", "index", "id", "selectable", "labelled", "trainable", "selected", "probability"] as const),
   ...(["label", "reasons", "features_length"] as const),
 ] as const;
-type Window = StepWindow<(typeof STEPS)[number], (typeof CANDIDATES)[number]>;
+type CandidateWindow = StepWindow<(typeof STEPS)[number], (typeof CANDIDATES)[number]>;
 
 /** As the contract of a step has it. */
 const SUM_TOLERANCE = 1e-9;
@@ -60,7 +60,7 @@ export const candidates: Rule = {
 };
 
 function* rowsOf(
-  { steps, firstCandidate }: Window,
+  { steps, firstCandidate }: CandidateWindow,
   i: number,
 ): Generator<{ at: number; row: number; index: number }> {
   const start = steps.candidates_start[i]!;
@@ -69,7 +69,7 @@ function* rowsOf(
 }
 
 /** Its place, its id, the reasons against it. */
-function checkRows({ reader, report }: RuleContext, window: Window, i: number): void {
+function checkRows({ reader, report }: RuleContext, window: CandidateWindow, i: number): void {
   const { candidates: rows, firstStep } = window;
   const known = reader.rows("reasons");
   const seen = new Set<number>();
@@ -94,7 +94,7 @@ function checkRows({ reader, report }: RuleContext, window: Window, i: number): 
 /** A label is a finite number or not there, and trainable is what the rule says. */
 function checkLabels(
   { report }: RuleContext,
-  window: Window,
+  window: CandidateWindow,
   { i, validTarget }: { i: number; validTarget: boolean },
 ): void {
   const { label: labels, labelled, selectable, trainable } = window.candidates;
@@ -111,7 +111,7 @@ function checkLabels(
 }
 
 /** Exactly one candidate is chosen; it is selectable, and it is the one the step names. */
-function checkChoice({ report }: RuleContext, window: Window, i: number): void {
+function checkChoice({ report }: RuleContext, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
   const complain = (array: string, row: number, reason: string) => report(array, row, "selection", reason);
   let chosen = 0;
@@ -139,7 +139,7 @@ function checkChoice({ report }: RuleContext, window: Window, i: number): void {
 }
 
 /** All logged or none; within 0 … 1, 0 for what may not be chosen, above 0 for what was; summing to 1. */
-function checkProbabilities({ report }: RuleContext, window: Window, i: number): void {
+function checkProbabilities({ report }: RuleContext, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
   const complain = (array: string, row: number, reason: string) => report(array, row, "probability", reason);
   let [sum, logged] = [0, 0];

@@ -22,8 +22,11 @@ const STEPS = [
   ...(["chain", "index", "parent", "depth", "source", "before", "after", "gain", "reward"] as const),
   ...(["cumulative_gain", "cumulative_reward", "terminal", "truncated"] as const),
 ] as const;
-type Window = ChainWindow<(typeof CHAINS)[number], (typeof STEPS)[number]>;
-type StepsOf<C extends ColumnName<"steps">> = Pick<Window["steps"], C & keyof Window["steps"]>;
+type StepTreeWindow = ChainWindow<(typeof CHAINS)[number], (typeof STEPS)[number]>;
+type StepsOf<C extends ColumnName<"steps">> = Pick<
+  StepTreeWindow["steps"],
+  C & keyof StepTreeWindow["steps"]
+>;
 
 /** Relative to the numbers that were added. */
 const TOLERANCE = 1e-9;
@@ -66,7 +69,7 @@ const ENDINGS = new Map(
 
 function checkChain(
   { report }: RuleContext,
-  window: Window,
+  window: StepTreeWindow,
   { i, texts, invalid }: { i: number; texts: readonly string[]; invalid: readonly (string | undefined)[] },
 ): void {
   const { chains: rows, firstChain, steps, firstStep } = window;
@@ -115,7 +118,7 @@ function checkChain(
 }
 
 /** Chain, index, parent and depth. */
-function checkTree({ report }: RuleContext, window: Window, i: number): void {
+function checkTree({ report }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstChain, firstStep, steps } = window;
   const start = rows.steps_start[i]!;
   const complain = (column: string, row: number, reason: string) =>
@@ -137,7 +140,7 @@ function checkTree({ report }: RuleContext, window: Window, i: number): void {
 }
 
 /** Gains, cumulative columns, telescoping, and errors that go on where they left off. */
-function checkReturns({ report, manifest }: RuleContext, window: Window, i: number): void {
+function checkReturns({ report, manifest }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstStep, steps } = window;
   const { epsilon } = manifest.returns;
   const start = rows.steps_start[i]!;
@@ -173,7 +176,7 @@ function checkReturns({ report, manifest }: RuleContext, window: Window, i: numb
 }
 
 /** The last step ends as its chain does; a branch left earlier is truncated; a step that goes on is neither. */
-function checkEndings({ report }: RuleContext, window: Window, i: number): void {
+function checkEndings({ report }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstStep, steps } = window;
   const start = rows.steps_start[i]!;
   const complain = (column: string, row: number, reason: string) =>

@@ -32,13 +32,13 @@ export async function checkReferences(
   }
 }
 
-interface Place {
+interface ColumnPlace {
   table: TableName;
   column: string;
   spec: ColumnSpec;
 }
 
-async function checkColumn(context: RuleContext, { table, column, spec }: Place): Promise<void> {
+async function checkColumn(context: RuleContext, { table, column, spec }: ColumnPlace): Promise<void> {
   const { reader } = context;
   const target = (spec.dictionary ? "dictionary" : spec.references) as TableName | undefined;
   const [low, high] = target === undefined ? [0, 2] : [spec.optional ? -1 : 0, reader.rows(target)];
@@ -59,7 +59,7 @@ async function checkColumn(context: RuleContext, { table, column, spec }: Place)
   if (broken) context.distrust(path);
 }
 
-async function checkRanges(context: RuleContext, { table, column, spec }: Place): Promise<void> {
+async function checkRanges(context: RuleContext, { table, column, spec }: ColumnPlace): Promise<void> {
   const { reader } = context;
   const end = reader.rows(spec.starts as TableName);
   const total = reader.rows(table);

@@ -28,7 +28,7 @@ import { checkReferences } from "./references.ts";
 import { dictionaries, hashes, sources, targets } from "./rows.ts";
 import { pathsOf, type Rule, type RuleContext } from "./rule.ts";
 
-export interface ValidateOptions {
+export interface ReplayCheckOptions {
   /** Errors kept in the report; all are counted. 100 000 by default. */
   readonly limit?: number;
   readonly onProgress?: (progress: { segments: number; of: number }) => void;
@@ -48,7 +48,10 @@ const RULES: readonly Rule[] = [
   ...[denseStates, denseCells],
 ];
 
-export async function validateReplay(root: string, options: ValidateOptions = {}): Promise<ValidationReport> {
+export async function validateReplay(
+  root: string,
+  options: ReplayCheckOptions = {},
+): Promise<ValidationReport> {
   const directory = resolve(root);
   const findings = new Findings(options.limit ?? 100_000);
   const manifest = await checkManifest(directory, findings);

@@ -30,7 +30,7 @@ export interface LoadOptions<T extends DataType> {
 }
 
 /** Part of a stored object. */
-interface Place {
+interface ChunkPlace {
   key: string;
   offset: number;
   /** Stored bytes; undefined for an object that is one chunk. */
@@ -125,7 +125,7 @@ export class ChunkSource<T extends DataType> {
     return bytes;
   }
 
-  async #place(chunk: number): Promise<Place> {
+  async #place(chunk: number): Promise<ChunkPlace> {
     const object = Math.floor(chunk / this.#chunksPerObject);
     const key = this.key(object);
     if (this.metadata.shardRows === 0) return { key, offset: 0, length: undefined };
@@ -149,7 +149,11 @@ export class ChunkSource<T extends DataType> {
   }
 
   /** Answers whether the chunk is there. */
-  async #readWhole(chunk: number, { key, offset, length }: Place, values: ValuesOf[T]): Promise<boolean> {
+  async #readWhole(
+    chunk: number,
+    { key, offset, length }: ChunkPlace,
+    values: ValuesOf[T],
+  ): Promise<boolean> {
     const bytes = bytesOver(values as NumericValues);
     const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
     const size = await readInto(this.#store, key, { parts: this.#crc ? [bytes, trailer] : [bytes], offset });
@@ -160,7 +164,7 @@ export class ChunkSource<T extends DataType> {
   }
 
   /** The same in pieces, each checked as soon as it is read: faster than first one, then the other. */
-  #readPieces(chunk: number, { key, offset, length }: Place, values: ValuesOf[T]): boolean {
+  #readPieces(chunk: number, { key, offset, length }: ChunkPlace, values: ValuesOf[T]): boolean {
     const bytes = bytesOver(values as NumericValues);
     const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
     const [step, stored] = [this.#store.readsAtOnce!, bytes.length + trailer.length];
@@ -191,7 +195,7 @@ export class ChunkSource<T extends DataType> {
 
   async #loadCompressed(
     chunk: number,
-    { place, into }: { place: Place; into: NumericValues | undefined },
+    { place, into }: { place: ChunkPlace; into: NumericValues | undefined },
   ): Promise<NumericValues> {
     const dtype = this.metadata.dtype as FixedType;
     const stored = await this.#stored(chunk, place);
@@ -202,7 +206,7 @@ export class ChunkSource<T extends DataType> {
     return into;
   }
 
-  async #loadStrings(chunk: number, place: Place): Promise<string[]> {
+  async #loadStrings(chunk: number, place: ChunkPlace): Promise<string[]> {
     const stored = await this.#stored(chunk, place);
     const where = this.#where(chunk);
     const bytes = await decodeBytes(this.metadata.codecs, stored, {
@@ -212,7 +216,7 @@ export class ChunkSource<T extends DataType> {
     return decodeStrings(bytes, this.items, where);
   }
 
-  async #stored(chunk: number, { key, offset, length }: Place): Promise<Uint8Array> {
+  async #stored(chunk: number, { key, offset, length }: ChunkPlace): Promise<Uint8Array> {
     if (length === undefined) return this.object(chunk);
     const bytes = new Uint8Array(length);
     const size = await readInto(this.#store, key, { parts: [bytes], offset });

@@ -63,13 +63,13 @@ function formatCodec(codec: BytesCodec): Json {
   return name === "crc32c" ? { name } : { name, configuration };
 }
 
-interface Named {
+interface NamedCodec {
   name: string;
   configuration: Readonly<Record<string, Json>>;
 }
 
 /** Codecs may be named by a bare string where they need no configuration. */
-function namedList(json: Json | undefined, context: CodecContext): Named[] {
+function namedList(json: Json | undefined, context: CodecContext): NamedCodec[] {
   if (!Array.isArray(json)) throw unsupported(context, "a codecs entry that is not a list");
   return json.map((item: Json) => {
     if (typeof item === "string") return { name: item, configuration: {} };
@@ -79,7 +79,11 @@ function namedList(json: Json | undefined, context: CodecContext): Named[] {
   });
 }
 
-function parseChain(first: Named | undefined, rest: readonly Named[], context: CodecContext): BytesCodec[] {
+function parseChain(
+  first: NamedCodec | undefined,
+  rest: readonly NamedCodec[],
+  context: CodecContext,
+): BytesCodec[] {
   const expected = context.dtype === "string" ? "vlen-utf8" : "bytes";
   if (first?.name !== expected)
     throw unsupported(context, `${JSON.stringify(first?.name)} where ${expected} must come first`);
@@ -87,7 +91,7 @@ function parseChain(first: Named | undefined, rest: readonly Named[], context: C
   return rest.map((codec) => parseCodec(codec, context));
 }
 
-function parseCodec({ name, configuration }: Named, context: CodecContext): BytesCodec {
+function parseCodec({ name, configuration }: NamedCodec, context: CodecContext): BytesCodec {
   const { level, checksum = false, ...others } = configuration;
   switch (name) {
     case "gzip":
@@ -117,7 +121,7 @@ function refuseOthers(others: Readonly<Record<string, Json>>, name: string, cont
   if (key !== undefined) throw unsupported(context, `the setting ${JSON.stringify(key)} of ${name}`);
 }
 
-function refuseBigEndian({ configuration }: Named, context: CodecContext): void {
+function refuseBigEndian({ configuration }: NamedCodec, context: CodecContext): void {
   const { endian = "little", ...others } = configuration;
   refuseOthers(others, "bytes", context);
   if (endian !== "little") throw unsupported(context, `${JSON.stringify(endian)}-endian items`);
