@@ -70,7 +70,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
   });
 }
 
-export interface CutFrom {
+interface CutFrom {
   readonly index: BookIndex;
   readonly artifacts: readonly IndexedArtifact[];
   /** The record of the target. */

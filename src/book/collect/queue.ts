@@ -28,7 +28,7 @@ export interface WorkRequest
   readonly rng?: Rng | undefined;
 }
 
-export const CONCURRENCY = 16;
+const CONCURRENCY = 16;
 const CLAIM_TTL_MS = 20_000;
 
 export function queueFile(root: string, { queue }: Pick<WorkRequest, "queue">): string {

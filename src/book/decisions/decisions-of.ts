@@ -15,7 +15,7 @@ import { decisionId, readRecord, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { isUsers, promptOfMessages } from "../../policy/index.ts";
 
-export interface LabelledStream {
+interface LabelledStream {
   readonly content: RolloutContent;
   /** Index of a step stream. */
   readonly stream: number;
@@ -62,12 +62,32 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
   return rows;
 }
 
-/** What the policy had before it: the prompt of its call, or the task of a decision that was made elsewhere. */
-async function seenBy(read: ReadBlob, { environment, task, calls }: RolloutContent, step: Step) {
-  if (environment === DECISION_LOG && task.digest !== undefined)
-    return stateOfTask(await readRecord(read, Task, task.digest));
-  const prompt = await promptOf(read, calls[step.call ?? 0]);
-  return { prompt, fields: step.seen ?? {}, features: {} as CandidateFeatures };
+/** Where the record keeps what the policy had before it. A decision that was made elsewhere has no calls: its task is what
+ *  the policy saw, and the environment of its rollout says so. */
+type SeenIn =
+  | { readonly kind: "task"; readonly task: Digest }
+  | { readonly kind: "call"; readonly call: Digest | undefined };
+
+function seenIn({ environment, task, calls }: RolloutContent, step: Step): SeenIn {
+  return environment === DECISION_LOG && task.digest !== undefined
+    ? { kind: "task", task: task.digest }
+    : { kind: "call", call: calls[step.call ?? 0] };
+}
+
+async function seenBy(read: ReadBlob, content: RolloutContent, step: Step) {
+  const place = seenIn(content, step);
+  switch (place.kind) {
+    case "task":
+      return stateOfTask(await readRecord(read, Task, place.task));
+    case "call":
+      return {
+        prompt: await promptOf(read, place.call),
+        fields: step.seen ?? {},
+        features: {} as CandidateFeatures,
+      };
+    default:
+      return place satisfies never;
+  }
 }
 
 type CandidateFeatures = Readonly<Record<string, Record<string, number>>>;

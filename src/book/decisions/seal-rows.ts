@@ -17,7 +17,7 @@ const ROWS_PER_COMMIT = 256;
 /** A writer remembers what it has put: a new one begins with an empty memory. */
 const COMMITS_PER_SESSION = 200;
 
-export interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | "schema"> {
+interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | "schema"> {
   /** What entered the book and may surprise later. */
   readonly warnings: readonly ImportWarning[];
 }

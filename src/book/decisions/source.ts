@@ -19,7 +19,7 @@ export function isDataset(source: DecisionSource): source is DatasetSource {
   return "data" in source || "replay" in source;
 }
 
-export interface LoadedDecisions {
+interface LoadedDecisions {
   readonly rows: readonly LoggedRow[];
   /** Of a book: what was admitted, and the ledger of the rest. */
   readonly admitted?: AdmittedRollouts;

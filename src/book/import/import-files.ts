@@ -10,7 +10,7 @@ import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";
 import { type ImportSource, type Item, readItems } from "./read-items.ts";
 import { signedBy } from "./signed-by.ts";
 
-export interface ImportOptions {
+interface ImportOptions {
   readonly book: BlobStore;
   readonly index: BookIndex;
   readonly signer?: Signer | undefined;

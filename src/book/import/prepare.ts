@@ -49,10 +49,7 @@ const IMPORTABLE = [
   Attestation,
 ] as unknown as readonly RecordType[];
 
-export const IMPORTABLE_KINDS: readonly string[] = [
-  RolloutDraft.kind,
-  ...IMPORTABLE.map((type) => type.kind),
-];
+const IMPORTABLE_KINDS: readonly string[] = [RolloutDraft.kind, ...IMPORTABLE.map((type) => type.kind)];
 
 export interface Prepared {
   /** The record that stands for the whole: an envelope, or the record itself. */

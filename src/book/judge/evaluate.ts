@@ -36,7 +36,7 @@ export interface EvaluateRequest extends JudgeRequest {
 }
 
 /** What became of the promised risk on rows that neither trained nor calibrated. */
-export interface KeptPromise {
+interface KeptPromise {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;

@@ -34,7 +34,7 @@ export interface Verified {
   readonly catalog?: readonly CatalogDifference[];
 }
 
-export interface Reached {
+interface Reached {
   readonly batches: readonly Digest[];
   readonly rollouts: number;
   readonly calls: number;

@@ -16,7 +16,7 @@ import { isRollbookError, parseId, RollbookError } from "../../base/index.ts";
 import { newKeyPem, type PublicKey, publicKey, type Signer, signerFromPem } from "../../contract/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 
-export interface TrustedKey {
+interface TrustedKey {
   readonly key: PublicKey;
   readonly name: string;
 }

@@ -41,7 +41,7 @@ export function everyArtifact(index: BookIndex): IndexedArtifact[] {
 }
 
 /** Contents that an envelope of the book names, and records that a signature in it names, and the book does not hold. */
-export function lostRecords(index: BookIndex): Digest[] {
+function lostRecords(index: BookIndex): Digest[] {
   const contents = new Set<unknown>(index.ofKind(RolloutContent.kind).map(({ digest }) => digest));
   const named = index.ofKind(RolloutEnvelope.kind).map(({ fields }) => fields.content as Digest);
   return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();

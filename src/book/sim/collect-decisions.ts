@@ -21,7 +21,7 @@ import { readTable, readWorld } from "./read-files.ts";
 import { readRecorded } from "./read-recorded.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 
-export interface CollectRequest extends SimPlace, GraderChoice {
+interface CollectRequest extends SimPlace, GraderChoice {
   readonly from:
     | { readonly tasks: string; readonly models?: string | undefined }
     /** A file of recorded answers, described in YAML. */
@@ -33,7 +33,7 @@ export interface CollectRequest extends SimPlace, GraderChoice {
   readonly temperature?: number | undefined;
 }
 
-export interface CollectedDecisions extends SimRan {
+interface CollectedDecisions extends SimRan {
   readonly values: KnownValues & { readonly behaviour: number };
   /** Of simulated tasks. */
   readonly families: readonly FamilyValues[];

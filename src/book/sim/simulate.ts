@@ -18,7 +18,7 @@ import { loadPolicy, setupOf } from "../judge/index.ts";
 import { readTable, readWorld } from "./read-files.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 
-export interface SimulateRequest extends SimPlace, GraderChoice {
+interface SimulateRequest extends SimPlace, GraderChoice {
   /** The folder of the tasks. */
   readonly tasks: string;
   /** Simulated models, in YAML (default: the built-in ones). */

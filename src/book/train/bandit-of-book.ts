@@ -21,13 +21,13 @@ import { type BanditLearner, deriveSpec, isLinear, specOf } from "./learners.ts"
 import { type StandingIncrement, standingIncrements } from "./standing-increments.ts";
 import { cutTrainingBatch, requireTraining, splitAdmitted } from "./training-batch.ts";
 
-export interface BanditOfBook extends BanditState {
+interface BanditOfBook extends BanditState {
   readonly spec: FeatureSpec | undefined;
   /** Decisions of the other splits. */
   readonly heldBack: number;
 }
 
-export interface BanditRequest {
+interface BanditRequest {
   readonly request: DecisionRequest;
   readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;

@@ -9,7 +9,7 @@ import { type DecisionRequest, emptyPart, rowsOfBatch } from "../decisions/index
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, chooseArtifacts, readRevision, requireAdmitted } from "../rollouts/index.ts";
 
-export interface TrainingSplit {
+interface TrainingSplit {
   readonly train: readonly AdmittedStream[];
   /** Decisions of the other parts. */
   readonly heldBack: number;
@@ -30,7 +30,7 @@ export function requireTraining(admitted: AdmittedRollouts, { train }: TrainingS
   throw emptyPart("train", { rows: rows.length, units, unit: rule.unit });
 }
 
-export interface TrainingBatchRequest {
+interface TrainingBatchRequest {
   readonly request: DecisionRequest;
   readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;

@@ -15,7 +15,7 @@ import {
 } from "../../contract/index.ts";
 import { FRESHNESS_VALIDATOR } from "./admission.ts";
 
-export type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
+type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
 
 /** From the kindest to the harshest: where validators differ, the harshest stands. */
 const SEVERITY: readonly Disposition[] = [

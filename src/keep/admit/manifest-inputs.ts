@@ -56,7 +56,7 @@ export async function readInputs(
 }
 
 /** The revisions of one family by id. An id with two digests is refused only where a sample uses it. */
-export class KnownRevisions {
+class KnownRevisions {
   readonly #family: Id;
   readonly #unrecorded: "refuse" | "name";
   readonly #known = new Map<string, Sealed<PolicyRevision>[]>();

@@ -47,7 +47,7 @@ export interface ValidateOptions {
   readonly calls: (content: RolloutContent) => Promise<readonly Call[]>;
   /** Executes an artifact again; undefined if that is not possible now. */
   readonly reexecute?: (artifact: Artifact) => Promise<Reexecution | undefined>;
-  /** Artifacts accepted earlier: what is copied from them is a replay. */
+  /** Artifacts accepted earlier: later ones must not be copies of them. */
   readonly earlier?: Iterable<Artifact>;
 }
 
@@ -62,7 +62,7 @@ export async function validateBundle(
   const seen = new SeenArtifacts(options.earlier ?? []);
   const verdicts: Sealed<Verdict>[] = [];
   for (const artifact of oncePerContent(artifacts)) {
-    const findings = [seen.findReplay(artifact), seen.findDuplicate(artifact)];
+    const findings = [seen.findCopy(artifact), seen.findDuplicate(artifact)];
     verdicts.push(await validateOne(artifact, findings, options));
     seen.add(artifact);
   }
@@ -140,7 +140,7 @@ class SeenArtifacts {
   }
 
   /** Another artifact's name, or its proof of execution. (The very same content again is the same artifact.) */
-  findReplay({ content, envelope }: Artifact): CheckFinding {
+  findCopy({ content, envelope }: Artifact): CheckFinding {
     const proofs = envelope.record.proofs.filter(({ kind }) => kind === "execution");
     const others = [
       this.#names.get(content.record.rolloutId),

@@ -36,7 +36,7 @@ const STEP_TYPES = {
 export type TokenRowColumns = { [K in keyof typeof TOKEN_COLUMNS]: ColumnOf[(typeof TOKEN_COLUMNS)[K]] };
 export type StepRowColumns = { [K in keyof typeof STEP_TYPES]: ArrayLike<number> };
 
-export interface ShardSummary {
+interface ShardSummary {
   digest: Digest;
   rows: number;
   samples: number;

@@ -3,11 +3,11 @@
  *  a kill at any later moment the same call finishes the work. */
 import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
 import { type ErasedBlob, type Signer, seal, Task, Tombstone } from "../../contract/index.ts";
-import { eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
+import { type Book, eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
 import { findRemains, type Remains, redactJournals } from "./remains.ts";
 
-export interface EraseOptions {
+interface EraseOptions {
   readonly clock: Clock;
   readonly subjects: readonly Subject[];
   readonly reason: string;
@@ -35,7 +35,8 @@ export interface EraseReport extends Remains {
 
 export async function eraseRollouts(root: string, options: EraseOptions): Promise<EraseReport> {
   const { clock, subjects, withBatches = false, dryRun = false } = options;
-  const found = await readBook(root, clock, subjects);
+  const reading = { clock, mode: "read" } as const;
+  const found = await useStore(root, reading, (book) => findErasable(book, subjects));
   if (found.batches.length > 0 && !withBatches) throw inBatches(found);
   const gone = [...found.records, ...found.shards];
   const tasks = { unlessNeeded: found.tasks, despite: found.assignments };
@@ -45,7 +46,7 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
     rollouts: found.subjects.map(({ rollout }) => rollout),
     ...split(planned.blobs, new Set(digestsOf(gone))),
     batches: found.batches,
-    tasksKept: await tasksIn(root, { clock, tasks: found.tasks, going: planned.blobs }),
+    tasksKept: await useStore(root, reading, (book) => tasksIn(book, found.tasks, planned.blobs)),
     bytes: planned.bytes,
   };
   if (dryRun) return { ...report, ...findRemains(root, report.rollouts) };
@@ -58,10 +59,14 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
 }
 
-async function readBook(root: string, clock: Clock, subjects: readonly Subject[]): Promise<ErasableRecords> {
-  const book = await openBook(root, { clock, mode: "read" });
+async function useStore<T>(
+  root: string,
+  options: Parameters<typeof openBook>[1],
+  work: (book: Book) => Promise<T>,
+): Promise<T> {
+  const book = await openBook(root, options);
   try {
-    return await findErasable(book, subjects);
+    return await work(book);
   } finally {
     await book.close();
   }
@@ -82,18 +87,14 @@ function coveredBy(
 
 /** Of these tasks, those that are in the book and do not go. */
 async function tasksIn(
-  root: string,
-  { clock, tasks, going }: { clock: Clock; tasks: readonly Digest[]; going: readonly ErasedBlob[] },
+  book: Book,
+  tasks: readonly Digest[],
+  going: readonly ErasedBlob[],
 ): Promise<Digest[]> {
   const gone = new Set(digestsOf(going));
-  const book = await openBook(root, { clock, mode: "read" });
-  try {
-    const kept: Digest[] = [];
-    for (const task of tasks) if (!gone.has(task) && (await book.has(task))) kept.push(task);
-    return kept;
-  } finally {
-    await book.close();
-  }
+  const kept: Digest[] = [];
+  for (const task of tasks) if (!gone.has(task) && (await book.has(task))) kept.push(task);
+  return kept;
 }
 
 async function writeTombstone(
@@ -114,12 +115,9 @@ async function writeTombstone(
     by,
     atMs: clock.nowMs(),
   });
-  const book = await openBook(root, { clock });
-  try {
-    await makeSealer(book, signer).add({ envelope: tombstone, blobs: [tombstone] });
-  } finally {
-    await book.close();
-  }
+  await useStore(root, { clock }, (book) =>
+    makeSealer(book, signer).add({ envelope: tombstone, blobs: [tombstone] }),
+  );
   return tombstone.digest;
 }
 

@@ -23,7 +23,7 @@ export interface ErasedReport {
   tombstones: ErasedBy[];
 }
 
-export interface ErasedBy {
+interface ErasedBy {
   digest: Digest;
   reason: string;
   by: string;

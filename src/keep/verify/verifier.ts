@@ -29,7 +29,7 @@ import type { ErasedReport, Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
 import { TrustTally } from "./trust-tally.ts";
 
-export interface SeenBlob extends NotedBlob {
+interface SeenBlob extends NotedBlob {
   digest: Digest;
   /** A record's digest, or where the bytes stand: put into words only if there is a problem. */
   where: string | Location;
@@ -185,22 +185,14 @@ export class Verifier {
     this.#trust.addArtifact(named.digest);
     for (const each of envelope.proofs) {
       if (each.kind === "commitment" && each.digest !== commitTo(envelope.content, each.nonce)) {
-        throw new RollbookError(
-          "digest-mismatch",
-          {},
-          `the commitment ${each.digest} does not fit content and nonce`,
-        );
+        throw mismatch(`the commitment ${each.digest} does not fit content and nonce`);
       }
       if (each.kind !== "call-log") continue;
       this.#whenSeen([envelope.content], named, () => {
         // A content that is not there is a problem of its own.
         const actual = this.#callLogs.get(envelope.content) ?? digestCallLog([]);
         if (this.#facts.has(envelope.content) && actual !== each.digest)
-          throw new RollbookError(
-            "digest-mismatch",
-            {},
-            `the call-log proof says ${each.digest}, the content gives ${actual}`,
-          );
+          throw mismatch(`the call-log proof says ${each.digest}, the content gives ${actual}`);
       });
     }
   }
@@ -225,26 +217,14 @@ export class Verifier {
       else if (reference.external === true) this.#external++;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
-        this.#problem(
-          from,
-          new RollbookError(
-            "missing-blob",
-            {},
-            `${reference.field} refers to ${what} ${reference.digest}, which is not there`,
-          ),
-        );
+        const message = `${reference.field} refers to ${what} ${reference.digest}, which is not there`;
+        this.#report(from, "missing-blob", message);
       }
       return;
     }
     if (reference.kind === "" || kind === reference.kind) return;
-    this.#problem(
-      from,
-      new RollbookError(
-        "unknown-schema",
-        {},
-        `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`,
-      ),
-    );
+    const message = `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`;
+    this.#report(from, "unknown-schema", message);
   }
 
   #reportUnfinished(): void {
@@ -274,16 +254,17 @@ export class Verifier {
   }
 
   #problem(from: NamedBlob, error: unknown): void {
-    const code = error instanceof RollbookError ? error.code : "unexpected";
-    this.problems.push({
-      code,
-      record: nameOf(from),
-      kind: from.kind,
-      digest: from.digest,
-      where: placeOf(from.where),
-      message: reasonOf(error),
-    });
+    this.#report(from, error instanceof RollbookError ? error.code : "unexpected", reasonOf(error));
   }
+
+  #report(from: NamedBlob, code: string, message: string): void {
+    const { kind, digest } = from;
+    this.problems.push({ code, record: nameOf(from), kind, digest, where: placeOf(from.where), message });
+  }
+}
+
+function mismatch(message: string): RollbookError {
+  return new RollbookError("digest-mismatch", {}, message);
 }
 
 function placeOf(where: string | Location): string {

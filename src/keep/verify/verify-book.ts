@@ -6,7 +6,7 @@ import { reassemble } from "../batch/index.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { isLookedInto, Verifier } from "./verifier.ts";
 
-export interface VerifyOptions {
+interface VerifyOptions {
   trustedKeys?: Iterable<string>;
   /** Also assemble every batch again from its manifest and compare (on by default). */
   reassembleBatches?: boolean;
@@ -110,25 +110,14 @@ async function readChecked(
   try {
     blob = await store.get(digest);
   } catch (error) {
-    verifier.report({
-      code: "digest-mismatch",
-      record: digest,
-      digest,
-      where: digest,
-      message: reasonOf(error),
-    });
+    const message = reasonOf(error);
+    verifier.report({ code: "digest-mismatch", record: digest, digest, where: digest, message });
     return undefined;
   }
   if (blob === undefined) return undefined;
-  verifier.accept({
-    digest,
-    hex: hexOf(digest),
-    kind: blob.kind,
-    bytes: blob.bytes,
-    byteLength: blob.bytes.length,
-    where: digest,
-  });
-  return { kind: blob.kind, references: leadsTo(blob.kind, blob.bytes, digest) };
+  const { kind, bytes } = blob;
+  verifier.accept({ digest, hex: hexOf(digest), kind, bytes, byteLength: bytes.length, where: digest });
+  return { kind, references: leadsTo(kind, bytes, digest) };
 }
 
 function leadsTo(kind: string, bytes: Uint8Array, digest: Digest): Digest[] {
@@ -144,7 +133,14 @@ function leadsTo(kind: string, bytes: Uint8Array, digest: Digest): Digest[] {
 
 /** A batch must follow from its manifest: assembled again it has the same digest. */
 async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifier: Verifier): Promise<void> {
-  const where = digest;
+  const report = (message: string) =>
+    verifier.report({
+      code: "not-reproducible",
+      record: `trainer-batch ${digest.slice(7, 19)}`,
+      digest,
+      where: digest,
+      message,
+    });
   try {
     const blob = await store.get(digest);
     const batch = openRecord(TrainerBatch, blob!.bytes, digest);
@@ -154,22 +150,9 @@ async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifie
       return;
     }
     const again = await reassemble((each) => store.get(each), batch);
-    if (again.digest === digest) return;
-    verifier.report({
-      code: "not-reproducible",
-      record: `trainer-batch ${digest.slice(7, 19)}`,
-      digest,
-      where,
-      message: `assembled again from its manifest the batch is ${again.digest}`,
-    });
+    if (again.digest !== digest) report(`assembled again from its manifest the batch is ${again.digest}`);
   } catch (error) {
-    verifier.report({
-      code: "not-reproducible",
-      record: `trainer-batch ${digest.slice(7, 19)}`,
-      digest,
-      where,
-      message: `cannot be assembled again: ${reasonOf(error)}`,
-    });
+    report(`cannot be assembled again: ${reasonOf(error)}`);
   }
 }
 

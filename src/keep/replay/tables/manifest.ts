@@ -13,7 +13,7 @@ export const ROOT_FILE = "zarr.json";
 export const SEGMENTS = "segments";
 export const LOCK_FILE = "writer.lock";
 
-export type ManifestParts = Omit<ReplayManifest, "schema" | "digest" | "needs" | "tables" | "rows">;
+type ManifestParts = Omit<ReplayManifest, "schema" | "digest" | "needs" | "tables" | "rows">;
 
 export function sealReplayManifest(parts: ManifestParts): ReplayManifest {
   const body = {

@@ -2,7 +2,7 @@
  *  Names are appended, never moved or removed, so a bit means the same in every segment. */
 import { RollbookError } from "../../../base/index.ts";
 
-export const MAX_REASONS = 64;
+const MAX_REASONS = 64;
 
 export class ReasonNames {
   readonly #bits: Map<string, number>;

@@ -9,7 +9,7 @@ export const HASHED_LINEAGE = [
   ...(["candidate_mixture", "target", "oracle", "rng", "configs"] as const),
 ] as const;
 
-export interface TaskSplit {
+interface TaskSplit {
   task: string;
   taskDigest: string | undefined;
   environment: string;
@@ -52,7 +52,7 @@ export class HashedSets {
 }
 
 /** The digest of one task and its split. */
-export function splitEntry({ task, taskDigest, environment, split }: TaskSplit): Buffer {
+function splitEntry({ task, taskDigest, environment, split }: TaskSplit): Buffer {
   const entry = [environment, task, taskDigest ?? null, split ?? null];
   return Buffer.from(digestToBytes(digestJson("rollbook.replay.split", entry)));
 }

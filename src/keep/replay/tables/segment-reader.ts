@@ -20,7 +20,7 @@ import {
   type TableName,
 } from "./schema.ts";
 
-export interface SegmentShape {
+interface SegmentShape {
   readonly rows: Readonly<Record<string, number>>;
   readonly maxCandidates: number;
 }

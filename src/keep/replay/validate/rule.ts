@@ -5,7 +5,7 @@ import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import type { ColumnName, SegmentReader, TableName } from "../tables/index.ts";
 import type { ReplayErrorCode } from "./findings.ts";
 
-export type ColumnLists = { readonly [T in TableName]?: readonly ColumnName<T>[] };
+type ColumnLists = { readonly [T in TableName]?: readonly ColumnName<T>[] };
 
 export interface RuleContext {
   readonly reader: SegmentReader;

@@ -31,8 +31,8 @@ export const CELL_NEEDS = {
   candidates: ["selectable", "labelled", "trainable", "selected", "label", "probability"],
 } as const;
 
-export type StateBlock = ColumnsOf<"q_h", (typeof STATE_COLUMNS)[number]>;
-export type CellBlock = ColumnsOf<"q_h", (typeof CELL_COLUMNS)[number]>;
+type StateBlock = ColumnsOf<"q_h", (typeof STATE_COLUMNS)[number]>;
+type CellBlock = ColumnsOf<"q_h", (typeof CELL_COLUMNS)[number]>;
 type StateFacts = ChainWindow<(typeof STATE_NEEDS.chains)[number], (typeof STATE_NEEDS.steps)[number]>;
 type CellFacts = StepWindow<never, (typeof CELL_NEEDS.candidates)[number]>;
 

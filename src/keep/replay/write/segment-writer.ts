@@ -37,7 +37,7 @@ import { type Layout, TableWriter } from "./table-writer.ts";
 
 export type FactTable = Exclude<TableName, "q_h">;
 
-export interface SegmentOptions {
+interface SegmentOptions {
   /** The directory of the segment, and its path in the store. */
   readonly directory: string;
   readonly path: string;
@@ -50,7 +50,7 @@ export interface SegmentOptions {
   readonly durable: boolean;
 }
 
-export type Widths = Pick<ReplaySegment, "maxCandidates" | "maxContext" | "maxFeatures">;
+type Widths = Pick<ReplaySegment, "maxCandidates" | "maxContext" | "maxFeatures">;
 
 export interface SourceRow {
   task: string;

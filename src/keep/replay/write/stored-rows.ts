@@ -5,7 +5,7 @@ import type { SourceRow, TargetRow } from "./segment-writer.ts";
 
 const ROWS = 4096;
 
-export interface StoredSource {
+interface StoredSource {
   row: number;
   /** As stored. */
   key: Uint8Array;

@@ -53,7 +53,7 @@ export type RowOf<T extends TableName> = {
 
 const BLOCK_ROWS = 4096;
 
-export interface TableOptions {
+interface TableOptions {
   readonly layout: Layout;
   readonly maxCandidates?: number;
   readonly expectedRows?: number;

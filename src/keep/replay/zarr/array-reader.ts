@@ -17,7 +17,7 @@ import { type ArrayDigests, digestArray, digestChunk } from "./digests.ts";
 import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata.ts";
 import { eachInFlight, type ReadableStore } from "./store.ts";
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Metadata that is known already, as from a consolidated group; else `zarr.json` is read. */
   metadata?: ArrayMetadata;
   /** Decoded chunks kept for `gather` and partial reads; 16 MiB by default. */
@@ -25,12 +25,12 @@ export interface OpenOptions {
 }
 
 /** Rows `from` … `to` (exclusive) of an array. */
-export interface RowRange {
+interface RowRange {
   from?: number;
   to?: number;
 }
 
-export interface Chunk<T extends DataType> {
+interface Chunk<T extends DataType> {
   from: number;
   to: number;
   values: ValuesOf[T];

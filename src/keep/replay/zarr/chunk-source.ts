@@ -24,7 +24,7 @@ import {
 import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
 import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";
 
-export interface LoadOptions<T extends DataType> {
+interface LoadOptions<T extends DataType> {
   into?: ValuesOf[T] | undefined;
   bulk?: boolean;
 }

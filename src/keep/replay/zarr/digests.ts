@@ -3,9 +3,9 @@
 import { type Digest, digestBytes, digestToBytes } from "../../../base/index.ts";
 
 /** digest of a stored object (chunk or shard) = SHA-256(this, 0x00, its bytes). */
-export const CHUNK_TAG = "rollbook.zarr.chunk";
+const CHUNK_TAG = "rollbook.zarr.chunk";
 export const METADATA_TAG = "rollbook.zarr.metadata";
-export const ARRAY_TAG = "rollbook.zarr.array";
+const ARRAY_TAG = "rollbook.zarr.array";
 
 export interface ArrayDigests {
   /** Of each stored object (chunk or shard), in order. */

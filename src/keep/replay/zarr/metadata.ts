@@ -183,7 +183,7 @@ function integersOf(json: Json | undefined, where: string, name: string): number
   throw badMetadata(where, `${name} is ${JSON.stringify(json)}, not a list of at least one whole number`);
 }
 
-export function configurationOf(json: Json | undefined, where: string, name: string): Record<string, Json> {
+function configurationOf(json: Json | undefined, where: string, name: string): Record<string, Json> {
   const named = objectOf(json, where, name);
   if (named.name !== name)
     throw badMetadata(where, `${JSON.stringify(named.name)} where only ${JSON.stringify(name)} is supported`);

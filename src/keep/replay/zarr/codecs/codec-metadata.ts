@@ -9,7 +9,7 @@ interface CodecContext {
   where: string;
 }
 
-export interface ParsedCodecs {
+interface ParsedCodecs {
   codecs: readonly BytesCodec[];
   /** The chunk shape within a shard; undefined if each chunk is an object of its own. */
   innerShape: Json | undefined;

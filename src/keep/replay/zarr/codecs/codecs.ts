@@ -24,7 +24,7 @@ export function encodeBytes(codecs: readonly BytesCodec[], raw: Uint8Array): May
   return bytes;
 }
 
-export interface DecodeContext {
+interface DecodeContext {
   /** For messages: which chunk this is. */
   where: string;
   /** Bytes the chunk must have in the end, or at most have if its items vary in length. */
@@ -59,7 +59,7 @@ export function verifyCrc(
     throw damaged(where, `has crc32c ${hex(actual)}, its trailer says ${hex(expected)}`);
 }
 
-export function appendCrc(bytes: Uint8Array): Uint8Array {
+function appendCrc(bytes: Uint8Array): Uint8Array {
   const out = Buffer.allocUnsafe(bytes.length + CRC_BYTES);
   out.set(bytes);
   out.writeUInt32LE(crc32c(bytes), bytes.length);

@@ -26,7 +26,7 @@ export const SHORT: Folding = { exponents: [209, 144, 54, 39, 14, 0], reach: 209
  *  the two are the same; only the last call has another target. A multiple of the stride. */
 export type Fold = (source: number, end: number, target: number, history: number) => void;
 
-export interface FoldKernel {
+interface FoldKernel {
   memory: { readonly buffer: ArrayBuffer };
   foldLong: Fold;
   foldShort: Fold;
