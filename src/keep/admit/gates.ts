@@ -14,6 +14,7 @@ import {
   type Verdict,
 } from "../../contract/index.ts";
 import { FRESHNESS_VALIDATOR } from "./admission.ts";
+import { inOrder } from "./read-sources.ts";
 
 type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
 
@@ -98,10 +99,7 @@ function readReceipts(receipts: readonly Sealed<Receipt>[]): {
   results: Map<string, Digest>;
 } {
   const [received, results] = [new Set<Digest>(), new Map<string, Digest>()];
-  const ordered = [...receipts].sort(
-    (a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1),
-  );
-  for (const { record } of ordered) {
+  for (const { record } of inOrder(receipts)) {
     const item = record.claim === undefined ? undefined : itemOf(record.claim);
     if (item === undefined) continue;
     received.add(record.subject);
@@ -125,17 +123,10 @@ export function taskKey(content: Pick<RolloutContent, "environment" | "task">): 
 
 function latestPerValidator(verdicts: readonly Sealed<Verdict>[]): Map<Digest, Sealed<Verdict>[]> {
   const latest = new Map<Digest, Map<string, Sealed<Verdict>>>();
-  const ordered = [...verdicts].sort(
-    (a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1),
-  );
-  for (const verdict of ordered) {
+  for (const verdict of inOrder(verdicts)) {
     const { subject, validator, family } = verdict.record;
-    let mine = latest.get(subject);
-    if (mine === undefined) {
-      mine = new Map();
-      latest.set(subject, mine);
-    }
-    mine.set(`${validator} ${family ?? ""}`, verdict);
+    const mine = latest.get(subject) ?? new Map<string, Sealed<Verdict>>();
+    latest.set(subject, mine.set(`${validator} ${family ?? ""}`, verdict));
   }
   return new Map([...latest].map(([subject, byValidator]) => [subject, [...byValidator.values()]]));
 }

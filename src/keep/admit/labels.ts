@@ -10,6 +10,7 @@ import type {
   TokenColumns,
   TokenStream,
 } from "../../contract/index.ts";
+import { inOrder } from "./read-sources.ts";
 
 /** `call` undefined: the outcome of the whole rollout. */
 export interface LateReward {
@@ -31,10 +32,7 @@ export function lateRewards(
 ): Map<Digest, LateReward[]> {
   const byRollout = new Map<Digest, Map<number | undefined, LateReward>>();
   const keys = new Set<string>();
-  const ordered = feedback
-    .filter(({ record }) => record.name === name)
-    .sort((a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1));
-  for (const { record } of ordered) {
+  for (const { record } of inOrder(feedback.filter((each) => each.record.name === name))) {
     const key = JSON.stringify([record.subject, record.call ?? null, record.idempotencyKey]);
     if (keys.has(key)) continue;
     keys.add(key);

@@ -8,6 +8,7 @@ import {
   PolicyRevision,
   type ReadBlob,
   Receipt,
+  type RecordType,
   Release,
   type RevisionKey,
   refuse,
@@ -16,7 +17,7 @@ import {
   Verdict,
 } from "../../contract/index.ts";
 import { type LateReward, lateRewards } from "./labels.ts";
-import { readRecord, readSealed } from "./read-sources.ts";
+import { readSealed } from "./read-sources.ts";
 
 export interface ManifestInputs {
   readonly family: Id;
@@ -38,20 +39,19 @@ export async function readInputs(
   },
 ): Promise<ManifestInputs> {
   const { family, target, feedback: name, unrecorded } = options;
-  const feedback = await Promise.all(manifest.feedback.map((each) => readSealed(read, Feedback, each)));
-  const recorded = await Promise.all(
-    manifest.revisions.map((each) => readSealed(read, PolicyRevision, each)),
-  );
+  const all = <T extends RecordType>(type: T, digests: readonly Digest[] = []) =>
+    Promise.all(digests.map((each) => readSealed(read, type, each)));
+  const recorded = await all(PolicyRevision, manifest.revisions);
   const own = [...(target === undefined ? [] : [target]), ...recorded].filter(
     ({ record }) => record.family === family,
   );
   return {
     family,
     revisions: new KnownRevisions(own, { family, unrecorded }),
-    verdicts: await Promise.all(manifest.verdicts.map((each) => readSealed(read, Verdict, each))),
-    releases: await Promise.all(manifest.releases.map((each) => readRecord(read, Release, each))),
-    receipts: await Promise.all((manifest.receipts ?? []).map((each) => readSealed(read, Receipt, each))),
-    late: lateRewards(feedback, name),
+    verdicts: await all(Verdict, manifest.verdicts),
+    releases: (await all(Release, manifest.releases)).map(({ record }) => record),
+    receipts: await all(Receipt, manifest.receipts),
+    late: lateRewards(await all(Feedback, manifest.feedback), name),
   };
 }
 

@@ -42,3 +42,8 @@ export function contentReader(read: ReadBlob): (digest: Digest) => Promise<Rollo
     return content;
   };
 }
+
+/** By time; digests settle ties, whatever came first. */
+export function inOrder<T extends { atMs: number }>(records: readonly Sealed<T>[]): Sealed<T>[] {
+  return [...records].sort((a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1));
+}

@@ -8,8 +8,6 @@ import { isLookedInto, Verifier } from "./verifier.ts";
 
 interface VerifyOptions {
   trustedKeys?: Iterable<string>;
-  /** Also assemble every batch again from its manifest and compare (on by default). */
-  reassembleBatches?: boolean;
   onProgress?: (bytes: number) => void;
 }
 
@@ -43,8 +41,7 @@ export async function verifyBook(
       verifier.accept({ ...seen, bytes: await bytesOfLarge(store, seen) });
     }
   }
-  if (options.reassembleBatches !== false)
-    for (const digest of batches) await checkBatch(store, digest, verifier);
+  for (const digest of batches) await checkBatch(store, digest, verifier);
   return verifier.finish((digest) => store.get(digest));
 }
 

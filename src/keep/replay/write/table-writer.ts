@@ -28,7 +28,6 @@ import {
 export interface Layout {
   /** "none" (default) lets readers take single rows in place; the others save space. Every chunk has a crc32c. */
   readonly codec?: "none" | "zstd" | "gzip";
-  readonly level?: number;
   /** Bytes of a chunk before compression; about 1 MB by default. */
   readonly chunkBytes?: number;
   /** Chunks per stored object; 0 (default) makes every chunk an object. With small chunks, 16 or more. */
@@ -138,7 +137,7 @@ function columnWriter(
     options: { layout, maxCandidates = 0, expectedRows },
   }: { table: TableName; column: string; spec: ColumnSpec; options: TableOptions },
 ): ArrayWriter {
-  const { codec = "none", level, chunkBytes, shardChunks } = layout;
+  const { codec = "none", chunkBytes, shardChunks } = layout;
   const row = rowShape(spec, maxCandidates);
   const { dimension } = tableOf(table);
   const items = row.reduce((product, size) => product * size, 1);
@@ -150,9 +149,7 @@ function columnWriter(
     dtype: spec.dtype,
     row,
     ...given({ expectedRows, chunkRows, shardChunks }),
-    ...(codec === "none"
-      ? {}
-      : { compressor: { name: codec, level: level ?? (codec === "zstd" ? 1 : 5) } as const }),
+    ...(codec === "none" ? {} : { compressor: { name: codec, level: codec === "zstd" ? 1 : 5 } as const }),
     attributes: attributesOf(spec),
     dimensionNames: [dimension, ...row.map(() => (spec.pad === undefined ? "byte" : "candidate"))],
   }) as ArrayWriter;

@@ -26,8 +26,6 @@ export interface AppendOptions {
   /** Digests of rollout contents. One that the store has already is skipped. */
   readonly rollouts: Iterable<Digest> | AsyncIterable<Digest>;
   readonly clock: Clock;
-  /** Only streams of these families. */
-  readonly families?: readonly string[];
   /** Only streams that this lets in. */
   readonly admits?: (content: Digest, stream: number) => boolean;
   /** Late outcomes that stand for rewards the records lack. */
@@ -107,11 +105,10 @@ export class WriteSession {
   }
 
   async #addRollout(digest: Digest, content: RolloutContent) {
-    const { read, families, admits, feedback } = this.#options;
+    const { read, admits, feedback } = this.#options;
     const taskDigest = content.task.digest;
     let task: Task | undefined;
     for (const [streamIndex, stream] of content.streams.entries()) {
-      if (families !== undefined && !families.includes(stream.family)) continue;
       if (admits !== undefined && !admits(digest, streamIndex)) continue;
       if (!this.#known.add(digestToBytes(digest), streamIndex)) {
         this.skipped++;

@@ -253,7 +253,7 @@ describe("refused:", () => {
     expect(
       await rejectionOf(writeReplay({ root: foreign, read: world.read, rollouts, ...quick })),
     ).toMatchObject({ code: "not-empty" });
-    expect(await rejectionOf(write("nothing", { families: ["absent"] }))).toMatchObject({
+    expect(await rejectionOf(write("nothing", { admits: () => false }))).toMatchObject({
       code: "no-rollouts",
     });
     expect(existsSync(join(folder, "nothing", "manifest.json"))).toBe(false);
