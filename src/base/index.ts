@@ -30,7 +30,7 @@ export {
 export { DigestTable } from "./digest-table.ts";
 export { drawBeta, drawIndex, drawNormal } from "./distributions.ts";
 export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
-export { exp, log, log1p, sigmoid, softmax } from "./exact-math.ts";
+export { exp, log, log1p, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";
 export { given } from "./given.ts";
 export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";

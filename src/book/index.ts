@@ -11,7 +11,6 @@ export {
   type RolloutResult,
 } from "../collect/rollout/index.ts";
 export type { ReadableBatch } from "../keep/batch/index.ts";
-export type { EraseReport } from "../keep/erase/index.ts";
 export * from "./batches/index.ts";
 export * from "./collect/index.ts";
 export * from "./decisions/index.ts";

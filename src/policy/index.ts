@@ -3,49 +3,21 @@ export {
   CHECKPOINT_KIND,
   type Checkpoint,
   decodeModel,
-  digestConfig,
   encodeModel,
-  POLICY_KINDS,
   type PolicyKind,
   type PolicyModel,
-  type RevisionFacts,
   readCheckpoint,
-  requireSpec,
   sealCheckpoint,
   type TrainingDataset,
   writeCheckpoint,
 } from "./checkpoint.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
-export type {
-  Decision,
-  DecisionCandidate,
-  DecisionContext,
-  DecisionPolicy,
-  DecisionReason,
-  MonteCarlo,
-  PolicyAnswer,
-} from "./decision.ts";
-export {
-  DEFAULT_FEATURES,
-  digestFeatureSpec,
-  type FeatureLayout,
-  type FeatureSpec,
-  layOut,
-  PROMPT_FEATURES,
-  parseFeatureSpec,
-} from "./feature-spec.ts";
+export type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
+export { DEFAULT_FEATURES, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
 export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
-export {
-  decodeSafetensors,
-  encodeSafetensors,
-  planSafetensors,
-  type SafetensorsFile,
-  type Tensor,
-  type TensorShape,
-  type Tensors,
-} from "./safetensors.ts";
+export { planSafetensors, type Tensor, type TensorShape, type Tensors } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";

@@ -9,7 +9,6 @@ export {
   summarise,
 } from "./family-summary.ts";
 export { generateTaskFolder } from "./generate-tasks.ts";
-export { readRecorded } from "./read-recorded.ts";
 export { ENGINES, type EngineChoice } from "./run-on-book.ts";
 export { serveRecorded } from "./serve-recorded.ts";
 export { type ExactValues, simulate } from "./simulate.ts";

@@ -1,4 +1,3 @@
-export type { Admission, Admit, Submitted } from "../admission.ts";
 export {
   type Agent,
   compositeReward,
@@ -11,7 +10,6 @@ export {
   loadAgent,
   type Payload,
   programAgent,
-  type Reward,
   type RewardFunction,
   type RewardInput,
   type RewardTerm,
@@ -21,7 +19,6 @@ export {
   type RolloutFunction,
   type RolloutLimits,
   type RolloutOutput,
-  type RolloutUsage,
   retriesTerm,
   rewardOf,
   type Scorer,
@@ -32,13 +29,11 @@ export {
   verificationTerm,
 } from "./agent/index.ts";
 export {
-  type DeadResult,
   type Launch,
   type LaunchOptions,
   LaunchTally,
   launch,
   type Progress,
-  type Rescored,
   type RolloutFuture,
   type RolloutResult,
   rescore,
@@ -46,35 +41,16 @@ export {
 } from "./launch/index.ts";
 export {
   bookRecorder,
-  type Execution,
-  type ExecutorOptions,
   executeRollout,
   type GatewayPlace,
   gatewayRecorder,
-  type Recorded,
   type Recorder,
-  type Recording,
-  type RolloutClosing,
-  type RolloutJob,
-  type RolloutOpening,
 } from "./record/index.ts";
-export { claimId, laneFor, type RowForm, workItems } from "./work/index.ts";
+export type { RowForm } from "./work/index.ts";
 export {
-  ATTEMPTS,
-  type Attempts,
-  type ClaimRequest,
-  INLINE_LIMIT_BYTES,
-  type LaunchSettings,
-  makeRegistration,
   makeWorkerServer,
-  type Overrides,
   openSealedIndex,
-  type Registration,
-  type SealedIndex,
   startWorker,
-  type Upload,
-  type Worker,
   type WorkerOptions,
   type WorkerServer,
-  type WorkerServerOptions,
 } from "./worker/index.ts";

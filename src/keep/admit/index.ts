@@ -1,19 +1,15 @@
 export {
   type AdmissionOptions,
-  FRESHNESS_VALIDATOR,
   freshnessReceipt,
   freshnessVerdict,
   makeAdmission,
   releaseQuarantined,
 } from "./admission.ts";
 export type { AdmitOptions, AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
-export type { Reexecution } from "./checks.ts";
 export {
   type Budget,
-  CLOCK_SKEW_MS,
   checkFreshness,
   FRESHNESS_PROFILES,
-  type Freshness,
   type FreshnessBudgets,
   type FreshnessOutcome,
   type FreshnessRequest,
@@ -36,10 +32,4 @@ export {
   unitOfStream,
 } from "./split.ts";
 export { streamKey } from "./stream-gates.ts";
-export {
-  type Artifact,
-  DUPLICATE_WEIGHT_BPS,
-  isSampled,
-  type ValidateOptions,
-  validateBundle,
-} from "./validate.ts";
+export { type Artifact, type ValidateOptions, validateBundle } from "./validate.ts";
