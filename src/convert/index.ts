@@ -3,10 +3,12 @@ export { EXPORT_FORMATS, type ExportFormat, exportBatch } from "./batch/index.ts
 export { readTable } from "./csv-records.ts";
 export { DECISION_LOG, sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";
+export { fromForeign } from "./foreign-row.ts";
 export { readJsonLines } from "./json-lines.ts";
 export { type ColumnMap, readMappedCsv } from "./mapped-csv.ts";
 export { readOpenBandit } from "./open-bandit.ts";
 export { readRllibJson } from "./rllib-json.ts";
-export { fromForeign, MetaTally, type RoutingMeta, readDecisions, toRoutingRow } from "./routing-jsonl.ts";
+export { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
+export { MetaTally, type RoutingMeta } from "./routing-meta.ts";
 export { readDsjson } from "./vowpal-dsjson.ts";
 export { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";

@@ -2,22 +2,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  fromForeign,
-  MetaTally,
-  type RoutingRow,
-  readRoutingRows,
-  toLoggedRow,
-  toRoutingRow,
-} from "./routing-jsonl.ts";
+import type { LoggedRow } from "../learn/index.ts";
+import { fromForeign } from "./foreign-row.ts";
+import { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
+import { MetaTally } from "./routing-meta.ts";
 
-async function read(...lines: unknown[]): Promise<RoutingRow[]> {
+async function read(...lines: unknown[]): Promise<LoggedRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-routing-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "rows.jsonl");
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  const rows: RoutingRow[] = [];
-  for await (const row of readRoutingRows(file)) rows.push(row);
+  const rows: LoggedRow[] = [];
+  for await (const row of readDecisions(file)) rows.push(row);
   return rows;
 }
 
@@ -44,17 +40,10 @@ const plain = {
 describe("routing rows", () => {
   test("of a plain two-model log are read: two candidates, an unknown propensity, features as fields", async () => {
     const [row] = await read(plain);
-    expect(row).toMatchObject({
-      model_chosen: "large",
-      propensity: null,
-      reward: 0.75,
-      data_source: "synthetic",
-    });
-    expect(row!.decision_id).toMatch(/^sha256:/);
-    const decision = toLoggedRow(row!);
-    expect(decision.candidates.map((one) => one.id)).toEqual(["small", "large"]);
-    expect(decision.chosen).toBe(1);
-    expect(decision.context.fields).toEqual({
+    expect(row).toMatchObject({ chosen: 1, propensity: null, reward: 0.75, source: "synthetic" });
+    expect(row!.id).toMatch(/^sha256:/);
+    expect(row!.candidates.map((one) => one.id)).toEqual(["small", "large"]);
+    expect(row!.context.fields).toEqual({
       agent_role: "coder",
       task_complexity_score: 0.4,
       primary_failure_count: 2,
@@ -67,7 +56,7 @@ describe("routing rows", () => {
       { line: 3, action: 1, reward: undefined, propensity: 0.25, context: [["x", 2]], actions: 3 },
       { name: "log", source: "real" },
     );
-    expect((await read(toRoutingRow(row))).map(toLoggedRow)).toEqual([row]);
+    expect(await read(toRoutingRow(row))).toEqual([row]);
     const tally = new MetaTally();
     tally.add(row);
     expect(tally.meta({ session: "s" })).toEqual({
@@ -84,10 +73,10 @@ describe("routing rows", () => {
 
   test("give back what went in, columns of their own and chains of several decisions included", async () => {
     const [row] = await read(plain);
-    const logged = { ...toLoggedRow(row!), id: "r/0/3", chain: "r/0/0" };
+    const logged = { ...row!, id: "r/0/3", chain: "r/0/0" };
     expect(logged.context.fields).toMatchObject({ task_complexity_score: 0.4 });
     expect(toRoutingRow(logged)).toMatchObject({ task_complexity_score: 0.4, chain_id: "r/0/0" });
-    expect((await read(toRoutingRow(logged))).map(toLoggedRow)).toEqual([logged]);
+    expect(await read(toRoutingRow(logged))).toEqual([logged]);
   });
 
   test.each([

@@ -1,16 +1,13 @@
-/** The routing dataset: one decision with its outcome per line of JSON, a sidecar `.meta.json` that says what is in it.
- *  In: a path, or rows. Out: rows, streamed; lines. Rows without `state` (a plain two-model log) are read too: their
+/** The routing dataset: one decision with its outcome per line of JSON.
+ *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too: their
  *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
 import { digestJson, type Json } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
-import { badRow, type ForeignDecision, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
+import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
 import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
 export const ROUTING_SCHEMA_VERSION = 1;
-/** Below this many rows a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
- *  the policy, the effective sample size is the 50 that an estimate needs. */
-export const RECOMMENDED_ROWS = 1000;
 export const DATA_SOURCES = ["real", "synthetic", "unknown"] as const;
 export type RoutingSource = (typeof DATA_SOURCES)[number];
 
@@ -55,53 +52,15 @@ export interface RoutingRow {
   state: RoutingState;
 }
 
-export interface RoutingMeta {
-  schema: "rollbook.routing-meta.v1";
-  rows: number;
-  labelled: number;
-  with_propensity: number;
-  by_source: Record<string, number>;
-  filters: Record<string, string>;
-  below_recommended: boolean;
-  recommended: number;
-}
-
-export async function* readRoutingRows(file: string): AsyncGenerator<RoutingRow> {
+/** The decisions of a dataset file. Two of one id are refused. */
+export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
   const seen = new IdLines();
   for await (const { value, place } of readJsonLines(file, "Write one row per line")) {
-    const row = parseRow(value, place);
-    const before = seen.add(row.decision_id, place.line);
+    const row = toLoggedRow(parseRow(value, place));
+    const before = seen.add(row.id, place.line);
     if (before !== undefined)
-      throw badRow(place, `decision ${row.decision_id} stands on line ${before} already`, "Keep one of them");
+      throw badRow(place, `decision ${row.id} stands on line ${before} already`, "Keep one of them");
     yield row;
-  }
-}
-
-/** Counts rows as they pass. */
-export class MetaTally {
-  rows = 0;
-  #labelled = 0;
-  #withPropensity = 0;
-  readonly #bySource: Record<string, number> = {};
-
-  add({ source, reward, propensity }: LoggedRow): void {
-    this.rows++;
-    this.#bySource[source] = (this.#bySource[source] ?? 0) + 1;
-    if (reward !== null) this.#labelled++;
-    if (propensity !== null) this.#withPropensity++;
-  }
-
-  meta(filters: Record<string, string>): RoutingMeta {
-    return {
-      schema: "rollbook.routing-meta.v1",
-      rows: this.rows,
-      labelled: this.#labelled,
-      with_propensity: this.#withPropensity,
-      by_source: { ...this.#bySource },
-      filters,
-      below_recommended: this.rows < RECOMMENDED_ROWS,
-      recommended: RECOMMENDED_ROWS,
-    };
   }
 }
 
@@ -177,54 +136,6 @@ export function toRoutingRow(row: LoggedRow): RoutingRow {
       })),
       terms: row.terms,
     },
-  };
-}
-
-/** The decisions of a dataset file. */
-export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
-  for await (const row of readRoutingRows(file)) yield toLoggedRow(row);
-}
-
-/** A decision of another format. Its sparse features become fields, its episode the task: steps of one
- *  episode are not independent, and units are tasks unless another is asked for. */
-export function fromForeign(
-  decision: ForeignDecision,
-  options: { name: string; source: RoutingSource; actions?: readonly string[] },
-): LoggedRow {
-  const { name, source, actions } = options;
-  const count = decision.actions ?? actions?.length;
-  if (count === undefined || decision.action >= count)
-    throw badRow(
-      { file: name, line: decision.line },
-      `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
-      "State how many there are",
-    );
-  const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
-  const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
-  const candidates = Array.from({ length: count }, (_, i) => ({
-    id: nameOf(i),
-    selectable: true,
-    reasons: [],
-    probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
-    features: Object.fromEntries(decision.candidates?.[i] ?? []),
-  }));
-  const task = decision.episode === undefined ? id : `${name}:${decision.episode}`;
-  return {
-    id,
-    task,
-    session: decision.episode ?? name,
-    chain: id,
-    family: "imported",
-    atMs: 0,
-    source,
-    context: { prompt: "", fields: Object.fromEntries(decision.context) },
-    candidates,
-    chosen: decision.action,
-    propensity: decision.propensity ?? null,
-    reward: decision.reward ?? null,
-    terminal: decision.ending === undefined || decision.ending === "terminal",
-    terms: {},
-    rewardFrom: "imported",
   };
 }
 

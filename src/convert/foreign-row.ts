@@ -1,0 +1,46 @@
+/** A decision of a foreign log as the row that the rest of the package reads. Pure. */
+import type { LoggedRow } from "../learn/index.ts";
+import { badRow, type ForeignDecision } from "./foreign-decision.ts";
+
+/** A decision of another format. Its sparse features become fields, its episode the task: steps of one
+ *  episode are not independent, and units are tasks unless another is asked for. */
+export function fromForeign(
+  decision: ForeignDecision,
+  options: { name: string; source: LoggedRow["source"]; actions?: readonly string[] },
+): LoggedRow {
+  const { name, source, actions } = options;
+  const count = decision.actions ?? actions?.length;
+  if (count === undefined || decision.action >= count)
+    throw badRow(
+      { file: name, line: decision.line },
+      `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
+      "State how many there are",
+    );
+  const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
+  const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
+  const candidates = Array.from({ length: count }, (_, i) => ({
+    id: nameOf(i),
+    selectable: true,
+    reasons: [],
+    probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
+    features: Object.fromEntries(decision.candidates?.[i] ?? []),
+  }));
+  const task = decision.episode === undefined ? id : `${name}:${decision.episode}`;
+  return {
+    id,
+    task,
+    session: decision.episode ?? name,
+    chain: id,
+    family: "imported",
+    atMs: 0,
+    source,
+    context: { prompt: "", fields: Object.fromEntries(decision.context) },
+    candidates,
+    chosen: decision.action,
+    propensity: decision.propensity ?? null,
+    reward: decision.reward ?? null,
+    terminal: decision.ending === undefined || decision.ending === "terminal",
+    terms: {},
+    rewardFrom: "imported",
+  };
+}
