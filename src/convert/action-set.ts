@@ -1,6 +1,6 @@
 /** The candidates of a log whose rows do not list them: stated beforehand, or found by a pass over the whole file.
  *  In: decisions or CSV records, streamed. Out: how many candidates every row had, and their names where they have any.
- *  A row alone cannot tell: taken from it, the set would follow the choice, and every propensity would be judged wrong. */
+ *  A set taken from one row would depend on the choice made there, and every propensity would be wrong. */
 import { compareUtf8, RollbookError } from "../base/index.ts";
 import { readTable } from "./csv-records.ts";
 import { badRow, type ForeignDecision } from "./foreign-decision.ts";
@@ -44,7 +44,7 @@ export async function findNamedActions(file: string, column: string): Promise<Ac
   return checkFound({ count: seen.size, ...(numbered ? {} : { names }) }, file);
 }
 
-/** Every decision with the whole set; one outside it, or one that says otherwise, stops with its line. */
+/** Every decision with the whole set. A choice outside it, or a row with another number of candidates, stops with its line. */
 export async function* withActions(
   decisions: AsyncIterable<ForeignDecision>,
   { count, file }: { count: number; file: string },

@@ -1,7 +1,7 @@
 /** Logged decisions as sealed rollouts, and back: one decision, one rollout; what the policy saw is its task.
  *  In: a row. Out: task, content and envelope with their blobs, a pure function of the row: importing a file twice adds
- *  nothing. Ids are kept where they are ids of ours, and else made of what is left of them and a hash.
- *  A propensity without the whole distribution is kept as the step's propensity. An outcome that is missing stays so. */
+ *  nothing. Valid ids are kept; others become their valid characters and a hash.
+ *  A propensity without the whole distribution is kept as the step's propensity. A missing outcome stays missing. */
 import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
 import {
   type EnvironmentKey,
@@ -19,7 +19,7 @@ import type { DecisionContext } from "../policy/index.ts";
 /** The environment of decisions that were made elsewhere. */
 export const DECISION_LOG = "decision-log@1" as EnvironmentKey;
 
-export interface SealedDecision extends SealedRollout {
+interface SealedDecision extends SealedRollout {
   readonly task: ReturnType<typeof taskOf>;
 }
 

@@ -1,4 +1,4 @@
-/** One logged decision as a foreign file tells it: the common form that every reader here yields.
+/** One logged decision of a foreign file: the form that every reader here yields.
  *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
 import { RollbookError } from "../base/index.ts";
 

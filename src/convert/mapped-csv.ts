@@ -21,7 +21,7 @@ export interface ColumnMap {
   readonly features?: readonly string[];
 }
 
-export interface MappedCsvOptions {
+interface MappedCsvOptions {
   readonly columns: ColumnMap;
   /** Names of the candidates in order, where the action column holds names. Otherwise it holds indices from 0. */
   readonly actions?: readonly string[];

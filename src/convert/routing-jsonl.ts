@@ -1,17 +1,17 @@
 /** The routing dataset: one decision with its outcome per line of JSON.
- *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too: their
- *  candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
+ *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too:
+ *  their candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
 import { digestJson, type Json } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
 import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
-export const ROUTING_SCHEMA_VERSION = 1;
-export const DATA_SOURCES = ["real", "synthetic", "unknown"] as const;
-export type RoutingSource = (typeof DATA_SOURCES)[number];
+const ROUTING_SCHEMA_VERSION = 1;
+const DATA_SOURCES = ["real", "synthetic", "unknown"] as const;
+type RoutingSource = (typeof DATA_SOURCES)[number];
 
-export interface RoutingState {
+interface RoutingState {
   prompt: string;
   fields: Record<string, string | number | boolean>;
   candidates: {

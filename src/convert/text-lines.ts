@@ -12,7 +12,7 @@ export interface TextLine {
   readonly line: number;
 }
 
-export const MAX_LINE_CHARS = 64 * 1024 * 1024;
+const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
 export async function* readLines(file: string): AsyncGenerator<TextLine> {
   const decoder = new TextDecoder("utf-8", { fatal: true });

@@ -1,11 +1,11 @@
-/** The confidence floor as a promise: conformal risk control (Angelopoulos, Bates, Fisch, Lei and Schuster, 2024).
+/** Sets the confidence floor by conformal risk control (Angelopoulos, Bates, Fisch, Lei and Schuster, 2024).
  *  In: calibration rows that the policy has not learned from, a level α. Out: the smallest floor for which the expected risk
- *  on the next row is at most α, for any number of rows and any law of them.
+ *  on the next row is at most α, for any number of rows and any distribution of them.
  *
- *  The risk is the loss of departures: a row costs (1 − quality) where the policy, trusted, does something else than the
- *  table, and nothing where it does the same or the floor holds it back. It bounds the policy's loss against the table from
- *  above. It falls as the floor rises, which is what the theorem needs. Of a logged choice only one outcome is known, so the
- *  loss is weighted by π/p; it stays unbiased, and bounded by 1/p_min for a p_min promised before the data.
+ *  The risk is the loss of departures. A row costs (1 − quality) where the policy acts and chooses differently from the
+ *  table, and 0 elsewhere. This bounds the policy's loss against the table from above, and it falls as the floor rises, as
+ *  the theorem requires. A log knows the outcome of one choice only, so the loss is weighted by π/p: unbiased, and at most
+ *  1/p_min for a p_min stated before the data.
  *  Rule: the smallest λ with  n/(n+1)·R̂(λ) + B/(n+1) ≤ α,  n units, B the largest loss of one. */
 import { RollbookError } from "../base/index.ts";
 import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
@@ -17,7 +17,7 @@ export interface RiskTerms {
   readonly table: StaticTable;
   /** The least probability the logging policy could give a choice, known before the data. */
   readonly propensityFloor: number;
-  /** Of quality, known before the data. */
+  /** The range of quality, known before the data. */
   readonly range: Range;
 }
 
@@ -30,7 +30,7 @@ export interface FloorChoice {
   readonly largestLoss: number;
   /** R̂ at the floor. */
   readonly empiricalRisk: number;
-  /** What the rule compares with α. */
+  /** The left side of the rule, compared with α. */
   readonly bound: number;
   /** Share of calibration rows at or above the floor. */
   readonly coverage: number;
@@ -83,7 +83,7 @@ export function realisedRisk(
   return { estimate, interval: studentInterval(estimate) };
 }
 
-/** Each row's share of its unit's loss, were the policy trusted there. */
+/** Each row's share of its unit's loss if the policy acts there. */
 function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
   requireRows(rows);
   const { policy, table, propensityFloor, range } = terms;

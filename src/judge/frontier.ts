@@ -1,6 +1,6 @@
 /** The cost–quality frontier of a two-model router, as RouteLLM measures it.
  *  In: a score per question (how much the strong model is wanted) and whether each model is right. Out: accuracy by share
- *  of strong calls, APGR and CPT. Questions with one score move together: a tie is no information. */
+ *  of strong calls, APGR and CPT. Questions with equal scores are routed alike. */
 import { RollbookError } from "../base/index.ts";
 
 export interface RoutedOutcomes {
@@ -16,7 +16,7 @@ export interface FrontierPoint {
   readonly quality: number;
 }
 
-/** Intervals between the thresholds, as RouteLLM has them. */
+/** Number of intervals between thresholds; RouteLLM uses 10. */
 const PARTS = 10;
 
 /** Quality at strong shares 0, 1/parts … 1. Where a threshold falls inside a tie, the tie is split evenly. */
@@ -30,8 +30,8 @@ export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint
   });
 }
 
-/** The part of each row that is sent to the strong model when `share` of them, the highest scores first, is: 1, 0, or the
- *  tie's even part where the threshold falls inside one. */
+/** The probability of sending each row to the strong model when `share` of the rows, highest scores first, go there.
+ *  It is 1 or 0, or the tie's even share where the threshold falls inside a tie. */
 export function rankedShares(score: Float64Array, share: number): Float64Array {
   const order = Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
   const called = Math.round(share * order.length);

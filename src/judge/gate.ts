@@ -1,11 +1,11 @@
-/** The gate: lets a policy through only if the data show that it is not worse.
+/** The gate: passes a policy only if the data show that it is not worse than the baseline.
  *  In: judge rows, candidates, a baseline, margins. Out: for each candidate its bounds and the reasons against it. Pure: the
- *  same input and seed give the same answer. Does not seal, serve or exit: whoever asked does.
+ *  same input and seed give the same answer. Does not seal, serve or exit.
  *
  *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is at least −ε_q and the upper bound
- *  of (its cost − the baseline's) at most ε_c, each at error α/m. Both must hold, which needs no correction (an intersection–
- *  union test has the level of its parts). Trying m candidates does: Bonferroni, because it holds whatever the candidates
- *  share, and for those tried elsewhere, of which only the number is known. */
+ *  of (its cost − the baseline's) at most ε_c, each at error α/m. Requiring both needs no correction (an intersection–union
+ *  test has the level of its parts). Trying m candidates does. The correction is Bonferroni's: it holds whatever the
+ *  candidates share, and it needs only the number of candidates tried elsewhere. */
 import { RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
@@ -43,7 +43,7 @@ export interface GateRule {
   readonly epsilonQuality: number;
   /** Null: quality alone. */
   readonly epsilonCost: number | null;
-  /** For the methods that hold for any number of rows: what was promised before the data. */
+  /** Stated before the data; needed by the methods that hold for any number of rows. */
   readonly propensityFloor?: number;
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;
 }
@@ -77,7 +77,7 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
   return candidates.map((setup) => gateOne(data, { setup, against, asked, rule }));
 }
 
-/** Of several that pass, the one with the best bound on quality. */
+/** The index of the passing candidate with the best bound on quality. */
 export function bestPassing(gated: readonly GatedCandidate[]): number | undefined {
   const passing = gated.flatMap((each, i) =>
     each.outcome === "pass" ? [{ i, bound: each.checks[0]!.bound! }] : [],

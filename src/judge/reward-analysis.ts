@@ -1,5 +1,5 @@
-/** What a reward is made of, and whom it favours: distributions by source, arm and term, outliers, saturation, and how the
- *  order of the policies "always this arm" changes when a term's weight does.
+/** Analyses rewards: distributions by source, arm and term, outliers, saturation, and how the order of the policies
+ *  "always this arm" changes when a term's weight does.
  *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity where it was logged for
  *  every row, else plain means, and the report says which. Pure. */
 import { RollbookError } from "../base/index.ts";
@@ -37,7 +37,7 @@ export interface RewardDistribution {
   readonly atMax: number;
 }
 
-export interface WeightEffect {
+interface WeightEffect {
   readonly term: string;
   readonly factor: number;
   readonly ranking: readonly string[];
@@ -63,7 +63,7 @@ const FAR = 5;
 /** Median absolute deviation to standard deviation, for a normal law. */
 const ROBUST = 1.4826;
 const SHOWN = 20;
-/** The most rows that can be strays. */
+/** The largest share of rows that counts as outliers. */
 const STRAYS = 0.05;
 
 export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport {
@@ -170,15 +170,15 @@ function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"]
   const sorted = Float64Array.from(rows, (row) => row.reward).sort();
   const median = quantile(sorted, 0.5);
   const spread = ROBUST * quantile(sorted.map((each) => Math.abs(each - median)).sort(), 0.5);
-  // More than half of the rows on one value: nothing robust can be said of the rest. Nor of a reward in two heaps, right
-  // and wrong with a little cost: the smaller heap is no accident, however far it lies.
-  if (spread === 0 || inHeaps(sorted, FAR * spread)) return { count: 0, ids: [] };
+  // With more than half of the rows on one value the robust deviation is 0. With two clusters (right and wrong, less a
+  // small cost) the smaller cluster is far from the median but no outlier.
+  if (spread === 0 || isClustered(sorted, FAR * spread)) return { count: 0, ids: [] };
   const far = rows.filter((row) => Math.abs(row.reward - median) > FAR * spread);
   return { count: far.length, ids: far.slice(0, SHOWN).map((row) => row.id) };
 }
 
-/** Whether more than one row in twenty is far from the median: that many are a part of the law, not strays. */
-function inHeaps(sorted: Float64Array, far: number): boolean {
+/** Whether more than one row in twenty is far from the median: too many to be outliers. */
+function isClustered(sorted: Float64Array, far: number): boolean {
   const median = quantile(sorted, 0.5);
   const away = sorted.filter((each) => Math.abs(each - median) > far).length;
   return away > STRAYS * sorted.length;

@@ -18,10 +18,10 @@ export type FlatColumn =
       readonly utf8Bytes: number;
     };
 
-export type NumberBlock = { readonly name: string; readonly values: Column | BigInt64Array };
-export type TextBlock = { readonly name: string; readonly texts: readonly string[] };
+type NumberBlock = { readonly name: string; readonly values: Column | BigInt64Array };
+type TextBlock = { readonly name: string; readonly texts: readonly string[] };
 
-export interface FlatPlan {
+interface FlatPlan {
   readonly columns: readonly FlatColumn[];
   /** The number of each candidate name; empty at token level. */
   readonly candidateNames: ReadonlyMap<string, number>;

@@ -68,7 +68,7 @@ export async function writeNewFile(
   syncDirectory(folder);
 }
 
-export function requireFree(path: string): void {
+function requireFree(path: string): void {
   if (existsSync(path))
     throw new RollbookError("exists", { path }, `${path} is there already. Name another file.`);
 }

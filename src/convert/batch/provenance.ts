@@ -2,7 +2,7 @@
 import { encodeWire, TrainerBatch } from "../../contract/index.ts";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 
-export const EXPORT_SCHEMA = "rollbook.batch-export.v1";
+const EXPORT_SCHEMA = "rollbook.batch-export.v1";
 
 /** The key under which formats with key-value metadata (Parquet, safetensors) keep it. */
 export const PROVENANCE_KEY = "rollbook";

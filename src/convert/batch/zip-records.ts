@@ -2,12 +2,12 @@
  *  In: names and sizes. Out: where each entry lies, and the bytes around them. ZIP64 where 32 bits do not do.
  *  The time of every entry is 1 January 1980, so that the same content gives the same bytes. */
 
-export interface ZipEntry {
+interface ZipEntry {
   readonly name: string;
   readonly size: number;
 }
 
-export interface ZipPlan {
+interface ZipPlan {
   readonly entries: readonly (ZipEntry & { readonly headerAt: number; readonly dataAt: number })[];
   readonly directoryAt: number;
   readonly isZip64: boolean;

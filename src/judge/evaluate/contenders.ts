@@ -1,4 +1,4 @@
-/** Whom a learned policy is compared with: the static table, always the best single candidate, chance, the policy that
+/** The baselines of a learned policy: the static table, always the best single candidate, chance, the policy that
  *  made the log, and, where every outcome is known, an oracle. All but the last two go through the router's own path. */
 import { type DecisionPolicy, distribution, type Router, type StaticTable } from "../../policy/index.ts";
 import type { Distribution } from "./evaluation-data.ts";

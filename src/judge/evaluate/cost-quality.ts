@@ -1,8 +1,8 @@
-/** What quality a router buys at what cost, with bands.
- *  Two views of one policy: by share of calls to the dearer of two models (RouteLLM's APGR and CPT), and by money: the upper
- *  hull of the points that floors and single candidates reach (RouterBench's area).
- *  In: a judged split, a router. Out: points, figures and percentile bands; every replicate resamples whole units. What the
- *  log cannot carry gets its reason instead of a number. */
+/** The quality of a router at each cost, with bands.
+ *  Two views of one policy: by share of calls to the more expensive of two models (RouteLLM's APGR and CPT), and by money:
+ *  the upper hull of the points that floors and single candidates reach (RouterBench's area).
+ *  In: evaluation data, a router. Out: points, figures and percentile bands; every replicate resamples whole units. A point
+ *  that the log does not support gets a reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
 import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
@@ -29,7 +29,7 @@ export interface CostQuality {
 export interface Hull {
   /** One point per floor, from "always the policy" to "never", and one per single candidate. */
   readonly points: readonly { readonly name: string; readonly cost: number; readonly quality: number }[];
-  /** Points that the log cannot carry, with the reasons. */
+  /** Points that the log does not support, with the reasons. */
   readonly refused: readonly RefusedPoint[];
   /** Mean quality over the cost range of the single candidates, along the hull of all points. Absent if a point is. */
   readonly area?: Banded;
@@ -37,7 +37,7 @@ export interface Hull {
   readonly singlesArea?: Banded;
 }
 
-export interface RefusedPoint {
+interface RefusedPoint {
   readonly name: string;
   readonly reasons: readonly string[];
 }
@@ -86,7 +86,7 @@ export function costQualityOf(
   };
 }
 
-/** The cheapest and the dearest candidate; without cost the worst and the best. Both are offered everywhere. */
+/** The cheapest and the most expensive candidate; without cost the worst and the best. Both are offered everywhere. */
 function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong: string } | undefined {
   const open = data.candidates.filter((id) =>
     data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
@@ -104,7 +104,7 @@ const always =
   (row) =>
     row.candidates.map((one) => (one.id === id ? 1 : 0));
 
-/** The policies that send the share of rows that wants the strong model most to it. */
+/** One policy per share: it sends that share of the rows, highest scores first, to the strong model. */
 function sharesOf(
   data: EvaluationData,
   { weak, strong, router }: { weak: string; strong: string; router: Router },
@@ -193,14 +193,14 @@ function singlesOf(data: EvaluationData): { name: string; of: Distribution }[] {
     .map((id) => ({ name: id, of: always(id) }));
 }
 
-/** Mean height of the upper concave hull between the cheapest and the dearest single candidate. */
+/** Mean height of the upper concave hull between the cheapest and the most expensive single candidate. */
 export function hullArea(
   points: readonly { readonly cost: number; readonly quality: number; readonly single: boolean }[],
 ): number | undefined {
   const costs = points.filter((each) => each.single).map((each) => each.cost);
   const [from, to] = [Math.min(...costs), Math.max(...costs)];
   if (!(to > from)) return undefined;
-  // What costs more than the dearest single is worth no more than what it reaches there.
+  // Points beyond the most expensive single candidate are ignored.
   const inside = points.filter((each) => each.cost <= to);
   const cheapest = {
     cost: from,
@@ -238,7 +238,7 @@ function toPoints(qualities: readonly number[]): FrontierPoint[] {
   return qualities.map((quality, part) => ({ share: part / PARTS, quality }));
 }
 
-/** A figure that one replicate in ten does not have gets no band. */
+/** No band where a tenth of the replicates lack the figure. */
 function bandOf(replicates: readonly (number | undefined)[], level: number): Banded["band"] {
   const found = Float64Array.from(replicates.filter((each) => each !== undefined));
   if (found.length < 0.9 * replicates.length) return undefined;

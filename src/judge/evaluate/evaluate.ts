@@ -1,6 +1,7 @@
-/** Is the learned policy better? Every contender on the same rows, by the path that the router takes.
+/** Compares a learned policy with its baselines on the same rows, by the path that the router takes.
  *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row, liveness
- *  and the cost–quality frontier; refusals with reasons where the log cannot say. Pure. Does not decide: gates do. */
+ *  and the cost–quality frontier; refusals with reasons where the log does not support an estimate. Pure.
+ *  Does not decide: the gate does. */
 import type { StaticTable } from "../../policy/index.ts";
 import {
   bootstrap,
@@ -136,7 +137,7 @@ export function valued<Key extends string>(
   ) as unknown as Record<Key, Valued>;
 }
 
-/** The learned policy against everyone else, on the same rows. */
+/** The learned policy against every other contender, on the same rows. */
 function comparisonsOf(data: EvaluationData, [learned, ...others]: readonly ContenderReport[]): Comparison[] {
   const pairs = others.flatMap((other) =>
     data.measures.flatMap((measure) => {

@@ -1,7 +1,7 @@
-/** One judge split, made ready: columns, propensities, and what each candidate would have brought at each row.
+/** The rows of a judge split prepared for evaluation: columns, propensities, and the outcome of each candidate at each row.
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
- *  Outcomes per row and candidate are the known ones, else q̂ + 1{chosen}·(r − q̂)/p: their mean under a policy is its DR
- *  estimate, so everything built on them (differences, frontiers, bands) is paired with the panel. */
+ *  An outcome is the known one, else q̂ + 1{chosen}·(r − q̂)/p. The mean of these under a policy is its DR estimate, so
+ *  differences, frontiers and bands built on them are paired with the panel. */
 import { type Rng, RollbookError } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
@@ -44,7 +44,7 @@ export interface EvaluationOptions {
 
 export interface Support {
   readonly diagnostics: Diagnostics;
-  /** Why the log cannot say; empty if it can. */
+  /** Why the log does not support an estimate; empty if it does. */
   readonly reasons: readonly string[];
   readonly disagreements: readonly Disagreement[];
 }
@@ -89,7 +89,7 @@ export class EvaluationData {
     return spread(this.rows, this.candidates, distribution);
   }
 
-  /** What the log can carry, and whether its unbiased estimators agree. */
+  /** Whether the log supports an estimate, and whether its unbiased estimators agree. */
   support(target: Float64Array, measure: Measure): Support {
     const log = this.#logOf(target, measure);
     const { diagnostics, faults, reasons } = this.#faults(log);
@@ -99,7 +99,7 @@ export class EvaluationData {
     return { diagnostics, reasons, disagreements: disagreementsOf(unbiased) };
   }
 
-  /** Why the log cannot say what a policy is worth; empty if it can, or if every outcome is known. */
+  /** Why the log does not support an estimate of a policy; empty if it does, or if every outcome is known. */
   refusals(target: Float64Array): readonly string[] {
     return this.full ? [] : this.#faults(this.#logOf(target, this.measures[0]!)).reasons;
   }
@@ -143,7 +143,7 @@ export class EvaluationData {
     return this.mean(name, terms);
   }
 
-  /** What the log itself brought. */
+  /** The mean outcome of the logged choices. */
   logged(measure: Measure): Estimate {
     return this.mean(
       "mean",
@@ -184,7 +184,7 @@ export class EvaluationData {
     return made;
   }
 
-  /** Prices are known beforehand: no model is needed, and nothing is left to correct. */
+  /** Prices are known beforehand, so they replace the cost model. */
   #priced(measure: Measure): Float64Array | undefined {
     if (measure !== "cost" || !this.rows.every((row) => row.prices !== undefined)) return undefined;
     return this.target((row) => row.prices!);
@@ -269,7 +269,7 @@ function contextOf(rows: readonly JudgedRow[]): Context {
   return { width: reader.size, values };
 }
 
-/** Columns know rows by number; people know them by id. */
+/** Adds the decision id to an error that names a row by number. */
 function checkRows(rows: readonly JudgedRow[], check: () => void): void {
   try {
     check();

@@ -1,5 +1,5 @@
-/** One decision as it is judged: what was logged, what belongs together, and what it brought, taken apart.
- *  Reward is everything together; quality is what is left of it without the cost and latency terms. */
+/** One decision as policies are judged by it: the logged choice, its unit, and its outcome split into measures.
+ *  Reward is the whole outcome; quality is the reward without its cost and latency terms. */
 import { RollbookError } from "../../base/index.ts";
 import {
   type DecisionRow,
@@ -25,7 +25,7 @@ export interface JudgedRow extends DecisionRow {
   readonly measures: Measures;
   /** One per candidate, where the cost is a price that is known beforehand. */
   readonly prices?: readonly number[];
-  /** What every candidate would have brought: known in simulators and benchmarks, never in production. */
+  /** The outcome of every candidate: known in simulators and benchmarks, never in production. */
   readonly known?: readonly Measures[];
 }
 

@@ -1,5 +1,5 @@
-/** Does the policy ever act? A learned policy whose confidence never reaches the floor changes nothing, however well it
- *  was trained, and an evaluation that skips the floor does not notice.
+/** Measures how often the policy acts. A learned policy whose confidence never reaches the floor changes nothing, however
+ *  well it was trained.
  *  In: rows and a router. Out: how often the policy decides, how sure it can get, how often it departs from the table. */
 import { distribution } from "../../policy/index.ts";
 import { type RouterSetup, routerOf } from "./contenders.ts";
@@ -15,7 +15,7 @@ export interface Liveness {
   readonly departs: number;
   readonly highestConfidence: number;
   readonly medianConfidence: number;
-  /** Share of rows with one selectable candidate, where nobody decides. */
+  /** Share of rows with one selectable candidate, where there is nothing to decide. */
   readonly forced: number;
   readonly warning?: string;
 }

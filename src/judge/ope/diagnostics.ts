@@ -1,5 +1,5 @@
-/** What must be known before any number: how much of the log speaks about the target policy at all.
- *  In: checked decisions. Out: facts, no judgement; `support.ts` judges. Units are counted, rows are not: the
+/** Diagnostics of a log: how much of it informs about the target policy.
+ *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Units are counted, not rows: the
  *  weights of a unit's rows add up, and for chains a unit's weight is the product. */
 
 import { meanOverRows, standardError, sum } from "./estimators/index.ts";

@@ -1,4 +1,4 @@
-/** A verdict as text: diagnostics first, then the reasons of a refusal or the table, and any disagreement aloud. */
+/** A panel as text: diagnostics first, then the reasons of a refusal, or the estimates and their disagreements. */
 import type { Diagnostics } from "./diagnostics.ts";
 import type { Interval } from "./intervals/index.ts";
 import { FALSE_ALARMS, type PanelEstimates, type PanelResult, type PanelRow } from "./panel.ts";
@@ -20,7 +20,7 @@ export function panelText(verdict: PanelResult): string {
   }
 }
 
-/** What is said before any number. */
+/** Printed before any estimate. */
 export function diagnosticLines(d: Diagnostics): string[] {
   const { unsupported } = d;
   const support =

@@ -1,5 +1,5 @@
-/** The whole judgement of one target policy on one log: diagnostics, then a refusal or all estimators side by side.
- *  In: decisions, an Rng, options. Out: a verdict. Pure; does not read, print or decide: gates do that. */
+/** Judges one target policy on one log: diagnostics, then a refusal or all estimators side by side.
+ *  In: decisions, an Rng, options. Out: a panel. Pure; does not read, print or decide. */
 import type { Rng } from "../../base/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
 import {
@@ -171,8 +171,8 @@ function withIntervals(tuned: readonly PanelEntry[], options: PanelOptions): Pan
   });
 }
 
-/** How rarely estimators of a right log are said to disagree, over all their pairs. Whatever level the intervals have, an
- *  alarm stops the reader, and a gate hears two policies: over 9000 simulated logs at most 1 in 500 of a kind rang. */
+/** Probability that unbiased estimators are reported to disagree on a correct log, over all their pairs. It does not depend
+ *  on the level of the intervals. Over 9000 simulated logs, at most 1 in 500 of a kind raised a false alarm. */
 export const FALSE_ALARMS = 0.002;
 
 /** Pairs whose paired difference excludes 0, corrected for the number of pairs: one of the two is wrong. */

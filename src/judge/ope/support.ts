@@ -1,5 +1,5 @@
-/** Refuses to estimate where support is thin, with every reason and its remedy.
- *  In: diagnostics, limits. Out: reasons; none means the log can carry an estimate. */
+/** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
+ *  remedy; no fault means that an estimate may be made. */
 import type { Diagnostics } from "./diagnostics.ts";
 
 export interface SupportLimits {
@@ -24,7 +24,7 @@ export type SupportFault =
       readonly effectiveSize: number;
       readonly units: number;
       readonly needed: number;
-      /** How many units would do, if they were like these; null where none of these speaks. */
+      /** How many units like these would suffice; null where none of them carries weight. */
       readonly enough: number | null;
     }
   | {

@@ -1,7 +1,7 @@
-/** Bandit state as sealed records: increments out of statistics and back, and which of them add up.
+/** Bandit state as sealed records: statistics to increments and back, and the choice of increments that may be added up.
  *  In: statistics with the ids they count, or a store. Out: records and blobs; increments that share no decision.
- *  The choice is a function of the set of increments alone, so every reader sees the same state, and an increment that
- *  overlaps a larger one is left out whole: what it alone had counted is counted again by the next update. */
+ *  The choice depends on the set of increments alone, so every reader sees the same state. An increment that overlaps a
+ *  larger one is left out whole; the next update counts again the decisions that only it had counted. */
 import {
   bytesOf,
   type Column,
@@ -29,26 +29,26 @@ import type { FeatureSpec } from "../../policy/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { ArmSums, BanditStatistics } from "./bandit-statistics.ts";
 
-/** What a state sums: which decisions, over which features. Two bandits of one definition share their state. */
+/** Which decisions a state sums, over which features. Bandits of one definition share their state. */
 export interface BanditDefinition {
   readonly filters: Readonly<Record<string, string>>;
   /** Absent: counts and rewards alone (UCB1, Bernoulli Thompson). */
   readonly features?: FeatureSpec;
 }
 
-export interface OpenIncrement {
+interface OpenIncrement {
   readonly digest: Digest;
   readonly record: BanditIncrement;
 }
 
-export function isOf(record: BanditIncrement, { filters, features }: BanditDefinition): boolean {
+function isOf(record: BanditIncrement, { filters, features }: BanditDefinition): boolean {
   return (
     canonicalize(record.filters) === canonicalize(filters) &&
     canonicalize((record.features ?? null) as Json) === canonicalize(features ?? null)
   );
 }
 
-/** Pure: the same sums of the same decisions are the same bytes, whoever counted them. */
+/** Pure: the same sums of the same decisions give the same bytes. */
 export function sealIncrement(options: {
   definition: BanditDefinition;
   statistics: BanditStatistics;
@@ -110,7 +110,8 @@ export async function openIncrements(
   return found;
 }
 
-/** The increments that count, by digest, and the ids of all they count. The largest come first: a snapshot beats its parts. */
+/** Increments without overlap, by digest, and the ids of all decisions in them. Larger ones win, so a snapshot replaces its
+ *  parts. */
 export async function disjointIncrements(
   store: Pick<BlobStore, "get">,
   increments: readonly OpenIncrement[],

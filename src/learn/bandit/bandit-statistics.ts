@@ -1,6 +1,6 @@
-/** What bandits need of decisions, as sums: count and reward per candidate, and for linear ones Σxxᵀ and Σr·x.
- *  In: decisions with outcomes. Out: statistics that add up, whoever counted which part. Does not remember decisions:
- *  an increment does. Does not choose: learn/train makes models of the sums. */
+/** Sufficient statistics of bandits: count and reward per candidate, and for linear ones Σxxᵀ and Σr·x.
+ *  In: decisions with outcomes. Out: sums that can be merged. Does not record which decisions were counted: an increment
+ *  does. Does not choose: learn/train makes models of the sums. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
 import {
   type FeatureReader,
@@ -31,7 +31,7 @@ export interface BanditStatistics {
 }
 
 /** The state is quadratic in the features: more would be slow and large, and words belong in BC. */
-export const MOST_FEATURES = 512;
+const MOST_FEATURES = 512;
 
 /** The sums of all labelled rows, taken by id. */
 export function statisticsOf(rows: readonly DecisionRow[], spec?: FeatureSpec): BanditStatistics {

@@ -1,8 +1,8 @@
-/** Brings a bandit's state up to date: counts the decisions that no increment has counted, each once, by id.
- *  In: a store, the increments in it, the decisions there are. Out: the sums of all, and new sealed increments.
- *  No lock: any number of processes may update at once and be killed at any moment. An increment is one record, written
- *  after its columns; two that overlap are resolved by whoever reads them, and nothing is counted twice or lost.
- *  Does not look whether a decision may still teach: `known` holds the increments that do. */
+/** Brings a bandit's state up to date: counts each decision that no increment has counted, once, by id.
+ *  In: a store, its increments, the decisions. Out: the sums of all, and new sealed increments.
+ *  Needs no lock: any number of processes may update at once and be killed at any moment. An increment is one record,
+ *  written after its columns; readers resolve overlaps, so no decision is counted twice or lost.
+ *  Does not check whether a decision is still admitted: `known` holds the increments that are. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { SealedBlob } from "../../contract/index.ts";
 import type { BlobStore } from "../../store/index.ts";
@@ -31,7 +31,7 @@ export interface BanditState {
   readonly added: number;
 }
 
-/** A decision and the unit (task, session) it belongs to: who judges the bandit must know what it has seen. */
+/** A decision and the unit (task, session) it belongs to. Evaluation of the bandit leaves these units out. */
 export interface UnitRow extends DecisionRow {
   readonly unit: string;
 }

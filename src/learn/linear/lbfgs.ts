@@ -9,7 +9,7 @@ export interface Minimised {
   readonly converged: boolean;
 }
 
-export interface LbfgsOptions {
+interface LbfgsOptions {
   readonly maxIterations: number;
   readonly tolerance: number;
   /** Pairs remembered. */

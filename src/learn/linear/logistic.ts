@@ -17,14 +17,14 @@ export interface LogisticData {
   readonly weights?: Float64Array;
 }
 
-export interface LogisticOptions {
+interface LogisticOptions {
   readonly l2: number;
   readonly maxIterations: number;
   readonly tolerance: number;
 }
 
 /** `weights`: classes × size, class by class; then `width` shared ones of the candidates' features. */
-export interface Logistic extends Minimised {
+interface Logistic extends Minimised {
   readonly weights: Float64Array;
 }
 

@@ -1,4 +1,4 @@
-/** Temperature scaling (Guo et al., 2017): one number that makes confidence mean what it says, fitted on held-back rows.
+/** Temperature scaling (Guo et al., 2017): one number that calibrates confidence, fitted on held-back rows.
  *  In: scores of rows the model has not seen, and what was chosen. Out: the temperature of least log loss.
  *  The order of candidates never changes, only how sure the policy is. */
 import { exp, log, softmax } from "../../base/index.ts";
@@ -10,7 +10,7 @@ export interface ScoredRows {
   readonly classes: number;
 }
 
-/** ln T is sought in ±LIMIT: beyond lies certainty, or none. */
+/** ln T is searched in ±LIMIT. */
 const LIMIT = 5;
 const STEPS = 60;
 const GOLDEN = 0.6180339887498949;

@@ -16,7 +16,7 @@ export interface DecisionRow {
 }
 
 /** A part of a reward: what was measured, and how it counts. */
-export interface MeasuredTerm {
+interface MeasuredTerm {
   readonly value: number;
   readonly weight: number;
 }

@@ -1,4 +1,4 @@
-/** The features taken where nobody named any: the fields that occur and, for models that keep a matrix, few word buckets. */
+/** The default features: the fields that occur and, for models that keep a matrix, few word buckets. */
 import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/index.ts";
 import type { DecisionRow } from "./decision-row.ts";
 
@@ -7,7 +7,7 @@ export function denseSpec(fields: FeatureSpec["fields"]): FeatureSpec {
   return { ...DEFAULT_FEATURES, wordBuckets: 16, fields };
 }
 
-/** At most this many fields are taken unasked; a spec can name any. */
+/** The default takes at most this many fields; a spec can name any number. */
 const MOST_FIELDS = 16;
 
 type FieldKinds = Map<string, "number" | "category">;

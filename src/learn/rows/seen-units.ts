@@ -1,5 +1,5 @@
 /** The split a policy was trained with, as its checkpoint carries it: the rule, and every unit it has seen by hash.
- *  In: a model, units. Out: the model with its split, and back. A judge of the policy leaves out what it has seen. */
+ *  In: a model, units. Out: the model with its split, and back. Evaluation leaves out the rows of these units. */
 import { hash } from "node:crypto";
 import { type Digest, digestJson, RollbookError } from "../../base/index.ts";
 import { checkSplit, type SplitRule } from "../../keep/admit/index.ts";

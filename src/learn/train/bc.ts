@@ -91,7 +91,7 @@ export function trainBc(data: DecisionData, options: BcOptions): Cloned {
   };
 }
 
-/** A log that always did the same has nothing to tell apart, and a clone of it would be sure of everything. */
+/** A log with one choice cannot be cloned: the clone would be certain of everything. */
 function requireTwoClasses(rows: readonly DecisionRow[]): void {
   const chosen = new Set(rows.map((row) => row.candidates[row.chosen]?.id));
   if (chosen.size > 1) return;

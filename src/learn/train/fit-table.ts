@@ -1,8 +1,7 @@
-/** The best static table of a log: what a careful person would write after reading the same rows, so that a learned policy
- *  is compared with a fitted baseline, not with a straw man.
+/** Fits the best static table to a log: the baseline of a learned policy.
  *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
- *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen; a leaf leaves its parent's order
- *  only where that pays by more than one standard error, so noise alone writes no rule. */
+ *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen. A leaf departs from its parent's
+ *  order only where the gain exceeds one standard error. */
 import { compareUtf8, type Json } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
 import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../rows/index.ts";
@@ -57,7 +56,7 @@ export function fitStaticTable(data: Pick<DecisionData, "rows">): FittedTable {
   };
 }
 
-/** The model with the table of its training rows, bound by its config: who judges it later has the baseline it must beat. */
+/** The model with the table of its training rows in its config, as the baseline of later evaluations. */
 export function withBaseline(model: PolicyModel, { source, singles }: FittedTable): PolicyModel {
   const baseline = { source, singles } as unknown as Json;
   return { ...model, config: { ...model.config, baseline } };

@@ -37,7 +37,7 @@ export function ratioOverRows(
   return estimateOf(name, [{ top: perUnit(tops, units), bottom: perUnit(bottoms, units) }]);
 }
 
-/** a − b on the same units, as one estimate: what a paired comparison or a gate asks about. */
+/** a − b on the same units, as one estimate: a paired comparison. */
 export function difference(a: Estimate, b: Estimate): Estimate {
   if (a.units !== b.units) {
     throw new RollbookError(

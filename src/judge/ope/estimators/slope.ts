@@ -4,7 +4,7 @@
 import { normalQuantile } from "../math/index.ts";
 import { type Estimate, standardError } from "./estimate.ts";
 
-export interface Tuned {
+interface Tuned {
   readonly lambda: number;
   readonly estimate: Estimate;
 }

@@ -1,4 +1,4 @@
-/** A confidence sequence: intervals that hold at all looks at once, so peeking does not cheat.
+/** A confidence sequence: intervals that hold at all times at once, so a log may be evaluated again as it grows.
  *  The predictable plug-in empirical Bernstein sequence of Waudby-Smith and Ramdas (2024, theorem 2), for terms
  *  in a range known before the data; intervals are intersected over time. Terms must arrive in logging order. */
 import { log, log1p, RollbookError } from "../../../base/index.ts";

@@ -7,7 +7,7 @@ export interface Interval {
   readonly level: number;
   readonly low: number;
   readonly high: number;
-  /** Asymptotic: right for many units. Finite-sample: right for any number. Any-time: also when looked at repeatedly. */
+  /** Asymptotic: right for many units. Finite-sample: right for any number. Any-time: also when computed repeatedly on a growing log. */
   readonly guarantee: "asymptotic" | "finite-sample" | "any-time";
 }
 

@@ -1,5 +1,5 @@
-/** What every estimator reads: logged decisions as columns, one entry per row.
- *  In: typed arrays. Out: the same, checked. Knows no file, store or policy: it takes probabilities, not models. */
+/** Logged decisions as columns, one entry per row: the input of every estimator.
+ *  In: typed arrays. Out: the same, checked. Takes probabilities, not models; reads no file or store. */
 import { RollbookError } from "../../../base/index.ts";
 
 export interface LoggedDecisions {
@@ -49,7 +49,7 @@ export interface Units {
 const SUM_TOLERANCE = 1e-6;
 const MATCH_TOLERANCE = 1e-9;
 
-/** Throws at the first row that no estimator could use honestly. Rows are counted from 0. */
+/** Throws at the first row that no estimator may use. Rows are counted from 0. */
 export function checkDecisions(log: LoggedDecisions): void {
   checkLengths(log);
   for (let row = 0; row < log.reward.length; row++) {

@@ -3,7 +3,7 @@
 import { choleskyFactor, choleskySolve, RollbookError } from "../../../base/index.ts";
 import type { Candidates, Context } from "../log/index.ts";
 
-export interface RegressionProblem {
+interface RegressionProblem {
   readonly context: Context;
   readonly outcome: Float64Array;
   readonly rows: Int32Array;
@@ -16,7 +16,7 @@ const MAX_WIDTH = 2048;
 /** Keeps the free intercept's equation solvable when every outcome is the same. */
 const INTERCEPT_PENALTY = 1e-6;
 /** argmin Σ (y − xᵀβ)² + penalty·|β − prior|²: solves (XᵀX + Λ)·δ = Xᵀ(y − Xp) for β = p + δ, with the prior p or 0. */
-export function fitRidge({ context, outcome, rows, penalty, prior }: RegressionProblem): Float64Array {
+function fitRidge({ context, outcome, rows, penalty, prior }: RegressionProblem): Float64Array {
   const { width, values } = context;
   const size = width + 1;
   const beta = prior?.slice() ?? new Float64Array(size);

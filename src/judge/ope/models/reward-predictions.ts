@@ -1,4 +1,4 @@
-/** What model-based estimators need of a reward model: q̂ of the chosen action and the target's expectation of q̂. */
+/** The predictions that model-based estimators use: q̂ of the chosen action and the target's expectation of q̂. */
 import { RollbookError } from "../../../base/index.ts";
 import { candidatesOf, type LoggedDecisions } from "../log/index.ts";
 
