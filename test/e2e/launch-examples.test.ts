@@ -54,7 +54,7 @@ describe("the examples in examples/sums", () => {
           expect(artifact.calls.length).toBe(1);
           expect(artifact.calls[0].request.messages[1].content).toMatch(/^What is/);
           expect(artifact.assignment.digest).toMatch(/^sha256:/);
-          expect(artifact.ending).toEqual({ kind: "terminal" });
+          expect(artifact.ending).toEqual({ kind: "terminal", declaredBy: "executor" });
         }
         expect((await test.verify()).problems).toEqual([]);
         const again = await launchAt(test, ["--agent", `examples/sums/${agent}`, "--samples", "2"]);
