@@ -52,7 +52,7 @@ describe("shards", () => {
     ],
     ["no sample", { samples: 0 }, "rows[0]"],
     ["more samples than places", { samples: 4 }, "rows[0]"],
-    ["a row longer than the columns", { length: 4 }, "data.columns.ids"],
+    ["a row longer than the columns", { length: 4 }, "data.columns.advantages"],
   ])("%s is refused", (_, over, field) => {
     expect(refused(BatchShard, { rows: [{ ...row, ...over }] }).fields.field).toBe(field);
   });

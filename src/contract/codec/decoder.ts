@@ -1,80 +1,103 @@
-/** Compiles the schema of a record to its decoder: no payload objects, no copies of what does not change.
- *  In: a zod schema made of the constructs below; another one is an error of the program, found when it is compiled.
- *  Out: the decoded value, or INVALID. The decoder alone decides what a record is; zod is asked only for the reason
- *  of a refusal. */
+/** Compiles the schema of a record to its decoder, which reads canonical JSON bytes: text, canonical form and schema in
+ *  one pass, without copies. In: a zod schema made of the constructs below; another one is an error of the program,
+ *  found when it is compiled. Out: the decoded value, or INVALID. The decoder alone decides what a record is; zod is
+ *  asked only for the reason of a refusal. */
 import type { z } from "zod";
-import { isObject, RollbookError } from "../../base/index.ts";
+import { canonicalize, DIGEST_PATTERN, RollbookError } from "../../base/index.ts";
+import {
+  ByteSource,
+  INVALID,
+  type Read,
+  readAny,
+  readDigest,
+  readList,
+  readMap,
+  readNumber,
+  readString,
+  take,
+  takeString,
+} from "./byte-source.ts";
 
-export const INVALID = Symbol("invalid");
-export type Decoder = (value: unknown) => unknown;
+export type Decoder = (bytes: Uint8Array) => unknown;
 
+/** A decoder of whole byte strings: nothing may stand behind the value. */
 export function compileDecoder(schema: z.core.$ZodType): Decoder {
+  const read = compile(schema);
+  return (bytes) => {
+    const source = new ByteSource(bytes);
+    const value = read(source);
+    return source.at === bytes.length ? value : INVALID;
+  };
+}
+
+function compile(schema: z.core.$ZodType): Read {
   const { def } = (schema as z.core.$ZodTypes)._zod;
-  const decode = decoderOf(def);
-  const checks = ("checks" in def ? (def.checks ?? []) : []).map(compileCheck);
   // A schema that is itself a check (z.int, z.email) hides it outside `checks`.
   if ("check" in def) throw unsupported(`the format ${def.check}`);
-  const checked = withChecks(decode, checks);
-  return def.type === "string" && checks.length > 0 ? rememberLast(checked) : checked;
+  const checks = "checks" in def ? (def.checks ?? []) : [];
+  const read = isDigestPattern(checks) ? readDigest : withChecks(readerOf(def), checks.map(compileCheck));
+  return def.type === "string" ? rememberLast(read) : read;
 }
 
 /** Two checks at most for almost every field: written out, because a loop over closures costs more than they do. */
-function withChecks(decode: Decoder, [first, second, ...rest]: readonly Check[]): Decoder {
-  if (first === undefined) return decode;
-  const checked: Decoder = (value) => {
-    const decoded = decode(value);
-    if (decoded === INVALID || !first(decoded)) return INVALID;
-    return second === undefined || second(decoded) ? decoded : INVALID;
+function withChecks(read: Read, [first, second, ...rest]: readonly Check[]): Read {
+  if (first === undefined) return read;
+  const checked: Read = (source) => {
+    const value = read(source);
+    if (value === INVALID || !first(value)) return INVALID;
+    return second === undefined || second(value) ? value : INVALID;
   };
   return withChecks(checked, rest);
 }
 
-/** Families, workers and revisions come again from record to record: then they are checked once. */
-function rememberLast(decode: Decoder): Decoder {
-  let last: unknown;
-  return (value) => {
-    if (value === last && value !== undefined) return value;
-    const decoded = decode(value);
-    if (decoded !== INVALID) last = decoded;
-    return decoded;
+/** Families, workers and revisions come again from record to record: then one string serves, checked once. */
+function rememberLast(read: Read): Read {
+  let last: string | undefined;
+  return (source) => {
+    if (last !== undefined && takeString(source, last)) return last;
+    const value = read(source);
+    if (value !== INVALID) last = value as string;
+    return value;
   };
 }
 
-function decoderOf(def: z.core.$ZodTypes["_zod"]["def"]): Decoder {
+function readerOf(def: z.core.$ZodTypes["_zod"]["def"]): Read {
   switch (def.type) {
     case "string":
-    case "boolean":
-    case "bigint":
-      return (value) => (typeof value === def.type ? value : INVALID);
+      return readString;
     case "number":
-      return (value) => (Number.isFinite(value) ? value : INVALID);
+      return readNumber;
     case "unknown":
-      return (value) => value;
+      return readAny;
     case "literal":
-      return oneOf(def.values);
+      return wordReader(def.values);
     case "enum":
-      return oneOf(Object.values(def.entries));
-    case "optional":
-      return orElse(undefined, compileDecoder(def.innerType));
+      return wordReader(Object.values(def.entries));
+    case "boolean":
+      return wordReader([true, false]);
+    case "optional": // absent is for the object to see
+      return compile(def.innerType);
     case "nullable":
-      return orElse(null, compileDecoder(def.innerType));
-    case "array":
-      return arrayDecoder(compileDecoder(def.element));
+      return firstReader([wordReader([null]), compile(def.innerType)]);
+    case "array": {
+      const read = compile(def.element);
+      return (source) => readList(source, read);
+    }
     case "tuple":
       if (def.rest !== null) throw unsupported("a tuple of any length");
-      return tupleDecoder(def.items.map(compileDecoder));
+      return tupleReader(def.items.map(compile));
     case "object":
       if (def.catchall?._zod.def.type !== "never") throw unsupported("an object with unknown keys");
-      return objectDecoder(def.shape);
-    case "record":
-      return mapDecoder(compileDecoder(def.keyType), compileDecoder(def.valueType));
-    case "union":
-      return "discriminator" in def
-        ? taggedDecoder(def as z.core.$ZodDiscriminatedUnionDef)
-        : firstDecoder(def.options.map(compileDecoder));
+      return objectReader(def.shape);
+    case "record": {
+      const [readKey, read] = [compile(def.keyType), compile(def.valueType)];
+      return (source) => readMap(source, readKey, read);
+    }
+    case "union": // members of a discriminated one exclude each other: the first that fits is the one
+      return firstReader(def.options.map(compile));
     case "pipe":
       if (!("transform" in def)) throw unsupported("a pipe that is no codec");
-      return codecDecoder(def as z.core.$ZodCodecDef);
+      return codecReader(def as z.core.$ZodCodecDef);
     default:
       throw unsupported(`the type ${def.type}`);
   }
@@ -88,118 +111,81 @@ function unsupported(what: string): RollbookError {
   );
 }
 
-function oneOf(values: readonly unknown[]): Decoder {
-  const [only] = values;
-  if (values.length === 1) return (value) => (value === only ? value : INVALID);
-  const known = new Set(values);
-  return (value) => (known.has(value) ? value : INVALID);
-}
-
-function orElse(empty: undefined | null, decode: Decoder): Decoder {
-  return (value) => (value === empty ? value : decode(value));
-}
-
-function arrayDecoder(decode: Decoder): Decoder {
-  return (value) => {
-    if (!Array.isArray(value)) return INVALID;
-    let out = value;
-    for (let i = 0; i < value.length; i++) {
-      const decoded = decode(value[i]);
-      if (decoded === INVALID) return INVALID;
-      if (decoded === value[i]) continue;
-      if (out === value) out = value.slice();
-      out[i] = decoded;
-    }
-    return out;
+/** One of a few values, each written in one way only. */
+function wordReader(values: readonly unknown[]): Read {
+  const words = values.map((value) => ({ value, word: Buffer.from(canonicalize(value)) }));
+  return (source) => {
+    for (let i = 0; i < words.length; i++) if (take(source, words[i]!.word)) return words[i]!.value;
+    return INVALID;
   };
 }
 
-function tupleDecoder(items: readonly Decoder[]): Decoder {
-  return (value) => {
-    if (!Array.isArray(value) || value.length !== items.length) return INVALID;
-    const decoded = items.map((decode, i) => decode(value[i]));
-    return decoded.includes(INVALID) ? INVALID : decoded;
-  };
-}
-
-function objectDecoder(shape: Readonly<Record<string, z.core.$ZodType>>): Decoder {
-  const fields = new Map(
-    Object.entries(shape).map(([key, schema]) => {
-      const decode = compileDecoder(schema);
-      return [key, { decode, required: decode(undefined) === INVALID }];
-    }),
-  );
-  const required = [...fields.values()].filter((field) => field.required).length;
-  return (value) => {
-    if (!isObject(value)) return INVALID;
-    let out = value;
-    let found = 0;
-    for (const key in value) {
-      const field = fields.get(key);
-      if (field === undefined) return INVALID;
-      const item = value[key];
-      const decoded = field.decode(item);
-      if (decoded === INVALID) return INVALID;
-      if (field.required) found++;
-      if (decoded === item) continue;
-      if (out === value) out = { ...value };
-      out[key] = decoded;
-    }
-    return found === required ? out : INVALID;
-  };
-}
-
-/** Names to values. A key __proto__ is kept: in a copy it is a key of its own, so assigning to it is safe. */
-function mapDecoder(decodeKey: Decoder, decode: Decoder): Decoder {
-  return (value) => {
-    if (!isObject(value)) return INVALID;
-    let out = value;
-    for (const key in value) {
-      if (decodeKey(key) === INVALID) return INVALID;
-      const decoded = decode(value[key]);
-      if (decoded === INVALID) return INVALID;
-      if (decoded === value[key]) continue;
-      if (out === value) out = { ...value };
-      out[key] = decoded;
-    }
-    return out;
-  };
-}
-
-function firstDecoder(members: readonly Decoder[]): Decoder {
-  return (value) => {
-    for (let i = 0; i < members.length; i++) {
-      const decoded = members[i]!(value);
-      if (decoded !== INVALID) return decoded;
+function firstReader(readers: readonly Read[]): Read {
+  return (source) => {
+    const { at, depth } = source;
+    for (let i = 0; i < readers.length; i++) {
+      source.at = at;
+      source.depth = depth;
+      const value = readers[i]!(source);
+      if (value !== INVALID) return value;
     }
     return INVALID;
   };
 }
 
-/** By the one field that tells the members apart. */
-function taggedDecoder(def: z.core.$ZodDiscriminatedUnionDef): Decoder {
-  const members = new Map<unknown, Decoder>();
-  for (const option of def.options as readonly z.core.$ZodTypes[]) {
-    const object = option._zod.def;
-    const tag = object.type === "object" ? (object.shape[def.discriminator] as z.core.$ZodTypes) : undefined;
-    if (tag?._zod.def.type !== "literal") throw unsupported("a union whose tag is no literal");
-    for (const value of tag._zod.def.values) members.set(value, compileDecoder(option));
-  }
-  return (value) => {
-    const decode = isObject(value) ? members.get(value[def.discriminator]) : undefined;
-    return decode === undefined ? INVALID : decode(value);
+function tupleReader(items: readonly Read[]): Read {
+  return (source) => {
+    let next = 0;
+    const values = readList(source, () => (next < items.length ? items[next++]!(source) : INVALID));
+    return next === items.length ? values : INVALID;
   };
 }
 
-function codecDecoder(def: z.core.$ZodCodecDef): Decoder {
-  const [before, after] = [compileDecoder(def.in), compileDecoder(def.out)];
-  return (value) => {
-    const wire = before(value);
-    if (wire === INVALID) return INVALID;
-    const payload = { value: wire, issues: [] };
-    const decoded = def.transform(wire as never, payload as never);
-    return payload.issues.length === 0 ? after(decoded) : INVALID;
+/** Keys are known and come in one order, so each is either the next thing in the text or absent. */
+function objectReader(shape: Readonly<Record<string, z.core.$ZodType>>): Read {
+  const fields = Object.keys(shape)
+    .sort()
+    .map((key) => ({
+      key,
+      word: Buffer.from(`${canonicalize(key)}:`),
+      read: compile(shape[key]!),
+      required: (shape[key] as z.core.$ZodTypes)._zod.def.type !== "optional",
+    }));
+  return (source) => {
+    if (!source.open("{")) return INVALID;
+    const out: Record<string, unknown> = {};
+    let empty = true;
+    for (let i = 0; i < fields.length; i++) {
+      const { key, word, read, required } = fields[i]!;
+      const start = source.at;
+      if ((empty || source.comma()) && take(source, word)) {
+        const value = read(source);
+        if (value === INVALID) return INVALID;
+        out[key] = value;
+        empty = false;
+      } else {
+        if (required) return INVALID;
+        source.at = start;
+      }
+    }
+    return source.close("}") ? out : INVALID;
   };
+}
+
+function codecReader(def: z.core.$ZodCodecDef): Read {
+  const { def: out } = (def.out as z.core.$ZodTypes)._zod;
+  if (out.type !== "bigint") throw unsupported(`a codec to ${out.type}`);
+  const decode: Read = (source) => {
+    const wire = read(source);
+    return wire === INVALID ? INVALID : def.transform(wire as never, { value: wire, issues: [] } as never);
+  };
+  const read = compile(def.in);
+  return withChecks(decode, (out.checks ?? []).map(compileCheck));
+}
+
+function isDigestPattern(checks: readonly z.core.$ZodCheck<never>[]): boolean {
+  const def = checks[0]?._zod.def as { pattern?: RegExp } | undefined;
+  return checks.length === 1 && def?.pattern === DIGEST_PATTERN;
 }
 
 type Check = (value: unknown) => boolean;

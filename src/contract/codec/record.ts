@@ -12,7 +12,8 @@ import {
   RollbookError,
   reasonOf,
 } from "../../base/index.ts";
-import { compileDecoder, type Decoder, INVALID } from "./decoder.ts";
+import { INVALID } from "./byte-source.ts";
+import { compileDecoder, type Decoder } from "./decoder.ts";
 import type { Reference } from "./fields.ts";
 import { type RefusalCode, refuse } from "./refusal.ts";
 
@@ -27,7 +28,7 @@ export interface RecordType<Schema extends z.ZodType = z.ZodType> {
   readonly kind: string;
   readonly summary: string;
   readonly schema: Schema;
-  /** The typed record of a JSON value, or INVALID; it decides, and leaves the reason to the schema. */
+  /** The typed record of canonical bytes, or INVALID. It decides, and leaves the reason to the schema. */
   readonly decode: Decoder;
   /** Everything the record points to; `verify` follows them. */
   references(record: z.output<Schema>): Reference[];
@@ -53,25 +54,24 @@ export function defineRecord<
     kind: options.kind,
     summary: options.summary,
     schema,
-    decode(value: unknown) {
+    decode(bytes: Uint8Array) {
       decoder ??= compileDecoder(schema); // few kinds are ever read by one command
-      return decoder(value);
+      return decoder(bytes);
     },
     references: (options.references ?? (() => [])) as (record: z.output<typeof schema>) => Reference[],
     check: (options.check ?? (() => {})) as (record: z.output<typeof schema>) => void,
   };
 }
 
-/** Checks and freezes a record into its canonical bytes. */
+/** Freezes a record into its canonical bytes, and opens them: what was sealed can be read. */
 export function seal<T extends RecordType>(
   type: T,
   record: Omit<RecordOf<T>, "schema">,
 ): Sealed<RecordOf<T>> {
   const full = { ...record, schema: type.kind } as RecordOf<T>;
-  const wire = encodeWire(type, full);
-  const bytes = Buffer.from(canonicalize(wire));
-  const checked = decodeWire(type, wire, type.kind);
-  return { kind: type.kind, digest: digestBytes(type.kind, bytes), bytes, record: checked };
+  const bytes = Buffer.from(canonicalize(encodeWire(type, full)));
+  const opened = openRecord(type, bytes);
+  return { kind: type.kind, digest: digestBytes(type.kind, bytes), bytes, record: opened };
 }
 
 /** Reads sealed bytes: they must be the canonical form of a valid record. The digest is the caller's to compare,
@@ -81,7 +81,10 @@ export function openRecord<T extends RecordType>(
   bytes: Uint8Array,
   where: string = type.kind,
 ): RecordOf<T> {
-  return decodeWire(type, parseCanonical(bytes, where), where);
+  const record = type.decode(bytes);
+  if (record === INVALID) throw refuseRecord(type, parseCanonical(bytes, where), where);
+  checkRules(type, record as RecordOf<T>, where);
+  return record as RecordOf<T>;
 }
 
 /** The JSON value of bytes that must be canonical. */
@@ -105,11 +108,13 @@ export function parseCanonical(bytes: Uint8Array, where: string): unknown {
 
 /** A record from a JSON value of any formatting: checks kind, version, schema and rules. */
 export function decodeWire<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
-  requireKind(type.kind, value, where);
-  const record = type.decode(value);
-  if (record === INVALID) throw refuseRecord(type, value, where);
-  checkRules(type, record as RecordOf<T>, where);
-  return record as RecordOf<T>;
+  let text: string;
+  try {
+    text = canonicalize(value);
+  } catch (cause) {
+    throw refuseRecord(type, value, where, cause);
+  }
+  return openRecord(type, Buffer.from(text), where);
 }
 
 function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: string): void {
@@ -123,11 +128,21 @@ function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: s
   }
 }
 
-/** Why the decoder refused `value`. */
-function refuseRecord(type: RecordType, value: unknown, where: string): RollbookError {
+/** Why `value` is no record: its kind, or the first fault that zod finds. */
+function refuseRecord(type: RecordType, value: unknown, where: string, cause?: unknown): RollbookError {
+  requireKind(type.kind, value, where);
   const { error } = z.safeDecode(type.schema, value as never);
   if (error !== undefined) return refuseIssues(error.issues, value, where);
-  return refuse("bad-record", { where }, `${where}: does not fit the schema of ${type.kind}. Seal it again.`);
+  const reason = cause === undefined ? `does not fit the schema of ${type.kind}.` : reasonOf(cause);
+  return refuse("bad-record", { where }, `${where}: ${reason}`, { cause });
+}
+
+/** A value of the exchange form of a record, which is read and written but never sealed; zod decodes it. */
+export function decodeExchange<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
+  requireKind(type.kind, value, where);
+  const { data, error } = z.safeDecode(type.schema, value as never);
+  if (error !== undefined) throw refuseIssues(error.issues, value, where);
+  return data as RecordOf<T>;
 }
 
 /** The wire form (plain JSON, u64 as strings) of a typed record. */

@@ -16,7 +16,7 @@ import {
 import {
   type ColumnRef,
   count,
-  decodeWire,
+  decodeExchange,
   defineRecord,
   digest,
   id,
@@ -110,7 +110,7 @@ export interface SealedRollout {
 
 /** Reads the JSON exchange form. */
 export function parseRolloutDraft(value: unknown, where = "rollout"): RolloutDraft {
-  return decodeWire(RolloutDraft, value, where);
+  return decodeExchange(RolloutDraft, value, where);
 }
 
 export function sealRollout(draft: RolloutDraft): SealedRollout {
