@@ -17,8 +17,8 @@ import {
   percentileInterval,
   snips,
   studentInterval,
-  weightedRange,
 } from "../../src/judge/ope/index.ts";
+import { weightedRange } from "../../test/ope/weighted-range.ts";
 import {
   asBandit,
   type BanditPolicies,

@@ -130,12 +130,12 @@ function supportReasons(who: string, { reasons, disagreements }: Support): strin
   ];
 }
 
-interface Question extends Pick<Case, "against" | "rule"> {
+interface MeasureCase extends Pick<Case, "against" | "rule"> {
   readonly target: Float64Array;
   readonly measure: Measure;
 }
 
-function checkOn(data: EvaluationData, question: Question): GateCheck {
+function checkOn(data: EvaluationData, question: MeasureCase): GateCheck {
   const { target, against, measure, rule } = question;
   const mine = data.value("DR", target, measure);
   const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
@@ -159,7 +159,7 @@ function checkOn(data: EvaluationData, question: Question): GateCheck {
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
 function intervalOf(
   data: EvaluationData,
-  question: Question,
+  question: MeasureCase,
   paired: Estimate,
 ): { low: number; high: number } {
   const { rule, measure } = question;
@@ -176,7 +176,7 @@ function intervalOf(
  *  halves the range, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
 function boundedDifference(
   data: EvaluationData,
-  { target, against, measure, rule }: Question,
+  { target, against, measure, rule }: MeasureCase,
 ): { terms: Float64Array; range: Range } {
   const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   const least = rule.propensityFloor;

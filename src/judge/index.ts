@@ -15,7 +15,7 @@ export {
   type Valued,
 } from "./evaluate/index.ts";
 export { calibrateFloor, realisedRisk } from "./floor.ts";
-export { frontier } from "./frontier.ts";
+export { apgr, frontier } from "./frontier.ts";
 export {
   bestPassing,
   type GatedCandidate,

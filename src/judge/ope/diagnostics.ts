@@ -29,7 +29,7 @@ export interface Diagnostics {
 }
 
 /** Target probability on actions the log cannot speak about. */
-export interface Unsupported {
+interface Unsupported {
   /** How it was found: from full logged distributions, from actions never chosen, or not at all. */
   readonly basis: "distribution" | "never-chosen" | "unknown";
   readonly actions: readonly number[];

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { weightedRange } from "../../../test/ope/weighted-range.ts";
 import { BANDIT_TRUTH, banditLog } from "../../../test/ope/worlds.ts";
 import { drawGamma } from "../../base/distributions.ts";
 import { rngFrom } from "../../base/rng.ts";
@@ -8,7 +9,7 @@ import { snips } from "./estimators/snips.ts";
 import { bootstrap, bootstrapInterval, percentileInterval } from "./intervals/bootstrap.ts";
 import { bernsteinInterval, hoeffdingInterval } from "./intervals/bounds.ts";
 import { ConfidenceSequence, confidenceSequence } from "./intervals/confidence-sequence.ts";
-import { type Interval, weightedRange } from "./intervals/interval.ts";
+import type { Interval } from "./intervals/interval.ts";
 import { studentInterval } from "./intervals/student-interval.ts";
 import { normalQuantile, studentCdf, studentQuantile } from "./math/student-t.ts";
 

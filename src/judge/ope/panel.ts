@@ -41,7 +41,7 @@ import {
 } from "./models/index.ts";
 import { explainFault, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
 
-export interface PanelOptions {
+interface PanelOptions {
   readonly rng: Rng;
   readonly level?: number;
   readonly replicates?: number;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { weightedRange } from "../../../test/ope/weighted-range.ts";
 import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { diagnose } from "./diagnostics.ts";
 import { snips } from "./estimators/snips.ts";
-import { weightedRange } from "./intervals/interval.ts";
 import { sensitivityBounds } from "./intervals/sensitivity.ts";
 import type { LoggedDecisions } from "./log/logged-decisions.ts";
 import { withEstimatedPropensities } from "./models/propensity-model.ts";

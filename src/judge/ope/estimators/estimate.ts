@@ -61,7 +61,7 @@ export function unitValues(estimate: Estimate): Float64Array | undefined {
 }
 
 /** Delta method: φᵢ = Σ (topᵢ − v·bottomᵢ) / mean(bottom), so that the denominator's variance is counted too. */
-export function influenceOf(estimate: Estimate): Float64Array {
+function influenceOf(estimate: Estimate): Float64Array {
   const influence = new Float64Array(estimate.units);
   for (const ratio of estimate.ratios) {
     const value = ratioValue(ratio, estimate.name);

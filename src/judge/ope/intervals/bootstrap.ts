@@ -10,7 +10,7 @@ import type { Estimate } from "../estimators/index.ts";
 import { quantile, RandomWords } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";
 
-export interface BootstrapOptions {
+interface BootstrapOptions {
   readonly rng: Rng;
   readonly replicates?: number;
   readonly draws?: "two-point" | "multinomial";

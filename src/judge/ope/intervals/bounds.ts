@@ -5,7 +5,7 @@ import { log } from "../../../base/index.ts";
 import { type Estimate, sum } from "../estimators/index.ts";
 import { boundedTerms, checkLevel, type Interval, type Range } from "./interval.ts";
 
-export interface BoundOptions {
+interface BoundOptions {
   readonly range: Range | undefined;
   readonly level?: number;
 }

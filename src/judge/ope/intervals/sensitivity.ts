@@ -17,7 +17,7 @@ export interface SensitivityBound {
   readonly intervalHigh: number;
 }
 
-export const GAMMAS: readonly number[] = [1, 1.1, 1.25, 1.5, 2, 3];
+const GAMMAS: readonly number[] = [1, 1.1, 1.25, 1.5, 2, 3];
 
 export function sensitivityBounds(
   log: LoggedDecisions,

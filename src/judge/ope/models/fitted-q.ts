@@ -15,7 +15,7 @@ import { forEachFold } from "./folds.ts";
 import { fitRidgePerAction, rowsByAction, scoreRow, standardise } from "./regression.ts";
 import { predictionsFrom, type RewardPredictions } from "./reward-predictions.ts";
 
-export interface FittedQOptions {
+interface FittedQOptions {
   readonly rng: Rng;
   readonly folds?: number;
   readonly penalty?: number;

@@ -7,7 +7,7 @@ import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unit
 import { forEachFold } from "./folds.ts";
 import { standardise } from "./regression.ts";
 
-export interface PropensityOptions {
+interface PropensityOptions {
   readonly rng: Rng;
   readonly folds?: number;
   readonly penalty?: number;

@@ -7,7 +7,7 @@ import { forEachFold } from "./folds.ts";
 import { fitRidgePerAction, rowsByAction, scoreRow, standardise } from "./regression.ts";
 import { predictionsFrom, type RewardPredictions } from "./reward-predictions.ts";
 
-export interface RewardModelOptions {
+interface RewardModelOptions {
   readonly rng: Rng;
   readonly folds?: number;
   /** Ridge penalty on standardised features. */
