@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { drawBeta, drawGamma, drawIndex, drawNormal } from "./distributions.ts";
+import { drawIndex } from "../../test/support/draw-index.ts";
+import { drawBeta, drawGamma, drawNormal } from "./distributions.ts";
 import { rngFrom } from "./rng.ts";
 
 const N = 40_000;

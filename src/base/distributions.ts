@@ -30,20 +30,3 @@ export function drawBeta(alpha: number, beta: number, rng: Rng): number {
   const a = drawGamma(alpha, rng);
   return a / (a + drawGamma(beta, rng));
 }
-
-/** An index drawn with the probabilities `weights[from … from+count)`, which need not sum to 1. */
-export function drawIndex(weights: Float64Array, rng: Rng, from = 0, count = weights.length - from): number {
-  let total = 0;
-  for (let i = from; i < from + count; i++) total += weights[i]!;
-  let left = rng.float() * total;
-  let last = 0;
-  for (let i = 0; i < count; i++) {
-    const weight = weights[from + i]!;
-    if (weight <= 0) continue;
-    last = i;
-    left -= weight;
-    if (left < 0) return i;
-  }
-  // Rounding can leave a trace of mass behind: it belongs to the last possible index.
-  return last;
-}

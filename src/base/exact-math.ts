@@ -53,13 +53,6 @@ export function log1p(x: number): number {
   return u === 1 ? x : u === Number.POSITIVE_INFINITY ? u : log(u) * (x / (u - 1));
 }
 
-/** 1 / (1 + e^−x), without overflow on either side. */
-export function sigmoid(x: number): number {
-  if (x >= 0) return 1 / (1 + exp(-x));
-  const e = exp(x);
-  return e / (1 + e);
-}
-
 /** In place: turns the scores in `values[from … from+count)` into probabilities. */
 export function softmax(values: Float64Array, from = 0, count = values.length - from): Float64Array {
   let top = Number.NEGATIVE_INFINITY;

@@ -28,7 +28,7 @@ export {
   writeHex,
 } from "./digest.ts";
 export { DigestTable } from "./digest-table.ts";
-export { drawBeta, drawIndex, drawNormal } from "./distributions.ts";
+export { drawBeta, drawNormal } from "./distributions.ts";
 export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
 export { exp, log, log1p, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";

@@ -20,7 +20,7 @@ import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensor
 
 /** The kind under which checkpoint bytes are hashed and stored. */
 export const CHECKPOINT_KIND = "rollbook.checkpoint.v1";
-export const POLICY_KINDS = ["softmax-linear", "ucb1", "linucb", "thompson-beta", "thompson-linear"] as const;
+const POLICY_KINDS = ["softmax-linear", "ucb1", "linucb", "thompson-beta", "thompson-linear"] as const;
 export type PolicyKind = (typeof POLICY_KINDS)[number];
 
 export interface PolicyModel {
@@ -36,7 +36,7 @@ export interface PolicyModel {
 
 export type TrainingDataset = NonNullable<NonNullable<PolicyRevision["training"]>["datasets"]>[number];
 
-export interface RevisionFacts {
+interface RevisionFacts {
   readonly family: string;
   readonly id: string;
   readonly parent?: PolicyRevision;
@@ -159,11 +159,11 @@ export function readCheckpoint(folder: string, options: { spec?: FeatureSpec } =
   };
 }
 
-export function digestConfig(config: PolicyModel["config"]): Digest {
+function digestConfig(config: PolicyModel["config"]): Digest {
   return digestJson("rollbook.training-config.v1", config);
 }
 
-export function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
+function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
   const [actual, expected] = [digestFeatureSpec(model.spec), digestFeatureSpec(spec)];
   if (actual === expected) return;
   const keys = Object.keys(spec) as (keyof FeatureSpec)[];

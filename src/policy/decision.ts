@@ -18,7 +18,7 @@ export interface DecisionCandidate {
 }
 
 /** Probabilities that were estimated by drawing: how often, and the least any selectable candidate gets. */
-export interface MonteCarlo {
+interface MonteCarlo {
   draws: number;
   floor: number;
 }
@@ -39,7 +39,7 @@ export interface DecisionPolicy {
 }
 
 /** Why the final distribution is what it is. */
-export type DecisionReason = "policy" | "below-floor" | "no-policy" | "only-candidate";
+type DecisionReason = "policy" | "below-floor" | "no-policy" | "only-candidate";
 
 export interface Decision {
   chosen: number;

@@ -5,7 +5,7 @@ import { type Digest, digestJson, RollbookError } from "../base/index.ts";
 
 const name = z.string().min(1).max(128);
 
-export const featureSpecSchema = z.strictObject({
+const featureSpecSchema = z.strictObject({
   schema: z.literal("rollbook.feature-spec.v1"),
   /** Buckets of hashed word 1- and 2-grams: a power of two, or 0 for none. */
   wordBuckets: z

@@ -11,7 +11,7 @@ export function isUsers(message: unknown): boolean {
 }
 
 /** Its text, or that of its parts; media have none. */
-export function textOfMessage(message: unknown): string {
+function textOfMessage(message: unknown): string {
   const content = (message as { content?: unknown } | null | undefined)?.content;
   if (typeof content === "string") return content;
   const parts = Array.isArray(content) ? (content as ({ text?: unknown } | null)[]) : [];

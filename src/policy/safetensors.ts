@@ -22,13 +22,13 @@ export interface Tensor {
 }
 export type Tensors = Readonly<Record<string, Tensor>>;
 
-export interface SafetensorsFile {
+interface SafetensorsFile {
   readonly tensors: Tensors;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /** What a file may be written with; what may be read is `TYPES`. */
-export type TensorType = DType | "i64";
+type TensorType = DType | "i64";
 
 export interface TensorShape {
   readonly name: string;
@@ -36,7 +36,7 @@ export interface TensorShape {
   readonly shape: readonly number[];
 }
 
-export interface SafetensorsPlan {
+interface SafetensorsPlan {
   /** Everything before the tensors. */
   readonly header: Uint8Array;
   /** In the order of the file, with positions from its start. */

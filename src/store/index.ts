@@ -14,7 +14,6 @@ export {
   type CatalogRecord,
   describeRecord,
   digestsOfKind,
-  type KindTotal,
   openCatalog,
   type RecordFilter,
   referencesOf,
@@ -31,7 +30,6 @@ export {
   makeDirectory,
   openSqlite,
   type Sqlite,
-  type SqlRow,
   type SqlValue,
   type Statement,
   syncDirectory,
@@ -42,7 +40,7 @@ export {
   writeAtomically,
   writeFully,
 } from "./disk/index.ts";
-export { collectGarbage, eraseBlobs, type GcOptions, type GcReport, planErasure } from "./gc/index.ts";
+export { collectGarbage, eraseBlobs, type GcReport, planErasure } from "./gc/index.ts";
 export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export type { Recovery } from "./pack/index.ts";
 export { attest, makeGroupSealer, makeSealer, type Sealable, type Sealer, subjectsOf } from "./sealer.ts";

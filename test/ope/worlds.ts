@@ -1,7 +1,8 @@
 /** Small worlds whose policy values are known exactly, for testing estimators against the truth. */
-import { drawIndex } from "../../src/base/distributions.ts";
+
 import type { Rng } from "../../src/base/rng.ts";
 import type { LoggedDecisions } from "../../src/judge/ope/index.ts";
+import { drawIndex } from "../support/draw-index.ts";
 
 /** One-step world: 4 contexts, 3 actions, Bernoulli rewards. */
 const MEAN = [

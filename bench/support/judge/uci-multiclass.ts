@@ -1,10 +1,11 @@
 /** UCI multiclass files (numbers, class label last, separated by commas or spaces), and the classification-to-bandit
  *  conversion of Dudík, Langford and Li (2011): the classes are the actions, the reward is 1 for the right one, and a
  *  logging policy reveals only the reward of its own choice. The value of any policy is then known exactly. */
-import { drawIndex, type Rng, RollbookError } from "../../../src/base/index.ts";
+import { type Rng, RollbookError } from "../../../src/base/index.ts";
 import { badRow, toNumber } from "../../../src/convert/foreign-decision.ts";
 import { readLines } from "../../../src/convert/text-lines.ts";
 import type { LoggedDecisions } from "../../../src/judge/ope/index.ts";
+import { drawIndex } from "../../../test/support/draw-index.ts";
 
 export interface LabelledRow {
   readonly line: number;

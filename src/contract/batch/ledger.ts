@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { count, defineRecord, digest, finite, type RecordOf, refuse, text } from "../codec/index.ts";
 
-export const exclusionReason = z.enum([
+const exclusionReason = z.enum([
   "other-family",
   "other-level",
   "other-logprob-kind",
@@ -53,7 +53,7 @@ export const TALLIED = [
 ] as const satisfies readonly (keyof Tally)[];
 
 /** `stream` null: the whole artifact, every stream of it. */
-export const ledgerEntry = z.strictObject({
+const ledgerEntry = z.strictObject({
   content: digest,
   stream: z.nullable(count),
   reason: exclusionReason,

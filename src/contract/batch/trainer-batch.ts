@@ -19,7 +19,7 @@ import { revisionKey, splitPart, splitRule } from "../policy/index.ts";
 import { type LogprobKind, logprobKind, proof } from "../rollout/index.ts";
 import { driftBudgets } from "./ledger.ts";
 
-export const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);
+const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);
 export type AdvantageMethod = z.output<typeof advantageMethod>;
 
 /** Rewards count per row, advantages per sample. */

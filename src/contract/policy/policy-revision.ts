@@ -17,7 +17,7 @@ import {
 } from "../codec/index.ts";
 
 /** Where the weights are. The cluster fields are absent for a checkpoint written by one process. */
-export const checkpointRef = z.strictObject({
+const checkpointRef = z.strictObject({
   family: id,
   streamId: id,
   manifestDigest: digest,

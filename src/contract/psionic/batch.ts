@@ -12,7 +12,7 @@ import type {
   PsionicRevision,
 } from "./schema.ts";
 
-export interface PsionicBatchParts {
+interface PsionicBatchParts {
   batchId: PsionicBatch["batch_id"];
   target: PsionicRevision;
   rollouts: readonly PsionicArtifact[];

@@ -20,7 +20,7 @@ import {
 import type { PsionicArtifact, PsionicProof, PsionicSample, PsionicTermination } from "./schema.ts";
 
 /** What psionic does not record and the reader has to know. */
-export interface PsionicContext {
+interface PsionicContext {
   logprobKind: LogprobKind;
   dataSource: RolloutDraft["dataSource"];
   /** 0 where nobody knows it. */

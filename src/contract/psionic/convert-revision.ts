@@ -53,7 +53,7 @@ export function toPsionicRevision(revision: PolicyRevision): { revision: Psionic
 }
 
 /** `sha256:<hex>` and bare hex keep their meaning; any other text is hashed, and the text kept beside it. */
-export function toDigest(text: string): Digest {
+function toDigest(text: string): Digest {
   if (isDigest(text)) return text;
   if (/^[0-9a-f]{64}$/.test(text)) return `sha256:${text}` as Digest;
   return digestJson("rollbook.psionic-digest.v1", text);

@@ -62,14 +62,14 @@ export const psionicRevision = z.strictObject({
 });
 export type PsionicRevision = z.output<typeof psionicRevision>;
 
-export const psionicProof = z.strictObject({
+const psionicProof = z.strictObject({
   kind: z.enum(["execution_proof", "validator_bundle", "commitment"]),
   digest: opaque,
   reference: opaque,
 });
 export type PsionicProof = z.output<typeof psionicProof>;
 
-export const psionicTermination = z.enum([
+const psionicTermination = z.enum([
   "completed",
   "max_tokens",
   "environment_error",
@@ -96,7 +96,7 @@ export const psionicArtifact = z.strictObject({
 });
 export type PsionicArtifact = z.output<typeof psionicArtifact>;
 
-export const psionicLineage = z.strictObject({
+const psionicLineage = z.strictObject({
   target_revision: psionicRevision,
   source_revisions: z.array(psionicRevision),
   lineage_digest: z.string(),

@@ -29,10 +29,7 @@ export function sampleSeed(assignment: Digest, sample: number): bigint {
 }
 
 /** The fields of a rollout that its assignment decides. */
-export type Bound = Pick<
-  RolloutContent,
-  "rolloutId" | "assignment" | "environment" | "task" | "group" | "seed"
->;
+type Bound = Pick<RolloutContent, "rolloutId" | "assignment" | "environment" | "task" | "group" | "seed">;
 
 export function checkBinding(content: Bound, assignment: Assignment, assignmentDigest: Digest): void {
   const bound = content.assignment;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 /** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */
-export const receiptOutcome = z.enum([
+const receiptOutcome = z.enum([
   "stored",
   "accepted-exact",
   "accepted-off-policy",

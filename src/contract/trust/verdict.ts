@@ -14,7 +14,7 @@ export const disposition = z.enum([
 ]);
 export type Disposition = z.output<typeof disposition>;
 
-export const verdictCode = z.enum([
+const verdictCode = z.enum([
   "execution-proof-missing",
   "stale-policy-rejected",
   "replayed-artifact-detected",

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decisionWorld } from "../../../test/support/decision-world.ts";
 import { trainUcb1 } from "../../../test/support/train-bandits.ts";
-import { decodeModel, encodeModel } from "../../policy/index.ts";
+import { decodeModel, encodeModel } from "../../policy/checkpoint.ts";
 import { checkSplit, DEFAULT_SPLIT, hasSeen, partOf, splitOf, withSplit } from "../index.ts";
 
 describe("splits", () => {

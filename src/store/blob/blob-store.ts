@@ -78,7 +78,7 @@ export interface Finding {
 
 export const MAX_KIND_BYTES = 128;
 /** Kinds the pack format itself uses; no caller may put them. */
-export const RESERVED_PREFIX = "rollbook.pack-";
+const RESERVED_PREFIX = "rollbook.pack-";
 
 const KIND = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 /** Texts that were kinds: there are few, and they come again with every blob. */

@@ -50,13 +50,13 @@ export interface CatalogRecord {
   readonly fields: Json;
 }
 
-export interface LostRecord {
+interface LostRecord {
   readonly digest: Digest;
   readonly kind: string;
   readonly pack: string;
 }
 
-export interface KindTotal {
+interface KindTotal {
   readonly kind: string;
   readonly blobs: number;
   readonly bytes: number;

@@ -100,7 +100,7 @@ export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
 }
 
 /** What a catalog lists of a record. */
-export interface RecordFacts {
+interface RecordFacts {
   id?: string;
   family?: string;
   fields: Record<string, unknown>;

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { RollbookError, reasonOf } from "../../base/index.ts";
 
 export type SqlValue = null | number | bigint | string | Uint8Array;
-export type SqlRow = Record<string, null | number | string | Uint8Array>;
+type SqlRow = Record<string, null | number | string | Uint8Array>;
 
 export interface Statement {
   run(...values: SqlValue[]): { changes: number };
@@ -22,7 +22,7 @@ export interface Sqlite {
   close(): void;
 }
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** How long a statement waits for another connection's lock before it fails as busy. */
   readonly busyTimeoutMs?: number;
   /** "wal" (default) for databases; "off" for files that serve as locks only. */

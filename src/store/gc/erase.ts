@@ -7,7 +7,7 @@ import { openBook } from "../book.ts";
 import { Collection, withSurvey } from "./gc.ts";
 import type { Survey, SurveyedErasure } from "./gc-survey.ts";
 
-export interface ErasureOptions {
+interface ErasureOptions {
   readonly clock: Clock;
   /** Records to remove. References to them keep nothing else. */
   readonly records: Iterable<Digest>;
@@ -17,7 +17,7 @@ export interface ErasureOptions {
   readonly despite?: Iterable<Digest>;
 }
 
-export interface Erasure {
+interface Erasure {
   /** Of the records and roots, those in the book that go, and the blobs that only they lead to. Sorted by digest. */
   readonly blobs: readonly ErasedBlob[];
   /** With all copies. */

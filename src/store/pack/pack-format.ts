@@ -34,7 +34,7 @@ const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** Places relative to the start of an entry. */
-export interface EntryLayout {
+interface EntryLayout {
   readonly tagAt: number;
   readonly payloadAt: number;
   readonly payloadEnd: number;
@@ -127,13 +127,13 @@ function isTextAt(block: Buffer, from: number, length: number, text: string): bo
   return true;
 }
 
-export interface EntryFault {
+interface EntryFault {
   readonly code: FindingCode;
   readonly message: string;
   readonly actual?: Digest;
 }
 
-export interface CheckedEntry {
+interface CheckedEntry {
   /** What the header says. */
   readonly digest: Digest;
   /** The hexadecimals of the digest alone. */

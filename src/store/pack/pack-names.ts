@@ -35,7 +35,7 @@ export function packId(session: string, number: number): string {
   return `${session}-${String(number).padStart(6, "0")}`;
 }
 
-export interface LargeName {
+interface LargeName {
   readonly pack: string;
   readonly digest: Digest;
   readonly kind: string;

@@ -22,7 +22,7 @@ export interface PackHeader {
   readonly startedAt: string;
 }
 
-export interface PackFooter {
+interface PackFooter {
   /** How many entries stand before the footer, the pack header among them. */
   readonly entries: number;
   /** SHA-256("rollbook.pack-chain.v1", 0x00, digest, digest, …) over those entries in order. */

@@ -19,7 +19,7 @@ import { jsonBytes, PackChain, type PackHeader } from "./pack-records.ts";
 const STAGING_BYTES = 1024 * 1024;
 const syncData = promisify(fdatasync);
 
-export interface Appended {
+interface Appended {
   readonly digest: Digest;
   /** Absent if the entry was known already and nothing was written. */
   readonly place?: { readonly offset: number; readonly bytes: number };
