@@ -19,7 +19,7 @@ async function startUnread(test: TestGateway): Promise<void> {
 }
 
 describe("a start", () => {
-  it("reads nothing of the book, and knows the rollouts closed before by their names", async () => {
+  it("reads nothing of the book in its own thread, and finds the rollouts closed before in the catalog", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));
     const [closed, open] = [await test.openRollout(), await test.openRollout()];
@@ -50,7 +50,7 @@ describe("a start", () => {
     expect((await test.closed("again")).calls).toHaveLength(1);
   });
 
-  it("asks the book when it does not know what was closed", async () => {
+  it("makes the catalog anew where there is none, and knows what was closed", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));
     const { id, basePath } = await test.openRollout();
@@ -58,7 +58,7 @@ describe("a start", () => {
     const report = (await test.post(`/v1/rollouts/${id}/close`)).body;
     await test.post("/v1/feedback", outcome(id));
     await test.stop();
-    test.forgetClosed();
+    test.forgetCatalog();
     await test.start();
     expect((await test.post(`/v1/rollouts/${id}/close`)).body).toEqual(report);
     expect((await test.post("/v1/feedback", outcome(id))).body).toEqual({ added: false });

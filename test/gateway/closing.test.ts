@@ -28,15 +28,12 @@ const judge = ({ content, nowMs }: Submitted): Admission => ({
   message: `${content.rolloutId} at ${nowMs}`,
 });
 
-/** The journal at the moment when `closing` is committed: the names of closed rollouts as they were before, the segments
- *  as they are after, because a segment that is being filled keeps what was released. */
+/** The journal when `closing` was committed: a segment that is being filled keeps what was released. */
 async function journalAtSealing<T>(test: TestGateway, closing: () => Promise<T>): Promise<[T, string]> {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
-  const journal = join(test.root, "journal");
-  cpSync(journal, copy, { recursive: true });
   const closed = await closing();
-  cpSync(journal, copy, { recursive: true, filter: (path) => !path.includes("closed.db") });
+  cpSync(join(test.root, "journal"), copy, { recursive: true });
   expect(journalText(test)).toContain(`"kind":"closed"`);
   return [closed, copy];
 }
@@ -144,9 +141,9 @@ describe("closing", () => {
 
   it("whose signature a crash took is signed again at the next start; what was never to be signed is not", async () => {
     const { test, rollout } = await opened();
-    await test.closed(rollout.id);
+    const [, journal] = await journalAtSealing(test, () => test.closed(rollout.id));
     const unsigned = (await blobsOf(test)).filter(({ kind }) => kind !== Attestation.kind);
-    await startWith(test, unsigned);
+    await startWith(test, unsigned, journal);
     expect(await test.verify()).toMatchObject({ problems: [], trust: { artifacts: 1, trusted: 1 } });
 
     const keyless = await opened({ signer: undefined });

@@ -173,7 +173,9 @@ describe("records that openings name", () => {
     const asked: Digest[] = [];
     const records = new NamedRecords(async (digests) => {
       asked.push(...digests);
-      return digests.map((digest) => (digest === task.digest ? { kind: Task.kind } : null));
+      return digests.map((digest) =>
+        digest === task.digest ? { kind: Task.kind, bytes: new Uint8Array() } : null,
+      );
     });
     const id = parseId("r");
     expect(records.check(id, opening())).toBeUndefined();
@@ -187,7 +189,7 @@ describe("records that openings name", () => {
     let looks = 0;
     const records = new NamedRecords(async (digests) => {
       looks++;
-      return digests.map(() => ({ kind: Task.kind }));
+      return digests.map(() => ({ kind: Task.kind, bytes: new Uint8Array() }));
     });
     const digests = Array.from({ length: 5000 }, (_, i) => digestJson("test.task.v1", i));
     for (const digest of digests) await records.check(parseId("r"), opening(digest));

@@ -7,13 +7,12 @@ import { manualClock, systemClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Admission } from "../../src/collect/admission.ts";
-import { ClosedRollouts } from "../../src/collect/gateway/journal/closed-index.ts";
 import { Journal } from "../../src/collect/gateway/journal/journal.ts";
 import { singleOpening } from "../../src/collect/gateway/rollouts/opening.ts";
 import {
-  Sealing,
-  type SealingOptions,
-  startSealing,
+  SealQueue,
+  type SealQueueOptions,
+  startSealWorker,
   type ToSeal,
 } from "../../src/collect/gateway/sealing/seal-queue.ts";
 import { newKeyPem, openRecord, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
@@ -31,19 +30,18 @@ const reply = Buffer.from(
 );
 
 /** A journal with rollouts of one call, and a sealing of it. */
-async function opened(options: Partial<SealingOptions> = {}) {
+async function opened(options: Partial<SealQueueOptions> = {}) {
   const root = mkdtempSync(join(tmpdir(), "rollbook-sealing-"));
   await (await openBook(root, { clock: systemClock })).close();
   const directory = join(root, "journal");
   const journal = Journal.open(directory, { event() {}, called() {} });
-  const names = ClosedRollouts.open(join(directory, "closed.db"));
   const threads: Worker[] = [];
   const logs: string[] = [];
-  const sealing = new Sealing({
-    ...{ root, journal, directory, names: names.path, worker, signer, clock: manualClock(1000) },
+  const sealing = new SealQueue({
+    ...{ root, journal, directory, worker, signer, clock: manualClock(1000) },
     log: (line) => logs.push(line),
     start: (data) => {
-      const thread = startSealing(data);
+      const thread = startSealWorker(data);
       threads.push(thread);
       return thread;
     },
@@ -52,7 +50,6 @@ async function opened(options: Partial<SealingOptions> = {}) {
   onTestFinished(async () => {
     await sealing.close();
     await journal.close();
-    names.close();
     rmSync(root, { recursive: true });
   });
   let made = 0;
@@ -81,7 +78,7 @@ async function opened(options: Partial<SealingOptions> = {}) {
     const task = { ...places, isUrgent: false, marks: [], capped: undefined, endedAtMs: 9 };
     return { task, onJournaled: () => {} };
   };
-  return { root, names, sealing, threads, logs, rollout };
+  return { root, sealing, threads, logs, rollout };
 }
 
 /** What the book says of its artifacts, and that nothing is wrong with it. */
@@ -95,14 +92,13 @@ async function trustOf(root: string) {
 
 describe("the sealing", () => {
   it("seals and signs in a thread, which comes with the first rollout and goes at the end", async () => {
-    const { root, names, sealing, threads, rollout } = await opened();
+    const { root, sealing, threads, rollout } = await opened();
     expect(threads).toEqual([]);
     const tasks = await Promise.all(Array.from({ length: 5 }, rollout));
     const reports = Promise.all(tasks.map((task) => sealing.seal(task)));
     expect(sealing.waiting).toBe(5);
     for (const report of await reports)
-      expect(report).toMatchObject({ ending: { kind: "terminal" }, drifts: { CLEAN: 1 }, isNamed: true });
-    expect(names.get("r-4")).toMatchObject({ ending: { kind: "terminal" }, calls: [0], grades: [] });
+      expect(report).toMatchObject({ ending: { kind: "terminal" }, drifts: { CLEAN: 1 } });
     expect(sealing.waiting).toBe(0);
     await sealing.close();
     expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
@@ -239,7 +235,7 @@ describe("a look into the book", () => {
     const { sealing, root } = await opened({
       start: (data) => {
         const mute = () => new Worker("setInterval(() => {}, 1000)", { eval: true });
-        const thread = threads.length === 0 ? mute() : startSealing(data);
+        const thread = threads.length === 0 ? mute() : startSealWorker(data);
         threads.push(thread);
         return thread;
       },
@@ -250,7 +246,7 @@ describe("a look into the book", () => {
     const book = await openBook(root, { clock: systemClock });
     const digest = book.put("test.kind", Uint8Array.of(1));
     await book.close();
-    expect(await sealing.look([digest, NOWHERE])).toEqual([{ kind: "test.kind" }, null]);
+    expect(await sealing.look([digest, NOWHERE])).toMatchObject([{ kind: "test.kind" }, null]);
     expect(threads).toHaveLength(2);
   });
 

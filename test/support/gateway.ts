@@ -103,9 +103,9 @@ export class TestGateway {
     await this.start();
   }
 
-  /** As a book that was copied without what stands beside it. Only while the gateway is stopped. */
-  forgetClosed(): void {
-    rmSync(join(this.root, "journal", "gateway", "closed.db"));
+  /** As a book whose catalog was never made. Only while the gateway is stopped. */
+  forgetCatalog(): void {
+    rmSync(join(this.root, "catalog.db"));
   }
 
   /** POSTs JSON as the owner. */

@@ -1,5 +1,4 @@
 export { type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
-export { redactClosed } from "./journal/index.ts";
 export type { Redact } from "./redact/index.ts";
 export type { Choose, LocalUpstream, RouteAnswer, RouteQuestion } from "./upstream/index.ts";

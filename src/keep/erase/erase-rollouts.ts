@@ -5,7 +5,7 @@ import { type Clock, type Digest, type Id, RollbookError } from "../../base/inde
 import { type ErasedBlob, type Signer, seal, Task, Tombstone } from "../../contract/index.ts";
 import { type Book, eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
-import { findRemains, type Remains, redactJournals } from "./remains.ts";
+import { findRemains, type Remains, removeClosedLists } from "./remains.ts";
 
 interface EraseOptions {
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const records = found.tombstones.get(tombstone)?.records ?? gone;
   await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
   await scrubCatalog(root);
-  await redactJournals(root, report.rollouts);
+  removeClosedLists(root);
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
 }
 

@@ -1,6 +1,6 @@
 /** Where something of an erased rollout may still lie beside the packs: the gateway's journal, torn ends of packs,
  *  replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Remains {
@@ -12,11 +12,12 @@ export interface Remains {
   readonly replay: readonly string[];
 }
 
-/** Takes what the gateway keeps of closed rollouts, beside its journal, out of its files. */
-export async function redactJournals(root: string, rollouts: readonly string[]): Promise<void> {
-  // Loaded when needed: only erasing needs anything of the gateway.
-  const { redactClosed } = await import("../../collect/gateway/index.ts");
-  for (const worker of filesOf(root, "journal")) redactClosed(join(root, worker, "closed.db"), rollouts);
+/** Removes the lists of closed rollouts that earlier versions of the gateway left beside their journals: they may quote
+ *  an erased rollout, and nothing reads them any more. */
+export function removeClosedLists(root: string): void {
+  for (const worker of filesOf(root, "journal"))
+    for (const suffix of ["", "-wal", "-shm"])
+      rmSync(join(root, worker, `closed.db${suffix}`), { force: true });
 }
 
 export function findRemains(root: string, rollouts: readonly string[]): Remains {

@@ -14,7 +14,7 @@ import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { redactClosing, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
 
-export interface OwnApiOptions {
+export interface ControlApiOptions {
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -27,33 +27,33 @@ export interface OwnApiOptions {
   readonly metrics: () => string;
 }
 
-export class OwnApi {
-  readonly #with: OwnApiOptions;
+export class ControlApi {
+  readonly #deps: ControlApiOptions;
 
-  constructor(options: OwnApiOptions) {
-    this.#with = options;
+  constructor(options: ControlApiOptions) {
+    this.#deps = options;
   }
 
   get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
     if (path === "/metrics") {
       requireOwner(caller);
-      const text = this.#with.metrics();
+      const text = this.#deps.metrics();
       response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(text);
       return;
     }
     const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
     if (rollout !== undefined) {
       requireOwner(caller);
-      sendJson(response, 200, this.#with.rollouts.status(decodePart(rollout)));
+      sendJson(response, 200, this.#deps.rollouts.status(decodePart(rollout)));
       return;
     }
     if (path === "/v1/book") {
       requireOwner(caller);
-      const { id, root } = this.#with.book;
+      const { id, root } = this.#deps.book;
       sendJson(response, 200, { id, root: resolve(root) });
       return;
     }
-    const { names } = this.#with.routes;
+    const { names } = this.#deps.routes;
     if (path === "/v1/models") {
       const data = names.map(modelEntry);
       sendJson(response, 200, {
@@ -84,7 +84,7 @@ export class OwnApi {
       throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
     requireOwner(caller);
     const value = body.length === 0 ? {} : parseBody(body);
-    const { redact, rollouts } = this.#with;
+    const { redact, rollouts } = this.#deps;
     if (path.path === "/v1/feedback")
       return sendJson(response, 200, await addFeedback(rollouts, value, redact));
     if (closed !== undefined) {
@@ -95,7 +95,7 @@ export class OwnApi {
     const wanted = Object.entries(opening).filter(([, each]) => each !== undefined);
     const { id, created } = await rollouts.open(Object.fromEntries(wanted));
     const basePath = `/r/${encodeURIComponent(id)}`;
-    sendJson(response, created ? 201 : 200, { id, apiKey: this.#with.keyFor(id), basePath });
+    sendJson(response, created ? 201 : 200, { id, apiKey: this.#deps.keyFor(id), basePath });
   }
 
   /** Counting is not a call: nothing is sampled, nothing is recorded. */
@@ -105,10 +105,10 @@ export class OwnApi {
     { path, body }: { path: ApiPath; body: Buffer },
   ): void {
     const model = textAt(parseBody(body), "model") ?? "";
-    const target = this.#with.routes.named(model);
+    const target = this.#deps.routes.named(model);
     if (target === undefined)
       throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
-    const upstream = this.#with.upstreams.get(target.upstream)!;
+    const upstream = this.#deps.upstreams.get(target.upstream)!;
     passThrough({ upstream, model, target, body, path: path.path.slice(3) + path.query, request, response });
   }
 }

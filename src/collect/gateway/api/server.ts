@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
-import { type Book, type Lock, tryLock } from "../../../store/index.ts";
+import { type Book, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { type CallContext, estimateAgain, ModelCall, reservationUsd, TurnEnd } from "../call/index.ts";
 import { compile, type GatewayConfig, readSecrets } from "../config.ts";
@@ -14,6 +14,7 @@ import { JournalReader } from "../journal/index.ts";
 import { Metrics } from "../metrics.ts";
 import { plainlyClear, type Redact, type RedactOptions, redactCall, redactText } from "../redact/index.ts";
 import {
+  ClosedIndex,
   type DamagedRollout,
   NamedRecords,
   type Recovered,
@@ -21,10 +22,10 @@ import {
   type RolloutsOptions,
   recoverRollouts,
 } from "../rollouts/index.ts";
-import { Sealing } from "../sealing/index.ts";
+import { SealQueue } from "../sealing/index.ts";
 import { type Choose, firstInList, type LocalUpstream, Routes, Upstream } from "../upstream/index.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from "../wire/index.ts";
-import { OwnApi, sendJson } from "./control-api.ts";
+import { ControlApi, sendJson } from "./control-api.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
@@ -79,33 +80,34 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
     );
   const lock = takeLock(book.root, config.worker);
+  const catalog = openCatalog(book.root);
   let recovered: Recovered | undefined;
   let server: GatewayServer | undefined;
   try {
     const directory = join(book.root, "journal", encodeURIComponent(config.worker));
-    recovered = await recoverRollouts(book, {
-      directory,
-      worker: config.worker,
-      signer: options.signer?.publicKey,
-    });
-    server = new GatewayServer(options, { tokens, keys, recovered, directory });
+    // Reads what was written since the catalog was last brought up to date, here or by anybody else.
+    await catalog.sync();
+    const closed = new ClosedIndex(catalog);
+    recovered = recoverRollouts({ directory, catalog, closed, signer: options.signer?.publicKey });
+    server = new GatewayServer(options, { tokens, keys, closed, recovered, directory });
     await server.start();
-    return server.handle(() => lock.release());
+    const release = () => {
+      catalog.close();
+      lock.release();
+    };
+    return server.handle(release);
   } catch (error) {
     try {
       await server?.abandon();
-      if (recovered !== undefined) await abandon(recovered, options.log);
+      await recovered?.journal.close().catch((reason) => {
+        options.log?.(`the journal could not be closed: ${reasonOf(reason)}`);
+      });
     } finally {
+      catalog.close();
       lock.release();
     }
     throw error;
   }
-}
-
-/** Without a word that everything is in order: the next start looks again. */
-async function abandon({ journal, closed }: Recovered, log: GatewayOptions["log"]): Promise<void> {
-  await journal.close().catch((error) => log?.(`the journal could not be closed: ${reasonOf(error)}`));
-  closed.abandon();
 }
 
 /** Two gateways of one name would take up each other's rollouts. */
@@ -125,9 +127,9 @@ class GatewayServer {
   readonly #gatekeeper: Gatekeeper;
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
-  readonly #sealing: Sealing;
+  readonly #sealing: SealQueue;
   readonly #metrics = new Metrics();
-  readonly #own: OwnApi;
+  readonly #control: ControlApi;
   readonly #redact: RedactOptions;
   readonly #found: Recovered;
   readonly #directory: string;
@@ -143,11 +145,17 @@ class GatewayServer {
 
   constructor(
     options: GatewayOptions,
-    given: { tokens: string[]; keys: Map<string, string>; recovered: Recovered; directory: string },
+    given: {
+      tokens: string[];
+      keys: Map<string, string>;
+      closed: ClosedIndex;
+      recovered: Recovered;
+      directory: string;
+    },
   ) {
     const { config, book, clock, rng, signer, newId, admit } = options;
-    const { tokens, keys, recovered, directory } = given;
-    const { journal, closed } = recovered;
+    const { tokens, keys, closed, recovered, directory } = given;
+    const { journal } = recovered;
     this.#options = options;
     this.#found = recovered;
     this.#directory = directory;
@@ -162,8 +170,8 @@ class GatewayServer {
     this.#redact = redact;
     const log = options.log ?? (() => {});
     const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
-    const at = { root: book.root, worker: config.worker, journal, directory, names: closed.path };
-    const sealing = new Sealing({ ...at, signer, admit, clock, log, onDeath });
+    const at = { root: book.root, worker: config.worker, journal, directory };
+    const sealing = new SealQueue({ ...at, signer, admit, clock, log, onDeath });
     this.#sealing = sealing;
     const named = new NamedRecords((digests) => sealing.look(digests));
     const checkNamed: RolloutsOptions["checkNamed"] = (id, opening) => named.check(id, opening);
@@ -181,7 +189,7 @@ class GatewayServer {
       log,
     };
     const { routes, upstreams } = this.#calls;
-    this.#own = new OwnApi({
+    this.#control = new ControlApi({
       ...{ rollouts, routes, upstreams, redact, book },
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
@@ -255,12 +263,7 @@ class GatewayServer {
     await Promise.allSettled(this.#posts);
     await this.#rollouts.settle();
     await this.#sealing.close();
-    const { journal, closed } = this.#found;
-    await journal.close().catch((error) => {
-      closed.abandon();
-      throw error;
-    });
-    closed.close();
+    await this.#found.journal.close();
     await this.#options.book.flush();
   }
 
@@ -292,7 +295,7 @@ class GatewayServer {
     }
     const caller = this.#gatekeeper.admit(request.headers, path);
     if (request.method === "GET") {
-      this.#own.get(response, path, caller);
+      this.#control.get(response, path, caller);
       return;
     }
     if (request.method !== "POST")
@@ -302,7 +305,7 @@ class GatewayServer {
       try {
         const dialect = dialectAt(path.path);
         if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
-        else this.#hold(this.#own.post(request, response, { path, caller, body }).catch(failed));
+        else this.#hold(this.#control.post(request, response, { path, caller, body }).catch(failed));
       } catch (error) {
         failed(error);
       }

@@ -1,8 +1,8 @@
 /** Outcomes that are added to a rollout while the gateway knows it. In: what is known of the rollout, and an outcome.
  *  Out: whether it is new, or a refusal; and its record. Pure. */
+import type { Digest } from "../../../base/index.ts";
 import { Feedback, type Sealed, seal } from "../../../contract/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
-import type { ClosedRollout } from "./closed-index.ts";
 import type { Grade } from "./open-rollout.ts";
 
 /** False if the very same outcome is there already. */
@@ -25,7 +25,7 @@ export function isNewGrade(
 
 /** None for a call that was begun and never recorded: a crash took it, and its grade has no subject. */
 export function feedbackFor(
-  { content, calls }: Pick<ClosedRollout, "content" | "calls">,
+  { content, calls }: { readonly content: Digest; readonly calls: readonly number[] },
   { kind: _, call, ...rest }: Grade,
 ): Sealed<Feedback>[] {
   const number = call === undefined ? -1 : calls.indexOf(call);

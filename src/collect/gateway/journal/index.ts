@@ -1,4 +1,3 @@
-export * from "./closed-index.ts";
 export * from "./grades.ts";
 export * from "./journal.ts";
 export * from "./journal-call.ts";

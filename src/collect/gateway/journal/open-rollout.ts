@@ -39,7 +39,6 @@ export class OpenRollout {
   /** Called when no call is in progress any more. */
   readonly whenQuiet: (() => void)[] = [];
   lastUsedMs: number;
-  closing: Promise<unknown> | undefined;
   /** What cut it short, if a cap did. */
   capped: "turns" | "budget" | undefined;
 

@@ -13,6 +13,7 @@ import {
 import type { Opening } from "../journal/index.ts";
 import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
+import type { LookUp } from "./closed-index.ts";
 
 /** What is known of a record that is in the book. It stays there, so it is asked for once. */
 interface Known {
@@ -24,10 +25,10 @@ interface Known {
 const REMEMBERED = 4096;
 
 export class NamedRecords {
-  readonly #look: (digests: readonly Digest[]) => Promise<readonly (HeldBlob | null)[]>;
+  readonly #look: LookUp;
   readonly #known = new Map<Digest, Known>();
 
-  constructor(look: (digests: readonly Digest[]) => Promise<readonly (HeldBlob | null)[]>) {
+  constructor(look: LookUp) {
     this.#look = look;
   }
 
@@ -91,7 +92,7 @@ function referencesOf({ task, assignment }: Opening): Reference[] {
 }
 
 function knownOf({ kind, bytes }: HeldBlob, digest: Digest): Known {
-  return bytes === undefined ? { kind } : { kind, assignment: openRecord(Assignment, bytes, digest) };
+  return kind === Assignment.kind ? { kind, assignment: openRecord(Assignment, bytes, digest) } : { kind };
 }
 
 function notHeld({ digest, kind, field }: Reference, actual: string | undefined): HttpRefusal {

@@ -1,31 +1,35 @@
-/** What a gateway finds of its earlier runs. In: the journal, and of the book only what the journal names, and the
- *  tombstones where something of that is missing. Out: rollouts that go on, and rollouts whose sealing was cut short.
- *  A rollout leaves the journal after its artifact and its signature are durable and its name is among the closed ones:
- *  whatever was cut short is in the journal, and its closing there says which envelope to look for. */
-import { join } from "node:path";
-import type { Digest, Id } from "../../../base/index.ts";
-import { openRecord, type PublicKey, RolloutEnvelope, Tombstone } from "../../../contract/index.ts";
-import { type BlobStore, type Book, digestsOfKind, readRecord } from "../../../store/index.ts";
+/** What a gateway finds of its earlier runs: a fold of its journal. In: the journal, and a catalog of the book that is up
+ *  to date. Out: rollouts that go on, rollouts whose sealing was cut short, and artifacts that lack a signature or an
+ *  outcome. A rollout leaves the journal after its artifact and its signature are durable; its `closed` event, which is
+ *  in the journal before the artifact is in the book, says which envelope to look for. Does not read the book. */
+import { type Digest, digestBytes, type Id } from "../../../base/index.ts";
 import {
-  type ClosedRollout,
-  ClosedRollouts,
+  Attestation,
+  type PublicKey,
+  RolloutContent,
+  RolloutEvent,
+  type SealedBlob,
+  Tombstone,
+} from "../../../contract/index.ts";
+import type { Catalog } from "../../../store/index.ts";
+import {
   type EventOf,
+  eventBytes,
   feedbackFor,
   Journal,
   type LogPlace,
   OpenRollout,
 } from "../journal/index.ts";
+import type { ClosedIndex } from "./closed-index.ts";
 import { lostCalls } from "./lost-calls.ts";
-import { type ClosedInBook, closedInBook } from "./rebuild-closed-index.ts";
 
 export interface Recovered {
   readonly journal: Journal;
-  readonly closed: ClosedRollouts;
   readonly open: OpenRollout[];
   /** Closed, but the artifact did not make it to the disk. */
   readonly halfClosed: { readonly rollout: OpenRollout; readonly closed: EventOf<"closed"> }[];
-  /** Sealed, and not yet among the closed ones. */
-  readonly sealed: SealedRollout[];
+  /** Artifacts of the book that lack something. */
+  readonly incomplete: RecoveredArtifact[];
   /** Of which the journal has lost something. */
   readonly damaged: DamagedRollout[];
 }
@@ -37,73 +41,50 @@ export interface DamagedRollout {
   readonly missing?: readonly number[];
 }
 
-export interface SealedRollout {
-  readonly id: string;
-  readonly closed: ClosedRollout;
-  /** Whether this gateway was to sign it, and perhaps has not. */
+export interface RecoveredArtifact extends Pick<EventOf<"closed">, "receipt"> {
+  readonly envelope: Digest;
+  /** Outcomes that the book does not hold. */
+  readonly feedback: readonly SealedBlob[];
+  /** Whether this gateway was to sign it, and has not. */
   readonly toSign: boolean;
   /** What the journal still has of it. */
   readonly places: readonly LogPlace[];
 }
 
-type GatewayBook = BlobStore & Pick<Book, "root">;
-
-interface Whose {
-  readonly worker: string;
+export interface RecoverOptions {
+  /** Of the journal. */
+  readonly directory: string;
+  readonly catalog: Catalog;
+  readonly closed: Pick<ClosedIndex, "has">;
   readonly signer?: PublicKey | undefined;
 }
 
-/** Reads the journal. Only rollouts of this worker are taken up. */
-export async function recoverRollouts(
-  store: GatewayBook,
-  { directory, ...whose }: Whose & { directory: string },
-): Promise<Recovered> {
+export function recoverRollouts({ directory, catalog, closed, signer }: RecoverOptions): Recovered {
   const { journal, rollouts, replaced } = readJournal(directory);
-  const closed = ClosedRollouts.open(join(directory, "closed.db"));
-  try {
-    return await recover(store, { journal, rollouts, replaced, closed, whose });
-  } catch (error) {
-    closed.abandon();
-    throw error;
-  }
-}
-
-async function recover(
-  store: GatewayBook,
-  { journal, rollouts, replaced, closed, whose }: JournalFindings & { closed: ClosedRollouts; whose: Whose },
-): Promise<Recovered> {
-  const { unsigned, cutShort, ...known } = closed.isNew ? await fill(closed, store, whose) : NOTHING;
-  let erased = known.erased;
-  const recovered: Recovered = { journal, closed, open: [], halfClosed: [], sealed: [], damaged: [] };
-  for (const [id, found] of unsigned) {
-    const places = rollouts.get(id as Id)?.places ?? [];
-    recovered.sealed.push({ id, closed: found, toSign: true, places });
-    rollouts.delete(id as Id);
-  }
+  const recovered: Recovered = { journal, open: [], halfClosed: [], incomplete: [], damaged: [] };
+  const isErased = (digest: Digest) => catalog.referrersOfKind(digest, Tombstone.kind).length > 0;
   journal.release(replaced);
-  for (const [id, found] of rollouts) {
-    const { rollout, isEmpty, places, hadClosing } = found;
-    const closing = hadClosing === true ? found.closing : cutShort.get(id);
-    // What is left in a segment of a rollout that is sealed, or that came to nothing.
-    if (isEmpty === true || closed.get(id) !== undefined) journal.release(places);
-    else if (rollout === undefined) recovered.damaged.push({ rollout: id });
-    else if (closing === undefined) recovered.open.push(rollout);
-    else {
-      const sealed = await sealedAs(closing, rollout, store);
-      // It may be missing because it was erased: then it must not be sealed again.
-      if (sealed === undefined) erased ??= await erasedFrom(store);
-      if (closing.envelope !== undefined && erased?.has(closing.envelope) === true) journal.release(places);
-      else if (sealed === undefined) recovered.halfClosed.push({ rollout, closed: closing });
-      else {
-        // Of outcomes that came after the closing nobody else will tell the book; of the others it knows.
-        for (const grade of rollout.grades)
-          for (const { kind, digest, bytes } of feedbackFor(sealed, grade))
-            if (!(await store.has(digest))) store.put(kind, bytes);
-        recovered.sealed.push({ id, closed: sealed, toSign: closing.signer === whose.signer, places });
-      }
-    }
+  for (const [id, { rollout, isEmpty, closing, places }] of rollouts) {
+    const envelope = closing?.envelope;
+    if (isEmpty) journal.release(places);
+    else if (rollout === undefined) {
+      if (closed.has(id)) journal.release(places);
+      else recovered.damaged.push({ rollout: id });
+    } else if (closing === undefined || envelope === undefined) {
+      // The end of a sealed rollout may be gone with its segment, while the beginning stays with another rollout.
+      const opening = digestBytes(RolloutEvent.kind, eventBytes(id, rollout.opening));
+      const isSealed = catalog.record(opening) !== undefined || isErased(opening);
+      if (isSealed && closed.has(id)) journal.release(places);
+      else recovered.open.push(rollout);
+    } else if (catalog.record(envelope) !== undefined) {
+      const feedback = missingFeedback(rollout, envelope, catalog);
+      const toSign =
+        closing.signer !== undefined && closing.signer === signer && !isSigned(envelope, signer, catalog);
+      if (feedback.length === 0 && !toSign) journal.release(places);
+      else recovered.incomplete.push({ envelope, receipt: closing.receipt, feedback, toSign, places });
+    } else if (isErased(envelope)) journal.release(places);
+    else recovered.halfClosed.push({ rollout, closed: closing });
   }
-  if (recovered.sealed.length > 0) await store.flush();
   journal.tidy();
   for (const { id, lostCalls: missing } of [
     ...recovered.open,
@@ -113,48 +94,25 @@ async function recover(
   return recovered;
 }
 
-const NOTHING: Partial<Pick<ClosedInBook, "erased">> & Pick<ClosedInBook, "unsigned" | "cutShort"> = {
-  unsigned: new Map(),
-  cutShort: new Map(),
-};
-
-/** The records that the tombstones of the book name. */
-async function erasedFrom(store: GatewayBook): Promise<Set<Digest>> {
-  const erased = new Set<Digest>();
-  for (const digest of digestsOfKind(store.root, Tombstone.kind)) {
-    const { records } = await readRecord(store, Tombstone, digest);
-    for (const each of records) erased.add(each.digest);
-  }
-  return erased;
+function isSigned(envelope: Digest, signer: PublicKey, catalog: Catalog): boolean {
+  const attestations = catalog.referrersOfKind(envelope, Attestation.kind);
+  return attestations.some((each) => (catalog.record(each)!.fields as { signer?: string }).signer === signer);
 }
 
-async function fill(closed: ClosedRollouts, store: BlobStore, whose: Whose): Promise<ClosedInBook> {
-  const found = await closedInBook(store, whose);
-  for (const [id, each] of found.closed) if (!found.unsigned.has(id)) closed.add(id, each);
-  return found;
+/** Outcomes that came after the closing, of which nobody else tells the book. */
+function missingFeedback({ grades, calls }: OpenRollout, envelope: Digest, catalog: Catalog): SealedBlob[] {
+  if (grades.length === 0) return [];
+  const isContent = (digest: Digest) => catalog.record(digest)?.kind === RolloutContent.kind;
+  const content = catalog.referencesOf(envelope).find(isContent)!;
+  const numbers = [...calls.keys()].sort((a, b) => a - b);
+  const feedback = grades.flatMap((grade) => feedbackFor({ content, calls: numbers }, grade));
+  return feedback.filter(({ digest }) => catalog.record(digest) === undefined);
 }
 
-/** What is known of a rollout if the envelope that its closing names made it to the disk. */
-async function sealedAs(
-  { envelope, ending, receipt }: EventOf<"closed">,
-  rollout: OpenRollout,
-  store: BlobStore,
-): Promise<ClosedRollout | undefined> {
-  const blob = envelope === undefined ? undefined : await store.get(envelope);
-  if (blob === undefined) return undefined;
-  const { content } = openRecord(RolloutEnvelope, blob.bytes, envelope);
-  return {
-    ...{ content, envelope: envelope!, ending, ...(receipt === undefined ? {} : { receipt }) },
-    ...{ calls: [...rollout.calls.keys()].sort((a, b) => a - b), grades: rollout.grades },
-  };
-}
-
-interface Found {
+interface JournaledRollout {
   rollout?: OpenRollout;
   /** Closed without a call, and so without an artifact. */
-  isEmpty?: boolean;
-  /** The journal has a closing of it; of others the book may have one. */
-  hadClosing?: boolean;
+  isEmpty: boolean;
   /** How it was to be sealed, if nothing has happened in it since. */
   closing?: EventOf<"closed"> | undefined;
   /** Of everything about it. */
@@ -167,38 +125,36 @@ interface Found {
 
 interface JournalFindings {
   readonly journal: Journal;
-  readonly rollouts: Map<Id, Found>;
+  readonly rollouts: Map<Id, JournaledRollout>;
   /** Of rollouts that were closed without a call, and whose names were used again. */
   readonly replaced: LogPlace[];
 }
 
 function readJournal(directory: string): JournalFindings {
-  const rollouts = new Map<Id, Found>();
+  const rollouts = new Map<Id, JournaledRollout>();
   const replaced: LogPlace[] = [];
-  const foundOf = (id: Id, place: LogPlace): Found => {
-    const found = rollouts.get(id) ?? { places: [], sent: new Set(), hasGap: false };
+  const begin = (id: Id): JournaledRollout => {
+    const found = { places: [], sent: new Set<number>(), hasGap: false, isEmpty: false };
     rollouts.set(id, found);
-    found.places.push(place);
     return found;
   };
   const journal = Journal.open(directory, {
     event({ rollout: id, event }, place) {
       if (event.kind === "opened") {
         replaced.push(...(rollouts.get(id)?.places ?? []));
-        rollouts.set(id, { rollout: new OpenRollout(id, event), places: [], sent: new Set(), hasGap: false });
+        begin(id).rollout = new OpenRollout(id, event);
       }
-      const found = foundOf(id, place);
+      const found = rollouts.get(id) ?? begin(id);
+      found.places.push(place);
       found.rollout?.events.push(place);
       if (event.kind === "graded") found.rollout?.addGrade(event);
       if (event.kind !== "closed") return;
       if (event.envelope === undefined) found.isEmpty = true;
-      else {
-        found.closing = event;
-        found.hadClosing = true;
-      }
+      else found.closing = event;
     },
     called(facts, place) {
-      const found = foundOf(facts.rollout, place);
+      const found = rollouts.get(facts.rollout) ?? begin(facts.rollout);
+      found.places.push(place);
       const { rollout } = found;
       if (rollout === undefined) return;
       // It could not be sealed then, and went on.

@@ -1,6 +1,6 @@
-/** Closes a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and seals
- *  it. In: a rollout in which nothing happens any more, by its places. Out: what is known of it from then on, durable.
- *  Does not decide when, and leaves the journal as it is: whoever keeps the rollout lets go of it. */
+/** Seals a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and commits
+ *  it. In: a rollout in which nothing happens any more, by its places. Out: the digests of a durable artifact. Does not
+ *  decide when, and leaves the journal as it is: the close coordinator releases it. */
 import { type Digest, type Id, parseId } from "../../../base/index.ts";
 import {
   FINAL_STATE_KIND,
@@ -21,7 +21,6 @@ import {
 import { sealReceipt } from "../../admission.ts";
 import { newRevisions } from "../../revision-records.ts";
 import {
-  type ClosedRollout,
   type EventOf,
   eventText,
   feedbackFor,
@@ -29,10 +28,10 @@ import {
   type JournalReader,
   type Opening,
 } from "../journal/index.ts";
-import { Recorder } from "./call-recorder.ts";
+import { CallRecorder } from "./call-recorder.ts";
 import type { Drift } from "./message-tree.ts";
 import {
-  type Closing,
+  type ClosedEvent,
   type Judged,
   placeAt,
   type Question,
@@ -42,14 +41,14 @@ import {
 import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 
-export interface CloserOptions {
+export interface ArtifactSealerOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Pick<JournalReader, "event" | "called">;
   /** Whose key signs. */
   readonly signer: PublicKey | undefined;
   /** Journals how rollouts are closed, and gives the signatures of what is about to be stored. */
   readonly commit: (
-    closings: readonly Closing[],
+    closings: readonly ClosedEvent[],
     subjects: readonly Digest[],
   ) => Promise<readonly SealedBlob[]>;
   readonly judge?:
@@ -66,14 +65,8 @@ const GATHERED = 128;
 /** Bytes of the journal after which others have their turn. */
 const BYTES_PER_TURN = 512 * 1024;
 
-export interface Closed {
-  readonly id: Id;
-  readonly closed: ClosedRollout;
-  readonly drifts: SealReport["drifts"];
-}
-
 interface ToCommit extends Sealable {
-  readonly closing: Closing;
+  readonly closing: ClosedEvent;
   readonly finalState: SealTask["finalState"];
 }
 
@@ -86,18 +79,18 @@ interface Told {
   readonly grades: readonly Grade[];
 }
 
-export class Closer {
-  readonly #with: CloserOptions;
+export class ArtifactSealer {
+  readonly #deps: ArtifactSealerOptions;
   readonly #worker: Id;
-  readonly #recorder: Recorder;
+  readonly #recorder: CallRecorder;
   readonly #sealer: Sealer<ToCommit>;
-  /** Revisions whose records this closer has sealed. */
+  /** Revisions whose records were sealed here. */
   readonly #revisions = new Set<string>();
 
-  constructor(options: CloserOptions) {
-    this.#with = options;
+  constructor(options: ArtifactSealerOptions) {
+    this.#deps = options;
     this.#worker = parseId(options.worker, "worker");
-    this.#recorder = new Recorder(options.store);
+    this.#recorder = new CallRecorder(options.store);
     this.#sealer = makeGroupSealer(options.store, {
       enough: GATHERED,
       prepare: (group) => this.#prepare(group),
@@ -105,9 +98,9 @@ export class Closer {
   }
 
   /** Resolves when the artifact is durable. */
-  async close(task: SealTask): Promise<Closed> {
+  async seal(task: SealTask): Promise<SealReport> {
     const { endedAtMs, finalState } = task;
-    if (finalState?.bytes !== undefined) this.#with.store.put(FINAL_STATE_KIND, finalState.bytes);
+    if (finalState?.bytes !== undefined) this.#deps.store.put(FINAL_STATE_KIND, finalState.bytes);
     const rollout = this.#toldOf(task);
     const drifts: Partial<Record<Drift, number>> = {};
     const record = await this.#recordOf(task, drifts);
@@ -118,18 +111,17 @@ export class Closer {
     };
     const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
     const calls = [...record.calls.keys()];
-    const receipt = await this.#seal({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
+    const receipt = await this.#commit({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
     const { content, envelope } = sealed;
-    const artifact = { content: content.digest, envelope: envelope.digest, ending: closing.ending };
-    return { id: rollout.id, closed: { ...artifact, ...receipt, calls, grades: rollout.grades }, drifts };
+    return { content: content.digest, envelope: envelope.digest, ending: closing.ending, ...receipt, drifts };
   }
 
-  async #seal(
+  async #commit(
     { id, openingBytes, grades, task, calls }: Told & { task: SealTask; calls: readonly number[] },
     sealed: SealedRollout,
     closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
   ): Promise<{ receipt?: Digest }> {
-    const { signer } = this.#with;
+    const { signer } = this.#deps;
     const judged = await this.#judge(sealed);
     const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
     const envelope = sealed.envelope.digest;
@@ -161,7 +153,7 @@ export class Closer {
   /** In the journal first: after a crash it says which envelope to look for, and without it how to seal again. What the
    *  journal names must be there. */
   async #prepare(group: readonly ToCommit[]): Promise<readonly SealedBlob[]> {
-    const { store, signer, commit } = this.#with;
+    const { store, signer, commit } = this.#deps;
     if (group.some(({ finalState }) => finalState?.bytes !== undefined)) await store.flush();
     return commit(
       group.map(({ closing }) => closing),
@@ -170,10 +162,10 @@ export class Closer {
   }
 
   #toldOf({ events }: SealTask): Told {
-    const { record, bytes } = this.#with.journal.event(placeAt(events, 0));
+    const { record, bytes } = this.#deps.journal.event(placeAt(events, 0));
     const grades: Grade[] = [];
     for (let at = 3; at < events.length; at += 3) {
-      const { event } = this.#with.journal.event(placeAt(events, at)).record;
+      const { event } = this.#deps.journal.event(placeAt(events, at)).record;
       if (event.kind === "graded") grades.push(event);
     }
     return { id: record.rollout, opening: record.event as Opening, openingBytes: bytes, grades };
@@ -184,7 +176,7 @@ export class Closer {
     { calls, marks }: SealTask,
     drifts: Partial<Record<Drift, number>>,
   ): Promise<RolloutRecord> {
-    const { journal } = this.#with;
+    const { journal } = this.#deps;
     const record = new RolloutRecord();
     const deliveries = [];
     let bytes = 0;
@@ -210,7 +202,7 @@ export class Closer {
     content,
     envelope,
   }: SealedRollout): Promise<{ receipt: Sealed<Receipt>; blobs: readonly SealedBlob[] } | undefined> {
-    const { judge } = this.#with;
+    const { judge } = this.#deps;
     if (judge === undefined) return undefined;
     const subject = content.digest;
     const artifact = { content: content.record, envelope: envelope.record, digest: subject };

@@ -40,7 +40,7 @@ interface Halves {
   readonly reply: ReplyFacts;
 }
 
-export class Recorder {
+export class CallRecorder {
   readonly #store: Pick<BlobStore, "put">;
   readonly #stored = new Map<string, Stored>();
   #storedChars = 0;

@@ -12,8 +12,6 @@ export interface SealingData {
   readonly root: string;
   /** The directory of the journal. */
   readonly journal: string;
-  /** The database of the names of closed rollouts. */
-  readonly names: string;
   /** The name of the gateway. */
   readonly worker: string;
   readonly startedAtMs: number;
@@ -47,11 +45,9 @@ export interface SealReport {
   readonly content: Digest;
   readonly envelope: Digest;
   readonly ending: Ending;
-  readonly receipt?: Digest;
+  readonly receipt?: Digest | undefined;
   /** How its prompts continued earlier ones. */
   readonly drifts: Readonly<Partial<Record<Drift, number>>>;
-  /** Whether its name is among those of the closed rollouts. */
-  readonly isNamed: boolean;
 }
 
 /** An error on its way to the other thread. */
@@ -67,11 +63,15 @@ export type SealAnswer =
 /** What only the serving thread can do: it has the key, the judge, and the journal to write to. */
 export type Question =
   /** Is to journal how rollouts are closed, and to sign these records. */
-  | { readonly kind: "commit"; readonly closings: readonly Closing[]; readonly subjects: readonly Digest[] }
+  | {
+      readonly kind: "commit";
+      readonly closings: readonly ClosedEvent[];
+      readonly subjects: readonly Digest[];
+    }
   | { readonly kind: "judge"; readonly artifact: Omit<Submitted, "nowMs"> };
 
 /** A `closed` event as JSON, of the task of that number. */
-export interface Closing {
+export interface ClosedEvent {
   readonly number: number;
   readonly event: string;
 }
@@ -81,28 +81,30 @@ export interface Judged {
   readonly atMs: number;
 }
 
-/** A blob of the book, by its digest. */
+/** A blob of the book. */
 export interface HeldBlob {
   readonly kind: string;
-  /** Of an assignment: the rollout that names it must fit it. */
-  readonly bytes?: Uint8Array;
+  readonly bytes: Uint8Array;
 }
 
-/** One for each digest, in order; null for what the book does not hold. */
-export type LookAnswer =
-  | { readonly kind: "looked"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
-  | { readonly kind: "looked"; readonly number: number; readonly failure: Failure };
+/** What the serving thread asks for beside sealing. */
+export type BookRequest =
+  /** Blobs by their digests: one for each, in order; null for what the book does not hold. */
+  | { readonly kind: "look"; readonly digests: readonly Digest[] }
+  /** Brings the catalog of the book up to date. */
+  | { readonly kind: "sync" };
 
 export type ToSealing =
-  | { readonly kind: "look"; readonly number: number; readonly digests: readonly Digest[] }
+  | { readonly kind: "request"; readonly number: number; readonly request: BookRequest }
   | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
   | { readonly kind: "reply"; readonly number: number; readonly value: readonly SealedBlob[] | Judged }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "close" };
 
 export type FromSealing =
-  | LookAnswer
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
+  | { readonly kind: "answer"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
+  | { readonly kind: "answer"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "ask"; readonly number: number; readonly question: Question };
 
 export function placeAt(numbers: readonly number[], at: number): LogPlace {

@@ -6,18 +6,18 @@
 import type { Worker } from "node:worker_threads";
 import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
-import { attest } from "../../../store/index.ts";
+import { attest, GroupCommit } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { startThread } from "../../start-thread.ts";
 import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
 import {
+  type BookRequest,
   detached,
   errorOf,
   type FromSealing,
   failureOf,
   type HeldBlob,
   type Judged,
-  type LookAnswer,
   type Question,
   type SealAnswer,
   type SealingData,
@@ -26,7 +26,7 @@ import {
   type ToSealing,
 } from "./messages.ts";
 
-export interface SealingOptions extends Pick<SealingData, "root" | "worker" | "names"> {
+export interface SealQueueOptions extends Pick<SealingData, "root" | "worker"> {
   readonly journal: Journal;
   /** Where the journal is. */
   readonly directory: string;
@@ -56,9 +56,9 @@ interface Waiting extends ToSeal {
   deaths: number;
 }
 
-/** Digests that somebody wants to know the blobs of. */
-interface Look {
-  readonly digests: readonly Digest[];
+/** A request about the book that has no answer yet. */
+interface OpenRequest {
+  readonly request: BookRequest;
   readonly done: (held: readonly (HeldBlob | null)[]) => void;
   readonly failed: (error: Error) => void;
   isGiven: boolean;
@@ -67,7 +67,7 @@ interface Look {
 /** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
  *  that somebody waits for can go first. */
 const WITH_THREAD = 256;
-/** What nobody waits for is gathered for so long. */
+/** Rollouts that nobody waits for are gathered for so long. */
 const GIVE_MS = 10;
 /** A rollout that was there when so many threads died is perhaps why. */
 const DEATHS_PER_TASK = 3;
@@ -76,23 +76,26 @@ const DEATHS_IN_A_ROW = 5;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
 
-export class Sealing {
-  readonly #with: SealingOptions;
+export class SealQueue {
+  readonly #deps: SealQueueOptions;
   /** Not given to the thread yet: those that somebody waits for, and the others. */
   readonly #urgent: Waiting[] = [];
   readonly #others: Waiting[] = [];
   readonly #given = new Map<number, Waiting>();
-  readonly #looks = new Map<number, Look>();
+  readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
   #numbers = 0;
-  #givingNow: NodeJS.Immediate | undefined;
-  #givingLater: NodeJS.Timeout | undefined;
+  /** Rollouts that come in one turn of the event loop go in one message; those that nobody waits for, in a few ms. */
+  readonly #giving = new GroupCommit({
+    commit: async () => this.#give(),
+    gather: (start) => setImmediate(start),
+  });
   #deathsInARow = 0;
   #pause: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(options: SealingOptions) {
-    this.#with = options;
+  constructor(options: SealQueueOptions) {
+    this.#deps = options;
   }
 
   /** How many rollouts wait to be sealed. */
@@ -114,29 +117,37 @@ export class Sealing {
       const list = task.isUrgent ? this.#urgent : this.#others;
       list.push({ task, onJournaled, given: undefined, done, failed, deaths: 0 });
       this.#pause?.ref();
-      this.#giveSoon(task);
+      this.#giving.add();
+      this.#giving.want(task.isUrgent ? 0 : GIVE_MS);
     });
   }
 
   /** What the book holds under these digests, in their order. */
   look(digests: readonly Digest[]): Promise<readonly (HeldBlob | null)[]> {
+    return this.#request({ kind: "look", digests });
+  }
+
+  /** Resolves when the catalog knows everything that was sealed before. */
+  async syncCatalog(): Promise<void> {
+    await this.#request({ kind: "sync" });
+  }
+
+  #request(request: BookRequest): Promise<readonly (HeldBlob | null)[]> {
     return new Promise((done, failed) => {
       if (this.#isClosed) return failed(closed());
       if (!this.isWorking && this.#pause !== undefined) return failed(broken());
-      this.#looks.set(this.#numbers++, { digests, done, failed, isGiven: false });
+      this.#requests.set(this.#numbers++, { request, done, failed, isGiven: false });
       this.#pause?.ref();
-      this.#giveLooks();
+      this.#giveRequests();
     });
   }
 
-  #giveLooks(): void {
+  #giveRequests(): void {
     if (this.#pause !== undefined) return;
-    for (const [number, look] of this.#looks) {
-      if (look.isGiven) continue;
-      look.isGiven = true;
-      this.#thread ??= this.#startThread();
-      this.#thread.ref();
-      this.#send(this.#thread, { kind: "look", number, digests: look.digests });
+    for (const [number, each] of this.#requests) {
+      if (each.isGiven) continue;
+      each.isGiven = true;
+      this.#send({ kind: "request", number, request: each.request });
     }
   }
 
@@ -152,26 +163,15 @@ export class Sealing {
     if (thread !== undefined) {
       thread.ref();
       const ended = new Promise((done) => thread.once("exit", done));
-      this.#send(thread, { kind: "close" });
+      thread.postMessage({ kind: "close" } satisfies ToSealing);
       await ended;
     }
-    for (const each of [...this.#given.values(), ...this.#looks.values()]) each.failed(closed());
+    for (const each of [...this.#given.values(), ...this.#requests.values()]) each.failed(closed());
     this.#given.clear();
-    this.#looks.clear();
-  }
-
-  /** What comes in one turn of the event loop goes in one message; and what nobody waits for, in a few milliseconds. */
-  #giveSoon({ isUrgent }: ToSeal["task"]): void {
-    if (this.#pause !== undefined) return;
-    if (isUrgent) this.#givingNow ??= setImmediate(() => this.#give());
-    else this.#givingLater ??= setTimeout(() => this.#give(), GIVE_MS);
+    this.#requests.clear();
   }
 
   #give(): void {
-    clearImmediate(this.#givingNow);
-    clearTimeout(this.#givingLater);
-    this.#givingNow = undefined;
-    this.#givingLater = undefined;
     if (this.#pause !== undefined) return;
     const room = WITH_THREAD - this.#given.size;
     const next = this.#urgent.splice(0, room);
@@ -182,15 +182,13 @@ export class Sealing {
       each.given ??= { ...each.task, number: this.#numbers++, marks: [...each.task.marks] };
       this.#given.set(each.given.number, each);
     }
-    this.#thread ??= this.#startThread();
-    this.#thread.ref();
-    this.#send(this.#thread, { kind: "seal", tasks: next.map(({ given }) => given!) });
+    this.#send({ kind: "seal", tasks: next.map(({ given }) => given!) });
   }
 
   #startThread(): Worker {
-    const { root, directory, names, worker, signer, admit, clock, start = startSealing } = this.#with;
+    const { root, directory, worker, signer, admit, clock, start = startSealWorker } = this.#deps;
     const thread = start({
-      ...{ root, journal: directory, names, worker, startedAtMs: clock.nowMs() },
+      ...{ root, journal: directory, worker, startedAtMs: clock.nowMs() },
       ...{ signer: signer?.publicKey, isJudged: admit !== undefined },
     });
     let reason: unknown;
@@ -208,9 +206,13 @@ export class Sealing {
       void this.#reply(thread, message);
       return;
     }
-    if (message.kind === "looked") this.#settleLook(message);
-    else for (const answer of message.answers) this.#settle(answer);
-    if (this.#given.size === 0 && this.#looks.size === 0) thread.unref();
+    if (message.kind === "answer") {
+      const { done, failed } = this.#requests.get(message.number)!;
+      this.#requests.delete(message.number);
+      if ("failure" in message) failed(errorOf(message.failure));
+      else done(message.held);
+    } else for (const answer of message.answers) this.#settle(answer);
+    if (this.#given.size === 0 && this.#requests.size === 0) thread.unref();
     if (this.#given.size <= WITH_THREAD / 2) this.#give();
   }
 
@@ -224,23 +226,18 @@ export class Sealing {
     }
   }
 
-  #settleLook(answer: LookAnswer): void {
-    const { done, failed } = this.#looks.get(answer.number)!;
-    this.#looks.delete(answer.number);
-    if ("failure" in answer) failed(errorOf(answer.failure));
-    else done(answer.held);
-  }
-
   async #reply(thread: Worker, { number, question }: Extract<FromSealing, { kind: "ask" }>): Promise<void> {
+    let reply: ToSealing;
     try {
-      this.#send(thread, { kind: "reply", number, value: await this.#answer(question) });
+      reply = { kind: "reply", number, value: await this.#answer(question) };
     } catch (error) {
-      this.#send(thread, { kind: "reply", number, failure: failureOf(error) });
+      reply = { kind: "reply", number, failure: failureOf(error) };
     }
+    thread.postMessage(reply);
   }
 
   async #answer(question: Question): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
-    const { admit, clock } = this.#with;
+    const { admit, clock } = this.#deps;
     switch (question.kind) {
       case "commit":
         return this.#commit(question);
@@ -259,7 +256,7 @@ export class Sealing {
     closings,
     subjects,
   }: Extract<Question, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
-    const { journal, signer } = this.#with;
+    const { journal, signer } = this.#deps;
     let isUrgent = false;
     for (const { number, event } of closings) {
       const given = this.#given.get(number)!;
@@ -274,14 +271,14 @@ export class Sealing {
   /** The thread has died: the next one goes on, after a pause that grows. */
   #ended(thread: Worker, reason: unknown): void {
     if (this.#thread !== thread) {
-      if (reason !== undefined) this.#with.log(`the sealing thread ended with an error: ${reasonOf(reason)}`);
+      if (reason !== undefined) this.#deps.log(`the sealing thread ended with an error: ${reasonOf(reason)}`);
       return;
     }
     this.#thread = undefined;
     this.#deathsInARow++;
-    this.#with.onDeath?.();
+    this.#deps.onDeath?.();
     const why = reason === undefined ? "it ended" : reasonOf(reason);
-    this.#with.log(`the sealing thread died (${why}); ${this.#given.size} rollouts are tried again`);
+    this.#deps.log(`the sealing thread died (${why}); ${this.#given.size} rollouts are tried again`);
     const error = new RollbookError("sealing-died", {}, `the sealing thread died: ${why}.`, {
       cause: reason,
     });
@@ -292,26 +289,29 @@ export class Sealing {
       else this.#urgent.unshift(each);
     }
     // The caller may ask again.
-    for (const { failed } of this.#looks.values()) failed(error);
-    this.#looks.clear();
+    for (const { failed } of this.#requests.values()) failed(error);
+    this.#requests.clear();
     if (!this.isWorking)
       for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(error);
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#deathsInARow - 1));
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
       this.#give();
-      this.#giveLooks();
+      this.#giveRequests();
     }, pauseMs);
     if (this.waiting === 0) this.#pause.unref();
   }
 
-  #send(thread: Worker, message: ToSealing): void {
-    thread.postMessage(message);
+  /** The thread is started when there is something for it. */
+  #send(message: ToSealing): void {
+    this.#thread ??= this.#startThread();
+    this.#thread.ref();
+    this.#thread.postMessage(message);
   }
 }
 
 /** The environment holds keys, and the thread needs none. */
-export function startSealing(data: SealingData): Worker {
+export function startSealWorker(data: SealingData): Worker {
   return startThread(import.meta.url, "seal-worker", {
     ...{ name: "rollbook-sealing", env: {}, workerData: data },
     // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.

@@ -2,11 +2,11 @@
  *  writer session of its own, and what became of each; and what the book holds under a digest. Asks the serving thread for signatures and verdicts. An error
  *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { isRollbookError, manualClock } from "../../../base/index.ts";
-import { Assignment, type SealedBlob } from "../../../contract/index.ts";
-import { type Book, openBook } from "../../../store/index.ts";
-import { ClosedWriter, JournalReader } from "../journal/index.ts";
-import { type Closed, Closer } from "./artifact-sealer.ts";
+import { type Digest, isRollbookError, manualClock } from "../../../base/index.ts";
+import type { SealedBlob } from "../../../contract/index.ts";
+import { type Book, GroupCommit, openBook, openCatalog } from "../../../store/index.ts";
+import { JournalReader } from "../journal/index.ts";
+import { ArtifactSealer } from "./artifact-sealer.ts";
 import {
   errorOf,
   type FromSealing,
@@ -20,19 +20,20 @@ import {
   type ToSealing,
 } from "./messages.ts";
 
-class SealingThread {
+class SealWorker {
   readonly #data: SealingData;
   readonly #port: MessagePort;
   readonly #book: Book;
   readonly #journal: JournalReader;
-  readonly #closer: Closer;
+  readonly #sealer: ArtifactSealer;
   readonly #waiting: SealTask[] = [];
   #isWorking = false;
-  /** Sealed in this turn, and what could not be. */
-  #sealed: (Closed & { readonly number: number })[] = [];
   #answers: SealAnswer[] = [];
-  #answering: NodeJS.Immediate | undefined;
-  #names: ClosedWriter | undefined;
+  /** Answers to the rollouts of one commit go together. */
+  readonly #answering = new GroupCommit({
+    commit: async () => this.#answer(),
+    gather: (start) => setImmediate(start),
+  });
   readonly #asked = new Map<number, { done: (value: never) => void; failed: (error: Error) => void }>();
   #questions = 0;
 
@@ -42,7 +43,7 @@ class SealingThread {
     this.#port = port;
     this.#book = book;
     this.#journal = new JournalReader(journal);
-    this.#closer = new Closer({
+    this.#sealer = new ArtifactSealer({
       ...{ store: book, journal: this.#journal, worker },
       signer,
       commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
@@ -56,8 +57,8 @@ class SealingThread {
         this.#waiting.push(...message.tasks);
         if (!this.#isWorking) void this.#work();
         return;
-      case "look":
-        void this.#look(message);
+      case "request":
+        void this.#serve(message);
         return;
       case "reply":
         this.#hearReply(message);
@@ -70,18 +71,32 @@ class SealingThread {
     }
   }
 
-  async #look({ number, digests }: Extract<ToSealing, { kind: "look" }>): Promise<void> {
+  async #serve({ number, request }: Extract<ToSealing, { kind: "request" }>): Promise<void> {
     try {
-      const held: (HeldBlob | null)[] = [];
-      for (const digest of digests) {
-        const blob = await this.#book.get(digest);
-        if (blob?.kind === Assignment.kind) held.push({ kind: blob.kind, bytes: new Uint8Array(blob.bytes) });
-        else held.push(blob === undefined ? null : { kind: blob.kind });
-      }
-      this.#send({ kind: "looked", number, held });
+      const held = request.kind === "look" ? await this.#look(request.digests) : await this.#sync();
+      this.#send({ kind: "answer", number, held });
     } catch (error) {
-      this.#send({ kind: "looked", number, failure: failureOf(error) });
+      this.#send({ kind: "answer", number, failure: failureOf(error) });
     }
+  }
+
+  async #look(digests: readonly Digest[]): Promise<(HeldBlob | null)[]> {
+    const held: (HeldBlob | null)[] = [];
+    for (const digest of digests) {
+      const blob = await this.#book.get(digest);
+      held.push(blob === undefined ? null : { kind: blob.kind, bytes: new Uint8Array(blob.bytes) });
+    }
+    return held;
+  }
+
+  async #sync(): Promise<[]> {
+    const catalog = openCatalog(this.#data.root);
+    try {
+      await catalog.sync();
+    } finally {
+      catalog.close();
+    }
+    return [];
   }
 
   /** One rollout begins in each turn: replies and commits have theirs in between. */
@@ -97,40 +112,21 @@ class SealingThread {
   async #seal(task: SealTask): Promise<void> {
     const { number } = task;
     try {
-      const closed = await this.#closer.close(task);
-      this.#sealed.push({ number, ...closed });
+      const report = await this.#sealer.seal(task);
+      this.#answers.push({ number, report });
     } catch (error) {
       if (isRollbookError(error, "write-failed") || isRollbookError(error, "session-failed")) throw error;
       this.#answers.push({ number, failure: failureOf(error) });
     }
-    // Those of one commit go together.
-    this.#answering ??= setImmediate(() => this.#answer());
+    this.#answering.add();
+    this.#answering.want();
   }
 
   #answer(): void {
-    this.#answering = undefined;
-    const isNamed = this.#name();
-    for (const { number, closed, drifts } of this.#sealed) {
-      const { calls: _, grades: _g, ...artifact } = closed;
-      this.#answers.push({ number, report: { ...artifact, drifts, isNamed } });
-    }
     this.#send({ kind: "sealed", answers: this.#answers });
     this.#answers = [];
-    this.#sealed = [];
     // What is answered may go from the disk, which takes that nobody has it open.
     if (!this.#isWorking) this.#journal.close();
-  }
-
-  /** False if that did not work: they are sealed all the same, and the serving thread has to see to their names. */
-  #name(): boolean {
-    try {
-      this.#names ??= new ClosedWriter(this.#data.names);
-      this.#names.add(this.#sealed.map(({ id, closed }) => [id, closed]));
-      return true;
-    } catch (error) {
-      if (isRollbookError(error, "sqlite")) return false;
-      throw error;
-    }
   }
 
   #ask<T>(question: Question): Promise<T> {
@@ -151,7 +147,6 @@ class SealingThread {
   /** Comes when everything is answered. */
   async #close(): Promise<void> {
     this.#journal.close();
-    this.#names?.close();
     await this.#book.close();
     this.#port.close();
   }
@@ -164,6 +159,6 @@ class SealingThread {
 const data = workerData as SealingData;
 void openBook(data.root, { clock: manualClock(data.startedAtMs) }).then((book) => {
   const port = parentPort!;
-  const thread = new SealingThread(port, book, data);
+  const thread = new SealWorker(port, book, data);
   port.on("message", (message: ToSealing) => thread.hear(message));
 });

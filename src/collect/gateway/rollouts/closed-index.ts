@@ -1,0 +1,97 @@
+/** Finds rollouts that were sealed earlier by their names, in the catalog of the book: for outcomes that come late, for
+ *  closing twice, and so that no name is used twice. In: a catalog that was synced at the start, and a way to read
+ *  blobs. Out: what the book says of a rollout. What was sealed since the last sync is in rollout-states.ts. */
+import type { Digest } from "../../../base/index.ts";
+import {
+  Feedback,
+  openRecord,
+  type RecordOf,
+  type RecordType,
+  RolloutContent,
+  RolloutEnvelope,
+  RolloutEvent,
+  Tombstone,
+} from "../../../contract/index.ts";
+import type { Catalog } from "../../../store/index.ts";
+import type { Grade } from "../journal/index.ts";
+import type { HeldBlob } from "../sealing/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
+import type { ClosedRollout } from "./rollout-states.ts";
+
+/** Gives blobs of the book, in the order of their digests; null for what it does not hold. */
+export type LookUp = (digests: readonly Digest[]) => Promise<readonly (HeldBlob | null)[]>;
+
+export class ClosedIndex {
+  readonly #catalog: Catalog;
+
+  constructor(catalog: Catalog) {
+    this.#catalog = catalog;
+  }
+
+  /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
+  has(id: string): boolean {
+    return this.#contents(id).length > 0 || this.#isErased(id);
+  }
+
+  /** Undefined if no such rollout was sealed. */
+  async load(id: string, look: LookUp): Promise<ClosedRollout | undefined> {
+    for (const content of this.#contents(id)) {
+      const [envelope] = this.#catalog.referrersOfKind(content, RolloutEnvelope.kind);
+      if (envelope !== undefined) return this.#read({ id, content, envelope }, look);
+    }
+    if (!this.#isErased(id)) return undefined;
+    throw new HttpRefusal(410, "rollout-erased", `rollout ${id} was erased from the book.`);
+  }
+
+  async #read(
+    { id, content, envelope }: { id: string; content: Digest; envelope: Digest },
+    look: LookUp,
+  ): Promise<ClosedRollout> {
+    const [record] = await readRecords(RolloutContent, [content], look);
+    const { calls: callDigests, ending } = record!;
+    const told = [envelope, ...callDigests].flatMap((each) =>
+      this.#catalog.referrersOfKind(each, RolloutEvent.kind),
+    );
+    const events = await readRecords(RolloutEvent, [...new Set(told)], look);
+    const calls: number[] = [];
+    let receipt: Digest | undefined;
+    for (const { rollout, event } of events) {
+      // The same call may be in other rollouts, too.
+      if (rollout !== id) continue;
+      if (event.kind === "called") calls.push(event.index);
+      if (event.kind === "closed") receipt = event.receipt;
+    }
+    calls.sort((a, b) => a - b);
+    const feedback = this.#catalog.referrersOfKind(content, Feedback.kind);
+    const grades = (await readRecords(Feedback, feedback, look)).map(
+      ({ schema: _, subject: _s, call, ...rest }): Grade => ({
+        kind: "graded",
+        ...(call === undefined ? {} : { call: calls[call]! }),
+        ...rest,
+      }),
+    );
+    return { content, envelope, ending, calls, grades, receipt };
+  }
+
+  #contents(id: string): Digest[] {
+    return this.#catalog.digestsOf(RolloutContent.kind, [id]).map(({ digest }) => digest);
+  }
+
+  #isErased(id: string): boolean {
+    for (const { fields } of this.#catalog.records({ kind: Tombstone.kind }))
+      if ((fields as { rollouts: string[] }).rollouts.includes(id)) return true;
+    return false;
+  }
+}
+
+async function readRecords<T extends RecordType>(
+  type: T,
+  digests: readonly Digest[],
+  look: LookUp,
+): Promise<RecordOf<T>[]> {
+  const blobs = await look(digests);
+  return digests.flatMap((digest, i) => {
+    const blob = blobs[i];
+    return blob === null || blob === undefined ? [] : [openRecord(type, blob.bytes, digest)];
+  });
+}

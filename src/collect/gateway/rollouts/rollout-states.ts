@@ -1,0 +1,168 @@
+/** Where each rollout of a gateway stands: one map from id to state, and every transition.
+ *  open → closing → sealed | empty | failed; a failed rollout is open for calls, and is closed again later.
+ *  In: transitions. Out: states and counts. Holds every rollout that is not sealed, and those sealed since the catalog
+ *  of the book was last brought up to date; closed-index.ts finds the others. Does no I/O. */
+import type { Digest } from "../../../base/index.ts";
+import type { Ending, PublicKey } from "../../../contract/index.ts";
+import type { Grade, OpenRollout } from "../journal/index.ts";
+import { isSingle } from "./opening.ts";
+
+export interface CloseReport {
+  readonly id: string;
+  readonly ending: Ending;
+  readonly calls: number;
+  /** Absent if there was no call, and so nothing to seal. */
+  readonly content?: Digest;
+  readonly envelope?: Digest;
+  readonly signedBy?: PublicKey;
+  /** What admission said, where there is one. */
+  readonly receipt?: Digest;
+}
+
+/** What is known of a rollout once it is sealed. */
+export interface ClosedRollout {
+  readonly content: Digest;
+  readonly envelope: Digest;
+  readonly ending: Ending;
+  /** Numbers of its calls, in the order of the content. */
+  readonly calls: readonly number[];
+  /** Outcomes so far, for their idempotency keys. */
+  readonly grades: readonly Grade[];
+  readonly receipt?: Digest | undefined;
+}
+
+export type RolloutState =
+  | { readonly kind: "open"; readonly rollout: OpenRollout }
+  | { readonly kind: "closing"; readonly rollout: OpenRollout; readonly report: Promise<CloseReport> }
+  /** It could not be sealed, and is open as before. */
+  | { readonly kind: "failed"; readonly rollout: OpenRollout }
+  /** `isDurable`: its outcomes are in the book, too. */
+  | { readonly kind: "sealed"; readonly closed: ClosedRollout; readonly isDurable: boolean }
+  /** Closed without a call, and so without an artifact. Its name may be used again. */
+  | { readonly kind: "empty"; readonly ending: Ending }
+  /** The journal has calls of it, and not how it began. */
+  | { readonly kind: "torn" };
+
+type LiveState = Extract<RolloutState, { rollout: OpenRollout }>;
+
+/** Rollouts closed without a call that are remembered. */
+const MOST_EMPTY = 10_000;
+/** Sealed rollouts that are held before the catalog takes them over. */
+const MOST_SEALED = 20_000;
+
+export class RolloutStates {
+  readonly #states = new Map<string, RolloutState>();
+  readonly #counts = { open: 0, closing: 0, failed: 0, sealed: 0, empty: 0, torn: 0 };
+  #singles = 0;
+
+  get(id: string): RolloutState | undefined {
+    return this.#states.get(id);
+  }
+
+  /** The rollout of that name, unless it is closed. */
+  live(id: string): LiveState | undefined {
+    const state = this.#states.get(id);
+    return isLive(state) ? state : undefined;
+  }
+
+  /** The rollout of that name, if calls may be made in it. */
+  enterable(id: string): OpenRollout | undefined {
+    const state = this.live(id);
+    return state === undefined || state.kind === "closing" ? undefined : state.rollout;
+  }
+
+  *allLive(): IterableIterator<LiveState> {
+    if (this.#liveCount === 0) return;
+    for (const state of this.#states.values()) if (isLive(state)) yield state;
+  }
+
+  /** Calls without a rollout that are in progress or not sealed yet. */
+  get singles(): number {
+    return this.#singles;
+  }
+
+  /** Rollouts that somebody opened and that are not sealed yet. */
+  get opened(): number {
+    return this.#liveCount - this.#singles;
+  }
+
+  get hasManySealed(): boolean {
+    return this.#counts.sealed > MOST_SEALED;
+  }
+
+  opens(rollout: OpenRollout): void {
+    this.#set(rollout.id, { kind: "open", rollout });
+  }
+
+  closes(rollout: OpenRollout, report: Promise<CloseReport>): void {
+    this.#set(rollout.id, { kind: "closing", rollout, report });
+  }
+
+  fails(rollout: OpenRollout): void {
+    this.#set(rollout.id, { kind: "failed", rollout });
+  }
+
+  seals(id: string, closed: ClosedRollout, isDurable = true): void {
+    this.#set(id, { kind: "sealed", closed, isDurable });
+  }
+
+  empties(rollout: OpenRollout, ending: Ending): void {
+    this.#set(rollout.id, { kind: "empty", ending });
+    // Nobody closes a single call a second time.
+    if (isSingle(rollout)) this.#delete(rollout.id);
+    if (this.#counts.empty <= MOST_EMPTY) return;
+    const [oldest] = [...this.#states].find(([, { kind }]) => kind === "empty")!;
+    this.#delete(oldest);
+  }
+
+  tears(id: string): void {
+    this.#set(id, { kind: "torn" });
+  }
+
+  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. */
+  handOver(): () => void {
+    const sealed = [...this.#states].filter(([, state]) => state.kind === "sealed" && state.isDurable);
+    return () => {
+      for (const [id, state] of sealed) if (this.#states.get(id) === state) this.#delete(id);
+    };
+  }
+
+  get #liveCount(): number {
+    const { open, closing, failed } = this.#counts;
+    return open + closing + failed;
+  }
+
+  #set(id: string, state: RolloutState): void {
+    this.#delete(id);
+    this.#states.set(id, state);
+    this.#count(state, 1);
+  }
+
+  #delete(id: string): void {
+    const before = this.#states.get(id);
+    if (before === undefined) return;
+    this.#states.delete(id);
+    this.#count(before, -1);
+  }
+
+  #count(state: RolloutState, by: 1 | -1): void {
+    this.#counts[state.kind] += by;
+    if (isLive(state) && isSingle(state.rollout)) this.#singles += by;
+  }
+}
+
+function isLive(state: RolloutState | undefined): state is LiveState {
+  switch (state?.kind) {
+    case "open":
+    case "closing":
+    case "failed":
+      return true;
+    case undefined:
+    case "sealed":
+    case "empty":
+    case "torn":
+      return false;
+    default:
+      return state satisfies never;
+  }
+}
