@@ -29,11 +29,14 @@ export const bench: Bench = {
         "slice-ms": { type: "string", default: "1200" },
         json: { type: "boolean", default: false },
         "no-portkey": { type: "boolean", default: false },
+        /** The dist/ of another build, whose gateways have their turns beside ours. */
+        against: { type: "string" },
       },
     });
     const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-gateway-"));
     const { contenders, upstreamPid, close } = await openContenders(scratch, {
       portkey: !values["no-portkey"],
+      against: values.against,
     });
     try {
       const options = { rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]), upstreamPid };

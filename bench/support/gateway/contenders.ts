@@ -18,6 +18,7 @@ export interface Contender {
 }
 
 const REPO = fileURLToPath(new URL("../../..", import.meta.url));
+const DIST = join(REPO, "dist");
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 /** Open all the while: together they see what the load generator has to give. */
 const ROLLOUTS = 500;
@@ -43,7 +44,7 @@ const REPLY = JSON.stringify({
 
 export async function openContenders(
   scratch: string,
-  options: { portkey: boolean },
+  options: { portkey: boolean; against?: string | undefined },
 ): Promise<{ contenders: Contender[]; upstreamPid: number; close(): void }> {
   const children: ChildProcess[] = [];
   const start = (args: string[], env: NodeJS.ProcessEnv = {}) => {
@@ -71,9 +72,13 @@ export async function openContenders(
     const contenders = [
       contender("bare proxy", bare, (kind) => plain[kind]),
       contender("logging proxy", logged, (kind) => plain[kind]),
-      await gateway("durable", { upstream, scratch, start }),
-      await gateway("async", { upstream, scratch, start }),
+      await gateway("durable", { upstream, scratch, start, dist: DIST }),
+      await gateway("async", { upstream, scratch, start, dist: DIST }),
     ];
+    const { against: dist } = options;
+    if (dist !== undefined)
+      for (const record of ["durable", "async"] as const)
+        contenders.push(await gateway(record, { upstream, scratch, start, dist, label: ` of ${dist}` }));
     const portkey = options.portkey ? await openPortkey(upstream, start) : undefined;
     const all = portkey === undefined ? contenders : [...contenders, portkey];
     return { contenders: all, upstreamPid: model.pid!, close };
@@ -89,7 +94,16 @@ async function gateway(
     upstream,
     scratch,
     start,
-  }: { upstream: number; scratch: string; start: (args: string[]) => ChildProcess },
+    dist,
+    label = "",
+  }: {
+    upstream: number;
+    scratch: string;
+    start: (args: string[]) => ChildProcess;
+    /** The build that is measured. */
+    dist: string;
+    label?: string;
+  },
 ): Promise<Contender> {
   const config = join(scratch, `${record}.yaml`);
   const base = `http://127.0.0.1:${upstream}`;
@@ -97,8 +111,9 @@ async function gateway(
     config,
     `listen: { port: 0 }\nrecord: ${record}\nupstreams: { up: { baseUrl: "${base}" } }\ndefaultUpstream: up\n`,
   );
-  const main = join(REPO, "dist", "cli", "main.js");
-  const args = [main, "gateway", "--config", config, "--book", join(scratch, record)];
+  const main = join(dist, "cli", "main.js");
+  const book = join(scratch, label === "" ? record : `${record}-other`);
+  const args = [main, "gateway", "--config", config, "--book", book];
   const child = start(args);
   const url = await firstLine(child);
   const keys: string[] = [];
@@ -110,7 +125,7 @@ async function gateway(
   const requests = { whole: of(false), stream: of(true) };
   let next = 0;
   return contender(
-    record,
+    record + label,
     { port: Number(new URL(url).port), pid: child.pid!, records: true },
     (kind) => requests[kind][next++ % ROLLOUTS]!,
   );
