@@ -18,5 +18,6 @@ export * from "./import/index.ts";
 export * from "./judge/index.ts";
 export * from "./maintain/index.ts";
 export * from "./open/index.ts";
+export * from "./replay/index.ts";
 export * from "./rollouts/index.ts";
 export * from "./train/index.ts";

@@ -25,6 +25,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     "import",
     "rollouts",
     "batches",
+    "replay",
     "maintain",
     "collect",
     "decisions",

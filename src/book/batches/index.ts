@@ -8,12 +8,3 @@ export {
   showBatch,
 } from "./batches.ts";
 export { type CutRequest, cutBatch, cutFrom } from "./cut-batch.ts";
-export { gitCommitOf } from "./git-commit.ts";
-export { compactReplay, describeReplay, type ReplayDescription, validateReplay } from "./replay-store.ts";
-export {
-  extendReplay,
-  type NewReplayRequest,
-  type ReplayRequest,
-  type ReplayWritten,
-  writeReplay,
-} from "./write-replay.ts";

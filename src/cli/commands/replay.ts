@@ -8,7 +8,7 @@ import {
   gitCommitOf,
   validateReplay,
   writeReplay,
-} from "../../book/batches/index.ts";
+} from "../../book/replay/index.ts";
 import type { Layout, ReplayWriter, ReturnSemantics } from "../../keep/replay/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";

@@ -1,7 +1,7 @@
 /** The scene of the replay store: the router's decisions become tables, twice appended to, validated and read. */
 import { join } from "node:path";
 import { rngFrom } from "../../base/index.ts";
-import { extendReplay, writeReplay } from "../../book/batches/index.ts";
+import { extendReplay, writeReplay } from "../../book/replay/index.ts";
 import {
   compactReplay,
   minibatches,

@@ -3,7 +3,14 @@
 import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
-import type { AppendOptions, ReturnSemantics, Returns, WriteResult } from "../../keep/replay/index.ts";
+import {
+  type AppendOptions,
+  appendReplay,
+  type ReturnSemantics,
+  type Returns,
+  type WriteResult,
+  writeReplay as writeStore,
+} from "../../keep/replay/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,
@@ -36,13 +43,11 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
   const admitted = await admitAll(book, request);
   const semantics = request.returns ?? (await carriedReturns(admitted));
   const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
-  const { writeReplay: writeStore } = await import("../../keep/replay/index.ts");
   return { ...(await writeStore({ ...storeOptions(book, request, admitted), returns })), admitted };
 }
 
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
-  const { appendReplay } = await import("../../keep/replay/index.ts");
   return { ...(await appendReplay(storeOptions(book, request, admitted))), admitted };
 }
 

@@ -1,0 +1,9 @@
+export { gitCommitOf } from "./git-commit.ts";
+export { compactReplay, describeReplay, type ReplayDescription, validateReplay } from "./replay-store.ts";
+export {
+  extendReplay,
+  type NewReplayRequest,
+  type ReplayRequest,
+  type ReplayWritten,
+  writeReplay,
+} from "./write-replay.ts";
