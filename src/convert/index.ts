@@ -1,5 +1,4 @@
 export { type ActionSet, findActions, findNamedActions, withActions } from "./action-set.ts";
-export { EXPORT_FORMATS, type ExportFormat, exportBatch } from "./batch/index.ts";
 export { readTable } from "./csv-records.ts";
 export { DECISION_LOG, sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";

@@ -2,7 +2,7 @@
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
 import { type Digest, short } from "../../base/index.ts";
 import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../../contract/index.ts";
-import type { ExportFormat } from "../../convert/index.ts";
+import type { ExportFormat } from "../../convert/batch/index.ts";
 import {
   type BatchDifference,
   diffBatches,
@@ -59,7 +59,7 @@ export async function exportBatch(
   name: string,
   { format, out }: { format: ExportFormat; out: string },
 ): Promise<ExportedBatch> {
-  const { exportBatch: writeFile } = await import("../../convert/index.ts");
+  const { exportBatch: writeFile } = await import("../../convert/batch/index.ts");
   const source = await readBatch(book, name);
   const { bytes } = await writeFile(source, { format, out });
   const { rows, samples } = source.record.totals;

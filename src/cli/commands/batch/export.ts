@@ -1,7 +1,7 @@
 /** `rollbook batch export`: the rows of a batch as one file for a trainer. */
 import { type Command, Option } from "commander";
 import { exportBatch } from "../../../book/batches/index.ts";
-import { EXPORT_FORMATS, type ExportFormat } from "../../../convert/index.ts";
+import { EXPORT_FORMATS, type ExportFormat } from "../../../convert/batch/index.ts";
 import { jsonLine, plural, short, thousands } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
