@@ -105,7 +105,7 @@ export function decodeSafetensors(bytes: Uint8Array, where: string): Safetensors
   return { tensors, metadata: readMetadata(metadata, where) };
 }
 
-interface Placed {
+interface PlacedTensor {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -124,7 +124,7 @@ function readHeader(bytes: Uint8Array, where: string): Record<string, unknown> {
   throw bad(where, `${where}: the header is no JSON object`);
 }
 
-function readEntry(name: string, entry: unknown, where: string): Placed {
+function readEntry(name: string, entry: unknown, where: string): PlacedTensor {
   const fault = (what: string) => bad(where, `${where}: tensor ${JSON.stringify(name)} ${what}`);
   if (!isObject(entry)) throw fault("has no description");
   const { dtype: type, shape, data_offsets: offsets, ...rest } = entry;
@@ -143,7 +143,7 @@ function readEntry(name: string, entry: unknown, where: string): Placed {
 }
 
 /** Tensors follow one another without gap or overlap and end where the file ends. */
-function checkPlaces(placed: readonly Placed[], available: number, where: string): void {
+function checkPlaces(placed: readonly PlacedTensor[], available: number, where: string): void {
   let end = 0;
   for (const { name, from, to } of [...placed].sort((a, b) => a.from - b.from || a.to - b.to)) {
     if (from !== end)

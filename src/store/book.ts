@@ -7,12 +7,12 @@ import { type Clock, type Digest, isRollbookError, RollbookError } from "../base
 import {
   type Blob,
   BlobIndex,
+  type BlobPlace,
   type BlobStore,
   checkKind,
   closedError,
   damageError,
   itemsOf,
-  type Place,
   type ScanItem,
 } from "./blob/index.ts";
 import { isMissing, makeDirectory, withLock, writeAtomically } from "./disk/index.ts";
@@ -174,7 +174,7 @@ class FsBook implements Book {
   async #readCopy(digest: Digest): Promise<Blob | undefined> {
     this.#refresh();
     for (const pack of this.#packs) {
-      const places: Place[] = [];
+      const places: BlobPlace[] = [];
       this.#files.walk(pack.id, 0, ({ digest: found, offset, bytes }) => {
         if (found === digest) places.push({ file: pack.number, offset, bytes, large: false });
       });
@@ -218,12 +218,12 @@ class FsBook implements Book {
     await this.#session?.close();
   }
 
-  #readIndexed(place: Place, digest: Digest): Promise<Blob | undefined> {
+  #readIndexed(place: BlobPlace, digest: Digest): Promise<Blob | undefined> {
     return this.#read(this.#packs[place.file]!.id, place, digest);
   }
 
   /** Undefined if the pack or its large file is gone; damage is thrown. */
-  async #read(pack: string, place: Place, digest: Digest): Promise<Blob | undefined> {
+  async #read(pack: string, place: BlobPlace, digest: Digest): Promise<Blob | undefined> {
     const entry = this.#files.read(pack, place, place.large ? undefined : digest);
     if (entry === undefined || !place.large) return entry;
     const large = parseLargeEntry(entry.bytes)!;

@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
-import { BlobIndex, type Place } from "./blob/index.ts";
+import { BlobIndex, type BlobPlace } from "./blob/index.ts";
 import { bootId, GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
 import {
   type BookPaths,
@@ -129,7 +129,7 @@ export class Session {
     this.#place(entry.digest, { file: this.#packs, ...place!, large: true });
   }
 
-  #place(digest: Digest, place: Place): void {
+  #place(digest: Digest, place: BlobPlace): void {
     this.placed.set(digest, place);
     this.#commits.add();
   }

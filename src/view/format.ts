@@ -8,14 +8,14 @@ export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value, (_, each) => (typeof each === "bigint" ? each.toString() : each))}\n`;
 }
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly title: string;
   readonly align?: "right";
   cell(row: Row): string;
 }
 
 /** Columns two spaces apart, as wide as their widest cell. */
-export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
   const lines = [
     columns.map((each) => each.title),
     ...rows.map((row) => columns.map((each) => printable(each.cell(row)))),

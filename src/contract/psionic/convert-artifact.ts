@@ -9,7 +9,7 @@ import type { EnvironmentKey } from "../task/index.ts";
 import { makePsionicArtifact } from "./artifact.ts";
 import {
   fromPsionicRevision,
-  type Kept,
+  type KeptTexts,
   keepDigest,
   keptIn,
   originOf,
@@ -31,7 +31,7 @@ export function fromPsionicArtifact(
   artifact: PsionicArtifact,
   context: PsionicContext,
 ): { draft: RolloutDraft; revision: Omit<PolicyRevision, "schema"> } {
-  const kept: Kept = {};
+  const kept: KeptTexts = {};
   const revision = fromPsionicRevision(artifact.source_policy_revision);
   const { samples } = artifact;
   const at = toTime(artifact.created_at_ms, "created_at_ms");
@@ -134,7 +134,7 @@ function toTermination(ending: Ending): PsionicTermination {
   }
 }
 
-type TokenStreamDraft = Extract<RolloutDraft["streams"][number], { level: "token" }>;
+type DraftedTokens = Extract<RolloutDraft["streams"][number], { level: "token" }>;
 
 function toSamples(draft: RolloutDraft, revision: PolicyRevision) {
   const cannot = (why: string) =>
@@ -144,7 +144,7 @@ function toSamples(draft: RolloutDraft, revision: PolicyRevision) {
       `rollout ${draft.rolloutId} cannot be written as psionic-v1: ${why}.`,
     );
   const streams = draft.streams.filter(
-    (item): item is TokenStreamDraft => item.level === "token" && item.family === revision.family,
+    (item): item is DraftedTokens => item.level === "token" && item.family === revision.family,
   );
   const [stream] = streams;
   if (stream === undefined || streams.length > 1)
@@ -191,14 +191,14 @@ function isEmpty(value: unknown): boolean {
 const PROOF_KINDS = { execution_proof: "execution", validator_bundle: "validator-bundle" } as const;
 
 /** A psionic commitment has no nonce to check it with: for us it is a reference, and remembers its kind. */
-function fromProof(proof: PsionicProof, field: string, kept: Kept): Proof {
+function fromProof(proof: PsionicProof, field: string, kept: KeptTexts): Proof {
   const digest = keepDigest(kept, `${field}.digest`, proof.digest);
   if (proof.kind === "commitment") kept[`${field}.kind`] = proof.kind;
   const kind = proof.kind === "commitment" ? "execution" : PROOF_KINDS[proof.kind];
   return { kind, digest, reference: proof.reference };
 }
 
-function toProof(proof: Proof, field: string, kept: Readonly<Kept>): PsionicProof {
+function toProof(proof: Proof, field: string, kept: Readonly<KeptTexts>): PsionicProof {
   const digest = restoreDigest(kept, `${field}.digest`, proof.digest);
   switch (proof.kind) {
     case "call-log":

@@ -12,7 +12,7 @@ export function fromPsionicRevision(
   revision: PsionicRevision,
   parent?: PsionicRevision,
 ): Omit<PolicyRevision, "schema"> {
-  const kept: Kept = {};
+  const kept: KeptTexts = {};
   const knownParent = parent?.revision_id === revision.parent_revision_id ? parent : undefined;
   if (revision.parent_revision_id !== undefined && knownParent === undefined)
     kept.parent_revision_id = revision.parent_revision_id;
@@ -60,15 +60,15 @@ function toDigest(text: string): Digest {
 }
 
 /** Original texts by their psionic field name. */
-export type Kept = Record<string, string>;
+export type KeptTexts = Record<string, string>;
 
-export function keepDigest(kept: Kept, field: string, text: string): Digest {
+export function keepDigest(kept: KeptTexts, field: string, text: string): Digest {
   const digest = toDigest(text);
   if (digest !== text) kept[field] = text;
   return digest;
 }
 
-export function restoreDigest(kept: Readonly<Kept>, field: string, digest: Digest): string {
+export function restoreDigest(kept: Readonly<KeptTexts>, field: string, digest: Digest): string {
   const text = kept[field] ?? digest;
   if (toDigest(text) === digest) return text;
   throw refuse(
@@ -78,14 +78,14 @@ export function restoreDigest(kept: Readonly<Kept>, field: string, digest: Diges
   );
 }
 
-export function originOf(kept: Kept): { origin?: Origin } {
+export function originOf(kept: KeptTexts): { origin?: Origin } {
   return Object.keys(kept).length === 0 ? {} : { origin: { format: FORMAT, fields: kept } };
 }
 
-export function keptIn(origin: Origin | undefined): Readonly<Kept> {
+export function keptIn(origin: Origin | undefined): Readonly<KeptTexts> {
   if (origin?.format !== FORMAT) return {};
   const texts = Object.entries(origin.fields).filter(([, value]) => typeof value === "string");
-  return Object.fromEntries(texts) as Kept;
+  return Object.fromEntries(texts) as KeptTexts;
 }
 
 export function toTime(ms: bigint, field: string): number {
@@ -102,7 +102,7 @@ function optional<Name extends string, T>(name: Name, value: T | undefined): { [
   return value === undefined ? {} : ({ [name]: value } as { [K in Name]?: T });
 }
 
-function fromCheckpoint(from: NonNullable<PsionicRevision["checkpoint"]>, kept: Kept): CheckpointRef {
+function fromCheckpoint(from: NonNullable<PsionicRevision["checkpoint"]>, kept: KeptTexts): CheckpointRef {
   const keep = (name: "manifest_digest" | "object_digest" | "cluster_state_digest" | "topology_digest") =>
     keepDigest(kept, `checkpoint.${name}`, from[name]);
   return {
@@ -124,7 +124,7 @@ function fromCheckpoint(from: NonNullable<PsionicRevision["checkpoint"]>, kept: 
   };
 }
 
-function toCheckpoint(from: CheckpointRef, kept: Readonly<Kept>): PsionicRevision["checkpoint"] {
+function toCheckpoint(from: CheckpointRef, kept: Readonly<KeptTexts>): PsionicRevision["checkpoint"] {
   const { writerNodeId, membershipEpoch, clusterStateDigest, topologyDigest } = from;
   if (
     writerNodeId === undefined ||

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { type Digest, digestJson, rngFrom } from "../../base/index.ts";
-import { BlobIndex, type Place } from "./blob-index.ts";
+import { BlobIndex, type BlobPlace } from "./blob-index.ts";
 
 it("answers as a Map does, through growth and overwriting, in at most 60 bytes a blob", () => {
   const rng = rngFrom(5);
   const index = new BlobIndex();
-  const model = new Map<Digest, Place>();
+  const model = new Map<Digest, BlobPlace>();
   for (let i = 0; i < 60_000; i++) {
     const digest = digestJson("test", rng.below(50_000));
     const place = {

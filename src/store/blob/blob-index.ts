@@ -3,7 +3,7 @@
  *  ever removed: `clear` and build it again. Places lie in chunks, so growth copies none of them. */
 import { type Digest, DigestTable } from "../../base/index.ts";
 
-export interface Place {
+export interface BlobPlace {
   /** Number of the file in the caller's table. */
   readonly file: number;
   /** Where the entry begins; a multiple of 8. */
@@ -31,7 +31,7 @@ export class BlobIndex {
     return this.#digests.byteLength + this.#chunks.length * CHUNK * WORDS * 4;
   }
 
-  set(digest: Digest, place: Place): void {
+  set(digest: Digest, place: BlobPlace): void {
     const entry = this.#digests.add(digest);
     if (entry === this.#chunks.length * CHUNK) this.#chunks.push(new Uint32Array(CHUNK * WORDS));
     const chunk = this.#chunk(entry);
@@ -41,7 +41,7 @@ export class BlobIndex {
     chunk[at + 2] = place.bytes / 8 + (place.large ? LARGE_BIT : 0);
   }
 
-  get(digest: Digest): Place | undefined {
+  get(digest: Digest): BlobPlace | undefined {
     const entry = this.#digests.find(digest);
     if (entry < 0) return undefined;
     const chunk = this.#chunk(entry);

@@ -7,6 +7,7 @@ import { Tombstone } from "../../contract/index.ts";
 import { isMissing, type Sqlite, type SqlValue } from "../disk/index.ts";
 import {
   type BookPaths,
+  type EntryStep,
   type LargeEntry,
   listPacks,
   openPack,
@@ -15,7 +16,6 @@ import {
   PACK_LARGE_KIND,
   type PackName,
   type PackReader,
-  type PackStep,
   parseFooter,
   parseLargeEntry,
   readLarge,
@@ -37,8 +37,6 @@ export interface SyncReport {
 export async function syncCatalog(db: Sqlite, paths: BookPaths): Promise<SyncReport> {
   return new CatalogSync(db, paths).run();
 }
-
-type EntryStep = Extract<PackStep, { type: "entry" }>;
 
 interface PackRow {
   readonly number: number;

@@ -83,13 +83,13 @@ export class PackFiles {
   }
 }
 
-interface Wanted {
+interface WantedBlob {
   readonly file: () => string;
   readonly offset: number;
   readonly digest: Digest | undefined;
 }
 
-function checkedBlob(entry: Buffer, { file, offset, digest }: Wanted): Blob {
+function checkedBlob(entry: Buffer, { file, offset, digest }: WantedBlob): Blob {
   const fail = (finding: Pick<Finding, "code" | "message"> & { actual?: string }): never => {
     const expected = digest === undefined ? {} : { expected: digest };
     throw damageError({ file: file(), offset, length: entry.length, ...expected, ...finding });

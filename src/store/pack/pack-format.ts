@@ -47,7 +47,7 @@ export function entryLayout(kindBytes: number, payloadBytes: number): EntryLayou
   return { tagAt: payloadAt - kindBytes - 1, payloadAt, payloadEnd, end: roundUp8(payloadEnd) };
 }
 
-export interface Entry {
+export interface PackEntry {
   readonly kind: string;
   readonly payload: Uint8Array;
 }
@@ -55,7 +55,7 @@ export interface Entry {
 /** Writes an entry at `at`, for offset `offset` of its file. `target` must have room for its layout. */
 export function writeEntry(
   target: Buffer,
-  entry: Entry,
+  entry: PackEntry,
   { at, offset }: { at: number; offset: number },
 ): Digest {
   const { kind, payload } = entry;
@@ -77,7 +77,7 @@ export function writeEntry(
 }
 
 /** An entry in a buffer of its own. */
-export function encodeEntry(entry: Entry, offset: number): { bytes: Buffer; digest: Digest } {
+export function encodeEntry(entry: PackEntry, offset: number): { bytes: Buffer; digest: Digest } {
   // Not from the pool: readers rely on 8-byte alignment.
   const bytes = Buffer.allocUnsafeSlow(entryLayout(entry.kind.length, entry.payload.length).end);
   return { bytes, digest: writeEntry(bytes, entry, { at: 0, offset }) };

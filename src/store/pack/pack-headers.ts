@@ -25,7 +25,7 @@ export function walkHeaders(
   { from, size }: { from: number; size: number },
   visit: (entry: HeaderVisit) => void,
 ): number {
-  const window = new Window(fd, size);
+  const window = new HeaderWindow(fd, size);
   let offset = from;
   let end = from;
   while (size - offset >= HEADER_BYTES) {
@@ -51,7 +51,7 @@ export function walkHeaders(
 }
 
 /** The first offset from `from` on where a magic stands, or `size`. */
-function nextHeader(window: Window, from: number, size: number): number {
+function nextHeader(window: HeaderWindow, from: number, size: number): number {
   for (let offset = from; size - offset >= HEADER_BYTES; ) {
     const length = Math.min(WINDOW_BYTES, size - offset);
     const at = window.show(offset, length);
@@ -63,7 +63,7 @@ function nextHeader(window: Window, from: number, size: number): number {
 }
 
 /** A moving piece of the file. */
-class Window {
+class HeaderWindow {
   readonly bytes = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #fd: number;
   readonly #size: number;

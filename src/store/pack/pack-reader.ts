@@ -10,28 +10,30 @@ import { isMissing } from "../disk/index.ts";
 import { checkEntry, type EntryHeader, findMagic, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import type { BookPaths, PackName } from "./pack-names.ts";
 
-export type PackStep =
-  | {
-      readonly type: "entry";
-      readonly digest: Digest;
-      readonly hex: string;
-      readonly kind: string;
-      /** A view into a block that is reused: valid until the next `more`. */
-      readonly bytes: Uint8Array;
-      readonly offset: number;
-      readonly end: number;
-      readonly payloadAt: number;
-    }
-  | {
-      readonly type: "damage";
-      readonly code: FindingCode;
-      readonly message: string;
-      readonly offset: number;
-      readonly end: number;
-      /** The digest in the header, where the header is whole. */
-      readonly expected?: Digest;
-      readonly actual?: Digest;
-    };
+export interface EntryStep {
+  readonly type: "entry";
+  readonly digest: Digest;
+  readonly hex: string;
+  readonly kind: string;
+  /** A view into a block that is reused: valid until the next `more`. */
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+  readonly end: number;
+  readonly payloadAt: number;
+}
+
+export interface DamageStep {
+  readonly type: "damage";
+  readonly code: FindingCode;
+  readonly message: string;
+  readonly offset: number;
+  readonly end: number;
+  /** The digest in the header, where the header is whole. */
+  readonly expected?: Digest;
+  readonly actual?: Digest;
+}
+
+type PackStep = EntryStep | DamageStep;
 
 /** Small enough that a block is still in the processor's cache when it is hashed, and that the system, which reads
  *  ahead by itself, has the next one ready by then: to ask another thread for it costs more than to copy it. */

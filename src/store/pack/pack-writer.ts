@@ -6,11 +6,11 @@ import { promisify } from "node:util";
 import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
 import { syncDirectory, writeFully } from "../disk/index.ts";
 import {
-  type Entry,
   encodeEntry,
   entryLayout,
   PACK_FOOTER_KIND,
   PACK_HEADER_KIND,
+  type PackEntry,
   writeEntry,
 } from "./pack-format.ts";
 import type { BookPaths } from "./pack-names.ts";
@@ -56,7 +56,7 @@ export class PackWriter {
   }
 
   /** Appends an entry unless `isKnown` says that its digest is there already. */
-  append(entry: Entry, isKnown?: (digest: Digest) => boolean): Appended {
+  append(entry: PackEntry, isKnown?: (digest: Digest) => boolean): Appended {
     const bytes = entryLayout(entry.kind.length, entry.payload.length).end;
     if (this.#staged + bytes > STAGING_BYTES) this.drain();
     const offset = this.size;

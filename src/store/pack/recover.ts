@@ -17,7 +17,7 @@ import {
 import { largeFault } from "./large-files.ts";
 import { encodeEntry, PACK_FOOTER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, largeFile, parseLargeName, parseLockName, parsePackName } from "./pack-names.ts";
-import { PackReader } from "./pack-reader.ts";
+import { type DamageStep, type EntryStep, PackReader } from "./pack-reader.ts";
 import { jsonBytes, type LargeEntry, PackChain, parseLargeEntry, parsePackHeader } from "./pack-records.ts";
 
 export interface Recovery {
@@ -147,13 +147,11 @@ async function inspect(paths: BookPaths, id: string): Promise<PackState> {
   return state;
 }
 
-type Step = Exclude<ReturnType<PackReader["next"]>, "more" | undefined>;
-
 /** Takes a whole entry into the state, or says why it cannot stand where it does. */
 async function unfit(
   paths: BookPaths,
   id: string,
-  { step, state }: { step: Extract<Step, { type: "entry" }>; state: PackState },
+  { step, state }: { step: EntryStep; state: PackState },
 ): Promise<Finding | undefined> {
   const at = { file: `packs/${id}.open`, offset: step.offset, length: step.end - step.offset };
   if (state.footed) return { code: "bad-footer", ...at, message: "an entry stands behind the footer" };
@@ -176,7 +174,7 @@ async function unfit(
   return undefined;
 }
 
-function asFinding(id: string, step: Extract<Step, { type: "damage" }>): Finding {
+function asFinding(id: string, step: DamageStep): Finding {
   const { code, message, offset, end } = step;
   return { code, message, file: `packs/${id}.open`, offset, length: end - offset };
 }

@@ -8,7 +8,7 @@ import type { Finding, Location, ScanItem } from "../blob/index.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
 import { type BookPaths, type PackName, parseLargeName, parsePackName } from "./pack-names.ts";
-import { openPack, type PackReader, type PackStep, ScanBlock } from "./pack-reader.ts";
+import { type DamageStep, type EntryStep, openPack, type PackReader, ScanBlock } from "./pack-reader.ts";
 import {
   bookFault,
   type LargeEntry,
@@ -17,9 +17,6 @@ import {
   parseLargeEntry,
   parsePackHeader,
 } from "./pack-records.ts";
-
-type EntryStep = Extract<PackStep, { type: "entry" }>;
-type DamageStep = Extract<PackStep, { type: "damage" }>;
 
 /** In runs, as `BlobStore.scanRuns` gives them: a run ends where a block does, or where a large file is to be read. */
 export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanItem>> {
@@ -145,7 +142,7 @@ export class PackScan {
     }
   }
 
-  #take(step: PackStep): PackItem | undefined {
+  #take(step: EntryStep | DamageStep): PackItem | undefined {
     if (step.type === "damage") return this.#takeDamage(step);
     if (this.#footed) this.#find("bad-footer", step, "an entry stands behind the footer");
     if (step.kind === PACK_FOOTER_KIND) return this.#takeFooter(step);

@@ -18,7 +18,7 @@ export type { Args, Example } from "./code-files.ts";
 
 type Evaluate = (args: Args) => Json;
 
-export interface Candidate {
+export interface CodeCandidate {
   readonly flaw: string;
   readonly source: string;
   readonly evaluate: Evaluate;
@@ -32,7 +32,7 @@ export interface CodeTask {
   readonly evaluate: Evaluate;
   readonly reference: string;
   readonly start: { readonly source: string; readonly evaluate: Evaluate };
-  readonly mistakes: readonly Candidate[];
+  readonly mistakes: readonly CodeCandidate[];
   /** Ordinary inputs; the visible cases are the first of them. */
   readonly plain: readonly Args[];
   /** Inputs that only the oracle uses. */
@@ -96,7 +96,7 @@ function examplesOf(task: CodeTask): { visible: Example[]; hidden: Example[] } |
 }
 
 /** Those that fail a hidden case, no two with the same answers, from nearly right to quite wrong. */
-function usefulMutants(task: CodeTask, hidden: readonly Example[]): Pick<Candidate, "flaw" | "source">[] {
+function usefulMutants(task: CodeTask, hidden: readonly Example[]): Pick<CodeCandidate, "flaw" | "source">[] {
   const graded = task.mistakes
     .filter((mistake) => mistake.source !== task.reference && mistake.source !== task.start.source)
     .map((mistake) => {

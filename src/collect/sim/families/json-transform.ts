@@ -7,8 +7,8 @@ import {
   mistakesIn,
   type Op,
   type Pipeline,
+  type PipelineStep,
   render,
-  type Step,
   sayPipeline,
 } from "./pipeline/index.ts";
 import {
@@ -69,7 +69,7 @@ function drawSteps(rng: Rng, schema: Schema, difficulty: Difficulty): Pipeline {
   const { before, unfolds, shapes } = PLAN[difficulty];
   const unfolded = unfolds ? flatten(schema) : undefined;
   const now = unfolded?.after ?? schema;
-  const step = (op: Op): Step => ({ op, params: op.draw(rng) });
+  const step = (op: Op): PipelineStep => ({ op, params: op.draw(rng) });
   const kept = inOrder(sample(rng, recordOps(now), before));
   const shape = pick(
     rng,

@@ -8,8 +8,8 @@ import {
   mistakesIn,
   type Op,
   type Pipeline,
+  type PipelineStep,
   render,
-  type Step,
   sayPipeline,
 } from "./pipeline/index.ts";
 import { countBy, leader, namesBy, pivot, sumBy, summary, whereLabel, whereNumber } from "./records/index.ts";
@@ -75,7 +75,7 @@ function drawSteps(rng: Rng, format: number, difficulty: Difficulty): Pipeline {
     QUESTIONS.filter((op) => levels.includes(op.level)),
   );
   const ops = [parseOp(format), ...sample(rng, FILTERS, filters), question];
-  return ops.map((op): Step => ({ op, params: op.draw(rng) }));
+  return ops.map((op): PipelineStep => ({ op, params: op.draw(rng) }));
 }
 
 const FIELDS = `Each entry has a time of day, a level, a service, a user, an event, the ms it took and the bytes it sent ("-" where there were none to speak of: then bytes is missing). \`sample.log\` shows the form. The function gets the whole log as one text, in order of time.`;

@@ -1,6 +1,6 @@
 /** A regular expression from examples and a description. JavaScript. */
 import type { Json, Rng } from "../../../base/index.ts";
-import { type Args, type Candidate, codeTask } from "./code-task.ts";
+import { type Args, type CodeCandidate, codeTask } from "./code-task.ts";
 import { between, type Family, pick } from "./family.ts";
 import {
   countShapes,
@@ -58,7 +58,7 @@ export const regexFromExamples: Family = {
   },
 };
 
-function mistakes(pieces: readonly Piece[]): Candidate[] {
+function mistakes(pieces: readonly Piece[]): CodeCandidate[] {
   const anchored = slipsIn(pieces).map(({ flaw, pieces: wrong }) => ({
     flaw,
     source: moduleOf(`^${sourceOf(wrong)}$`),

@@ -1,7 +1,7 @@
 /** A question about a SQLite database, answered by one query. The database is a file that a script makes in the sandbox;
  *  hidden cases are other contents of the same tables. Python. */
 import type { Rng } from "../../../base/index.ts";
-import { type Args, type Candidate, codeTask } from "./code-task.ts";
+import { type Args, type CodeCandidate, codeTask } from "./code-task.ts";
 import { between, type Difficulty, type Family, pick } from "./family.ts";
 import {
   answer,
@@ -57,7 +57,7 @@ export const sqlQuery: Family = {
       reference: renderSql(query, domain),
       start: { source: "SELECT 1;\n", evaluate: () => [[1]] },
       mistakes: mistakes(query, domain).map(
-        ([flaw, wrong]): Candidate => ({ flaw, source: renderSql(wrong, domain), evaluate: run(wrong) }),
+        ([flaw, wrong]): CodeCandidate => ({ flaw, source: renderSql(wrong, domain), evaluate: run(wrong) }),
       ),
       plain: Array.from({ length: 4 }, () => data(8)),
       edges: [data(0), ...Array.from({ length: 12 }, () => data(between(rng, 3, 16)))],

@@ -1,10 +1,10 @@
 /** The wrong programs of a pipeline: mistakes in its steps, and carelessness about its input. */
 import type { Json } from "../../../../base/index.ts";
-import type { Candidate } from "../code-task.ts";
+import type { CodeCandidate } from "../code-task.ts";
 import type { Language } from "../family.ts";
 import { evaluate, mistakesIn, type Naming, type Pipeline, render } from "./pipeline.ts";
 
-export function candidatesFor(pipeline: Pipeline, language: Language, naming: Naming): Candidate[] {
+export function candidatesFor(pipeline: Pipeline, language: Language, naming: Naming): CodeCandidate[] {
   const mistakes = mistakesIn(pipeline).map((wrong) => ({
     flaw: wrong.flaw,
     source: render(wrong.pipeline, language, naming),
@@ -16,7 +16,7 @@ export function candidatesFor(pipeline: Pipeline, language: Language, naming: Na
 const FIRST_FEW = 5;
 
 /** Lists and texts alike have a length and a beginning. */
-function careless(pipeline: Pipeline, language: Language, naming: Naming): Candidate[] {
+function careless(pipeline: Pipeline, language: Language, naming: Naming): CodeCandidate[] {
   const { argument } = naming;
   const python = language === "python";
   return [

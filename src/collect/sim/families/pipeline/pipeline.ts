@@ -10,11 +10,11 @@ import { ORDER_OPS } from "./order-ops.ts";
 import { TEXT_OPS } from "./text-ops.ts";
 import { WORD_OPS } from "./word-ops.ts";
 
-export interface Step {
+export interface PipelineStep {
   readonly op: Op;
   readonly params: Params;
 }
-export type Pipeline = readonly Step[];
+export type Pipeline = readonly PipelineStep[];
 
 export const OPS: readonly Op[] = [
   ...ELEMENT_OPS,
@@ -40,7 +40,7 @@ export function drawPipeline(
   from: "numbers" | "text",
 ): Pipeline | undefined {
   const { steps, levels } = PLAN[difficulty];
-  const pipeline: Step[] = [];
+  const pipeline: PipelineStep[] = [];
   let shape: Shape = from;
   for (let i = 0; i < steps; i++) {
     const fits = nextOps(
