@@ -9,6 +9,7 @@ export {
   openEnvironment,
   openSimRun,
   policyOfRouter,
+  policyValue,
   readTasks,
   type SimModel,
   type SimWorld,
