@@ -71,7 +71,7 @@ function printDataset(
   );
 }
 
-interface ImportFlags extends LogOptions {
+interface DataImportFlags extends LogOptions {
   out?: string;
   book?: string;
   sign: boolean;
@@ -109,7 +109,7 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
       "csv: action=…,reward=…, and propensity, episode, step, features=a+b; actions are 0, 1 … or names",
       toColumns,
     )
-    .action(async (file: string, flags: ImportFlags) => {
+    .action(async (file: string, flags: DataImportFlags) => {
       const { out } = flags;
       const filters = { from: basename(file), format: flags.format };
       if (out === undefined) await sealLog(io, file, flags);
@@ -117,7 +117,7 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     });
 }
 
-async function sealLog(io: Io, file: string, flags: ImportFlags): Promise<void> {
+async function sealLog(io: Io, file: string, flags: DataImportFlags): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const root = bookRoot(io, flags);
   const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });

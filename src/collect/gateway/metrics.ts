@@ -2,7 +2,7 @@
 
 type Labels = Readonly<Record<string, string | number>>;
 
-interface Family {
+interface MetricFamily {
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
   /** By the values of their labels. */
@@ -61,7 +61,7 @@ export interface CallFacts {
 }
 
 export class Metrics {
-  readonly #families = new Map<string, Family>();
+  readonly #families = new Map<string, MetricFamily>();
   readonly #calls = new Map<
     string,
     Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion" | "cost", Series>

@@ -13,7 +13,7 @@ import { positiveWhole, share } from "../../options/numbers.ts";
 import { progressLine } from "../../options/run-options.ts";
 import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
 
-interface RunFlags extends SimFlags {
+interface SimRunFlags extends SimFlags {
   tasks: string;
   agent: string;
   model?: string;
@@ -65,10 +65,10 @@ For the chat agent the exact expected reward is printed beside what was observed
       positiveWhole,
     )
     .option("--min-pass <share>", "exit 1 unless at least this share passes all hidden tests", share);
-  addSimOptions(command).action((flags: RunFlags) => run(io, flags));
+  addSimOptions(command).action((flags: SimRunFlags) => run(io, flags));
 }
 
-async function run(io: Io, flags: RunFlags): Promise<void> {
+async function run(io: Io, flags: SimRunFlags): Promise<void> {
   refuseIdle(flags);
   const {
     json,
@@ -106,7 +106,7 @@ async function run(io: Io, flags: RunFlags): Promise<void> {
   requirePassed(families.at(-1)!, flags.minPass);
 }
 
-function refuseIdle({ model, router, checkpoint, everyTurn, floor }: RunFlags): void {
+function refuseIdle({ model, router, checkpoint, everyTurn, floor }: SimRunFlags): void {
   const isRouted = router !== undefined || checkpoint !== undefined;
   if (model !== undefined && isRouted) throw wrongUsage("--model excludes --router and --checkpoint");
   if (everyTurn === true && !isRouted) throw wrongUsage("--every-turn needs --router or --checkpoint");

@@ -34,8 +34,8 @@ import {
   type ClosedEvent,
   type Judged,
   placeAt,
-  type Question,
   type SealReport,
+  type SealRequest,
   type SealTask,
 } from "./messages.ts";
 import { RolloutRecord } from "./rollout-record.ts";
@@ -52,7 +52,7 @@ export interface ArtifactSealerOptions {
     subjects: readonly Digest[],
   ) => Promise<readonly SealedBlob[]>;
   readonly judge?:
-    | ((artifact: Extract<Question, { kind: "judge" }>["artifact"]) => Promise<Judged>)
+    | ((artifact: Extract<SealRequest, { kind: "judge" }>["artifact"]) => Promise<Judged>)
     | undefined;
   /** The name of the gateway. */
   readonly worker: string;

@@ -61,7 +61,7 @@ export type SealAnswer =
   | { readonly number: number; readonly failure: Failure };
 
 /** What only the serving thread can do: it has the key, the judge, and the journal to write to. */
-export type Question =
+export type SealRequest =
   /** Is to journal how rollouts are closed, and to sign these records. */
   | {
       readonly kind: "commit";
@@ -105,7 +105,7 @@ export type FromSealing =
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
   | { readonly kind: "answer"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
   | { readonly kind: "answer"; readonly number: number; readonly failure: Failure }
-  | { readonly kind: "ask"; readonly number: number; readonly question: Question };
+  | { readonly kind: "ask"; readonly number: number; readonly question: SealRequest };
 
 export function placeAt(numbers: readonly number[], at: number): LogPlace {
   return { segment: numbers[at]!, offset: numbers[at + 1]!, bytes: numbers[at + 2]! };

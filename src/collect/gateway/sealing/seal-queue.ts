@@ -18,10 +18,10 @@ import {
   failureOf,
   type HeldBlob,
   type Judged,
-  type Question,
   type SealAnswer,
   type SealingData,
   type SealReport,
+  type SealRequest,
   type SealTask,
   type ToSealing,
 } from "./messages.ts";
@@ -236,7 +236,7 @@ export class SealQueue {
     thread.postMessage(reply);
   }
 
-  async #answer(question: Question): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
+  async #answer(question: SealRequest): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
     const { admit, clock } = this.#deps;
     switch (question.kind) {
       case "commit":
@@ -255,7 +255,7 @@ export class SealQueue {
   async #commit({
     closings,
     subjects,
-  }: Extract<Question, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
+  }: Extract<SealRequest, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
     const { journal, signer } = this.#deps;
     let isUrgent = false;
     for (const { number, event } of closings) {

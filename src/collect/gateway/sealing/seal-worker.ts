@@ -13,9 +13,9 @@ import {
   failureOf,
   type HeldBlob,
   type Judged,
-  type Question,
   type SealAnswer,
   type SealingData,
+  type SealRequest,
   type SealTask,
   type ToSealing,
 } from "./messages.ts";
@@ -129,7 +129,7 @@ class SealWorker {
     if (!this.#isWorking) this.#journal.close();
   }
 
-  #ask<T>(question: Question): Promise<T> {
+  #ask<T>(question: SealRequest): Promise<T> {
     return new Promise((done, failed) => {
       const number = this.#questions++;
       this.#asked.set(number, { done, failed });

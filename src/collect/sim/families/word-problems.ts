@@ -37,10 +37,10 @@ interface Story {
   readonly things: string;
   readonly start: Holdings;
   readonly events: readonly StoryEvent[];
-  readonly questions: readonly Question[];
+  readonly questions: readonly WordQuestion[];
 }
 
-interface Question {
+interface WordQuestion {
   readonly asked: string;
   answer(has: Holdings): number;
   /** Another reading of the same words. */
@@ -74,7 +74,7 @@ function tell(start: Holdings, events: readonly Pick<StoryEvent, "apply">[]): Ho
   return events.reduce((has, event) => event.apply(has), start);
 }
 
-function questionsAbout(rng: Rng, people: readonly string[], things: string): Question[] {
+function questionsAbout(rng: Rng, people: readonly string[], things: string): WordQuestion[] {
   const total = (has: Holdings) => Object.values(has).reduce((a, b) => a + b, 0);
   const [first, second] = rng.shuffle([...people]) as [string, string];
   const size = between(rng, 7, 15);

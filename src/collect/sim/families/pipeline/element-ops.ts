@@ -1,8 +1,9 @@
 /** Operations on each number of a list. Results stay small enough for exact arithmetic in every language. */
+
 import { between, pick } from "../family.ts";
+import type { Numbers } from "./op.ts";
 import { defineOp, type Op } from "./op.ts";
 
-type Numbers = readonly number[];
 type Compare = ">" | ">=" | "<" | "<=";
 
 const COMPARE: Readonly<

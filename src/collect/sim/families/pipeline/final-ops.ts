@@ -1,8 +1,8 @@
 /** Operations that end a pipeline over numbers with a single number. An empty list has a stated answer. */
-import { pick } from "../family.ts";
-import { defineOp, type Op } from "./op.ts";
 
-type Numbers = readonly number[];
+import { pick } from "../family.ts";
+import type { Numbers } from "./op.ts";
+import { defineOp, type Op } from "./op.ts";
 
 const total = defineOp({
   name: "total",

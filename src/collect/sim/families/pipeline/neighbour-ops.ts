@@ -1,8 +1,8 @@
 /** Operations on neighbours, groups and stretches of a list of numbers. */
-import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "./op.ts";
 
-type Numbers = readonly number[];
+import { between, pick } from "../family.ts";
+import type { Numbers } from "./op.ts";
+import { defineOp, type Op } from "./op.ts";
 
 const running = defineOp({
   name: "running",

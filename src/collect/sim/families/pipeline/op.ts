@@ -57,3 +57,6 @@ export function defineOp<In, Out, P extends Params>(op: Definition<In, Out, P>):
       })),
   } as unknown as Op;
 }
+
+export type Numbers = readonly number[];
+export type Words = readonly string[];

@@ -1,8 +1,8 @@
 /** Operations on which numbers a list holds, and in which order. */
-import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "./op.ts";
 
-type Numbers = readonly number[];
+import { between, pick } from "../family.ts";
+import type { Numbers } from "./op.ts";
+import { defineOp, type Op } from "./op.ts";
 
 const dedupe = defineOp({
   name: "distinct",

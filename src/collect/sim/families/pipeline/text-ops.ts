@@ -1,8 +1,8 @@
 /** Operations on text, and between text and words. ASCII only, so that every language orders and counts alike. */
-import { pick } from "../family.ts";
-import { defineOp, type Op } from "./op.ts";
 
-type Words = readonly string[];
+import { pick } from "../family.ts";
+import type { Words } from "./op.ts";
+import { defineOp, type Op } from "./op.ts";
 
 const splitText = defineOp({
   name: "split",

@@ -1,8 +1,8 @@
 /** Operations on lists of words. ASCII only, so that every language orders and counts alike. */
-import { between, pick } from "../family.ts";
-import { defineOp, type Op } from "./op.ts";
 
-type Words = readonly string[];
+import { between, pick } from "../family.ts";
+import type { Words } from "./op.ts";
+import { defineOp, type Op } from "./op.ts";
 
 const lengthFilter = defineOp({
   name: "keep-by-length",

@@ -1,11 +1,10 @@
 /** Operations that end a pipeline over records with an object from group to something. */
+
 import type { Json } from "../../../../base/index.ts";
 import { pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";
 import { numberOf } from "./record-ops.ts";
-import type { JsonRecord, Schema } from "./schema.ts";
-
-type Records = readonly JsonRecord[];
+import type { JsonRecord, Records, Schema } from "./schema.ts";
 
 export function countBy({ labels, plural }: Schema): Op {
   return defineOp({

@@ -1,9 +1,8 @@
 /** Operations that turn records into fewer, richer or reordered records. Made for a schema: fields are its fields. */
+
 import { between, pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";
-import type { JsonRecord, NumberField, Schema } from "./schema.ts";
-
-type Records = readonly JsonRecord[];
+import type { JsonRecord, NumberField, Records, Schema } from "./schema.ts";
 
 export function recordOps(schema: Schema): Op[] {
   return [

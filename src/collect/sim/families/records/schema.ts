@@ -187,3 +187,5 @@ export const SCHEMAS: readonly Schema[] = [
     },
   },
 ];
+
+export type Records = readonly JsonRecord[];

@@ -1,4 +1,5 @@
 /** Operations that end a pipeline over records with the JSON that was asked for. */
+
 import type { Json } from "../../../../base/index.ts";
 import { pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";
@@ -14,9 +15,7 @@ import {
   sumBy,
 } from "./group-ops.ts";
 import { numberOf } from "./record-ops.ts";
-import type { JsonRecord, Schema } from "./schema.ts";
-
-type Records = readonly JsonRecord[];
+import type { Records, Schema } from "./schema.ts";
 
 export function shapeOps(schema: Schema): Op[] {
   return [
