@@ -111,8 +111,11 @@ export class RolloutStates {
     // Nobody closes a single call a second time.
     if (isSingle(rollout)) this.#delete(rollout.id);
     if (this.#counts.empty <= MOST_EMPTY) return;
-    const [oldest] = [...this.#states].find(([, { kind }]) => kind === "empty")!;
-    this.#delete(oldest);
+    for (const [oldest, { kind }] of this.#states) {
+      if (kind !== "empty") continue;
+      this.#delete(oldest);
+      return;
+    }
   }
 
   tears(id: string): void {
