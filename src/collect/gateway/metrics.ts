@@ -1,6 +1,6 @@
 /** Counters and histograms in the Prometheus text format. In: what happened. Out: one page of text. */
 
-type Labels = Readonly<Record<string, string | number>>;
+type MetricLabels = Readonly<Record<string, string | number>>;
 
 interface MetricFamily {
   readonly help: string;
@@ -82,7 +82,7 @@ export class Metrics {
     this.#deliveries = { sent: delivery("sent"), aborted: delivery("aborted") };
   }
 
-  count(name: keyof typeof HELP, labels: Labels = {}, by = 1): void {
+  count(name: keyof typeof HELP, labels: MetricLabels = {}, by = 1): void {
     this.#series(name, labels).value += by;
   }
 
@@ -132,7 +132,7 @@ export class Metrics {
     return `${lines.join("\n")}\n`;
   }
 
-  #series(name: string, labels: Labels): Series {
+  #series(name: string, labels: MetricLabels): Series {
     const { series, type } = this.#families.get(name)!;
     let key = "";
     for (const label in labels) key += `${labels[label]}\n`;
@@ -172,7 +172,7 @@ function linesOf(name: string, { labels, value, buckets, count }: Series): strin
   ];
 }
 
-function labelText(labels: Labels): string {
+function labelText(labels: MetricLabels): string {
   let text = "";
   for (const name in labels)
     text += `${text === "" ? "" : ","}${name}="${String(labels[name]).replaceAll(/["\\\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;

@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import { type Clock, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { Dialect, RequestFacts, Usage } from "../dialects/index.ts";
+import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
@@ -329,7 +329,7 @@ export class ModelCall implements Receiver, Waiter {
     return this.#peeked;
   }
 
-  #measure(outcome: CallOutcome, usage: Usage | undefined, costUsd: number | undefined): void {
+  #measure(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): void {
     this.#with.metrics.call({
       upstream: this.#target.upstream,
       model: this.#modelLabel,

@@ -1,7 +1,7 @@
 /** What calls cost: by what they used where the upstream says it, by their sizes where it does not, and what they may cost
  *  before they begin. In: usage or bytes, and a price. Out: dollars. Only the first is recorded; pure. */
 import type { ModelConfig } from "../config.ts";
-import type { RequestFacts, Usage } from "../dialects/index.ts";
+import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
 
 export type Price = NonNullable<ModelConfig["price"]>;
 
@@ -13,7 +13,7 @@ const LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 /** Prices are for so many tokens. */
 const PER_TOKENS = 1e6;
 
-export function costUsd(usage: Usage, price: Price): number {
+export function costUsd(usage: TokenUsage, price: Price): number {
   const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
   const prompt = (usage.promptTokens - cached) * price.prompt + cached * (price.cached ?? price.prompt);
   return (prompt + usage.completionTokens * price.completion) / PER_TOKENS;

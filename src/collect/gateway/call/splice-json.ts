@@ -21,14 +21,14 @@ export function spliceFields(text: string, fields: Readonly<Record<string, unkno
   return `${out}${text.slice(copied, close)}${isEmpty ? "" : ","}${added}${text.slice(close)}`;
 }
 
-interface Field {
+interface JsonField {
   readonly name: string;
   /** Where its value begins and ends. */
   readonly start: number;
   readonly end: number;
 }
 
-function* topLevelFields(text: string): IterableIterator<Field> {
+function* topLevelFields(text: string): IterableIterator<JsonField> {
   let at = text.indexOf("{") + 1;
   for (;;) {
     at = skip(text, at, /[\s,]/);

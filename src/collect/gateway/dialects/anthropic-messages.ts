@@ -1,5 +1,5 @@
 /** Anthropic messages: POST /v1/messages. A reply is one message of content blocks. */
-import { type Accumulator, type Dialect, finishOf, type Usage, usageOf, used } from "./dialect.ts";
+import { type Accumulator, type Dialect, finishOf, type TokenUsage, usageOf, used } from "./dialect.ts";
 import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, tryParse, without } from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "system", "tools"]);
@@ -50,7 +50,7 @@ export const anthropicMessages: Dialect = {
 };
 
 /** Tokens read from or written to the cache are tokens of the prompt. */
-function anthropicUsage(body: JsonObject): Usage | undefined {
+function anthropicUsage(body: JsonObject): TokenUsage | undefined {
   const usage = objectAt(body, "usage");
   const cached = countAt(usage, "cache_read_input_tokens");
   const input = countAt(usage, "input_tokens");

@@ -14,7 +14,7 @@ export interface RequestFacts {
   readonly parameters: JsonObject;
 }
 
-export interface Usage {
+export interface TokenUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly cachedTokens?: number;
@@ -30,7 +30,7 @@ export interface ReplyFacts {
   /** What the model said, in the form in which a client sends it back. */
   readonly messages: readonly unknown[];
   readonly finishReason?: string;
-  readonly usage?: Usage;
+  readonly usage?: TokenUsage;
   readonly tokens?: ReplyTokens;
 }
 
@@ -48,7 +48,7 @@ export interface Dialect {
   readRequest(body: JsonObject): RequestFacts | undefined;
   readReply(body: JsonObject): ReplyFacts;
   /** What a reply says it used. */
-  readUsage(body: JsonObject): Usage | undefined;
+  readUsage(body: JsonObject): TokenUsage | undefined;
   accumulate(): Accumulator;
   /** How this format says that something went wrong. */
   errorBody(error: { status: number; code: string; message: string }): JsonObject;
@@ -58,14 +58,14 @@ export function usageOf(
   promptTokens: number | undefined,
   completionTokens: number | undefined,
   cachedTokens: number | undefined,
-): Usage | undefined {
+): TokenUsage | undefined {
   if (promptTokens === undefined && completionTokens === undefined) return undefined;
   const usage = { promptTokens: promptTokens ?? 0, completionTokens: completionTokens ?? 0 };
   return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
 }
 
 /** As a part of the facts. */
-export function used(usage: Usage | undefined): { usage?: Usage } {
+export function used(usage: TokenUsage | undefined): { usage?: TokenUsage } {
   return usage === undefined ? {} : { usage };
 }
 

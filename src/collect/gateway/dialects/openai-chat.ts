@@ -4,7 +4,7 @@ import {
   type Dialect,
   finishOf,
   openAiError,
-  type Usage,
+  type TokenUsage,
   usageOf,
   used,
 } from "./dialect.ts";
@@ -45,7 +45,7 @@ export const openAiChat: Dialect = {
   errorBody: openAiError,
 };
 
-export function chatUsage(body: JsonObject): Usage | undefined {
+export function chatUsage(body: JsonObject): TokenUsage | undefined {
   const usage = objectAt(body, "usage");
   return usageOf(
     countAt(usage, "prompt_tokens"),

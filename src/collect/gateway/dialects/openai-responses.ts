@@ -4,7 +4,7 @@ import {
   type Dialect,
   finishOf,
   openAiError,
-  type Usage,
+  type TokenUsage,
   usageOf,
   used,
 } from "./dialect.ts";
@@ -47,7 +47,7 @@ export const openAiResponses: Dialect = {
   errorBody: openAiError,
 };
 
-function responsesUsage(body: JsonObject): Usage | undefined {
+function responsesUsage(body: JsonObject): TokenUsage | undefined {
   const usage = objectAt(body, "usage");
   return usageOf(
     countAt(usage, "input_tokens"),

@@ -3,13 +3,13 @@
 import type { Digest } from "../../../base/index.ts";
 import { Feedback, type Sealed, seal } from "../../../contract/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
-import type { Grade } from "./open-rollout.ts";
+import type { GradedEvent } from "./open-rollout.ts";
 
 /** False if the very same outcome is there already. */
 export function isNewGrade(
   id: string,
-  grade: Omit<Grade, "kind" | "atMs">,
-  { grades, hasCall }: { grades: readonly Grade[]; hasCall: (call: number) => boolean },
+  grade: Omit<GradedEvent, "kind" | "atMs">,
+  { grades, hasCall }: { grades: readonly GradedEvent[]; hasCall: (call: number) => boolean },
 ): boolean {
   if (grade.call !== undefined && !hasCall(grade.call))
     throw new HttpRefusal(404, "unknown-call", `rollout ${id} has no call ${grade.call}. Count from 0.`);
@@ -26,7 +26,7 @@ export function isNewGrade(
 /** None for a call that was begun and never recorded: a crash took it, and its grade has no subject. */
 export function feedbackFor(
   { content, calls }: { readonly content: Digest; readonly calls: readonly number[] },
-  { kind: _, call, ...rest }: Grade,
+  { kind: _, call, ...rest }: GradedEvent,
 ): Sealed<Feedback>[] {
   const number = call === undefined ? -1 : calls.indexOf(call);
   if (call !== undefined && number < 0) return [];

@@ -3,7 +3,7 @@
  *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
 import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
-import type { DialectName, Usage } from "../dialects/index.ts";
+import type { DialectName, TokenUsage } from "../dialects/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
 import type { CallOutcome } from "./open-rollout.ts";
 
@@ -26,7 +26,7 @@ export interface CalledFacts {
   readonly startedAtMs: number;
   readonly firstByteMs?: number | undefined;
   readonly durationMs: number;
-  readonly usage?: Usage | undefined;
+  readonly usage?: TokenUsage | undefined;
   readonly costUsd?: number | undefined;
   /** What became of earlier replies of this rollout. */
   readonly deliveries: readonly { readonly call: number; readonly delivery: Delivery }[];
@@ -184,7 +184,7 @@ function numberAt(payload: Buffer, at: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-function usageAt(payload: Buffer): Usage | undefined {
+function usageAt(payload: Buffer): TokenUsage | undefined {
   const promptTokens = numberAt(payload, 64);
   const completionTokens = numberAt(payload, 72);
   if (promptTokens === undefined || completionTokens === undefined) return undefined;

@@ -5,8 +5,8 @@ import type { Call, Delivery, RolloutEvent } from "../../../contract/index.ts";
 import type { LogPlace } from "../../../store/index.ts";
 
 export type EventOf<K extends RolloutEvent["event"]["kind"]> = Extract<RolloutEvent["event"], { kind: K }>;
-export type Opening = EventOf<"opened">;
-export type Grade = EventOf<"graded">;
+export type OpenedEvent = EventOf<"opened">;
+export type GradedEvent = EventOf<"graded">;
 export type CallOutcome = EventOf<"called">["outcome"];
 
 export class OpenRollout {
@@ -14,12 +14,12 @@ export class OpenRollout {
   /** Its id as it stands in a header, and in the journal. */
   readonly headerId: string;
   readonly idBytes: Buffer;
-  readonly opening: Opening;
+  readonly opening: OpenedEvent;
   /** Where the journal has its calls, by number. */
   readonly calls = new Map<number, LogPlace>();
   /** … and everything else about it. */
   readonly events: LogPlace[] = [];
-  readonly grades: Grade[] = [];
+  readonly grades: GradedEvent[] = [];
   /** Marks that the journal has not heard of yet. */
   pendingDeliveries: { call: number; delivery: Delivery }[] = [];
   promptTokens = 0;
@@ -42,7 +42,7 @@ export class OpenRollout {
   /** What cut it short, if a cap did. */
   capped: "turns" | "budget" | undefined;
 
-  constructor(id: Id, opening: Opening) {
+  constructor(id: Id, opening: OpenedEvent) {
     this.id = id;
     this.idBytes = Buffer.from(id);
     this.headerId = encodeURIComponent(id);
@@ -120,7 +120,7 @@ export class OpenRollout {
   }
 
   /** A call that has an outcome keeps its number, also if a crash cut it short: the outcome is of no other. */
-  addGrade(grade: Grade): void {
+  addGrade(grade: GradedEvent): void {
     this.grades.push(grade);
     if (grade.call !== undefined && grade.call >= this.started) this.started = grade.call + 1;
   }

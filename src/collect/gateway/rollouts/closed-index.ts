@@ -13,7 +13,7 @@ import {
   Tombstone,
 } from "../../../contract/index.ts";
 import type { Catalog } from "../../../store/index.ts";
-import type { Grade } from "../journal/index.ts";
+import type { GradedEvent } from "../journal/index.ts";
 import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { ClosedRollout } from "./rollout-states.ts";
@@ -64,7 +64,7 @@ export class ClosedIndex {
     calls.sort((a, b) => a - b);
     const feedback = this.#catalog.referrersOfKind(content, Feedback.kind);
     const grades = (await readRecords(Feedback, feedback, look)).map(
-      ({ schema: _, subject: _s, call, ...rest }): Grade => ({
+      ({ schema: _, subject: _s, call, ...rest }): GradedEvent => ({
         kind: "graded",
         ...(call === undefined ? {} : { call: calls[call]! }),
         ...rest,

@@ -10,7 +10,7 @@ import {
   type Reference,
   RolloutContent,
 } from "../../../contract/index.ts";
-import type { Opening } from "../journal/index.ts";
+import type { OpenedEvent } from "../journal/index.ts";
 import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { LookUp } from "./closed-index.ts";
@@ -33,12 +33,12 @@ export class NamedRecords {
   }
 
   /** Undefined where nothing is named: most openings do not wait. */
-  check(id: Id, opening: Opening): Promise<void> | undefined {
+  check(id: Id, opening: OpenedEvent): Promise<void> | undefined {
     const references = referencesOf(opening);
     return references.length === 0 ? undefined : this.#check(id, opening, references);
   }
 
-  async #check(id: Id, opening: Opening, references: readonly Reference[]): Promise<void> {
+  async #check(id: Id, opening: OpenedEvent, references: readonly Reference[]): Promise<void> {
     const held = await this.#held(references.map(({ digest }) => digest));
     for (const reference of references) {
       const known = held.get(reference.digest);
@@ -85,7 +85,7 @@ export class NamedRecords {
 }
 
 /** What the content of the artifact will refer to, beyond what the gateway records itself. */
-function referencesOf({ task, assignment }: Opening): Reference[] {
+function referencesOf({ task, assignment }: OpenedEvent): Reference[] {
   if (task.digest === undefined && assignment === undefined) return [];
   const content = { task, ...(assignment === undefined ? {} : { assignment }), calls: [], streams: [] };
   return RolloutContent.references(content as unknown as RolloutContent);

@@ -1,10 +1,10 @@
 /** How a rollout begins: what was asked for, and for the rest what the configuration says. Pure. */
 import { canonicalize, digestJson, type Id, parseId } from "../../../base/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { Opening, OpenRollout } from "../journal/index.ts";
+import type { OpenedEvent, OpenRollout } from "../journal/index.ts";
 
 /** What the opener of a rollout may say of it. */
-export type WantedOpening = Partial<Omit<Opening, "kind" | "worker" | "atMs">>;
+export type WantedOpening = Partial<Omit<OpenedEvent, "kind" | "worker" | "atMs">>;
 
 const UNNAMED_TASK = parseId("unnamed");
 /** The gateway's own: who opens a rollout may not name its task so. */
@@ -14,12 +14,12 @@ export function makeOpening(
   id: string,
   wanted: WantedOpening,
   { rollouts, worker, atMs }: { rollouts: GatewayConfig["rollouts"]; worker: Id; atMs: number },
-): Opening {
+): OpenedEvent {
   const { environment, dataSource, maxTurns, budgetUsd } = rollouts;
   return {
     kind: "opened",
     worker,
-    environment: environment as Opening["environment"],
+    environment: environment as OpenedEvent["environment"],
     task: { id: UNNAMED_TASK },
     seed: BigInt(`0x${digestJson("rollbook.gateway-seed.v1", id).slice(7, 23)}`),
     dataSource,
@@ -31,7 +31,7 @@ export function makeOpening(
 }
 
 /** Of a call that belongs to no rollout. */
-export function singleOpening(...at: Parameters<typeof makeOpening>): Opening {
+export function singleOpening(...at: Parameters<typeof makeOpening>): OpenedEvent {
   return { ...makeOpening(...at), task: { id: SINGLE_TASK } };
 }
 
@@ -40,7 +40,7 @@ export function isSingle({ opening }: Pick<OpenRollout, "opening">): boolean {
 }
 
 /** Whether two openings ask for the same, whenever they did. */
-export function sameOpening(a: Opening, b: Opening): boolean {
-  const text = (each: Opening) => canonicalize({ ...each, seed: String(each.seed), atMs: 0 });
+export function sameOpening(a: OpenedEvent, b: OpenedEvent): boolean {
+  const text = (each: OpenedEvent) => canonicalize({ ...each, seed: String(each.seed), atMs: 0 });
   return text(a) === text(b);
 }

@@ -4,7 +4,7 @@
  *  of the book was last brought up to date; closed-index.ts finds the others. Does no I/O. */
 import type { Digest } from "../../../base/index.ts";
 import type { Ending, PublicKey } from "../../../contract/index.ts";
-import type { Grade, OpenRollout } from "../journal/index.ts";
+import type { GradedEvent, OpenRollout } from "../journal/index.ts";
 import { isSingle } from "./opening.ts";
 
 export interface CloseReport {
@@ -27,7 +27,7 @@ export interface ClosedRollout {
   /** Numbers of its calls, in the order of the content. */
   readonly calls: readonly number[];
   /** Outcomes so far, for their idempotency keys. */
-  readonly grades: readonly Grade[];
+  readonly grades: readonly GradedEvent[];
   readonly receipt?: Digest | undefined;
 }
 

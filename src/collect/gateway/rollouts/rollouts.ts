@@ -4,7 +4,13 @@
 import { type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import { feedbackFor, type Grade, isNewGrade, type Opening, OpenRollout } from "../journal/index.ts";
+import {
+  feedbackFor,
+  type GradedEvent,
+  isNewGrade,
+  type OpenedEvent,
+  OpenRollout,
+} from "../journal/index.ts";
 import { detached } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
@@ -30,7 +36,7 @@ export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states">
   readonly config: GatewayConfig;
   readonly closed: ClosedIndex;
   /** Refuses an opening whose artifact would name what the book does not hold; undefined where none is named. */
-  readonly checkNamed: (id: Id, opening: Opening) => Promise<void> | undefined;
+  readonly checkNamed: (id: Id, opening: OpenedEvent) => Promise<void> | undefined;
   readonly newId: () => string;
 }
 
@@ -121,7 +127,7 @@ export class Rollouts {
   }
 
   /** Refuses a name that stands for something else. One that was closed without a call has left its name to others. */
-  #isOpenAlready(id: string, opening: Opening): boolean {
+  #isOpenAlready(id: string, opening: OpenedEvent): boolean {
     const state = this.#states.get(id);
     switch (state?.kind) {
       case undefined:
@@ -286,9 +292,9 @@ export class Rollouts {
   }
 
   /** Adds an outcome, durably. The same key again changes nothing. */
-  async grade(id: string, grade: Omit<Grade, "kind" | "atMs">): Promise<{ added: boolean }> {
+  async grade(id: string, grade: Omit<GradedEvent, "kind" | "atMs">): Promise<{ added: boolean }> {
     const { clock, metrics } = this.#deps;
-    const event: Grade = { kind: "graded", ...grade, atMs: clock.nowMs() };
+    const event: GradedEvent = { kind: "graded", ...grade, atMs: clock.nowMs() };
     const state = this.#states.live(id);
     // A rollout that is just being sealed takes its grades along; wait, and grade the artifact. Where there will be
     // none, whoever closes it hears of that.
@@ -303,7 +309,7 @@ export class Rollouts {
     return { added };
   }
 
-  async #gradeOpen(rollout: OpenRollout, event: Grade): Promise<boolean> {
+  async #gradeOpen(rollout: OpenRollout, event: GradedEvent): Promise<boolean> {
     const { journal } = this.#deps;
     const { id, grades } = rollout;
     const isNew = isNewGrade(id, event, { grades, hasCall: (call) => rollout.hasCall(call) });
@@ -316,7 +322,7 @@ export class Rollouts {
     return isNew;
   }
 
-  async #gradeClosed(id: string, event: Grade): Promise<boolean> {
+  async #gradeClosed(id: string, event: GradedEvent): Promise<boolean> {
     const { store } = this.#deps;
     const before = await this.#closed(id);
     const isNew = isNewGrade(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
@@ -371,7 +377,7 @@ export class Rollouts {
     return { rollouts: config.rollouts, worker: this.#worker, atMs: clock.nowMs() };
   }
 
-  #start(id: Id, opening: Opening): OpenRollout {
+  #start(id: Id, opening: OpenedEvent): OpenRollout {
     const rollout = new OpenRollout(id, opening);
     // First what can fail: a rollout that the journal does not know must not be open.
     rollout.events.push(this.#deps.journal.event(id, opening));

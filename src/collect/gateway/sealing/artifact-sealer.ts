@@ -24,19 +24,19 @@ import {
   type EventOf,
   eventText,
   feedbackFor,
-  type Grade,
+  type GradedEvent,
   type JournalReader,
-  type Opening,
+  type OpenedEvent,
 } from "../journal/index.ts";
 import { CallRecorder } from "./call-recorder.ts";
 import type { Drift } from "./message-tree.ts";
 import {
   type ClosedEvent,
-  type Judged,
+  type JudgedArtifact,
   placeAt,
   type SealReport,
-  type SealRequest,
   type SealTask,
+  type WorkerQuestion,
 } from "./messages.ts";
 import { RolloutRecord } from "./rollout-record.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
@@ -52,7 +52,7 @@ export interface ArtifactSealerOptions {
     subjects: readonly Digest[],
   ) => Promise<readonly SealedBlob[]>;
   readonly judge?:
-    | ((artifact: Extract<SealRequest, { kind: "judge" }>["artifact"]) => Promise<Judged>)
+    | ((artifact: Extract<WorkerQuestion, { kind: "judge" }>["artifact"]) => Promise<JudgedArtifact>)
     | undefined;
   /** The name of the gateway. */
   readonly worker: string;
@@ -73,10 +73,10 @@ interface ToCommit extends Sealable {
 /** What the journal says of a rollout beside its calls. */
 interface Told {
   readonly id: Id;
-  readonly opening: Opening;
+  readonly opening: OpenedEvent;
   /** As the journal has it. */
   readonly openingBytes: Uint8Array;
-  readonly grades: readonly Grade[];
+  readonly grades: readonly GradedEvent[];
 }
 
 export class ArtifactSealer {
@@ -163,12 +163,12 @@ export class ArtifactSealer {
 
   #toldOf({ events }: SealTask): Told {
     const { record, bytes } = this.#deps.journal.event(placeAt(events, 0));
-    const grades: Grade[] = [];
+    const grades: GradedEvent[] = [];
     for (let at = 3; at < events.length; at += 3) {
       const { event } = this.#deps.journal.event(placeAt(events, at)).record;
       if (event.kind === "graded") grades.push(event);
     }
-    return { id: record.rollout, opening: record.event as Opening, openingBytes: bytes, grades };
+    return { id: record.rollout, opening: record.event as OpenedEvent, openingBytes: bytes, grades };
   }
 
   /** Reads the calls back and puts them into the book, in order. */

@@ -6,7 +6,7 @@
 
 export type Drift = "CLEAN" | "REALIGN" | "FORK";
 
-export interface Place {
+export interface TreePlace {
   readonly drift: Drift;
   /** The call this one continues; absent for the first call and for a fork from the very beginning. */
   readonly parent?: number;
@@ -20,8 +20,8 @@ export interface TreeMessage {
   readonly isReply: boolean;
 }
 
-interface Node {
-  readonly children: Map<string, Node>;
+interface TreeNode {
+  readonly children: Map<string, TreeNode>;
   /** The call that said this message. */
   replyOf?: number;
   /** The last call whose prompt ended here. */
@@ -29,17 +29,17 @@ interface Node {
 }
 
 export class MessageTree {
-  readonly #root: Node = { children: new Map() };
+  readonly #root: TreeNode = { children: new Map() };
   /** Where the prompt of each call ends. */
-  readonly #ends = new Map<number, Node>();
+  readonly #ends = new Map<number, TreeNode>();
 
   /** Adds the prompt of a call. */
-  ask(call: number, messages: readonly TreeMessage[]): Place {
+  ask(call: number, messages: readonly TreeMessage[]): TreePlace {
     const received: number[] = [];
     let node = this.#root;
     let depth = 0;
     /** The last thing on the way that another call said or asked. */
-    let last: { node: Node; depth: number } | undefined;
+    let last: { node: TreeNode; depth: number } | undefined;
     for (; depth < messages.length; depth++) {
       const next = node.children.get(messages[depth]!.key);
       if (next === undefined) break;
@@ -64,8 +64,8 @@ export class MessageTree {
   }
 
   #placeOf(walk: {
-    node: Node;
-    last: { node: Node; depth: number } | undefined;
+    node: TreeNode;
+    last: { node: TreeNode; depth: number } | undefined;
     next: TreeMessage | undefined;
   }): { drift: Drift; parent?: number } {
     const { node, last, next } = walk;
@@ -78,7 +78,7 @@ export class MessageTree {
   }
 }
 
-function childOf(node: Node, key: string): Node {
+function childOf(node: TreeNode, key: string): TreeNode {
   let child = node.children.get(key);
   if (child === undefined) {
     child = { children: new Map() };

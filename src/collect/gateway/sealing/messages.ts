@@ -61,7 +61,7 @@ export type SealAnswer =
   | { readonly number: number; readonly failure: Failure };
 
 /** What only the serving thread can do: it has the key, the judge, and the journal to write to. */
-export type SealRequest =
+export type WorkerQuestion =
   /** Is to journal how rollouts are closed, and to sign these records. */
   | {
       readonly kind: "commit";
@@ -76,7 +76,7 @@ export interface ClosedEvent {
   readonly event: string;
 }
 
-export interface Judged {
+export interface JudgedArtifact {
   readonly admission: Admission;
   readonly atMs: number;
 }
@@ -97,7 +97,11 @@ export type BookRequest =
 export type ToSealing =
   | { readonly kind: "request"; readonly number: number; readonly request: BookRequest }
   | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
-  | { readonly kind: "reply"; readonly number: number; readonly value: readonly SealedBlob[] | Judged }
+  | {
+      readonly kind: "reply";
+      readonly number: number;
+      readonly value: readonly SealedBlob[] | JudgedArtifact;
+    }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "close" };
 
@@ -105,7 +109,7 @@ export type FromSealing =
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
   | { readonly kind: "answer"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
   | { readonly kind: "answer"; readonly number: number; readonly failure: Failure }
-  | { readonly kind: "ask"; readonly number: number; readonly question: SealRequest };
+  | { readonly kind: "ask"; readonly number: number; readonly question: WorkerQuestion };
 
 export function placeAt(numbers: readonly number[], at: number): LogPlace {
   return { segment: numbers[at]!, offset: numbers[at + 1]!, bytes: numbers[at + 2]! };

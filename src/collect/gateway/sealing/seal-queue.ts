@@ -17,13 +17,13 @@ import {
   type FromSealing,
   failureOf,
   type HeldBlob,
-  type Judged,
+  type JudgedArtifact,
   type SealAnswer,
   type SealingData,
   type SealReport,
-  type SealRequest,
   type SealTask,
   type ToSealing,
+  type WorkerQuestion,
 } from "./messages.ts";
 
 export interface SealQueueOptions extends Pick<SealingData, "root" | "worker"> {
@@ -47,7 +47,7 @@ export interface ToSeal {
   readonly onJournaled: (place: LogPlace) => void;
 }
 
-interface Waiting extends ToSeal {
+interface WaitingTask extends ToSeal {
   /** As a thread was told first. */
   given: SealTask | undefined;
   readonly done: (report: SealReport) => void;
@@ -79,9 +79,9 @@ const LONGEST_PAUSE_MS = 30_000;
 export class SealQueue {
   readonly #deps: SealQueueOptions;
   /** Not given to the thread yet: those that somebody waits for, and the others. */
-  readonly #urgent: Waiting[] = [];
-  readonly #others: Waiting[] = [];
-  readonly #given = new Map<number, Waiting>();
+  readonly #urgent: WaitingTask[] = [];
+  readonly #others: WaitingTask[] = [];
+  readonly #given = new Map<number, WaitingTask>();
   readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
   #numbers = 0;
@@ -236,7 +236,7 @@ export class SealQueue {
     thread.postMessage(reply);
   }
 
-  async #answer(question: SealRequest): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
+  async #answer(question: WorkerQuestion): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
     const { admit, clock } = this.#deps;
     switch (question.kind) {
       case "commit":
@@ -245,7 +245,7 @@ export class SealQueue {
         const atMs = clock.nowMs();
         const { outcome, signals, message, records } = await admit!({ ...question.artifact, nowMs: atMs });
         const admission = { outcome, signals, message, records: records?.map(detached) };
-        return { admission, atMs } as Judged;
+        return { admission, atMs } as JudgedArtifact;
       }
       default:
         return question satisfies never;
@@ -255,7 +255,7 @@ export class SealQueue {
   async #commit({
     closings,
     subjects,
-  }: Extract<SealRequest, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
+  }: Extract<WorkerQuestion, { kind: "commit" }>): Promise<readonly SealedBlob[]> {
     const { journal, signer } = this.#deps;
     let isUrgent = false;
     for (const { number, event } of closings) {

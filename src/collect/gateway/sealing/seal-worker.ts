@@ -12,12 +12,12 @@ import {
   type FromSealing,
   failureOf,
   type HeldBlob,
-  type Judged,
+  type JudgedArtifact,
   type SealAnswer,
   type SealingData,
-  type SealRequest,
   type SealTask,
   type ToSealing,
+  type WorkerQuestion,
 } from "./messages.ts";
 
 class SealWorker {
@@ -47,7 +47,7 @@ class SealWorker {
       ...{ store: book, journal: this.#journal, worker },
       signer,
       commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
-      judge: isJudged ? (artifact) => this.#ask<Judged>({ kind: "judge", artifact }) : undefined,
+      judge: isJudged ? (artifact) => this.#ask<JudgedArtifact>({ kind: "judge", artifact }) : undefined,
     });
   }
 
@@ -129,7 +129,7 @@ class SealWorker {
     if (!this.#isWorking) this.#journal.close();
   }
 
-  #ask<T>(question: SealRequest): Promise<T> {
+  #ask<T>(question: WorkerQuestion): Promise<T> {
     return new Promise((done, failed) => {
       const number = this.#questions++;
       this.#asked.set(number, { done, failed });

@@ -12,7 +12,7 @@ export interface TokenCall extends ReplyTokens {
   readonly revision: RevisionKey;
 }
 
-export interface Segment {
+export interface TokenSegment {
   start: number;
   end: number;
   call: number;
@@ -24,7 +24,7 @@ export interface Branch {
   readonly logprobs: number[];
   readonly mask: number[];
   readonly turns: number[];
-  readonly segments: Segment[];
+  readonly segments: TokenSegment[];
   /** Where the last sample begins: the drift of a continuation is looked for from here on. */
   sampleStart: number;
   turn: number;

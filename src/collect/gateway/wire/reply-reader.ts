@@ -1,6 +1,6 @@
 /** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
  *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
-import { type Dialect, isObject, type ReplyFacts, tryParse, type Usage } from "../dialects/index.ts";
+import { type Dialect, isObject, type ReplyFacts, type TokenUsage, tryParse } from "../dialects/index.ts";
 import { readUsage } from "./reply-usage.ts";
 import { SseParser } from "./sse.ts";
 
@@ -20,7 +20,7 @@ export interface ReplyReader {
   /** The bytes that wait, to be released after the record. */
   held(): Buffer | undefined;
   /** What the call must know at once. A whole reply passes for complete: whether it is, is found out with the rest. */
-  peek(): { readonly usage: Usage | undefined; readonly complete: boolean };
+  peek(): { readonly usage: TokenUsage | undefined; readonly complete: boolean };
   finish(): ReadReply;
 }
 

@@ -1,14 +1,14 @@
 /** What a whole reply used, without parsing all of it: replies are long, and a call waits for this one fact.
  *  In: the bytes of a reply. Out: what the dialect reads from the parsed reply. Looks for the only `usage` there is,
  *  near the end, at the top level; whatever looks different is parsed whole. Pure. */
-import { type Dialect, isObject, tryParse, type Usage } from "../dialects/index.ts";
+import { type Dialect, isObject, type TokenUsage, tryParse } from "../dialects/index.ts";
 
 const KEY = '"usage"';
 const KEY_BYTES = Buffer.from(KEY);
 /** What follows the usage in a reply of one of the formats we know: an id, a tier, no more. */
 const MAX_TAIL = 1024;
 
-export function readUsage(reply: Buffer, dialect: Dialect): Usage | undefined {
+export function readUsage(reply: Buffer, dialect: Dialect): TokenUsage | undefined {
   const at = reply.indexOf(KEY_BYTES);
   if (at < 0) return undefined;
   if (reply.length - at > MAX_TAIL) return parseWhole(reply, dialect);
@@ -18,7 +18,7 @@ export function readUsage(reply: Buffer, dialect: Dialect): Usage | undefined {
   return usage === undefined ? parseWhole(reply, dialect) : dialect.readUsage({ usage });
 }
 
-function parseWhole(reply: Buffer, dialect: Dialect): Usage | undefined {
+function parseWhole(reply: Buffer, dialect: Dialect): TokenUsage | undefined {
   const body = tryParse(reply.toString());
   return isObject(body) ? dialect.readUsage(body) : undefined;
 }
