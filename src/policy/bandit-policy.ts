@@ -141,14 +141,15 @@ function shareBest(
   return { probabilities: values.map((value) => (value === top ? 1 / best : 0)), confidence: 1 / best };
 }
 
-function tallies(model: PolicyModel) {
+/** Choices and rewards of each arm. */
+export function tallies(model: PolicyModel) {
   const counts = tensorOf(model, "counts", [model.arms.length]);
   const sums = tensorOf(model, "sums", [model.arms.length]);
   return { counts, sums, known: armIndex(model.arms) };
 }
 
 /** Mean and variance of each candidate's reward under its own ridge model. */
-function linearBeliefs(model: PolicyModel) {
+export function linearBeliefs(model: PolicyModel) {
   const reader = makeFeatureReader(model.spec);
   const { size } = reader;
   const inverse = tensorOf(model, "inverse", [model.arms.length, size, size]);

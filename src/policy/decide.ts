@@ -1,6 +1,7 @@
 /** The one path from a question to a choice. Simulator, evaluation and router all take it, so what is judged is what
  *  is served. Pure but for the rng it is given. Does not log: the caller seals what it returns. */
 import { type Digest, digestJson, type Rng, RollbookError } from "../base/index.ts";
+import { type Constraints, checkConstraints, constrain } from "./constraints.ts";
 import type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
 import type { StaticTable } from "./static-table.ts";
 
@@ -12,16 +13,20 @@ export interface Router {
   floor: number;
   /** Share of choices spread evenly over the selectable candidates, so that the log supports evaluation. */
   exploration: number;
+  /** Candidates that break these are masked before anything is asked. */
+  constraints?: Constraints;
 }
 
 const SUM_TOLERANCE = 1e-9;
 
-export function digestRouter({ policy, table, floor, exploration }: Router): Digest {
+export function digestRouter({ policy, table, floor, exploration, constraints }: Router): Digest {
   return digestJson("rollbook.router.v1", {
     policy: policy?.revision.digest ?? null,
     table: table.digest,
     floor,
     exploration,
+    // Absent, not null: a router without constraints has the digest it always had.
+    ...(constraints === undefined ? {} : { constraints }),
   });
 }
 
@@ -38,16 +43,29 @@ export function decide(
 /** The final distribution without a draw: what off-policy evaluation needs. */
 export function distribution(
   context: DecisionContext,
-  candidates: readonly DecisionCandidate[],
+  asked: readonly DecisionCandidate[],
   router: Router,
 ): Omit<Decision, "chosen"> {
   checkRouter(router);
+  if (router.constraints === undefined) return unconstrained(context, asked, router);
+  const { candidates, relaxed } = constrain(context, asked, router.constraints);
+  const decided = unconstrained(context, candidates, router);
+  return { ...decided, candidates, ...(relaxed ? { reason: "constraints-relaxed" } : {}) };
+}
+
+function unconstrained(
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+  router: Router,
+): Omit<Decision, "chosen"> {
   const selectable = candidates.flatMap((one, i) => (one.selectable ? [i] : []));
   if (selectable.length === 0) {
     throw new RollbookError(
       "no-candidate",
-      { candidates: candidates.map((one) => one.id) },
-      `none of the ${candidates.length} candidates is selectable. Loosen the constraints or add a candidate.`,
+      { candidates: candidates.map(({ id, reasons }) => ({ id, reasons })) },
+      `none of the ${candidates.length} candidates is selectable (${candidates
+        .map(({ id, reasons }) => `${id}: ${reasons.join(", ") || "no reason given"}`)
+        .join("; ")}). Loosen the constraints or add a candidate.`,
     );
   }
   const answer = router.policy?.answer(context, candidates);
@@ -106,7 +124,8 @@ function oneHot(length: number, index: number): number[] {
   return Array.from({ length }, (_, i) => (i === index ? 1 : 0));
 }
 
-function checkRouter({ floor, exploration }: Router): void {
+function checkRouter({ floor, exploration, constraints }: Router): void {
+  if (constraints !== undefined) checkConstraints(constraints);
   for (const [name, value] of Object.entries({ floor, exploration })) {
     if (!(value >= 0 && value <= 1))
       throw new RollbookError("bad-router", { name, value }, `${name} is ${value}, not a number in 0 … 1.`);

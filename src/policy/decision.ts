@@ -38,8 +38,21 @@ export interface DecisionPolicy {
   answer(context: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer;
 }
 
-/** Why the final distribution is what it is. */
-type DecisionReason = "policy" | "below-floor" | "no-policy" | "only-candidate";
+/** Why the final distribution is what it is. `constraints-relaxed`: no candidate kept the router's constraints. */
+export type DecisionReason =
+  | "policy"
+  | "below-floor"
+  | "no-policy"
+  | "only-candidate"
+  | "constraints-relaxed";
+
+/** What a second router would have done with the same question. It does not act. */
+export interface ShadowDecision {
+  revision: RevisionKey;
+  chosen: number;
+  /** One per candidate. */
+  probabilities: readonly number[];
+}
 
 export interface Decision {
   chosen: number;
@@ -50,4 +63,9 @@ export interface Decision {
   confidence: number | null;
   /** How the policy's part of the distribution was made; absent where the policy did not draw, or was overruled. */
   monteCarlo?: MonteCarlo;
+  /** The candidates as the router saw them, where it masked some; absent where they are as asked. */
+  candidates?: readonly DecisionCandidate[];
+  /** The policy behind the router, whether it acted or the table did. */
+  policy?: RevisionKey;
+  shadow?: ShadowDecision;
 }

@@ -11,8 +11,16 @@ export {
   type TrainingDataset,
   writeCheckpoint,
 } from "./checkpoint.ts";
+export type { Constraints } from "./constraints.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
-export type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
+export type {
+  Decision,
+  DecisionCandidate,
+  DecisionContext,
+  DecisionPolicy,
+  DecisionReason,
+} from "./decision.ts";
+export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
 export { DEFAULT_FEATURES, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
 export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";

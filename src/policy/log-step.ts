@@ -1,5 +1,5 @@
 /** A decision as the step that is sealed into a rollout, with what the policy was shown beside the prompt, which the call
- *  holds. The reward comes later; until then it is unlabelled. */
+ *  holds. The candidates are those the router saw, with its masks. The reward comes later; until then it is unlabelled. */
 import { parseId } from "../base/index.ts";
 import type { RevisionKey, Step } from "../contract/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext } from "./decision.ts";
@@ -13,7 +13,8 @@ export function stepOf(options: {
   call?: number;
   reward?: number | null;
 }): Step {
-  const { decision, context, candidates, revision, turn, call, reward = null } = options;
+  const { decision, context, revision, turn, call, reward = null } = options;
+  const { candidates = options.candidates, policy, shadow } = decision;
   return {
     revision,
     turn,
@@ -30,6 +31,9 @@ export function stepOf(options: {
     reward,
     reason: decision.reason,
     ...(decision.monteCarlo === undefined ? {} : { monteCarlo: decision.monteCarlo }),
+    // Decisions of routers that do not name a policy stay as they were logged before.
+    ...(policy === undefined ? {} : { policy, confidence: decision.confidence ?? 0 }),
+    ...(shadow === undefined ? {} : { shadow: { ...shadow, probabilities: [...shadow.probabilities] } }),
   };
 }
 

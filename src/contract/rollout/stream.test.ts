@@ -135,6 +135,19 @@ describe("step streams", () => {
     expect(refusalOf(() => step({ monteCarlo: { draws: 0, floor: 0 } })).code).toBe("bad-record");
   });
 
+  test("a policy, its confidence and a shadow are sealed, and a step without them has the bytes it had before", () => {
+    const shadow = { revision: { id: "r9", digest: weightsOf("r9") }, chosen: 1, probabilities: [0, 1] };
+    const policy = { id: "p1", digest: weightsOf("p1") };
+    const over = { candidates: [small, large], policy, confidence: 0.5, shadow };
+    expect(step(over).content.record.streams[0]).toMatchObject({ steps: [over] });
+    const plain = Buffer.from(step({ candidates: [small, large] }).content.bytes).toString();
+    for (const word of ["shadow", "policy", "confidence"]) expect(plain).not.toContain(word);
+    for (const wrong of [{ probabilities: [1] }, { chosen: 2 }, { probabilities: [0.5, 0.4] }])
+      expect(
+        refusalOf(() => step({ candidates: [small, large], shadow: { ...shadow, ...wrong } })).code,
+      ).toBe("bad-choice");
+  });
+
   test("a distribution that was not logged is null throughout, and accepted", () => {
     const unlogged = [small, large].map((each) => ({ ...each, probability: null }));
     expect(step({ candidates: unlogged }).content.record.streams[0]?.level).toBe("step");

@@ -88,6 +88,17 @@ export const step = z.strictObject({
   /** How the policy's probabilities were made, where they are shares of draws: how many, and the least any selectable
    *  candidate got. The choice was drawn from the logged distribution, so its probability is exact all the same. */
   monteCarlo: z.optional(z.strictObject({ draws: z.number().int().min(1), floor: probability })),
+  /** The policy behind the router that `revision` names, and how sure it was; the floor may have overruled it. */
+  policy: z.optional(revisionKey),
+  confidence: z.optional(probability),
+  /** What a second router would have done; it did not act. One probability per candidate. */
+  shadow: z.optional(
+    z.strictObject({
+      revision: revisionKey,
+      chosen: count,
+      probabilities: z.array(probability).min(1).max(100_000),
+    }),
+  ),
 });
 export type Step = z.output<typeof step>;
 
@@ -196,6 +207,16 @@ function checkStep(each: Step, field: string, index: number): void {
       throw bad(`${one.id} is not selectable and yet has probability ${one.probability}.`);
   }
   checkDistribution(each, chosen, bad);
+  checkShadow(each, bad);
+}
+
+function checkShadow({ shadow, candidates }: Step, bad: (message: string) => Error): void {
+  if (shadow === undefined) return;
+  const { probabilities, chosen } = shadow;
+  if (probabilities.length !== candidates.length || chosen >= candidates.length)
+    throw bad(`its shadow decides among ${probabilities.length} candidates, not ${candidates.length}.`);
+  const sum = probabilities.reduce((total, one) => total + one, 0);
+  if (Math.abs(sum - 1) > SUM_TOLERANCE) throw bad(`its shadow's probabilities sum to ${sum}, not 1.`);
 }
 
 function checkDistribution(each: Step, chosen: Candidate, bad: (message: string) => Error): void {

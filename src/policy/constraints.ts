@@ -1,0 +1,130 @@
+/** Constraints on price, latency and context length, as masks with reason codes.
+ *  In: a context, candidates with their features, constraints. Out: the candidates with those masked that break one. Pure:
+ *  it reads only what a step logs, so a judge masks what the router masked.
+ *  A fact that is not declared breaks the constraint on it: a limit that cannot be checked is not kept. */
+import { RollbookError } from "../base/index.ts";
+import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+
+export interface Constraints {
+  /** US dollars for the call: feature `callPrice`, else the token prices times the tokens of the request. */
+  readonly maxPriceUsdPerCall?: number;
+  /** Compared with the feature `latencyMs`. */
+  readonly maxLatencyMs?: number;
+  /** The request must fit the feature `contextTokens`. */
+  readonly fitContext?: boolean;
+  /** Where no candidate keeps them: the cheapest that fits the context (default), or a refusal. */
+  readonly onNone?: "cheapest" | "refuse";
+}
+
+/** Why a candidate may not be chosen. */
+export type MaskReason =
+  | "over-price"
+  | "price-unknown"
+  | "over-latency"
+  | "latency-unknown"
+  | "over-context"
+  | "context-unknown";
+
+/** Characters of English text to a token, where the request does not say how many tokens it has. */
+const CHARS_PER_TOKEN = 4;
+
+export function constrain(
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+  constraints: Constraints,
+): { candidates: readonly DecisionCandidate[]; relaxed: boolean } {
+  const tokens = requestTokens(context);
+  const masked = candidates.map((one) => mask(one, faultsOf(one, { context, tokens, constraints })));
+  const none = !masked.some((one) => one.selectable) && candidates.some((one) => one.selectable);
+  if (!none || constraints.onNone === "refuse") return { candidates: masked, relaxed: false };
+  const spared = cheapest(candidates, { context, tokens, constraints });
+  return { candidates: masked.map((one, i) => (i === spared ? candidates[i]! : one)), relaxed: true };
+}
+
+/** Tokens of the whole request: the field `requestTokens`, else an estimate from the prompt. */
+export function requestTokens({ prompt, fields }: DecisionContext): number {
+  const stated = fields.requestTokens;
+  return typeof stated === "number" ? stated : Math.ceil(prompt.length / CHARS_PER_TOKEN);
+}
+
+/** US dollars, undefined where no price is declared. Token prices are per million; the reply counts by `maxTokens`. */
+export function callPrice(
+  { features }: DecisionCandidate,
+  { fields }: DecisionContext,
+  tokens: number,
+): number | undefined {
+  const { callPrice: stated, promptPrice, completionPrice } = features;
+  if (stated !== undefined) return stated;
+  if (promptPrice === undefined || completionPrice === undefined) return undefined;
+  const reply = typeof fields.maxTokens === "number" ? fields.maxTokens : 0;
+  return (tokens * promptPrice + reply * completionPrice) / 1e6;
+}
+
+export function checkConstraints({ maxPriceUsdPerCall, maxLatencyMs }: Constraints): void {
+  for (const [name, value] of Object.entries({ maxPriceUsdPerCall, maxLatencyMs }))
+    if (value !== undefined && !(value >= 0))
+      throw new RollbookError(
+        "bad-router",
+        { name, value },
+        `${name} is ${value}, not a number of at least 0.`,
+      );
+}
+
+interface Asked {
+  readonly context: DecisionContext;
+  readonly tokens: number;
+  readonly constraints: Constraints;
+}
+
+function faultsOf(candidate: DecisionCandidate, { context, tokens, constraints }: Asked): MaskReason[] {
+  const { maxPriceUsdPerCall, maxLatencyMs, fitContext } = constraints;
+  const { latencyMs, contextTokens } = candidate.features;
+  const price = callPrice(candidate, context, tokens);
+  return [
+    ...faultOf(price, maxPriceUsdPerCall, ["over-price", "price-unknown"]),
+    ...faultOf(latencyMs, maxLatencyMs, ["over-latency", "latency-unknown"]),
+    ...(fitContext === true
+      ? contextTokens === undefined
+        ? (["context-unknown"] as const)
+        : tokens > contextTokens
+          ? (["over-context"] as const)
+          : []
+      : []),
+  ];
+}
+
+function faultOf(
+  value: number | undefined,
+  limit: number | undefined,
+  [over, unknown]: readonly [MaskReason, MaskReason],
+): MaskReason[] {
+  if (limit === undefined) return [];
+  if (value === undefined) return [unknown];
+  return value > limit ? [over] : [];
+}
+
+function mask(candidate: DecisionCandidate, faults: readonly MaskReason[]): DecisionCandidate {
+  if (faults.length === 0) return candidate;
+  return { ...candidate, selectable: false, reasons: [...candidate.reasons, ...faults] };
+}
+
+/** Context length is physical, so it is relaxed last: the cheapest of what fits, else the longest context. */
+function cheapest(candidates: readonly DecisionCandidate[], asked: Asked): number {
+  const open = candidates.flatMap((one, i) => (one.selectable ? [{ one, i }] : []));
+  const fits = open.filter(({ one }) => fitsContext(one, asked));
+  const ranked = (fits.length > 0 ? fits : open).map(({ one, i }) => ({
+    i,
+    price: callPrice(one, asked.context, asked.tokens) ?? Number.POSITIVE_INFINITY,
+    length: fits.length > 0 ? 0 : (one.features.contextTokens ?? 0),
+  }));
+  return ranked.sort((a, b) => b.length - a.length || compare(a.price, b.price) || a.i - b.i)[0]!.i;
+}
+
+function fitsContext({ features }: DecisionCandidate, { tokens, constraints }: Asked): boolean {
+  return constraints.fitContext !== true || tokens <= (features.contextTokens ?? 0);
+}
+
+/** Infinite prices are equal; their difference is not a number. */
+function compare(a: number, b: number): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import { type DecisionPolicy, explainPolicy, type FeatureSpec, type PolicyModel } from "./index.ts";
+import { answerOf } from "./load-policy.ts";
+
+const spec: FeatureSpec = {
+  schema: "rollbook.feature-spec.v1",
+  ...{ wordBuckets: 4096, wordWeights: "count", maxWords: 64 },
+  ...{ fields: [{ name: "tools", kind: "number" }], candidate: ["price"] },
+};
+const size = 15 + 2 + 4096;
+const tensor = (shape: number[], data: Float64Array) => ({ shape, data });
+const candidates = ["small", "large"].map((id, i) => ({
+  ...{ id, selectable: true, reasons: [], features: { price: i } },
+}));
+const context = { prompt: "Prove the theorem. 定理", fields: { tools: 2 } };
+
+function linear(): PolicyModel {
+  const weights = Float64Array.from({ length: 2 * size }, (_, i) => ((i * 37) % 19) / 10 - 0.95);
+  return {
+    ...{ kind: "softmax-linear", spec },
+    ...{ arms: ["small", "large"], config: {}, settings: { temperature: 0.5 } },
+    tensors: {
+      weights: tensor([2, size], weights),
+      candidate_weights: tensor([1], Float64Array.of(-0.5)),
+    },
+  };
+}
+/** ln of the odds of the first candidate. */
+const logOdds = (answer: DecisionPolicy["answer"]) => {
+  const [p = 0, q = 0] = answer(context, candidates).probabilities;
+  return Math.log(p / q);
+};
+
+describe("the parts of a linear policy", () => {
+  test("add up to the score that decides, and name words, fields and facts of the candidate", () => {
+    const [small, large] = explainPolicy(linear(), context, candidates);
+    expect(small!.score! - large!.score!).toBeCloseTo(logOdds(answerOf(linear())), 9);
+    const names = large!.parts.map(({ feature }) => feature);
+    for (const name of ["“theorem”", "“Prove the”", "“定”", "field tools", "price of the candidate"])
+      expect(names).toContain(name);
+    // Two pairs of this prompt share a bucket: the weight is of both.
+    expect(names).toContain("“the theorem” or “theorem 定”");
+    expect(names).not.toContain("a word past the limit");
+    expect(Math.abs(large!.parts[0]!.part)).toBeGreaterThanOrEqual(Math.abs(large!.parts[1]!.part));
+  });
+
+  test("are empty for a candidate that it has never seen", () => {
+    const stranger = { ...candidates[0]!, id: "stranger" };
+    expect(explainPolicy(linear(), context, [stranger])).toEqual([
+      { id: "stranger", known: false, parts: [] },
+    ]);
+  });
+});
+
+test("a bandit that counts is explained by mean and bonus, as it ranks", () => {
+  const model: PolicyModel = {
+    ...linear(),
+    kind: "ucb1",
+    settings: {},
+    tensors: {
+      counts: tensor([2], Float64Array.of(90, 10)),
+      sums: tensor([2], Float64Array.of(63, 5)),
+    },
+  };
+  const [small, large] = explainPolicy(model, context, candidates);
+  // By hand: 63/90 and √(2 ln 100 / 90); 5/10 and √(2 ln 100 / 10).
+  expect(small).toMatchObject({ tried: 90, mean: 0.7 });
+  expect(small!.bonus).toBeCloseTo(0.3199, 4);
+  expect(large!.score).toBeCloseTo(0.5 + 0.9597, 4);
+  expect(answerOf(model)(context, candidates).probabilities).toEqual([0, 1]);
+});
+
+test("a linear bandit is explained by the parts of its mean and by its bonus", () => {
+  const small = { ...spec, wordBuckets: 0, fields: [], candidate: [] };
+  const inverse = new Float64Array(2 * 15 * 15);
+  for (let arm = 0; arm < 2; arm++) for (let i = 0; i < 15; i++) inverse[arm * 225 + i * 16] = 0.25;
+  const weights = new Float64Array(30);
+  weights[0] = 0.4; // the bias of the first arm
+  const model: PolicyModel = {
+    ...{ kind: "linucb", spec: small, arms: ["small", "large"], config: {}, settings: { alpha: 2 } },
+    tensors: { inverse: tensor([2, 15, 15], inverse), weights: tensor([2, 15], weights) },
+  };
+  const [first] = explainPolicy(model, { prompt: "", fields: {} }, candidates);
+  // Of an empty prompt only the bias is there: x = (1), variance 1/4, bonus 2·1/2.
+  expect(first).toMatchObject({ mean: 0.4, bonus: 1, score: 1.4 });
+  expect(first!.parts).toEqual([{ feature: "bias of the prompt", part: 0.4 }]);
+});
