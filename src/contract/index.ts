@@ -63,6 +63,7 @@ export {
   nameRevision,
   PolicyRevision,
   type RevisionKey,
+  Rollback,
   revisionDrift,
   type SplitPart,
   type SplitUnit,

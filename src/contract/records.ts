@@ -11,7 +11,7 @@ import {
   TrainerBatch,
 } from "./batch/index.ts";
 import type { RecordType } from "./codec/index.ts";
-import { BanditIncrement, FloorPromise, GateVerdict, PolicyRevision } from "./policy/index.ts";
+import { BanditIncrement, FloorPromise, GateVerdict, PolicyRevision, Rollback } from "./policy/index.ts";
 import {
   Assignment,
   Call,
@@ -48,6 +48,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   BanditIncrement,
   FloorPromise,
   GateVerdict,
+  Rollback,
   Tombstone,
 ] as unknown as readonly RecordType[];
 

@@ -28,6 +28,7 @@ export {
   type RecordType,
   type RefusalCode,
   Release,
+  Rollback,
   RolloutContent,
   RolloutDraft,
   RolloutEnvelope,

@@ -18,6 +18,7 @@ import {
   PolicyRevision,
   Receipt,
   Release,
+  Rollback,
   RolloutContent,
   RolloutEnvelope,
   RolloutEvent,
@@ -48,6 +49,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     BanditIncrement,
     FloorPromise,
     GateVerdict,
+    Rollback,
     Tombstone,
   ].map((type) => type.kind),
 );

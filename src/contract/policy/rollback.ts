@@ -1,0 +1,78 @@
+/** A router that was taken back because its outcomes were worse than those of the one before, with the evidence. */
+import { z } from "zod";
+import {
+  columnRef,
+  columnReference,
+  count,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  probability,
+  type RecordOf,
+  refuse,
+  text,
+  timeMs,
+} from "../codec/index.ts";
+import { revisionKey } from "./policy-revision.ts";
+
+/** A router by its digest, with the policy behind it; without one the static table decides. */
+const servedRouter = z.strictObject({ digest, policy: z.optional(revisionKey) });
+
+export const Rollback = defineRecord({
+  kind: "rollbook.rollback.v1",
+  summary: "A served router taken back for the one before it, with the paired outcomes that showed harm.",
+  shape: {
+    family: id,
+    /** What was taken back, and what serves instead. */
+    from: servedRouter,
+    to: servedRouter,
+    /** The gate verdict that had released `from`. */
+    verdict: z.optional(digest),
+    evidence: z.strictObject({
+      method: z.literal("confidence-sequence"),
+      /** The error level of the whole sequence: harm is claimed falsely with at most this probability. */
+      alpha: probability,
+      margin: finite,
+      range: z.strictObject({ low: finite, high: finite }),
+      /** The outcomes of the previous router: from before the release, or of the share of calls held back. */
+      comparedWith: z.enum(["record", "holdback"]),
+      /** The name of the late feedback that gave the outcomes; absent: recorded rewards. */
+      feedback: z.optional(id),
+      pairs: z.number().int().min(1),
+      /** Means of the outcomes, the difference new minus previous, and its upper bound. */
+      fresh: finite,
+      before: finite,
+      difference: finite,
+      upper: finite,
+      /** Outcomes outside the range, counted as its nearest end. */
+      clipped: count,
+      /** The differences in the order in which they were counted, and one line of UTF-8 for each: the two decisions. */
+      terms: columnRef("f64"),
+      decisions: columnRef("u8"),
+      /** The rollouts that the outcomes were admitted from. */
+      manifest: z.optional(digest),
+    }),
+    by: text(512),
+    atMs: timeMs,
+  },
+  references: ({ verdict, evidence: { terms, decisions, manifest } }) => [
+    ...(verdict === undefined
+      ? []
+      : [{ digest: verdict, kind: "rollbook.gate-verdict.v1", field: "verdict", external: true }]),
+    columnReference(terms, "evidence.terms"),
+    columnReference(decisions, "evidence.decisions"),
+    ...(manifest === undefined
+      ? []
+      : [{ digest: manifest, kind: "rollbook.manifest.v1", field: "evidence.manifest" }]),
+  ],
+  check({ from, to, evidence: { terms, pairs, upper, margin } }) {
+    const bad = (field: string, message: string) => refuse("bad-record", { field }, `${field}: ${message}`);
+    if (from.digest === to.digest) throw bad("to", "a router cannot be taken back for itself.");
+    if (terms.length !== pairs)
+      throw bad("evidence.terms", `holds ${terms.length} differences, the evidence counts ${pairs} pairs.`);
+    if (!(upper < -margin))
+      throw bad("evidence.upper", `${upper} is not below ${-margin}: the evidence does not show harm.`);
+  },
+});
+export type Rollback = RecordOf<typeof Rollback>;
