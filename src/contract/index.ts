@@ -25,6 +25,7 @@ export {
 } from "./batch/index.ts";
 export {
   type ColumnRef,
+  configProblem,
   count,
   dataSource,
   decodeWire,

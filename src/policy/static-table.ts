@@ -2,7 +2,8 @@
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { type Digest, digestJson, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, nearestName, RollbookError } from "../base/index.ts";
+import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 
 const range = z
@@ -55,18 +56,18 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
   if (problem !== undefined) throw bad(where, problem.message.split("\n")[0]!);
   const result = schema.safeParse(document.toJS());
   if (!result.success) {
-    const issue = result.error.issues[0]!;
-    throw bad(where, `${issue.path.join(".") || "the table"}: ${issue.message}`);
+    throw bad(where, configProblem(schema, result.error.issues));
   }
   const table = result.data;
   const names = new Set([...table.rules.flatMap((rule) => rule.choose), ...table.default]);
   const allowed = known === undefined ? names : new Set(known);
   for (const name of names) {
-    if (!allowed.has(name))
-      throw bad(
-        where,
-        `it chooses ${JSON.stringify(name)}, which is no candidate. Known: ${[...allowed].join(", ")}`,
-      );
+    if (allowed.has(name)) continue;
+    const near = nearestName(name, [...allowed]);
+    throw bad(
+      where,
+      `it chooses ${JSON.stringify(name)}, which is no candidate. ${near === undefined ? "" : `Did you mean ${near}? `}Known: ${[...allowed].join(", ")}`,
+    );
   }
   return {
     digest: digestJson(table.schema, table),
@@ -114,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-table",
     { where },
-    `${where}: ${what}. Correct the table; docs/serve.md lists what it may hold.`,
+    `${where}: ${what}${what.endsWith("?") ? "" : "."} Correct the table; docs/serve.md lists what it may hold.`,
   );
 }

@@ -27,6 +27,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     "batches",
     "replay",
     "maintain",
+    "serve",
     "collect",
     "decisions",
     "judge",
@@ -45,6 +46,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   policy: ["yaml", "zod"],
   collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "yaml", "zod"],
   keep: ["numcodecs"],
+  serve: ["yaml", "zod"],
   convert: ["hyparquet-writer"],
   cli: ["commander"],
 };

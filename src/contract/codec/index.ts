@@ -1,3 +1,4 @@
+export * from "./config-problem.ts";
 export * from "./fields.ts";
 export * from "./mask-runs.ts";
 export * from "./record.ts";

@@ -1,0 +1,52 @@
+/** What the configuration declares of candidates, as the features that policies and constraints read.
+ *  In: candidates as asked, the declared facts. Out: candidates with both; what is declared stands above what was asked. */
+import { type DecisionCandidate, parseStaticTable, type StaticTable } from "../policy/index.ts";
+import type { CandidateFacts, RouterConfig } from "./config.ts";
+
+export type Declare = (candidates: readonly DecisionCandidate[]) => readonly DecisionCandidate[];
+
+export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidates">): Declare {
+  const declared = new Map(Object.entries(facts).map(([id, each]) => [id, featuresOf(each)]));
+  return (candidates) =>
+    candidates.map((one) => {
+      const features = declared.get(one.id);
+      return features === undefined ? one : { ...one, features: { ...one.features, ...features } };
+    });
+}
+
+/** The declared candidates by themselves, all of them selectable. */
+export function declaredCandidates({ candidates }: Pick<RouterConfig, "candidates">): DecisionCandidate[] {
+  return Object.entries(candidates).map(([id, facts]) => ({
+    ...{ id, selectable: true, reasons: [], features: featuresOf(facts) },
+  }));
+}
+
+/** Where no table is configured: the candidates by declared worth where every one has a quality, else as listed. */
+export function defaultTable(
+  config: Pick<RouterConfig, "candidates" | "costWeight">,
+  ids: readonly string[],
+): StaticTable {
+  const worth = (id: string) => worthOf(config.candidates[id], config.costWeight);
+  const known = ids.every((id) => worth(id) !== undefined);
+  return listTable(known ? [...ids].sort((a, b) => worth(b)! - worth(a)!) : ids);
+}
+
+export function listTable(ids: readonly string[]): StaticTable {
+  const source = { schema: "rollbook.static-table.v1", default: ids };
+  return parseStaticTable(JSON.stringify(source), "the list of candidates");
+}
+
+/** Declared quality less the weighted price of a call; undefined where no quality is declared. */
+export function worthOf(facts: CandidateFacts | undefined, costWeight: number): number | undefined {
+  if (facts?.quality === undefined) return undefined;
+  return facts.quality - costWeight * (facts.callPrice ?? 0);
+}
+
+function featuresOf({ quality, callPrice, price, latencyMs, contextTokens }: CandidateFacts) {
+  const features = {
+    ...{ quality, callPrice, latencyMs, contextTokens },
+    ...{ promptPrice: price?.prompt, completionPrice: price?.completion },
+  };
+  const stated = Object.entries(features).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(stated) as Record<string, number>;
+}

@@ -1,0 +1,212 @@
+/** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
+ *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { parseId, RollbookError } from "../base/index.ts";
+import { configProblem } from "../contract/index.ts";
+import type { Constraints } from "../policy/index.ts";
+
+const share = z.number().min(0).max(1);
+const amount = z.number().min(0);
+const positive = z.number().int().min(1);
+const path = z.string().min(1);
+
+/** What is known of a candidate before it is asked. Policies, constraints and strategies read it. */
+const candidate = z.strictObject({
+  /** Expected quality, for `strategy: softmax` and for the order of the default table. */
+  quality: z.optional(z.number()),
+  /** US dollars for one call; `price` is used where this is not given. */
+  callPrice: z.optional(amount),
+  /** US dollars per million tokens. */
+  price: z.optional(z.strictObject({ prompt: amount, completion: amount })),
+  latencyMs: z.optional(amount),
+  contextTokens: z.optional(positive),
+});
+
+/** A path of a YAML file, or the table itself; `parseStaticTable` checks it. */
+const table = z.union([path, z.record(z.string(), z.json())]);
+
+const constraints = z.strictObject({
+  maxPriceUsdPerCall: z.optional(amount),
+  maxLatencyMs: z.optional(amount),
+  /** The request must fit the candidate's context. */
+  fitContext: z.optional(z.boolean()),
+  onNone: z.optional(z.enum(["cheapest", "refuse"])),
+});
+
+const schema = z.strictObject({
+  /** Names under which a client asks for whatever the router chooses. */
+  aliases: z.array(z.string().min(1)).min(1).default(["auto"]),
+  /** The policy family that decisions are logged under, and that a checkpoint must have. */
+  family: z.string().default("router"),
+  /** A checkpoint's folder, or `released`: what the newest gate verdict of the book lets through. */
+  checkpoint: z.optional(path),
+  /** False: the learned policy is not used. */
+  enabled: z.boolean().default(true),
+  /** Serves a checkpoint that no gate verdict releases. */
+  allowUngated: z.boolean().default(false),
+  /** A file that `rollbook gate --out` wrote, where there is no book. */
+  verdict: z.optional(path),
+  /** A feature spec: a checkpoint trained on another is refused. */
+  features: z.optional(path),
+  table: z.optional(table),
+  /** Confidence below which the table decides (default: the judged one, else the checkpoint's, else 0). */
+  floor: z.optional(share),
+  /** Share of choices spread evenly (default: the judged one, else 0.02, or 0.1 for epsilon-greedy). */
+  exploration: z.optional(share),
+  /** What decides without a checkpoint. */
+  strategy: z.enum(["table", "epsilon-greedy", "softmax"]).default("table"),
+  /** Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature). */
+  temperature: z.number().positive().default(0.1),
+  costWeight: amount.default(1),
+  /** Draws follow from it and from the call. */
+  seed: z.number().int().min(0).default(0),
+  constraints: z.optional(constraints),
+  candidates: z.record(z.string().min(1), candidate).default({}),
+  /** A second policy that decides on every call, is logged and does not act. */
+  shadow: z.optional(
+    z.strictObject({
+      checkpoint: path,
+      table: z.optional(table),
+      floor: z.optional(share),
+      exploration: z.optional(share),
+    }),
+  ),
+  /** How often to look for a new checkpoint or release. */
+  reload: z.optional(z.strictObject({ everyMs: positive.default(1000) })),
+  rollback: z.optional(
+    z.strictObject({
+      /** Probability of a false rollback, over the whole life of a revision. */
+      alpha: z.number().gt(0).lt(0.5).default(0.05),
+      /** Loss that is tolerated. */
+      margin: amount.default(0),
+      /** Where outcomes lie; one outside counts as the nearest end. */
+      range: z
+        .strictObject({ low: z.number(), high: z.number() })
+        .refine(({ low, high }) => low < high, "is empty: low must be below high")
+        .default({ low: 0, high: 1 }),
+      /** The late feedback that gives outcomes (default: recorded rewards). */
+      feedback: z.optional(z.string()),
+      /** How long an outcome may take: a decision counts when it is older than this. */
+      settleMs: z.number().int().min(0).default(300_000),
+      everyMs: positive.default(10_000),
+      /** Share of rollouts that the previous router keeps while a new one is watched. */
+      holdback: share.default(0),
+    }),
+  ),
+});
+
+export type RouterConfig = z.output<typeof schema>;
+export type RouterConfigInput = z.input<typeof schema>;
+export type CandidateFacts = z.output<typeof candidate>;
+export type RollbackRule = NonNullable<RouterConfig["rollback"]>;
+
+export const DEFAULT_EXPLORATION = 0.02;
+export const EPSILON_EXPLORATION = 0.1;
+
+/** `env`: variables of it stand above the file. */
+export function checkRouterConfig(
+  value: unknown,
+  { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
+): RouterConfig {
+  const result = schema.safeParse(withEnvironment(value ?? {}, env));
+  if (!result.success) throw badConfig(where, configProblem(schema, result.error.issues));
+  const config = result.data;
+  parseId(config.family, `${where}: family`);
+  const fault = contradiction(config);
+  if (fault !== undefined) throw badConfig(where, fault);
+  return config;
+}
+
+/** A YAML file with a `router:` section, alone or beside others, or with that section's settings at its top. */
+export function parseRouterConfig(
+  text: string,
+  where: string,
+  env: Readonly<Record<string, string | undefined>> = {},
+): RouterConfig {
+  const document = parseDocument(text, { uniqueKeys: true });
+  const fault = document.errors[0] ?? document.warnings[0];
+  if (fault !== undefined) throw badConfig(where, fault.message.split("\n")[0]!);
+  const value = document.toJS({ maxAliasCount: 0 }) as { router?: unknown } | null;
+  const isSection = value !== null && typeof value === "object" && "router" in value;
+  return checkRouterConfig(isSection ? value.router : value, { where, env });
+}
+
+/** Only what is stated: the router's digest binds it. */
+export function constraintsOf({ constraints: stated }: RouterConfig): Constraints | undefined {
+  if (stated === undefined) return undefined;
+  const entries = Object.entries(stated).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as Constraints);
+}
+
+function contradiction(config: RouterConfig): string | undefined {
+  const { checkpoint, strategy, rollback, candidates, constraints: limits = {} } = config;
+  if (checkpoint !== undefined && strategy !== "table")
+    return `checkpoint and strategy ${strategy} are both set. Remove one; below its floor a checkpoint falls back to the table`;
+  if (strategy === "softmax") {
+    const bare = Object.entries(candidates).find(([, { quality }]) => quality === undefined);
+    if (bare !== undefined)
+      return `strategy softmax needs a quality for every candidate; ${bare[0]} has none`;
+    if (Object.keys(candidates).length === 0) return "strategy softmax needs candidates, each with a quality";
+  }
+  if (rollback !== undefined && checkpoint === undefined)
+    return "rollback is set, and there is no checkpoint to take back. Name one, or remove rollback";
+  for (const fact of ["latencyMs", "contextTokens"] as const) {
+    const limited = fact === "latencyMs" ? limits.maxLatencyMs !== undefined : limits.fitContext === true;
+    if (!limited) continue;
+    const all = Object.entries(candidates);
+    if (all.length === 0) return `a constraint limits ${fact}, and no candidate declares it`;
+    const bare = all.find(([, facts]) => facts[fact] === undefined);
+    // Prices may also come from the gateway's models; these two come from here alone.
+    if (bare !== undefined)
+      return `candidates.${bare[0]} has no ${fact}, and a constraint limits it: the candidate could never be chosen`;
+  }
+  return undefined;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. One named by the environment alone
+ *  is not used until ROLLBOOK_POLICY says so. */
+function withEnvironment(value: object, env: Environment): object {
+  const read = (name: string) => (env[name] === "" ? undefined : env[name]);
+  const checkpoint = read("ROLLBOOK_CHECKPOINT");
+  const enabled = flag("ROLLBOOK_POLICY", read("ROLLBOOK_POLICY"));
+  const allowUngated = flag("ROLLBOOK_ALLOW_UNGATED", read("ROLLBOOK_ALLOW_UNGATED"));
+  const stated = value as { constraints?: object };
+  const limits = {
+    ...numberOf("maxPriceUsdPerCall", "ROLLBOOK_MAX_PRICE_USD", read("ROLLBOOK_MAX_PRICE_USD")),
+    ...numberOf("maxLatencyMs", "ROLLBOOK_MAX_LATENCY_MS", read("ROLLBOOK_MAX_LATENCY_MS")),
+  };
+  return {
+    ...stated,
+    ...(checkpoint === undefined ? {} : { checkpoint, enabled: enabled ?? false }),
+    ...(enabled === undefined ? {} : { enabled }),
+    ...(allowUngated === undefined ? {} : { allowUngated }),
+    ...(read("ROLLBOOK_TABLE") === undefined ? {} : { table: read("ROLLBOOK_TABLE") }),
+    ...numberOf("floor", "ROLLBOOK_FLOOR", read("ROLLBOOK_FLOOR")),
+    ...numberOf("exploration", "ROLLBOOK_EXPLORATION", read("ROLLBOOK_EXPLORATION")),
+    ...(Object.keys(limits).length === 0 ? {} : { constraints: { ...stated.constraints, ...limits } }),
+  };
+}
+
+function flag(name: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text === "1" || text === "0") return text === "1";
+  throw badConfig(name, `it is ${JSON.stringify(text)}, not 1 or 0`);
+}
+
+function numberOf(key: string, name: string, text: string | undefined): Record<string, number> {
+  if (text === undefined) return {};
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isFinite(value)) return { [key]: value };
+  throw badConfig(name, `it is ${JSON.stringify(text)}, not a number`);
+}
+
+function badConfig(where: string, problem: string): RollbookError {
+  return new RollbookError(
+    "bad-config",
+    { where },
+    `${where}: ${problem}${problem.endsWith("?") ? "" : "."} Correct the configuration; docs/serve.md lists the settings.`,
+  );
+}

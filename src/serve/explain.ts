@@ -1,0 +1,158 @@
+/** Why a candidate was chosen, in plain words, with the features that mattered.
+ *  In: a decision as made or as logged, the model behind it where it is known. Out: sentences, and the numbers in them. */
+import { figure } from "../base/index.ts";
+import {
+  type CandidateScore,
+  type Decision,
+  type DecisionCandidate,
+  type DecisionContext,
+  explainPolicy,
+  type FeaturePart,
+  type PolicyModel,
+} from "../policy/index.ts";
+
+export interface ExplainRequest {
+  readonly decision: Pick<Decision, "chosen" | "probabilities" | "reason" | "confidence" | "shadow">;
+  readonly context: DecisionContext;
+  readonly candidates: readonly DecisionCandidate[];
+  /** Of the learned policy; absent: the probabilities are told and not where they come from. */
+  readonly model?: PolicyModel | undefined;
+  /** Where known. */
+  readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
+  /** Why this router serves. */
+  readonly why?: string | undefined;
+}
+
+export interface Explanation {
+  readonly chosen: string;
+  readonly probability: number;
+  readonly reason: Decision["reason"];
+  readonly confidence: number | null;
+  /** Who could not be chosen, and why. */
+  readonly masked: readonly { readonly id: string; readonly reasons: readonly string[] }[];
+  /** How the policy scores each candidate that could be chosen, best first. */
+  readonly scores: readonly CandidateScore[];
+  /** What speaks for the choice against the next best candidate, strongest first: parts of its score less theirs. */
+  readonly features: readonly FeaturePart[];
+  readonly lines: readonly string[];
+}
+
+/** Features that are told; the JSON has them all. */
+const TOLD = 5;
+
+export function explainDecision(request: ExplainRequest): Explanation {
+  const { decision, candidates, model, context } = request;
+  const { chosen, probabilities, reason, confidence } = decision;
+  const { id } = candidates[chosen]!;
+  const open = candidates.filter((one) => one.selectable);
+  const scores =
+    model === undefined || open.length === 0
+      ? []
+      : explainPolicy(model, context, open).sort((a, b) => rankOf(b) - rankOf(a));
+  const facts = {
+    ...{ chosen: id, probability: probabilities[chosen]!, reason, confidence },
+    masked: candidates.flatMap(({ id: each, selectable, reasons }) =>
+      selectable ? [] : [{ id: each, reasons }],
+    ),
+    scores,
+    features: forChoice(scores, id),
+  };
+  return { ...facts, lines: linesOf(facts, request) };
+}
+
+type Facts = Omit<Explanation, "lines">;
+
+function linesOf(facts: Facts, request: ExplainRequest): string[] {
+  const { chosen, probability, masked, scores, features } = facts;
+  const { router, why, candidates, decision } = request;
+  return [
+    `${chosen} was chosen with probability ${figure(probability)}.`,
+    reasonLine(facts, request),
+    ...(why === undefined ? [] : [`The router: ${why}.`]),
+    ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
+    ...(isExplored(facts, request)
+      ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]
+      : []),
+    ...scores.map(scoreLine),
+    ...(features.length === 0 ? [] : [featureLine(facts)]),
+    ...(decision.shadow === undefined
+      ? []
+      : [
+          `The shadow ${decision.shadow.revision.id} would have chosen ${candidates[decision.shadow.chosen]!.id}, and gave ${chosen} probability ${figure(decision.shadow.probabilities[decision.chosen]!)}.`,
+        ]),
+  ];
+}
+
+function reasonLine({ reason, confidence }: Facts, { router }: ExplainRequest): string {
+  const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
+  const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
+  switch (reason) {
+    case "policy":
+      return `The learned policy decided${sure}, at or above ${floor}.`;
+    case "below-floor":
+      return `The static table decided: the policy answered${sure}, below ${floor}.`;
+    case "no-policy":
+      return "The static table decided: no learned policy serves.";
+    case "only-candidate":
+      return "It was the only candidate that could be chosen.";
+    case "constraints-relaxed":
+      return "No candidate kept the constraints, so the cheapest that fits the request was taken.";
+    default:
+      return reason satisfies never;
+  }
+}
+
+/** Where the policy or the table leaves it no more than the even share. */
+function isExplored({ probability, reason, masked }: Facts, { router, candidates }: ExplainRequest): boolean {
+  if (router === undefined || (reason !== "policy" && reason !== "below-floor" && reason !== "no-policy"))
+    return false;
+  const share = router.exploration / (candidates.length - masked.length);
+  return router.exploration > 0 && probability <= share * (1 + 1e-9);
+}
+
+function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore): string {
+  if (!known && mean === undefined) return `${id}: the policy has never seen it.`;
+  if (score === undefined) return `${id}: not tried yet, so it comes first.`;
+  if (mean === undefined) return `${id}: score ${figure(score)}.`;
+  const times = tried === undefined ? "" : ` over ${tried} decisions`;
+  return `${id}: estimated reward ${figure(mean)}${times}, uncertainty ${figure(bonus ?? 0)}.`;
+}
+
+function featureLine({ chosen, features, scores }: Facts): string {
+  const other = scores.find(({ id }) => id !== chosen);
+  const told = features
+    .slice(0, TOLD)
+    .map(({ feature, part }) => `${feature} (${part < 0 ? "" : "+"}${figure(part)})`);
+  return `What mattered most${other === undefined ? "" : ` for ${chosen} against ${other.id}`}: ${told.join(", ")}.`;
+}
+
+function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePart[] {
+  const own = scores.find(({ id }) => id === chosen)?.parts ?? [];
+  const other = scores.find(({ id }) => id !== chosen)?.parts ?? [];
+  const parts = new Map(own.map(({ feature, part }) => [feature, part]));
+  for (const { feature, part } of other) parts.set(feature, (parts.get(feature) ?? 0) - part);
+  return [...parts]
+    .map(([feature, part]) => ({ feature, part }))
+    .filter(({ part }) => part !== 0)
+    .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+}
+
+/** An untried candidate of a bandit comes before all. */
+function rankOf({ score, known, tried }: CandidateScore): number {
+  return score ?? (known || tried === 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  "over-price": "it costs more than the limit",
+  "price-unknown": "its price is not declared",
+  "over-latency": "it takes longer than the limit",
+  "latency-unknown": "its latency is not declared",
+  "over-context": "the request does not fit its context",
+  "context-unknown": "its context length is not declared",
+  failed: "it failed on this call",
+  resting: "its upstream rests after failures",
+};
+
+function inWords(reason: string): string {
+  return WORDS[reason] ?? reason;
+}

@@ -1,0 +1,280 @@
+/** Loads what is to serve: reads files and the book's releases, verifies them, and builds the router aside.
+ *  In: a configuration, where releases are found. Out: the router, or the reason the learned policy may not serve. A table
+ *  that cannot be read throws: without one there is nothing to fall back to. */
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
+import { GateVerdict, openRecord, type RevisionKey, seal } from "../contract/index.ts";
+import {
+  type Checkpoint,
+  type DecisionCandidate,
+  type FeatureSpec,
+  parseFeatureSpec,
+  parseStaticTable,
+  readCheckpoint,
+  requireSpec,
+  type StaticTable,
+} from "../policy/index.ts";
+import { declaredCandidates, declareWith } from "./candidates.ts";
+import { DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
+import { findRelease, passedBy, type Standing, takenBack } from "./release.ts";
+import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
+
+/** What a book knows of released policies. */
+export interface Releases {
+  standing(): Promise<Standing>;
+  /** The checkpoint of a revision; undefined where it is of another family or the book does not hold it. */
+  checkpoint(revision: RevisionKey, family: string): Promise<Checkpoint | undefined>;
+}
+
+export interface LoadPlace {
+  readonly releases?: Releases | undefined;
+  /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
+  readonly candidates?: readonly DecisionCandidate[] | undefined;
+  /** Routers that this process took back, sealed or not. */
+  readonly takenBack?: Standing["rollbacks"] | undefined;
+}
+
+export interface Loaded {
+  /** What may serve now. */
+  readonly served: Served;
+  /** What serves if that is taken back. */
+  readonly previous: Served | undefined;
+  /** Why the learned policy does not serve, where it was asked for. */
+  readonly refused?: string;
+}
+
+export async function loadServed(config: RouterConfig, place: LoadPlace): Promise<Loaded> {
+  const candidates = declareWith(config)(place.candidates ?? declaredCandidates(config));
+  const ids = candidates.map((one) => one.id);
+  const configured = readTable(config.table, ids);
+  const plain = (why: string) => serveStatic(config, tableFor(config, { configured, ids }), why);
+  const { checkpoint, enabled, strategy } = config;
+  if (checkpoint === undefined)
+    return { served: plain(`no checkpoint is configured: strategy ${strategy}`), previous: undefined };
+  const context = { config, place, candidates, configured, ids };
+  if (!enabled) {
+    const why = "the learned policy is disabled. Set ROLLBOOK_POLICY=1 or router.enabled";
+    return { served: fallback(context, why), previous: undefined };
+  }
+  try {
+    const standing = await standingOf(config, place);
+    const served = await learned(context, standing);
+    const previous = await previousOf(context, { standing, served });
+    return { served, previous };
+  } catch (error) {
+    const refused = reasonOf(error);
+    return {
+      served: fallback(context, `the learned policy is not used: ${refused}`),
+      previous: undefined,
+      refused,
+    };
+  }
+}
+
+/** Builds the router of a shadow: it does not act, so no verdict is asked for. */
+export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlace): Served | undefined {
+  const { shadow } = config;
+  if (shadow === undefined) return undefined;
+  const candidates = declareWith(config)(asked ?? declaredCandidates(config));
+  const ids = candidates.map((one) => one.id);
+  const checkpoint = readCheckpoint(shadow.checkpoint);
+  const table = tableFor(config, { configured: readTable(shadow.table, ids), model: checkpoint.model, ids });
+  const floor = shadow.floor ?? checkpoint.promise?.record.floor ?? 0;
+  const router = routerAround(checkpoint, config, {
+    ...{ table, floor, exploration: shadow.exploration ?? DEFAULT_EXPLORATION },
+  });
+  requireFit(checkpoint, { family: config.family, candidates, where: shadow.checkpoint, router });
+  return serve(router, { why: "shadow", model: checkpoint.model });
+}
+
+/** Changes when anything that `loadServed` reads has changed. */
+export async function signatureOf(config: RouterConfig, { releases }: LoadPlace): Promise<string> {
+  const { checkpoint, table, verdict, shadow } = config;
+  const folders = [checkpoint === "released" ? undefined : checkpoint, shadow?.checkpoint];
+  const files = [
+    ...folders.flatMap((folder) =>
+      folder === undefined ? [] : CHECKPOINT_FILES.map((name) => join(folder, name)),
+    ),
+    ...[table, shadow?.table, verdict].filter((path) => typeof path === "string"),
+  ];
+  const standing = await releases?.standing();
+  return JSON.stringify([
+    files.map(stampOf),
+    standing?.verdicts.map(({ digest }) => digest),
+    standing?.rollbacks.map(({ from, atMs }) => [from.digest, atMs]),
+  ]);
+}
+
+const CHECKPOINT_FILES = ["policy.safetensors", "revision.json", "floor.json"];
+
+interface LoadContext {
+  readonly config: RouterConfig;
+  readonly place: LoadPlace;
+  readonly candidates: readonly DecisionCandidate[];
+  readonly configured: StaticTable | undefined;
+  readonly ids: readonly string[];
+}
+
+/** The table that the policy would fall back to, where it can be had: a static router that serves the same candidates. */
+function fallback({ config, configured, ids }: LoadContext, why: string): Served {
+  const fitted = configured === undefined && ids.length === 0 ? modelAt(config) : undefined;
+  return serveStatic(config, tableFor(config, { configured, ids, ...(fitted && { model: fitted }) }), why);
+}
+
+function modelAt({ checkpoint }: RouterConfig) {
+  try {
+    return checkpoint === undefined || checkpoint === "released"
+      ? undefined
+      : readCheckpoint(checkpoint).model;
+  } catch {
+    // Told already, as the reason the policy does not serve.
+    return undefined;
+  }
+}
+
+async function learned(context: LoadContext, standing: Standing): Promise<Served> {
+  const { config, place } = context;
+  if (config.checkpoint !== "released") {
+    const checkpoint = readCheckpoint(config.checkpoint!, specOf(config));
+    return serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing });
+  }
+  const [first] = await releasedRevisions(context, standing);
+  if (first !== undefined) return serveCheckpoint(first.checkpoint, first.where, { ...context, standing });
+  throw new RollbookError(
+    "not-released",
+    { family: config.family, verdicts: standing.verdicts.length },
+    place.releases === undefined
+      ? "checkpoint: released needs a book. Name a folder, or open the router on a book."
+      : `no gate verdict of the book lets a revision of ${config.family} through that it holds. Train with --book and judge it with \`rollbook gate\`.`,
+  );
+}
+
+function serveCheckpoint(
+  checkpoint: Checkpoint,
+  where: string,
+  { config, candidates, configured, ids, standing }: LoadContext & { standing: Standing },
+): Served {
+  const { model, promise, revision } = checkpoint;
+  const table = tableFor(config, { configured, model, ids });
+  const checked = (router: Parameters<typeof serve>[0], facts: Parameters<typeof serve>[1]) => {
+    requireFit(checkpoint, { family: config.family, candidates, where, router });
+    return serve(router, facts);
+  };
+  const floor = config.floor ?? (promise === undefined ? 0 : promise.record.floor);
+  if (floor === null)
+    throw new RollbookError(
+      "no-floor",
+      { where },
+      `${where}: no floor keeps the promised risk, so the policy may not act. Calibrate it again, or set router.floor.`,
+    );
+  const exploration = config.exploration ?? DEFAULT_EXPLORATION;
+  const ungated = routerAround(checkpoint, config, { table, floor, exploration });
+  // A checkpoint that does not fit is told as that, not as one that is not released.
+  requireFit(checkpoint, { family: config.family, candidates, where, router: ungated });
+  try {
+    const { router, verdict } = findRelease(checkpoint, { config, table, standing });
+    const why = `revision ${revision.record.id}, released by the gate verdict ${short(verdict)}`;
+    return checked(router, { why, model, verdict });
+  } catch (error) {
+    if (!config.allowUngated) throw error;
+    const served = checked(ungated, {
+      why: `revision ${revision.record.id}, not gated (allowUngated)`,
+      model,
+    });
+    if (takenBack(served.digest, standing) !== undefined) throw error;
+    return served;
+  }
+}
+
+/** What served before: the release before this one, else the static table. */
+async function previousOf(
+  context: LoadContext,
+  { standing, served }: { standing: Standing; served: Served },
+): Promise<Served> {
+  const before = await releasedRevisions(context, standing);
+  for (const { checkpoint, where } of before) {
+    try {
+      const other = serveCheckpoint(checkpoint, where, { ...context, standing });
+      if (other.digest !== served.digest) return other;
+    } catch (error) {
+      // An older release that no longer fits is passed over; the table is always there.
+      if (!(error instanceof RollbookError)) throw error;
+    }
+  }
+  return fallback(context, "the static table served before the first release");
+}
+
+/** Of the router's family, newest first, each once. */
+async function releasedRevisions({ config, place }: LoadContext, standing: Standing) {
+  const found: { checkpoint: Checkpoint; where: string }[] = [];
+  const seen = new Set<string>();
+  for (const verdict of standing.verdicts) {
+    const judged = passedBy(verdict);
+    if (judged === undefined || seen.has(judged.revision.digest) || found.length === MOST_RELEASES) continue;
+    seen.add(judged.revision.digest);
+    const back = takenBack(judged.router.digest, standing);
+    if (back !== undefined && back >= verdict.record.atMs) continue;
+    const checkpoint = await place.releases?.checkpoint(judged.revision, config.family);
+    if (checkpoint === undefined) continue;
+    const { spec } = specOf(config);
+    if (spec !== undefined) requireSpec(checkpoint.model, spec, judged.revision.id);
+    found.push({ checkpoint, where: `revision ${judged.revision.id} of the book` });
+  }
+  return found;
+}
+
+/** This one and the one before it, with one to spare. */
+const MOST_RELEASES = 3;
+
+async function standingOf(
+  { verdict }: Pick<RouterConfig, "verdict">,
+  { releases, takenBack: own = [] }: LoadPlace,
+): Promise<Standing> {
+  const { verdicts, rollbacks: sealed } = (await releases?.standing()) ?? { verdicts: [], rollbacks: [] };
+  const rollbacks = [...own, ...sealed];
+  if (verdict === undefined) return { verdicts, rollbacks };
+  const record = openRecord(GateVerdict, readFileSync(verdict), verdict);
+  return { verdicts: [seal(GateVerdict, record), ...verdicts], rollbacks };
+}
+
+function readTable(table: RouterConfig["table"], ids: readonly string[]): StaticTable | undefined {
+  if (table === undefined) return undefined;
+  const known = ids.length === 0 ? undefined : ids;
+  if (typeof table !== "string")
+    return parseStaticTable(
+      JSON.stringify({ schema: "rollbook.static-table.v1", ...table }),
+      "router.table",
+      known,
+    );
+  return parseStaticTable(readText(table), table, known);
+}
+
+function specOf({ features }: RouterConfig): { spec?: FeatureSpec } {
+  if (features === undefined) return {};
+  return { spec: parseFeatureSpec(parseJson(readText(features), features), features) };
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new RollbookError(
+      "no-file",
+      { path },
+      `${path} cannot be read. Correct its name in the configuration.`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function stampOf(path: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch {
+    return "missing";
+  }
+}

@@ -1,0 +1,448 @@
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  asked,
+  keyOf,
+  makePolicy,
+  placePolicy,
+  SPEC,
+  verdictOn,
+} from "../../test/support/served-policies.ts";
+import { manualClock } from "../base/clock.ts";
+import { rngFrom } from "../base/rng.ts";
+import {
+  type Checkpoint,
+  decide,
+  digestRouter,
+  distribution,
+  parseStaticTable,
+  policyOf,
+  writeCheckpoint,
+} from "../policy/index.ts";
+import { checkRouterConfig, type RouterConfigInput } from "./config.ts";
+import type { Standing } from "./release.ts";
+import { openRouter, type RouterPlace, type ServedRouter } from "./router.ts";
+
+const TABLE = { default: ["small", "large"] };
+const table = parseStaticTable(
+  JSON.stringify({ schema: "rollbook.static-table.v1", ...TABLE }),
+  "router.table",
+);
+const SUM = { prompt: "add one and two", fields: {} };
+const PROOF = { prompt: "prove it", fields: {} };
+
+/** A book that knows these verdicts and checkpoints. */
+function bookOf(standing: Standing, checkpoints: readonly Checkpoint[]) {
+  const held = { standing };
+  return {
+    held,
+    releases: {
+      standing: async () => held.standing,
+      checkpoint: async (revision: { digest: string }, family: string) =>
+        checkpoints.find(
+          (each) => keyOf(each).digest === revision.digest && each.revision.record.family === family,
+        ),
+    },
+  };
+}
+
+async function open(config: RouterConfigInput, place: Partial<RouterPlace> = {}) {
+  const lines: string[] = [];
+  const router = await openRouter(checkRouterConfig({ table: TABLE, ...config }), {
+    ...{ clock: manualClock(5000), candidates: asked(), log: (line) => lines.push(line) },
+    ...place,
+  });
+  onTestFinished(() => router.close());
+  return { router, lines };
+}
+
+const ask = (router: ServedRouter, call: string, context = SUM) =>
+  router.choose({ alias: "auto", context, candidates: asked(), call });
+const released = (checkpoint: Checkpoint, over: object = {}, atMs = 2000) => {
+  const router = { policy: policyOf(checkpoint), table, floor: 0.5, exploration: 0.1, ...over };
+  return verdictOn(checkpoint, { ...router, digest: digestRouter(router) }, { atMs });
+};
+
+describe("a learned policy", () => {
+  const policy = makePolicy("r1");
+
+  test("serves the very router that a verdict lets through, floor and exploration as judged", async () => {
+    const { releases } = bookOf({ verdicts: [released(policy)], rollbacks: [] }, [policy]);
+    const { router } = await open({ checkpoint: "released" }, { releases });
+    const judged = { policy: policyOf(policy), table, floor: 0.5, exploration: 0.1 };
+    expect(router.status()).toMatchObject({
+      ...{ serving: "policy", policy: keyOf(policy), router: digestRouter(judged) },
+    });
+    const { decision, revision, family } = ask(router, "r.0");
+    expect(revision.digest).toBe(digestRouter(judged));
+    expect(family).toBe("router");
+    expect(decision.probabilities).toEqual(distribution(SUM, asked(), judged).probabilities);
+    expect(decision).toMatchObject({ reason: "policy", policy: keyOf(policy) });
+  });
+
+  test("is refused in words where the configuration is not what was judged", async () => {
+    const { releases } = bookOf({ verdicts: [released(policy)], rollbacks: [] }, [policy]);
+    for (const [over, words] of [
+      [{ floor: 0.6 }, "floor 0.6, judged 0.5"],
+      [{ exploration: 0.3 }, "exploration 0.3, judged 0.1"],
+      [{ table: { default: ["large", "small"] } }, "another static table"],
+      [{ constraints: { maxPriceUsdPerCall: 1 } }, "other constraints than were judged"],
+    ] as [RouterConfigInput, string][]) {
+      const { router } = await open({ checkpoint: "released", ...over }, { releases });
+      expect(router.status()).toMatchObject({ serving: "static", policy: null });
+      expect(router.status().why).toContain(words);
+    }
+  });
+
+  test("without a verdict serves only where it is allowed, with exploration 0.02", async () => {
+    const folder = placePolicy(policy);
+    const { router } = await open({ checkpoint: folder });
+    expect(router.status().why).toMatch(/no gate verdict lets revision r1 through/);
+    const ungated = (await open({ checkpoint: folder, allowUngated: true })).router;
+    expect(ungated.status()).toMatchObject({ serving: "policy", verdict: null });
+    expect(ask(ungated, "r.0").served.router.exploration).toBe(0.02);
+  });
+
+  test("is released by a verdict file too, where there is no book", async () => {
+    const folder = placePolicy(policy);
+    const file = `${folder}.verdict.json`;
+    writeFileSync(file, released(policy).bytes);
+    const { router } = await open({ checkpoint: folder, verdict: file });
+    expect(router.status()).toMatchObject({ serving: "policy", verdict: released(policy).digest });
+  });
+
+  test("that is disabled, or was taken back after its verdict, leaves the table", async () => {
+    const verdict = released(policy);
+    const from = { digest: verdict.record.candidates[0]!.router.digest };
+    const { releases } = bookOf({ verdicts: [verdict], rollbacks: [{ from, atMs: 3000 }] }, [policy]);
+    const { router } = await open({ checkpoint: "released" }, { releases });
+    expect(router.status()).toMatchObject({ serving: "static" });
+    const again = bookOf(
+      { verdicts: [released(policy, {}, 4000), verdict], rollbacks: [{ from, atMs: 3000 }] },
+      [policy],
+    );
+    const back = await open({ checkpoint: "released" }, { releases: again.releases });
+    expect(back.router.status().serving).toBe("policy");
+    const off = await open({ checkpoint: "released", enabled: false }, { releases: again.releases });
+    expect(off.router.status().why).toMatch(/disabled/);
+  });
+
+  test("below its floor leaves the decision to the table, and says how sure it was", async () => {
+    const unsure = makePolicy("r2", { sure: 0.4 });
+    const config = { checkpoint: placePolicy(unsure), allowUngated: true, floor: 0.9, exploration: 0 };
+    const { router } = await open(config);
+    const { decision } = ask(router, "r.0");
+    expect(decision).toMatchObject({ chosen: 0, reason: "below-floor", policy: keyOf(unsure) });
+    expect(ask(router, "r.0", PROOF).decision).toMatchObject({ chosen: 1, reason: "policy" });
+  });
+});
+
+describe("a policy that may not serve leaves every request to the static table", () => {
+  const good = placePolicy(makePolicy("r1"));
+  const corrupt = placePolicy(makePolicy("r1"));
+  writeFileSync(join(corrupt, "policy.safetensors"), "not weights");
+  const features = `${good}.features.json`;
+  writeFileSync(features, JSON.stringify({ ...SPEC, maxWords: 7 }));
+  const needsPrice = { ...SPEC, candidate: ["price"] };
+  test.each([
+    ["missing", { checkpoint: "/no/such/folder" }, /cannot be read/],
+    ["corrupt", { checkpoint: corrupt }, /the bytes hash to/],
+    [
+      "of another family",
+      { checkpoint: placePolicy(makePolicy("r1", { family: "judge" })) },
+      /is of family judge/,
+    ],
+    ["of another feature spec", { checkpoint: good, features }, /they differ in maxWords/],
+    [
+      "of features that no candidate has",
+      { checkpoint: placePolicy(makePolicy("r1", { spec: needsPrice })) },
+      /feature price is missing/,
+    ],
+    [
+      "of other candidates",
+      { checkpoint: placePolicy(makePolicy("r1", { arms: ["a", "b"], prefers: "a" })) },
+      /knows none of the candidates/,
+    ],
+    ["not released", { checkpoint: good, allowUngated: false }, /no gate verdict/],
+    ["asked of a book that is not there", { checkpoint: "released" }, /needs a book/],
+  ] as const)("%s", async (_, config, why) => {
+    const { router } = await open({ allowUngated: true, exploration: 0, ...config });
+    expect(router.status()).toMatchObject({ serving: "static" });
+    expect(router.status().why).toMatch(why);
+    for (let i = 0; i < 50; i++) expect(ask(router, `r.${i}`).decision.chosen).toBe(0);
+  });
+
+  test("one that fails on a request, which the table then decides under its own digest", async () => {
+    const spec = { ...SPEC, fields: [{ name: "turn", kind: "number" as const }] };
+    const checkpoint = placePolicy(makePolicy("r1", { spec }));
+    const { router, lines } = await open({ checkpoint, allowUngated: true, exploration: 0 });
+    const odd = { prompt: "hello", fields: { turn: "first" } };
+    const answers = [0, 1, 2].map((i) => ask(router, `r.${i}`, odd as typeof SUM));
+    for (const { decision, revision } of answers) {
+      expect(decision).toMatchObject({ chosen: 0, reason: "no-policy" });
+      expect(revision.digest).toBe(digestRouter({ table, floor: 0, exploration: 0 }));
+    }
+    expect(router.status().counts.fallbacks).toBe(3);
+    expect(lines.filter((line) => line.includes("could not decide"))).toHaveLength(1);
+  });
+});
+
+describe("a static table", () => {
+  test("with a typo is refused at the start, with what is known", async () => {
+    await expect(open({ table: { default: ["smal"] } })).rejects.toThrow(/"smal".*Did you mean small\?/);
+    await expect(open({ table: { defualt: ["small"] } })).rejects.toThrow(/Did you mean default\?/);
+    await expect(open({ table: "/no/such/table.yaml" })).rejects.toThrow(/cannot be read/);
+  });
+
+  test("that names none of the candidates left still serves, in the order of the list", async () => {
+    const { router } = await open({ table: { default: ["small"] }, exploration: 0 });
+    const first = ask(router, "r.0");
+    const next = router.chooseNext(first, ["small"]);
+    expect(next.decision).toMatchObject({ chosen: 1, probabilities: [0, 1] });
+    expect(next.decision.candidates![0]!.reasons).toEqual(["failed"]);
+  });
+
+  test("explores 0.02 of the choices, epsilon-greedy 0.1, and softmax follows what is declared", async () => {
+    const candidates = { small: { quality: 0.6, callPrice: 0 }, large: { quality: 0.8, callPrice: 0.1 } };
+    const probabilities = async (config: RouterConfigInput) => {
+      const { router } = await open({ ...config, candidates });
+      return ask(router, "r.0").decision.probabilities;
+    };
+    expect(await probabilities({})).toEqual([0.99, 0.01]);
+    expect((await probabilities({ strategy: "epsilon-greedy" }))[1]).toBe(0.05);
+    const [p = 0, q = 0] = await probabilities({ strategy: "softmax", exploration: 0 });
+    // (0.8 − 0.1 − 0.6) / 0.1 = 1: e to 1.
+    expect(q / p).toBeCloseTo(Math.E, 6);
+  });
+
+  test("that is not configured ranks the candidates by declared worth", async () => {
+    const candidates = { small: { quality: 0.6 }, large: { quality: 0.8 } };
+    const config = checkRouterConfig({ candidates, exploration: 0 });
+    const router = await openRouter(config, { clock: manualClock(0) });
+    expect(ask(router, "r.0").decision.chosen).toBe(1);
+  });
+});
+
+describe("zero budget", () => {
+  const candidates = { small: { callPrice: 0.1 }, large: { callPrice: 1 } };
+  const constraints = { maxPriceUsdPerCall: 0 };
+
+  test("serves the cheapest, and the log says that no candidate kept the limit", async () => {
+    const { router } = await open({ candidates, constraints });
+    const { decision } = ask(router, "r.0");
+    expect(decision).toMatchObject({ chosen: 0, reason: "constraints-relaxed", probabilities: [1, 0] });
+    expect(router.explain(ask(router, "r.0")).lines).toContain(
+      "large could not be chosen: it costs more than the limit.",
+    );
+  });
+
+  test("refuses where the configuration says so", async () => {
+    const { router } = await open({ candidates, constraints: { ...constraints, onNone: "refuse" } });
+    expect(() => ask(router, "r.0")).toThrow(/small: over-price; large: over-price/);
+  });
+});
+
+describe("a draw", () => {
+  const config = { exploration: 0.5, seed: 7 };
+
+  test("follows from the seed and the call, in any order and any process", async () => {
+    const [{ router: a }, { router: b }] = [await open(config), await open(config)];
+    const calls = Array.from({ length: 40 }, (_, i) => `r.${i}`);
+    const first = new Map(calls.map((call) => [call, ask(a, call).decision.chosen]));
+    for (const call of [...calls].reverse()) expect(ask(b, call).decision.chosen).toBe(first.get(call));
+    expect(new Set(first.values()).size).toBe(2);
+    const { drawKey, served } = ask(a, "r.3");
+    expect(decide(SUM, asked(), served.router, rngFrom(7).split(drawKey)).chosen).toBe(first.get("r.3"));
+  });
+
+  test("of calls without a name is another each time", async () => {
+    const { router } = await open(config);
+    const chosen = Array.from(
+      { length: 40 },
+      () => router.choose({ alias: "auto", context: SUM, candidates: asked() }).decision.chosen,
+    );
+    expect(new Set(chosen).size).toBe(2);
+  });
+
+  test("after a failure is a second step among what remains, the same through choose and chooseNext", async () => {
+    const { router } = await open(
+      { ...config, table: { default: ["a", "b", "c"] } },
+      { candidates: asked("a", "b", "c") },
+    );
+    const three = asked("a", "b", "c");
+    for (let i = 0; i < 20; i++) {
+      const question = { alias: "auto", context: SUM, candidates: three, call: `r.${i}` };
+      const next = router.chooseNext(router.choose(question), ["a"]);
+      expect(next.decision.probabilities).toEqual([0, 0.75, 0.25]);
+      const gone = three.map((one) =>
+        one.id === "a" ? { ...one, selectable: false, reasons: ["failed"] } : one,
+      );
+      expect(router.choose({ ...question, candidates: gone }).decision).toEqual(next.decision);
+      const last = router.chooseNext(next, ["a", "b"]);
+      expect(last.decision).toMatchObject({ chosen: 2, probabilities: [0, 0, 1] });
+      expect(() => router.chooseNext(last, ["a", "b", "c"])).toThrow(/none of the 3 candidates/);
+    }
+  });
+});
+
+describe("a shadow", () => {
+  test("decides on the same question, is logged, and does not act", async () => {
+    const shadow = { checkpoint: placePolicy(makePolicy("s1")), exploration: 0 };
+    const { router } = await open({ exploration: 0, shadow });
+    const plain = (await open({ exploration: 0 })).router;
+    const { decision } = ask(router, "r.0");
+    expect(decision.chosen).toBe(ask(plain, "r.0").decision.chosen);
+    expect(decision.shadow).toMatchObject({ chosen: 1 });
+    expect(router.explain(ask(router, "r.1")).lines.at(-1)).toMatch(/would have chosen large/);
+    expect(router.status().counts).toMatchObject({ shadowed: 2, disagreed: 2 });
+  });
+
+  test("that cannot be loaded costs no request", async () => {
+    const { router, lines } = await open({ shadow: { checkpoint: "/no/such/folder" } });
+    expect(ask(router, "r.0").decision.shadow).toBeUndefined();
+    expect(lines.some((line) => line.includes("the shadow is not used"))).toBe(true);
+  });
+});
+
+describe("a reload", () => {
+  const [one, two] = [makePolicy("r1"), makePolicy("r2", { prefers: "small" })];
+  const replace = (folder: string, checkpoint: Checkpoint) => {
+    rmSync(folder, { recursive: true });
+    writeCheckpoint(`${folder}.new`, checkpoint);
+    renameSync(`${folder}.new`, folder);
+  };
+
+  test("swaps to a new checkpoint in the folder, and keeps the old one as the previous", async () => {
+    const folder = placePolicy(one);
+    const { router } = await open({ checkpoint: folder, allowUngated: true, exploration: 0 });
+    const before = ask(router, "r.0");
+    expect(await router.reload()).toBe("unchanged");
+    replace(folder, two);
+    expect(await router.reload()).toBe("swapped");
+    expect(before.decision.chosen).toBe(1);
+    expect(ask(router, "r.0").decision.chosen).toBe(0);
+    expect(router.status()).toMatchObject({ previous: before.served.digest, policy: keyOf(two) });
+    // A failover of a call stays with the router that began it.
+    expect(router.chooseNext(before, ["small"]).served.digest).toBe(before.served.digest);
+  });
+
+  test("keeps the old router where the new file is bad or gone, and says so once for each change", async () => {
+    const folder = placePolicy(one);
+    const { router, lines } = await open({ checkpoint: folder, allowUngated: true });
+    const { router: digest } = router.status();
+    writeFileSync(join(folder, "policy.safetensors"), "torn");
+    expect(await router.reload()).toBe("kept");
+    expect(await router.reload()).toBe("unchanged");
+    rmSync(folder, { recursive: true });
+    expect(await router.reload()).toBe("kept");
+    expect(router.status()).toMatchObject({
+      router: digest,
+      serving: "policy",
+      counts: { refusedReloads: 2 },
+    });
+    expect(lines.filter((line) => line.includes("router: kept"))).toHaveLength(2);
+    writeCheckpoint(folder, two);
+    expect(await router.reload()).toBe("swapped");
+  });
+
+  test("follows the newest release of the book, and a rollback by another process", async () => {
+    const standing = { verdicts: [released(one)], rollbacks: [] };
+    const { releases, held } = bookOf(standing, [one, two]);
+    const { router } = await open({ checkpoint: "released" }, { releases });
+    const first = router.status().router;
+    held.standing = { ...standing, verdicts: [released(two, {}, 3000), released(one)] };
+    expect(await router.reload()).toBe("swapped");
+    expect(router.status()).toMatchObject({ policy: keyOf(two), previous: first });
+    const from = { digest: router.status().router };
+    held.standing = { ...held.standing, rollbacks: [{ from, atMs: 4000 }] as never };
+    expect(await router.reload()).toBe("swapped");
+    expect(router.status()).toMatchObject({ policy: keyOf(one), router: first });
+  });
+
+  test("of a table with a typo keeps the table that serves", async () => {
+    const file = `${placePolicy(one)}.table.yaml`;
+    const write = (choice: string) =>
+      writeFileSync(file, `schema: rollbook.static-table.v1\ndefault: ${choice}\n`);
+    write("[small, large]");
+    const { router, lines } = await open({ table: file, exploration: 0 });
+    write("[smal, large]");
+    expect(await router.reload()).toBe("kept");
+    expect(ask(router, "r.0").decision.chosen).toBe(0);
+    expect(lines.at(-1)).toMatch(/smal/);
+    write("[large, small]   ");
+    expect(await router.reload()).toBe("swapped");
+    expect(ask(router, "r.0").decision.chosen).toBe(1);
+  });
+
+  test("every few milliseconds under 2 000 requests answers each of them with a distribution of one router", async () => {
+    const folder = placePolicy(one);
+    const { router } = await open({
+      checkpoint: folder,
+      allowUngated: true,
+      exploration: 0.1,
+      reload: { everyMs: 1 },
+    });
+    const seen = new Set<string>();
+    for (let i = 0; i < 2000; i++) {
+      if (i % 100 === 0) replace(folder, i % 200 === 0 ? two : one);
+      if (i % 20 === 0) await new Promise((done) => setTimeout(done, 2));
+      const { decision, revision, served } = ask(router, `r.${i}`);
+      expect(decision.probabilities).toEqual(distribution(SUM, asked(), served.router).probabilities);
+      seen.add(revision.digest);
+    }
+    expect(seen.size).toBe(2);
+    expect(router.status().counts).toMatchObject({ decisions: 2000, fallbacks: 0 });
+    expect(router.status().counts.reloads).toBeGreaterThan(5);
+  });
+});
+
+describe("a rollback", () => {
+  test("returns to the router before, and the file alone does not bring the new one back", async () => {
+    const [one, two] = [makePolicy("r1"), makePolicy("r2", { prefers: "small" })];
+    const folder = placePolicy(one);
+    const { router } = await open({ checkpoint: folder, allowUngated: true, exploration: 0 });
+    expect(router.rollBack("the table is the router before the first policy")?.to.model).toBeUndefined();
+    const again = (await open({ checkpoint: folder, allowUngated: true, exploration: 0 })).router;
+    rmSync(folder, { recursive: true });
+    writeCheckpoint(folder, two);
+    await again.reload();
+    expect(again.rollBack("harm")).toMatchObject({ to: { router: { policy: { revision: keyOf(one) } } } });
+    expect(ask(again, "r.0").decision.chosen).toBe(1);
+    expect(again.rollBack("there is nothing before it")).toBeUndefined();
+    rmSync(folder, { recursive: true });
+    writeCheckpoint(folder, two);
+    expect(await again.reload()).toBe("kept");
+    expect(again.status()).toMatchObject({ policy: keyOf(one), counts: { rollbacks: 1 } });
+  });
+
+  test("holds a share of the rollouts with the previous router while the new one is watched", async () => {
+    const folder = placePolicy(makePolicy("r1"));
+    const { router } = await open({
+      checkpoint: folder,
+      allowUngated: true,
+      exploration: 0,
+      rollback: { holdback: 0.5 },
+    });
+    const chosen = Array.from({ length: 400 }, (_, i) => [ask(router, `r${i}.0`), ask(router, `r${i}.1`)]);
+    for (const [first, second] of chosen) expect(first!.served.digest).toBe(second!.served.digest);
+    const held = chosen.filter(([each]) => each!.served.model === undefined).length;
+    // Four standard deviations of 400 fair coins.
+    expect(Math.abs(held - 200)).toBeLessThan(40);
+  });
+});
+
+test("an explanation names the reason, the confidence and the words that mattered", async () => {
+  const folder = placePolicy(makePolicy("r1", { sure: 0.1 }));
+  const { router } = await open({ checkpoint: folder, allowUngated: true, floor: 0.6, exploration: 0 });
+  const { lines, features } = router.explain(ask(router, "r.0", PROOF));
+  expect(lines[0]).toMatch(/^large was chosen with probability 0\.9\d+\.$/);
+  expect(lines[1]).toMatch(
+    /The learned policy decided with confidence 0\.9\d+, at or above its floor of 0\.6/,
+  );
+  expect(features[0]!.feature).toBe("“prove”");
+  const { lines: other } = router.explain(ask(router, "r.0"));
+  expect(other[1]).toMatch(
+    /The static table decided: the policy answered with confidence 0\.5\d+, below its floor/,
+  );
+});

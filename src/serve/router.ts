@@ -1,0 +1,343 @@
+/** The router that serves: one question in, one logged choice out.
+ *  In: a configuration, where releases are found, a clock. Out: `choose` for a gateway, `chooseNext` after a failure,
+ *  `explain`, `reload`, `rollBack`. A swap is one assignment between two requests, so no request waits or fails for it; a
+ *  decision keeps the router that made it. Draws follow from the seed and the call, whatever comes first. */
+import type { Clock, Rng } from "../base/index.ts";
+import { RollbookError, reasonOf, rngFrom, short } from "../base/index.ts";
+import type { RouteAnswer, RouteQuestion } from "../collect/gateway/index.ts";
+import { type Decision, type DecisionCandidate, decide, distribution, draw } from "../policy/index.ts";
+import { type Declare, declareWith, listTable } from "./candidates.ts";
+import type { RouterConfig } from "./config.ts";
+import { type Explanation, explainDecision } from "./explain.ts";
+import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
+import type { Standing } from "./release.ts";
+import { type Served, serve } from "./served.ts";
+
+export interface RouterPlace extends LoadPlace {
+  readonly clock: Clock;
+  /** One line for everything that a person should know: reloads, refusals, failures, rollbacks. */
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+/** What is asked. `call` names the call; with the seed it fixes the draw. */
+export interface ServeQuestion extends RouteQuestion {
+  readonly call?: string | undefined;
+}
+
+/** A decision with what it takes to explain it, to draw it again, or to choose again after a failure. */
+export interface ServedAnswer extends RouteAnswer {
+  readonly served: Served;
+  readonly question: ServeQuestion;
+  /** The draw is `rngFrom(seed).split(drawKey)`. */
+  readonly drawKey: string;
+}
+
+export interface RouterStatus {
+  readonly serving: "policy" | "static";
+  readonly router: Served["digest"];
+  readonly revision: Served["revision"];
+  readonly policy: Served["revision"] | null;
+  readonly why: string;
+  readonly verdict: Served["digest"] | null;
+  readonly previous: Served["digest"] | null;
+  readonly shadow: Served["digest"] | null;
+  /** Since when this router serves. */
+  readonly sinceMs: number;
+  readonly counts: RouterCounts;
+}
+
+export interface RouterCounts {
+  readonly decisions: number;
+  /** Decisions where the policy failed and the table decided, or where the table named no candidate. */
+  readonly fallbacks: number;
+  readonly shadowed: number;
+  /** Decisions where the shadow drew another candidate. */
+  readonly disagreed: number;
+  readonly reloads: number;
+  readonly refusedReloads: number;
+  readonly rollbacks: number;
+}
+
+export type Reloaded = "unchanged" | "swapped" | "kept";
+
+/** Reads everything once. A learned policy that may not serve leaves the static table and a reason in `status()`; a table
+ *  that cannot be read is an error. */
+export async function openRouter(config: RouterConfig, place: RouterPlace): Promise<ServedRouter> {
+  const signature = await signatureOf(config, place);
+  const loaded = await loadServed(config, place);
+  return new ServedRouter(config, place, { loaded, signature });
+}
+
+export class ServedRouter {
+  readonly config: RouterConfig;
+  readonly #place: RouterPlace;
+  readonly #declare: Declare;
+  readonly #rng: Rng;
+  #served: Served;
+  #previous: Served | undefined;
+  #shadow: Served | undefined;
+  #signature: string;
+  #sinceMs: number;
+  #unnamed = 0;
+  #reloading: Promise<Reloaded> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #lists = new Map<string, Served>();
+  readonly #takenBack: Standing["rollbacks"][number][] = [];
+  readonly #told = new Set<string>();
+  readonly #counts = {
+    ...{ decisions: 0, fallbacks: 0, shadowed: 0, disagreed: 0 },
+    ...{ reloads: 0, refusedReloads: 0, rollbacks: 0 },
+  };
+
+  constructor(
+    config: RouterConfig,
+    place: RouterPlace,
+    { loaded, signature }: { loaded: Loaded; signature: string },
+  ) {
+    this.config = config;
+    this.#place = { ...place, takenBack: this.#takenBack };
+    this.#declare = declareWith(config);
+    this.#rng = rngFrom(config.seed);
+    this.#served = loaded.served;
+    this.#previous = loaded.previous;
+    this.#signature = signature;
+    this.#sinceMs = place.clock.nowMs();
+    this.#loadShadow();
+    this.#log(`router: ${loaded.served.why}`);
+    if (config.reload !== undefined) this.#watch(config.reload.everyMs);
+  }
+
+  /** The gateway's `choose`. It answers wherever a static router would: a policy that fails leaves the table to decide. */
+  readonly choose = (question: ServeQuestion): ServedAnswer => {
+    const candidates = this.#declare(question.candidates);
+    const drawKey = this.#drawKey(question);
+    return this.#decide({ ...question, candidates }, { served: this.#arm(question), drawKey });
+  };
+
+  /** The next choice of the same router after candidates failed: a second step, with its probabilities over the rest. */
+  chooseNext(previous: ServedAnswer, failed: readonly string[]): ServedAnswer {
+    const { question, served, drawKey } = previous;
+    const gone = new Set(failed);
+    const candidates = question.candidates.map((one) =>
+      gone.has(one.id) && one.selectable ? { ...one, selectable: false, reasons: ["failed"] } : one,
+    );
+    return this.#decide({ ...question, candidates }, { served, drawKey });
+  }
+
+  explain(answer: ServedAnswer): Explanation {
+    const { decision, question, served } = answer;
+    const { router, model } = served;
+    return explainDecision({
+      ...{ decision, context: question.context, model, router, why: served.why },
+      candidates: decision.candidates ?? question.candidates,
+    });
+  }
+
+  status(): RouterStatus {
+    const { digest, revision, router, why, verdict = null, model } = this.#served;
+    return {
+      serving: model === undefined ? "static" : "policy",
+      ...{ router: digest, revision, policy: router.policy?.revision ?? null, why, verdict },
+      previous: this.#previous?.digest ?? null,
+      shadow: this.#shadow?.digest ?? null,
+      sinceMs: this.#sinceMs,
+      counts: { ...this.#counts },
+    };
+  }
+
+  /** What serves, and what would after a rollback. */
+  get active(): { readonly served: Served; readonly previous: Served | undefined } {
+    return { served: this.#served, previous: this.#previous };
+  }
+
+  /** Looks for a new checkpoint, table or release. A new router is built and verified aside; one that may not serve leaves
+   *  the old one in place. */
+  reload(): Promise<Reloaded> {
+    this.#reloading ??= this.#reload().finally(() => {
+      this.#reloading = undefined;
+    });
+    return this.#reloading;
+  }
+
+  /** Back to the router before this one. Undefined where there is none. */
+  rollBack(reason: string): { from: Served; to: Served } | undefined {
+    const [from, to] = [this.#served, this.#previous];
+    if (to === undefined || to.digest === from.digest) return undefined;
+    this.#takenBack.push({ from: { digest: from.digest }, atMs: this.#place.clock.nowMs() });
+    this.#swap(to, undefined);
+    this.#counts.rollbacks++;
+    this.#log(`router: rolled back from ${short(from.digest)} to ${short(to.digest)}: ${reason}`);
+    return { from, to };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #reload(): Promise<Reloaded> {
+    let signature: string;
+    let loaded: Loaded;
+    try {
+      signature = await signatureOf(this.config, this.#place);
+      if (signature === this.#signature) return "unchanged";
+      loaded = await loadServed(this.config, this.#place);
+    } catch (error) {
+      return this.#keep(reasonOf(error));
+    }
+    // What could not be loaded is tried again when it changes, not at every look.
+    this.#signature = signature;
+    this.#loadShadow();
+    const { served, previous, refused } = loaded;
+    if (refused !== undefined && this.#served.model !== undefined && !(await this.#isTakenBack()))
+      return this.#keep(refused);
+    if (served.digest === this.#served.digest) return "unchanged";
+    this.#swap(served, (await this.#isTakenBack()) ? previous : this.#served);
+    this.#counts.reloads++;
+    this.#log(`router: now ${served.why}`);
+    return "swapped";
+  }
+
+  #keep(why: string): Reloaded {
+    this.#counts.refusedReloads++;
+    this.#log(`router: kept ${short(this.#served.digest)}, because the new one may not serve: ${why}`);
+    return "kept";
+  }
+
+  #swap(served: Served, previous: Served | undefined): void {
+    this.#served = served;
+    this.#previous = previous;
+    this.#sinceMs = this.#place.clock.nowMs();
+  }
+
+  /** Another process on the same book may have taken back what serves here. */
+  async #isTakenBack(): Promise<boolean> {
+    const standing = await this.#place.releases?.standing();
+    const { digest, verdict } = this.#served;
+    const release = standing?.verdicts.find((each) => each.digest === verdict);
+    const releasedAt = release?.record.atMs ?? Number.NEGATIVE_INFINITY;
+    return (standing?.rollbacks ?? []).some(({ from, atMs }) => from.digest === digest && atMs >= releasedAt);
+  }
+
+  /** While a new router is watched, a share of the rollouts stays with the one before. */
+  #arm({ call }: ServeQuestion): Served {
+    const holdback = this.config.rollback?.holdback ?? 0;
+    if (holdback === 0 || this.#previous === undefined || call === undefined) return this.#served;
+    const rollout = call.replace(/\.\d+$/, "");
+    return this.#rng.split(`holdback ${rollout}`).float() < holdback ? this.#previous : this.#served;
+  }
+
+  #decide(question: ServeQuestion, { served, drawKey }: { served: Served; drawKey: string }): ServedAnswer {
+    const { context, candidates } = question;
+    const failed = candidates.filter(({ reasons }) => reasons.includes("failed")).map(({ id }) => id);
+    const key = failed.length === 0 ? drawKey : `${drawKey}\nwithout ${failed.join(" ")}`;
+    this.#counts.decisions++;
+    const { decision, by } = this.#firstThatAnswers(question, served, () => this.#rng.split(key));
+    const shadow =
+      failed.length === 0 ? this.#askShadow(question, { key, chosen: decision.chosen }) : undefined;
+    const { policy } = by.router;
+    return {
+      decision: {
+        ...decision,
+        candidates: decision.candidates ?? candidates,
+        ...(by.model === undefined || policy === undefined ? {} : { policy: policy.revision }),
+        ...(shadow === undefined ? {} : { shadow }),
+      },
+      family: this.config.family,
+      revision: by.revision,
+      served: by,
+      question: { ...question, context },
+      drawKey,
+    };
+  }
+
+  /** The router; without its policy where that fails; the list of candidates where the table names none of them. */
+  #firstThatAnswers(
+    { context, candidates }: ServeQuestion,
+    served: Served,
+    rng: () => Rng,
+  ): { decision: Decision; by: Served } {
+    try {
+      return { decision: decide(context, candidates, served.router, rng()), by: served };
+    } catch (error) {
+      if (!candidates.some((one) => one.selectable) || mustRefuse(error, served)) throw error;
+      this.#counts.fallbacks++;
+      this.#logOnce(`router: ${short(served.digest)} could not decide: ${reasonOf(error)}`);
+      const next = served.withoutPolicy ?? this.#listOf(candidates, served);
+      if (next.digest === served.digest) throw error;
+      return this.#firstThatAnswers({ alias: "", context, candidates }, next, rng);
+    }
+  }
+
+  #listOf(candidates: readonly DecisionCandidate[], { router }: Served): Served {
+    const ids = candidates.map(({ id }) => id);
+    const key = JSON.stringify(ids);
+    const known = this.#lists.get(key);
+    if (known !== undefined) return known;
+    const { exploration, constraints } = router;
+    const list = serve(
+      { table: listTable(ids), floor: 0, exploration, ...(constraints === undefined ? {} : { constraints }) },
+      { why: "the table names none of the candidates, so they are taken in the order of the list" },
+    );
+    if (this.#lists.size >= MOST_LISTS) this.#lists.clear();
+    this.#lists.set(key, list);
+    return list;
+  }
+
+  #askShadow(
+    { context, candidates }: ServeQuestion,
+    { key, chosen: acted }: { key: string; chosen: number },
+  ): Decision["shadow"] {
+    const shadow = this.#shadow;
+    if (shadow === undefined) return undefined;
+    try {
+      const { probabilities } = distribution(context, candidates, shadow.router);
+      const chosen = draw(probabilities, this.#rng.split(`shadow ${key}`));
+      this.#counts.shadowed++;
+      if (chosen !== acted) this.#counts.disagreed++;
+      return { revision: shadow.revision, chosen, probabilities };
+    } catch (error) {
+      // A shadow does not act, so its failure is told and costs nothing else.
+      this.#logOnce(`router: the shadow ${short(shadow.digest)} could not decide: ${reasonOf(error)}`);
+      return undefined;
+    }
+  }
+
+  #loadShadow(): void {
+    try {
+      this.#shadow = loadShadow(this.config, this.#place);
+    } catch (error) {
+      this.#log(`router: the shadow is not used: ${reasonOf(error)}`);
+    }
+  }
+
+  #drawKey({ call, seed, context }: ServeQuestion): string {
+    if (call !== undefined) return `call ${call}`;
+    if (seed !== undefined) return `seed ${seed}\n${context.fields.messages ?? 0}\n${context.prompt}`;
+    return `unnamed ${this.#unnamed++}`;
+  }
+
+  #watch(everyMs: number): void {
+    this.#timer = setInterval(() => void this.reload(), everyMs);
+    this.#timer.unref();
+  }
+
+  /** A fault that every request meets is one line, and a count in `status()`. */
+  #logOnce(line: string): void {
+    if (this.#told.has(line)) return;
+    if (this.#told.size >= MOST_LISTS) this.#told.clear();
+    this.#told.add(line);
+    this.#log(line);
+  }
+
+  #log(line: string): void {
+    this.#place.log?.(line);
+  }
+}
+
+/** Lists of candidates, and lines, that are remembered. */
+const MOST_LISTS = 1024;
+
+/** Constraints that must refuse do: a router without its policy has the same ones. */
+function mustRefuse(error: unknown, { router: { constraints } }: Served): boolean {
+  return constraints?.onNone === "refuse" && error instanceof RollbookError && error.code === "no-candidate";
+}

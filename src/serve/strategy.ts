@@ -1,0 +1,32 @@
+/** A policy without training: softmax over what the configuration declares.
+ *  In: declared qualities and prices. Out: a DecisionPolicy, whose digest is of those numbers. */
+import { digestJson, parseId, softmax } from "../base/index.ts";
+import type { DecisionPolicy } from "../policy/index.ts";
+import { worthOf } from "./candidates.ts";
+import type { RouterConfig } from "./config.ts";
+
+/** P ∝ exp((quality − costWeight · price of a call) / temperature), over the selectable candidates that are declared. */
+export function declaredSoftmax(config: RouterConfig): DecisionPolicy {
+  const { family, candidates, costWeight, temperature } = config;
+  const worth = new Map(
+    Object.entries(candidates).map(([id, facts]) => [id, worthOf(facts, costWeight)! / temperature]),
+  );
+  const digest = digestJson("rollbook.declared-softmax.v1", {
+    worth: Object.fromEntries(worth),
+  });
+  return {
+    family,
+    revision: { id: parseId(`declared-${digest.slice(7, 19)}`), digest },
+    answer(_context, asked) {
+      const scores = Float64Array.from(asked, ({ id, selectable }) =>
+        selectable ? (worth.get(id) ?? Number.NEGATIVE_INFINITY) : Number.NEGATIVE_INFINITY,
+      );
+      const open = asked.filter(({ selectable }) => selectable).length;
+      // Of strangers it knows nothing, and says so.
+      if (!scores.some((score) => score > Number.NEGATIVE_INFINITY))
+        return { probabilities: asked.map((one) => (one.selectable ? 1 / open : 0)), confidence: 0 };
+      softmax(scores);
+      return { probabilities: Array.from(scores), confidence: 1 };
+    },
+  };
+}
