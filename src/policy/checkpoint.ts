@@ -140,23 +140,24 @@ export function readCheckpoint(folder: string, options: { spec?: FeatureSpec } =
   const path = join(folder, WEIGHTS);
   const bytes = readPart(path);
   const record = openRecord(PolicyRevision, readPart(join(folder, REVISION)), join(folder, REVISION));
+  const checkpoint = openCheckpoint(bytes, record, path);
+  if (options.spec !== undefined) requireSpec(checkpoint.model, options.spec, path);
+  const promise = readPromise(join(folder, FLOOR), record);
+  return { ...checkpoint, ...(promise === undefined ? {} : { promise }) };
+}
+
+/** Weights and their revision, from wherever they were kept, checked against each other. */
+export function openCheckpoint(bytes: Uint8Array, record: PolicyRevision, where: string): Checkpoint {
   const actual = digestBytes(CHECKPOINT_KIND, bytes);
   if (actual !== record.digest)
     throw new RollbookError(
       "digest-mismatch",
-      { path, expected: record.digest, actual },
-      `${path}: the bytes hash to ${actual}, revision ${record.id} says ${record.digest}. Restore the file or train again.`,
+      { path: where, expected: record.digest, actual },
+      `${where}: the bytes hash to ${actual}, revision ${record.id} says ${record.digest}. Restore the file or train again.`,
     );
-  const model = decodeModel(bytes, path);
-  checkFacts(model, record, path);
-  if (options.spec !== undefined) requireSpec(model, options.spec, path);
-  const promise = readPromise(join(folder, FLOOR), record);
-  return {
-    model,
-    bytes,
-    revision: seal(PolicyRevision, record),
-    ...(promise === undefined ? {} : { promise }),
-  };
+  const model = decodeModel(bytes, where);
+  checkFacts(model, record, where);
+  return { model, bytes, revision: seal(PolicyRevision, record) };
 }
 
 function digestConfig(config: PolicyModel["config"]): Digest {

@@ -4,6 +4,7 @@ export {
   type Checkpoint,
   decodeModel,
   encodeModel,
+  openCheckpoint,
   type PolicyKind,
   type PolicyModel,
   readCheckpoint,

@@ -25,6 +25,7 @@ export interface ExplainRequest {
 
 export interface Explanation {
   readonly chosen: string;
+  /** NaN: not logged. */
   readonly probability: number;
   readonly reason: Decision["reason"];
   readonly confidence: number | null;
@@ -66,7 +67,9 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
   const { chosen, probability, masked, scores, features } = facts;
   const { router, why, candidates, decision } = request;
   return [
-    `${chosen} was chosen with probability ${figure(probability)}.`,
+    Number.isNaN(probability)
+      ? `${chosen} was chosen; with what probability was not logged.`
+      : `${chosen} was chosen with probability ${figure(probability)}.`,
     reasonLine(facts, request),
     ...(why === undefined ? [] : [`The router: ${why}.`]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),

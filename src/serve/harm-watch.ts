@@ -72,8 +72,8 @@ export class HarmWatch {
     this.#sequence = new ConfidenceSequence({ range: { low: -width, high: width }, level: 1 - 2 * alpha });
   }
 
-  /** Takes outcomes that were not offered before; the same ones again change nothing. */
-  offer({ fresh, before }: { fresh: readonly Outcome[]; before: readonly Outcome[] }): HarmEvidence {
+  /** Takes outcomes that were not offered before; the same ones again change nothing. Says whether there is harm. */
+  offer({ fresh, before }: { fresh: readonly Outcome[]; before: readonly Outcome[] }): boolean {
     const isRecord = this.#rule.comparedWith === "record";
     for (const outcome of [...fresh].sort(inOrder)) {
       if (this.#lastFresh !== undefined && inOrder(outcome, this.#lastFresh) <= 0) continue;
@@ -90,7 +90,7 @@ export class HarmWatch {
     }
     while (!this.#harm && this.#waitingFresh.length > 0 && this.#waitingBefore.length > 0)
       this.#pair(this.#waitingFresh.shift()!, this.#waitingBefore.shift()!);
-    return this.evidence();
+    return this.#harm;
   }
 
   evidence(): HarmEvidence {

@@ -1,9 +1,6 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
-import type { Digest } from "../../base/index.ts";
 import {
-  Call,
-  openMessage,
   type ReadBlob,
   type RolloutContent,
   type Step,
@@ -13,7 +10,7 @@ import {
 import { DECISION_LOG, stateOfTask } from "../../convert/index.ts";
 import { decisionId, readRecord, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { isUsers, promptOfMessages } from "../../policy/index.ts";
+import { promptOfCall } from "../rollouts/index.ts";
 
 interface LabelledStream {
   readonly content: RolloutContent;
@@ -81,7 +78,7 @@ async function seenBy(read: ReadBlob, content: RolloutContent, step: Step) {
       return stateOfTask(await readRecord(read, Task, place.task));
     case "call":
       return {
-        prompt: await promptOf(read, place.call),
+        prompt: await promptOfCall(read, place.call),
         fields: step.seen ?? {},
         features: {} as CandidateFeatures,
       };
@@ -91,18 +88,3 @@ async function seenBy(read: ReadBlob, content: RolloutContent, step: Step) {
 }
 
 type CandidateFeatures = Readonly<Record<string, Record<string, number>>>;
-
-/** As the router reads it. A rollout without calls has none. */
-async function promptOf(read: ReadBlob, digest: Digest | undefined): Promise<string> {
-  if (digest === undefined) return "";
-  const { request } = await readRecord(read, Call, digest);
-  // From the end: a long history is not read for its last question.
-  const passed: unknown[] = [];
-  for (const message of [...request.messages].reverse()) {
-    const blob = await read(message);
-    if (blob === undefined) continue;
-    passed.unshift(openMessage(blob.bytes, message));
-    if (isUsers(passed[0])) break;
-  }
-  return promptOfMessages(passed);
-}

@@ -13,6 +13,7 @@ export {
   requireFeedback,
 } from "./admitted-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
+export { promptOfCall } from "./prompt-of-call.ts";
 export { readRevision } from "./read-revision.ts";
 export {
   exportRollout,

@@ -1,0 +1,61 @@
+/** What came of the decisions of routers, from a book: a view of admitted rollouts.
+ *  In: an open book, a family, the routers. Out: one outcome for each labelled rollout whose decisions one router made all,
+ *  by router. A rollout in which the router was swapped belongs to neither, and is counted. */
+import { type Digest, isRollbookError } from "../../base/index.ts";
+import { type Manifest, RolloutEnvelope, type Sealed } from "../../contract/index.ts";
+import type { Outcome } from "../../serve/index.ts";
+import { readRecord } from "../../store/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import { admittedRollouts } from "../rollouts/index.ts";
+
+export interface RouterOutcomes {
+  readonly of: ReadonlyMap<Digest, readonly Outcome[]>;
+  readonly mixed: number;
+  readonly manifest?: Sealed<Manifest>;
+}
+
+/** Nothing to see yet: no rollout of the family, or no such feedback. */
+const NOT_YET = ["not-found", "no-rollouts"];
+
+export class OutcomeReader {
+  readonly #book: OpenBook;
+  readonly #endedAtMs = new Map<Digest, number>();
+
+  constructor(book: OpenBook) {
+    this.#book = book;
+  }
+
+  async read(request: { family: string; feedback?: string | undefined }): Promise<RouterOutcomes> {
+    const { family, feedback } = request;
+    const admitted = await admittedRollouts(this.#book, { level: "step", family, feedback }).catch(
+      (error: unknown) => {
+        if (isRollbookError(error) && NOT_YET.includes(error.code)) return undefined;
+        throw error;
+      },
+    );
+    const of = new Map<Digest, Outcome[]>();
+    if (admitted === undefined) return { of, mixed: 0 };
+    let mixed = 0;
+    for (const { rolloutId, stream, reward, revisions, envelope } of admitted.rows) {
+      const [router, ...others] = new Set(revisions.map(({ revision }) => revision.digest));
+      if (router === undefined || reward === null) continue;
+      if (others.length > 0) {
+        mixed++;
+        continue;
+      }
+      const outcome = { id: `${rolloutId}/${stream}`, atMs: await this.#endOf(envelope), reward };
+      const known = of.get(router);
+      if (known === undefined) of.set(router, [outcome]);
+      else known.push(outcome);
+    }
+    return { of, mixed, manifest: admitted.manifest };
+  }
+
+  async #endOf(envelope: Digest): Promise<number> {
+    const known = this.#endedAtMs.get(envelope);
+    if (known !== undefined) return known;
+    const { endedAtMs } = await readRecord(this.#book.store, RolloutEnvelope, envelope);
+    this.#endedAtMs.set(envelope, endedAtMs);
+    return endedAtMs;
+  }
+}

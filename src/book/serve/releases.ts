@@ -1,0 +1,98 @@
+/** What a book knows of released policies: verdicts that pass, rollbacks, and the checkpoints behind them.
+ *  In: an open book. Out: what `openRouter` asks for. Records are read once; a book never changes one. */
+import type { Digest } from "../../base/index.ts";
+import {
+  FloorPromise,
+  GateVerdict,
+  PolicyRevision,
+  type RecordOf,
+  type RecordType,
+  type RevisionKey,
+  Rollback,
+  type Sealed,
+  seal,
+} from "../../contract/index.ts";
+import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
+import type { Releases } from "../../serve/index.ts";
+import { readRecord } from "../../store/index.ts";
+import type { BookIndex, OpenBook } from "../open/index.ts";
+
+export function bookReleases(book: OpenBook): Releases {
+  const reader = recordReader(book);
+  return {
+    async standing() {
+      const index = await book.index();
+      const passing = index.ofKind(GateVerdict.kind).filter(({ fields }) => fields.outcome === "pass");
+      const verdicts: Sealed<GateVerdict>[] = [];
+      for (const { digest } of passing) verdicts.push(await reader(GateVerdict, digest));
+      const rollbacks: Rollback[] = [];
+      for (const { digest } of index.ofKind(Rollback.kind))
+        rollbacks.push((await reader(Rollback, digest)).record);
+      return { verdicts: verdicts.sort(newestFirst), rollbacks };
+    },
+    checkpoint: (revision, family) => checkpointOf(book, revision, family),
+  };
+}
+
+/** The checkpoint of a policy, by the digest of its weights. Undefined: the book does not hold it. */
+export async function checkpointOf(
+  book: OpenBook,
+  { digest }: Pick<RevisionKey, "digest">,
+  family?: string,
+): Promise<Checkpoint | undefined> {
+  const index = await book.index();
+  const known = index
+    .ofKind(PolicyRevision.kind)
+    .filter((each) => each.fields.digest === digest && (family === undefined || each.family === family));
+  const blob = known.length === 0 ? undefined : await book.store.get(digest);
+  if (blob === undefined) return undefined;
+  // The same weights under several names: the first by id stands for all.
+  const record = await readRecord(book.store, PolicyRevision, known[0]!.digest);
+  const promise = await promiseOf(book, index, digest);
+  const checkpoint = openCheckpoint(blob.bytes, record, `revision ${record.id} of the book`);
+  return { ...checkpoint, ...(promise === undefined ? {} : { promise }) };
+}
+
+async function promiseOf(
+  { store }: OpenBook,
+  index: BookIndex,
+  policy: Digest,
+): Promise<Sealed<FloorPromise> | undefined> {
+  let newest: FloorPromise | undefined;
+  for (const { digest } of index.ofKind(FloorPromise.kind)) {
+    const record = await readRecord(store, FloorPromise, digest);
+    if (record.policy.digest === policy && record.atMs >= (newest?.atMs ?? 0)) newest = record;
+  }
+  return newest === undefined ? undefined : seal(FloorPromise, newest);
+}
+
+type Reader = <T extends RecordType>(type: T, digest: Digest) => Promise<Sealed<RecordOf<T>>>;
+
+function recordReader({ store }: OpenBook): Reader {
+  const known = new Map<Digest, Promise<unknown>>();
+  return <T extends RecordType>(type: T, digest: Digest) => {
+    let found = known.get(digest);
+    if (found === undefined) {
+      found = readRecord(store, type, digest).then((record) => seal(type, record));
+      known.set(digest, found);
+      // What could not be read may be there at the next look.
+      found.catch(() => known.delete(digest));
+    }
+    return found as Promise<Sealed<RecordOf<T>>>;
+  };
+}
+
+function newestFirst(a: Sealed<GateVerdict>, b: Sealed<GateVerdict>): number {
+  return b.record.atMs - a.record.atMs || (a.digest < b.digest ? 1 : -1);
+}
+
+/** The verdict that judged this router, passed or not: what it says of floor and exploration. */
+export async function judgedAs(book: OpenBook, router: Digest) {
+  const index = await book.index();
+  for (const { digest } of index.ofKind(GateVerdict.kind)) {
+    const { candidates } = await readRecord(book.store, GateVerdict, digest);
+    const found = candidates.find((each) => each.router.digest === router);
+    if (found !== undefined) return { verdict: digest, ...found };
+  }
+  return undefined;
+}

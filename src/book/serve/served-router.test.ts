@@ -1,0 +1,186 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { asked, keyOf, makePolicy, verdictOn } from "../../../test/support/served-policies.ts";
+import { manualClock } from "../../base/clock.ts";
+import { columnFrom } from "../../base/index.ts";
+import { rngFrom } from "../../base/rng.ts";
+import { checkGatewayConfig, type Gateway, openGateway } from "../../collect/gateway/index.ts";
+import { newKeyPem, Rollback, signerFromPem } from "../../contract/index.ts";
+import { ConfidenceSequence } from "../../judge/ope/index.ts";
+import {
+  CHECKPOINT_KIND,
+  type Checkpoint,
+  digestRouter,
+  parseStaticTable,
+  policyOf,
+} from "../../policy/index.ts";
+import { checkRouterConfig } from "../../serve/index.ts";
+import { verifyBook } from "../maintain/index.ts";
+import { openBook } from "../open/index.ts";
+import { explainCall } from "./explain-call.ts";
+import { type BookRouter, openServedRouter } from "./served-router.ts";
+
+const TABLE = { default: ["small", "large"] };
+const table = parseStaticTable(JSON.stringify({ schema: "rollbook.static-table.v1", ...TABLE }), "table");
+const CONFIG = checkRouterConfig({
+  ...{ checkpoint: "released", table: TABLE, exploration: 0 },
+  rollback: { feedback: "solved", settleMs: 0, everyMs: 600_000 },
+});
+
+async function makeBook() {
+  const clock = manualClock(10_000);
+  const signer = signerFromPem(newKeyPem());
+  const root = mkdtempSync(join(tmpdir(), "rollbook-serve-"));
+  const book = await openBook(root, { create: true, clock, signer: () => signer });
+  onTestFinished(() => book.close());
+  const release = async (checkpoint: Checkpoint, atMs: number) => {
+    const router = { policy: policyOf(checkpoint), table, floor: 0.5, exploration: 0 };
+    const verdict = verdictOn(checkpoint, { ...router, digest: digestRouter(router) }, { atMs });
+    book.store.put(CHECKPOINT_KIND, checkpoint.bytes);
+    for (const { kind, bytes } of [checkpoint.revision, verdict]) book.store.put(kind, bytes);
+    await book.store.flush();
+    return verdict;
+  };
+  const serve = async () => {
+    const served = await openServedRouter(book, CONFIG, { candidates: asked() });
+    const gateway = await openGateway({
+      ...{ book: book.store, clock, env: {}, rng: rngFrom(1), newId: () => "r", signer },
+      config: checkGatewayConfig({
+        listen: { port: 0 },
+        upstreams: { models: { baseUrl: "local:models", retries: 0 } },
+        models: { small: { upstream: "models" }, large: { upstream: "models" } },
+        routes: { auto: ["small", "large"] },
+      }),
+      choose: served.router.choose,
+      local: {
+        models: async (request) => {
+          const { model } = (await request.json()) as { model: string };
+          const message = { role: "assistant", content: model };
+          return Response.json({
+            ...{ id: "c", object: "chat.completion", created: 1, model },
+            choices: [{ index: 0, message, finish_reason: "stop" }],
+          });
+        },
+      },
+    });
+    onTestFinished(() => gateway.close().then(() => served.close()));
+    return { served, gateway };
+  };
+  return { book, clock, release, serve };
+}
+
+/** Rollouts of one call; `large` earns this, `small` earns 1. */
+async function play({ url }: Gateway, names: readonly string[], large: number): Promise<string[]> {
+  const post = async (path: string, body: object, key?: string) => {
+    const headers = { "content-type": "application/json", ...(key && { authorization: `Bearer ${key}` }) };
+    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(response.status).toBeLessThan(300);
+    return (await response.json()) as { apiKey: string; choices: { message: { content: string } }[] };
+  };
+  const chosen: string[] = [];
+  for (const id of names) {
+    const { apiKey } = await post("/v1/rollouts", { id, task: { id } });
+    const messages = [{ role: "user", content: "add one and two" }];
+    const { choices } = await post("/v1/chat/completions", { model: "auto", messages }, apiKey);
+    await post(`/v1/rollouts/${id}/close`, {});
+    const model = choices[0]!.message.content;
+    const value = model === "large" ? large : 1;
+    await post("/v1/feedback", { rollout: id, name: "solved", value, idempotencyKey: id });
+    chosen.push(model);
+  }
+  return chosen;
+}
+
+const names = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, "0")}`);
+const statusOf = ({ router }: BookRouter) => router.status();
+
+describe("a router on a book", () => {
+  test("serves a release as soon as there is one, and takes it back where its outcomes are worse", async () => {
+    const { book, clock, release, serve } = await makeBook();
+    const { served, gateway } = await serve();
+    expect(statusOf(served)).toMatchObject({ serving: "static" });
+    expect(new Set(await play(gateway, names("old", 40), 0))).toEqual(new Set(["small"]));
+
+    const policy = makePolicy("r1");
+    const verdict = await release(policy, 20_000);
+    clock.advance(60_000);
+    expect(await served.router.reload()).toBe("swapped");
+    expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
+    expect(await served.look()).toMatchObject({ evidence: { pairs: 0 } });
+    expect(new Set(await play(gateway, names("new", 40), 0))).toEqual(new Set(["large"]));
+
+    const look = await served.look();
+    expect(look?.rollback?.record).toMatchObject({
+      ...{ family: "router", verdict: verdict.digest, from: { policy: keyOf(policy) } },
+      evidence: { comparedWith: "record", feedback: "solved", fresh: 0, before: 1, difference: -1 },
+    });
+    expect(statusOf(served)).toMatchObject({ serving: "static", counts: { rollbacks: 1 } });
+    expect(await play(gateway, names("back", 3), 0)).toEqual(["small", "small", "small"]);
+
+    // The evidence shows the harm again, from the sealed differences alone.
+    const { alpha, range, terms, upper } = look!.rollback!.record.evidence;
+    const values = columnFrom("f64", (await book.store.get(terms.digest))!.bytes) as Float64Array;
+    const width = range.high - range.low;
+    const sequence = new ConfidenceSequence({ range: { low: -width, high: width }, level: 1 - 2 * alpha });
+    for (const value of values) sequence.add(value);
+    expect(sequence.interval().high).toBe(upper);
+
+    const { report } = await verifyBook(book);
+    expect(report).toMatchObject({ ok: true, counts: { [Rollback.kind]: 1 } });
+    // Opened again, the book still says so, until a newer verdict lets it through.
+    const again = await openServedRouter(book, CONFIG, { candidates: asked() });
+    expect(statusOf(again)).toMatchObject({ serving: "static" });
+    clock.advance(60_000);
+    await release(policy, clock.nowMs());
+    expect(await again.router.reload()).toBe("swapped");
+    await again.close();
+  });
+
+  test("leaves a release alone whose outcomes are as good", async () => {
+    const { clock, release, serve } = await makeBook();
+    const { served, gateway } = await serve();
+    await play(gateway, names("old", 30), 1);
+    await release(makePolicy("r1"), 20_000);
+    clock.advance(60_000);
+    await served.router.reload();
+    await play(gateway, names("new", 30), 1);
+    expect(await served.look()).toMatchObject({ evidence: { harm: false, pairs: 30 } });
+    expect(statusOf(served)).toMatchObject({ serving: "policy", counts: { rollbacks: 0 } });
+  });
+
+  test("prefers the release before to the table, where there is one", async () => {
+    const { release, book } = await makeBook();
+    const [one, two] = [makePolicy("r1"), makePolicy("r2", { prefers: "small" })];
+    await release(one, 20_000);
+    await release(two, 30_000);
+    const served = await openServedRouter(book, CONFIG, { candidates: asked() });
+    expect(statusOf(served)).toMatchObject({ policy: keyOf(two) });
+    expect(served.router.rollBack("by hand")).toMatchObject({
+      to: { router: { policy: { revision: keyOf(one) } } },
+    });
+    await served.close();
+  });
+});
+
+describe("an explanation of a recorded call", () => {
+  test("tells the choice, the policy, and the features that mattered, from the book alone", async () => {
+    const { book, release, serve } = await makeBook();
+    const policy = makePolicy("r1", { sure: 1 });
+    await release(policy, 20_000);
+    const { gateway } = await serve();
+    await play(gateway, ["run-1"], 1);
+    const { steps, rollout, call } = await explainCall(book, "run-1.0");
+    expect([rollout, call, steps.length]).toEqual(["run-1", 0, 1]);
+    const [step] = steps;
+    expect(step).toMatchObject({ chosen: "large", reason: "policy", policy: keyOf(policy) });
+    expect(step!.probability).toBeCloseTo(1 / (1 + Math.exp(-1)), 9);
+    expect(step!.features).toEqual([{ feature: "bias of the prompt", part: 1 }]);
+    expect(step!.lines.join("\n")).toMatch(/around revision r1, judged by the gate verdict/);
+    expect((await explainCall(book, "run-1")).steps).toEqual(steps);
+    await expect(explainCall(book, "run-1.4")).rejects.toThrow(/there is no call 4/);
+    await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no artifact "run-9"/);
+  });
+});

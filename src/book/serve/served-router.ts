@@ -1,0 +1,163 @@
+/** Opens a router on a book: releases come from its verdicts, harm is seen in its outcomes, a rollback is sealed in it.
+ *  In: an open book, a configuration. Out: the router, and what watches it. Closing stops the watch; the book stays the
+ *  caller's. A look at outcomes reads the admitted rollouts, so looks rest at least ten times as long as one takes. */
+import { reasonOf } from "../../base/index.ts";
+import type { Rollback, Sealed } from "../../contract/index.ts";
+import type { DecisionCandidate } from "../../policy/index.ts";
+import {
+  type HarmEvidence,
+  HarmWatch,
+  openRouter,
+  type RouterConfig,
+  type Served,
+  type ServedRouter,
+} from "../../serve/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import { OutcomeReader } from "./outcomes.ts";
+import { bookReleases } from "./releases.ts";
+import { type RolledBack, sealRollback } from "./seal-rollback.ts";
+
+export interface ServeRequest {
+  /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
+  readonly candidates?: readonly DecisionCandidate[] | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+export interface BookRouter {
+  readonly router: ServedRouter;
+  /** Looks at the outcomes once, and rolls back where they show harm. Undefined: there is nothing to compare. */
+  look(): Promise<HarmLook | undefined>;
+  close(): Promise<void>;
+}
+
+export interface HarmLook {
+  readonly evidence: HarmEvidence;
+  /** Sealed by this look. */
+  readonly rollback?: Sealed<Rollback>;
+}
+
+export async function openServedRouter(
+  book: OpenBook,
+  config: RouterConfig,
+  { candidates, log = () => {} }: ServeRequest = {},
+): Promise<BookRouter> {
+  const releases = bookReleases(book);
+  const router = await openRouter(config, { releases, clock: book.clock, candidates, log });
+  const watch = new RollbackWatch(book, router, log);
+  watch.start();
+  return {
+    router,
+    look: () => watch.look(),
+    async close() {
+      router.close();
+      await watch.stop();
+    },
+  };
+}
+
+/** A look takes at most a tenth of the time. */
+const REST = 10;
+
+class RollbackWatch {
+  readonly #book: OpenBook;
+  readonly #router: ServedRouter;
+  readonly #log: (line: string) => void;
+  readonly #outcomes: OutcomeReader;
+  #watched: { served: Served; previous: Served; watch: HarmWatch } | undefined;
+  /** Done and not sealed yet: the disk may have been full. */
+  #unsealed: RolledBack | undefined;
+  #looking: Promise<HarmLook | undefined> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(book: OpenBook, router: ServedRouter, log: (line: string) => void) {
+    this.#book = book;
+    this.#router = router;
+    this.#log = log;
+    this.#outcomes = new OutcomeReader(book);
+  }
+
+  start(): void {
+    const rule = this.#router.config.rollback;
+    if (rule !== undefined) this.#again(rule.everyMs);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#looking?.catch(() => {});
+  }
+
+  look(): Promise<HarmLook | undefined> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  #again(waitMs: number): void {
+    this.#timer = setTimeout(() => void this.#lookAndRest(), waitMs);
+    this.#timer.unref();
+  }
+
+  async #lookAndRest(): Promise<void> {
+    const startMs = performance.now();
+    try {
+      await this.look();
+    } catch (error) {
+      this.#log(`router: the outcomes could not be read: ${reasonOf(error)}`);
+    }
+    const { everyMs } = this.#router.config.rollback!;
+    if (!this.#stopped) this.#again(Math.max(everyMs, REST * (performance.now() - startMs)));
+  }
+
+  async #look(): Promise<HarmLook | undefined> {
+    const { family, rollback: rule } = this.#router.config;
+    if (this.#unsealed !== undefined) return this.#seal(this.#unsealed);
+    const watched = this.#follow();
+    if (rule === undefined || watched === undefined) return undefined;
+    const { served, previous, watch } = watched;
+    const { of, manifest } = await this.#outcomes.read({ family, feedback: rule.feedback });
+    const before = this.#book.clock.nowMs() - rule.settleMs;
+    const settled = (digest: Served["digest"]) => (of.get(digest) ?? []).filter(({ atMs }) => atMs <= before);
+    const fresh = settled(served.digest);
+    const firstMs = fresh.reduce((least, { atMs }) => Math.min(least, atMs), Number.POSITIVE_INFINITY);
+    const isRecord = rule.holdback === 0;
+    watch.offer({
+      fresh,
+      before: settled(previous.digest).filter(({ atMs }) => atMs < firstMs === isRecord),
+    });
+    const evidence = watch.evidence();
+    // A reload may have come while the outcomes were read.
+    if (!evidence.harm || this.#router.active.served !== served) return { evidence };
+    const swapped = this.#router.rollBack(inWords(evidence));
+    if (swapped === undefined) return { evidence };
+    const { feedback } = rule;
+    const atMs = this.#book.clock.nowMs();
+    return this.#seal({ ...swapped, family, evidence, feedback, manifest, atMs });
+  }
+
+  async #seal(done: RolledBack): Promise<HarmLook> {
+    this.#unsealed = done;
+    const rollback = await sealRollback(this.#book, done);
+    this.#unsealed = undefined;
+    return { evidence: done.evidence, rollback };
+  }
+
+  /** What is compared: the policy that serves, and the router before it. A new pair begins a new watch. */
+  #follow() {
+    const { served, previous } = this.#router.active;
+    const rule = this.#router.config.rollback;
+    if (rule === undefined || served.model === undefined || previous === undefined) return undefined;
+    if (this.#watched?.served !== served || this.#watched.previous !== previous) {
+      const { alpha, margin, range, holdback } = rule;
+      const comparedWith = holdback === 0 ? "record" : "holdback";
+      this.#watched = { served, previous, watch: new HarmWatch({ alpha, margin, range, comparedWith }) };
+    }
+    return this.#watched;
+  }
+}
+
+function inWords({ pairs, fresh, before, upper, margin, alpha }: HarmEvidence): string {
+  return `over ${pairs} pairs of outcomes the mean is ${fresh.toPrecision(3)}, before it was ${before.toPrecision(3)}; the difference is below ${upper.toPrecision(3)}, and ${-margin} is the limit (error level ${alpha})`;
+}

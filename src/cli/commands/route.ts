@@ -1,0 +1,105 @@
+/** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
+import { readFileSync } from "node:fs";
+import { type Command, InvalidArgumentError } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { isBook } from "../../book/open/index.ts";
+import { askRouter, explainCall } from "../../book/serve/index.ts";
+import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
+import { jsonLine } from "../../view/format.ts";
+import { renderAsked, renderExplained } from "../../view/route-view.ts";
+import { addCommand, addGroup } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
+
+interface AskFlags extends BookFlags {
+  config?: string;
+  prompt: string;
+  field?: Record<string, string | number | boolean>;
+  candidate?: string[];
+  call?: string;
+  allowUngated?: true;
+  json?: true;
+}
+
+export function addRoute(program: Command, io: Io): void {
+  const route = addGroup(program, "route", {
+    summary: "ask a router, or why a call went to its model",
+    examples: [
+      "rollbook route ask --config router.yaml --prompt 'Prove it.'",
+      "rollbook route explain run-1.0",
+    ],
+  });
+  addCommand(route, "ask", {
+    summary: "what the router would choose for a prompt, and why; nothing is called or recorded",
+    description: `Ask the configured router for one decision. Nothing is called or recorded. The configuration is a file with a
+\`router:\` section, and the variables ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and
+ROLLBOOK_EXPLORATION, which stand above it. A learned policy decides only if a gate verdict of the book releases it.`,
+    examples: [
+      "rollbook route ask --config router.yaml --prompt 'Prove that 2 is prime.'",
+      "rollbook route ask --config router.yaml --prompt hello --field tools=2 --candidate small large --json",
+    ],
+  })
+    .option("--config <file>", "YAML file with a router section (default: the environment alone)")
+    .requiredOption("--prompt <text>", "the user's last message")
+    .option("--field <name=value>", "a fact of the request, such as tools=2; may be repeated", addField)
+    .option("--candidate <id...>", "candidates to choose among (default: those of the configuration)")
+    .option("--call <id>", "fixes the draw, with the seed of the configuration")
+    .option("--allow-ungated", "let a checkpoint decide that no gate verdict releases")
+    .action((flags: AskFlags) => ask(io, flags));
+  addCommand(route, "explain", {
+    summary: "why a recorded call went to its model",
+    description: `Say in plain words why a recorded call went to the model it went to: what decided, with which probability, who
+could not be chosen, and which features mattered. The features are told if the book holds the checkpoint. A failover is a
+second decision.`,
+    examples: ["rollbook route explain run-1.0", "rollbook route explain run-1.0 --json"],
+  })
+    .argument("<call>", "<rollout>.<number>, as the header x-rollbook-call of the reply says")
+    .action(async (call: string, flags: BookFlags & { json?: true }) => {
+      const explained = await withBook(io, flags, (book) => explainCall(book, call));
+      io.out(flags.json ? jsonLine(explained) : renderExplained(explained));
+    });
+}
+
+async function ask(io: Io, flags: AskFlags): Promise<void> {
+  const config = configOf(io, flags);
+  const { prompt, field = {}, candidate: candidates, call } = flags;
+  const request = { context: { prompt, fields: field }, candidates, call, clock: io.clock };
+  const asked = isBook(bookRoot(io, flags))
+    ? await withBook(io, flags, (book) => askRouter(config, { ...request, book }))
+    : await askRouter(config, request);
+  io.out(flags.json ? jsonLine(asked) : renderAsked(asked));
+}
+
+function configOf(io: Io, { config: path, allowUngated }: AskFlags): RouterConfig {
+  const config =
+    path === undefined
+      ? checkRouterConfig({}, { where: "the environment", env: io.env })
+      : parseRouterConfig(readConfig(path), path, io.env);
+  return allowUngated === true ? { ...config, allowUngated } : config;
+}
+
+function readConfig(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new RollbookError(
+      "no-config",
+      { path },
+      `${path} cannot be read. Name a configuration with --config.`,
+      { cause },
+    );
+  }
+}
+
+function addField(text: string, fields: AskFlags["field"] = {}): AskFlags["field"] {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError("It must be a name and a value, such as tools=2.");
+  return { ...fields, [name]: valueFrom(value) };
+}
+
+function valueFrom(text: string): string | number | boolean {
+  if (text === "true" || text === "false") return text === "true";
+  const number = Number(text);
+  return text.trim() === "" || !Number.isFinite(number) ? text : number;
+}
