@@ -20,4 +20,5 @@ export * from "./maintain/index.ts";
 export * from "./open/index.ts";
 export * from "./replay/index.ts";
 export * from "./rollouts/index.ts";
+export * from "./serve/index.ts";
 export * from "./train/index.ts";

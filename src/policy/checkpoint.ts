@@ -164,7 +164,7 @@ function digestConfig(config: PolicyModel["config"]): Digest {
   return digestJson("rollbook.training-config.v1", config);
 }
 
-function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
+export function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
   const [actual, expected] = [digestFeatureSpec(model.spec), digestFeatureSpec(spec)];
   if (actual === expected) return;
   const keys = Object.keys(spec) as (keyof FeatureSpec)[];

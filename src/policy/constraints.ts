@@ -17,7 +17,7 @@ export interface Constraints {
 }
 
 /** Why a candidate may not be chosen. */
-export type MaskReason =
+type MaskReason =
   | "over-price"
   | "price-unknown"
   | "over-latency"
@@ -48,7 +48,7 @@ export function requestTokens({ prompt, fields }: DecisionContext): number {
 }
 
 /** US dollars, undefined where no price is declared. Token prices are per million; the reply counts by `maxTokens`. */
-export function callPrice(
+function callPrice(
   { features }: DecisionCandidate,
   { fields }: DecisionContext,
   tokens: number,

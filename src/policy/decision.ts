@@ -47,7 +47,7 @@ export type DecisionReason =
   | "constraints-relaxed";
 
 /** What a second router would have done with the same question. It does not act. */
-export interface ShadowDecision {
+interface ShadowDecision {
   revision: RevisionKey;
   chosen: number;
   /** One per candidate. */

@@ -8,6 +8,7 @@ export {
   type PolicyKind,
   type PolicyModel,
   readCheckpoint,
+  requireSpec,
   sealCheckpoint,
   type TrainingDataset,
   writeCheckpoint,

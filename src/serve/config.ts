@@ -99,7 +99,6 @@ const schema = z.strictObject({
 export type RouterConfig = z.output<typeof schema>;
 export type RouterConfigInput = z.input<typeof schema>;
 export type CandidateFacts = z.output<typeof candidate>;
-export type RollbackRule = NonNullable<RouterConfig["rollback"]>;
 
 export const DEFAULT_EXPLORATION = 0.02;
 export const EPSILON_EXPLORATION = 0.1;

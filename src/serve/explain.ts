@@ -11,7 +11,7 @@ import {
   type PolicyModel,
 } from "../policy/index.ts";
 
-export interface ExplainRequest {
+interface ExplainRequest {
   readonly decision: Pick<Decision, "chosen" | "probabilities" | "reason" | "confidence" | "shadow">;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];

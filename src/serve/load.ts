@@ -11,12 +11,13 @@ import {
   type FeatureSpec,
   parseFeatureSpec,
   parseStaticTable,
+  type Router,
   readCheckpoint,
   requireSpec,
   type StaticTable,
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
-import { DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
+import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
 import { findRelease, passedBy, type Standing, takenBack } from "./release.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
@@ -86,6 +87,21 @@ export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlac
   });
   requireFit(checkpoint, { family: config.family, candidates, where: shadow.checkpoint, router });
   return serve(router, { why: "shadow", model: checkpoint.model });
+}
+
+/** What a judge needs to judge a checkpoint as this configuration serves it. What is absent the checkpoint decides. */
+export function settingsToJudge(
+  config: RouterConfig,
+): Pick<Router, "exploration"> & Partial<Pick<Router, "table" | "floor" | "constraints">> {
+  const { exploration = DEFAULT_EXPLORATION, floor } = config;
+  const table = readTable(config.table, Object.keys(config.candidates));
+  const constraints = constraintsOf(config);
+  return {
+    exploration,
+    ...(table === undefined ? {} : { table }),
+    ...(floor === undefined ? {} : { floor }),
+    ...(constraints === undefined ? {} : { constraints }),
+  };
 }
 
 /** Changes when anything that `loadServed` reads has changed. */

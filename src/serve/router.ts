@@ -46,7 +46,7 @@ export interface RouterStatus {
   readonly counts: RouterCounts;
 }
 
-export interface RouterCounts {
+interface RouterCounts {
   readonly decisions: number;
   /** Decisions where the policy failed and the table decided, or where the table named no candidate. */
   readonly fallbacks: number;
@@ -58,7 +58,7 @@ export interface RouterCounts {
   readonly rollbacks: number;
 }
 
-export type Reloaded = "unchanged" | "swapped" | "kept";
+type Reloaded = "unchanged" | "swapped" | "kept";
 
 /** Reads everything once. A learned policy that may not serve leaves the static table and a reason in `status()`; a table
  *  that cannot be read is an error. */

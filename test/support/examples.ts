@@ -375,6 +375,7 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
           table: d("table"),
           floor: 0.7,
           exploration: 0.1,
+          constraints: { maxLatencyMs: 500 },
           promise: d("promise"),
         },
         outcome: "pass",

@@ -1,5 +1,6 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
+import type { Digest } from "../../base/index.ts";
 import {
   type ReadBlob,
   type RolloutContent,

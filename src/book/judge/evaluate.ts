@@ -7,7 +7,7 @@ import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
 import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
-import type { FeatureSpec } from "../../policy/index.ts";
+import type { Constraints, FeatureSpec, StaticTable } from "../../policy/index.ts";
 import { type DecisionRequest, type DecisionSource, loadDecisions } from "../decisions/index.ts";
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
@@ -22,7 +22,9 @@ export interface JudgeRequest extends DecisionRequest {
   /** The share of choices spread evenly, as the router will. */
   readonly exploration?: number | undefined;
   /** A static table to fall back to (default: the one fitted in training). */
-  readonly table?: string | undefined;
+  readonly table?: string | StaticTable | undefined;
+  /** Masks, as the router will. */
+  readonly constraints?: Constraints | undefined;
   /** Refuses a checkpoint that was trained on other features. */
   readonly spec?: FeatureSpec | undefined;
   readonly qualityRange?: Range | undefined;

@@ -6,6 +6,7 @@ import type { RouterSetup } from "../../judge/index.ts";
 import { baselineOf, type FittedTable, type SeenUnits, type SplitRule, splitOf } from "../../learn/index.ts";
 import {
   type Checkpoint,
+  type Constraints,
   type DecisionPolicy,
   type FeatureSpec,
   parseStaticTable,
@@ -46,7 +47,12 @@ export interface LoadedSetup extends RouterSetup {
 
 export function setupOf(
   { folder, checkpoint, policy }: LoadedPolicy,
-  flags: { table?: string | undefined; floor?: number | undefined; exploration: number },
+  flags: {
+    table?: string | StaticTable | undefined;
+    floor?: number | undefined;
+    exploration: number;
+    constraints?: Constraints | undefined;
+  },
 ): LoadedSetup {
   const fitted = baselineOf(checkpoint.model);
   const table = tableOf(flags, fitted, folder);
@@ -59,6 +65,7 @@ export function setupOf(
     policy,
     table,
     exploration: flags.exploration,
+    ...(flags.constraints === undefined ? {} : { constraints: flags.constraints }),
     floor: flags.floor ?? (promise === undefined ? 0 : promise.record.floor),
     floorFrom: flags.floor !== undefined ? "flag" : promise !== undefined ? "promise" : "default",
     ...(fitted === undefined ? {} : { single: singleOf(fitted) }),
@@ -67,10 +74,11 @@ export function setupOf(
 }
 
 export function tableOf(
-  flags: { table?: string | undefined },
+  flags: { table?: string | StaticTable | undefined },
   fitted: FittedTable | undefined,
   where: string,
 ): StaticTable {
+  if (typeof flags.table === "object") return flags.table;
   if (flags.table !== undefined) return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table);
   if (fitted !== undefined) return parseStaticTable(JSON.stringify(fitted.source), where);
   throw new RollbookError(

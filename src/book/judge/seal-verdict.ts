@@ -71,6 +71,7 @@ function routerFacts(setup: LoadedSetup) {
     table: setup.table.digest,
     floor: setup.floor,
     exploration: setup.exploration,
+    ...(setup.constraints === undefined ? {} : { constraints: { ...setup.constraints } }),
     ...(setup.promise === undefined ? {} : { promise: setup.promise.digest }),
   };
 }

@@ -12,7 +12,7 @@ import {
 import type { OpenBook } from "../open/index.ts";
 import { bookReleases } from "./releases.ts";
 
-export interface AskRequest {
+interface AskRequest {
   readonly context: DecisionContext;
   /** Ids (default: the candidates of the configuration). */
   readonly candidates?: readonly string[] | undefined;

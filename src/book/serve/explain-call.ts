@@ -16,7 +16,7 @@ export interface ExplainedCall {
   readonly steps: readonly ExplainedStep[];
 }
 
-export interface ExplainedStep extends Explanation {
+interface ExplainedStep extends Explanation {
   readonly family: string;
   /** The router that decided, and the policy behind it. */
   readonly router: Step["revision"];

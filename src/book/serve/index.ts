@@ -1,3 +1,3 @@
-export { type AskedRouter, type AskRequest, askRouter } from "./ask-router.ts";
-export { type ExplainedCall, type ExplainedStep, explainCall } from "./explain-call.ts";
-export { type BookRouter, type HarmLook, openServedRouter, type ServeRequest } from "./served-router.ts";
+export { type AskedRouter, askRouter } from "./ask-router.ts";
+export { type ExplainedCall, explainCall } from "./explain-call.ts";
+export { type BookRouter, openServedRouter } from "./served-router.ts";

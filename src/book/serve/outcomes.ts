@@ -8,7 +8,7 @@ import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts } from "../rollouts/index.ts";
 
-export interface RouterOutcomes {
+interface RouterOutcomes {
   readonly of: ReadonlyMap<Digest, readonly Outcome[]>;
   readonly mixed: number;
   readonly manifest?: Sealed<Manifest>;

@@ -16,7 +16,7 @@ import {
   parseStaticTable,
   policyOf,
 } from "../../policy/index.ts";
-import { checkRouterConfig } from "../../serve/index.ts";
+import type { RouterConfigInput } from "../../serve/index.ts";
 import { verifyBook } from "../maintain/index.ts";
 import { openBook } from "../open/index.ts";
 import { explainCall } from "./explain-call.ts";
@@ -24,10 +24,10 @@ import { type BookRouter, openServedRouter } from "./served-router.ts";
 
 const TABLE = { default: ["small", "large"] };
 const table = parseStaticTable(JSON.stringify({ schema: "rollbook.static-table.v1", ...TABLE }), "table");
-const CONFIG = checkRouterConfig({
+const CONFIG: RouterConfigInput = {
   ...{ checkpoint: "released", table: TABLE, exploration: 0 },
   rollback: { feedback: "solved", settleMs: 0, everyMs: 600_000 },
-});
+};
 
 async function makeBook() {
   const clock = manualClock(10_000);

@@ -1,14 +1,17 @@
 /** Opens a router on a book: releases come from its verdicts, harm is seen in its outcomes, a rollback is sealed in it.
  *  In: an open book, a configuration. Out: the router, and what watches it. Closing stops the watch; the book stays the
  *  caller's. A look at outcomes reads the admitted rollouts, so looks rest at least ten times as long as one takes. */
+import { readFileSync } from "node:fs";
 import { reasonOf } from "../../base/index.ts";
 import type { Rollback, Sealed } from "../../contract/index.ts";
 import type { DecisionCandidate } from "../../policy/index.ts";
 import {
+  checkRouterConfig,
   type HarmEvidence,
   HarmWatch,
   openRouter,
-  type RouterConfig,
+  parseRouterConfig,
+  type RouterConfigInput,
   type Served,
   type ServedRouter,
 } from "../../serve/index.ts";
@@ -17,7 +20,9 @@ import { OutcomeReader } from "./outcomes.ts";
 import { bookReleases } from "./releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
 
-export interface ServeRequest {
+interface ServeRequest {
+  /** Variables of it stand above the configuration (default: none). */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
   readonly log?: ((line: string) => void) | undefined;
@@ -30,7 +35,7 @@ export interface BookRouter {
   close(): Promise<void>;
 }
 
-export interface HarmLook {
+interface HarmLook {
   readonly evidence: HarmEvidence;
   /** Sealed by this look. */
   readonly rollback?: Sealed<Rollback>;
@@ -38,11 +43,16 @@ export interface HarmLook {
 
 export async function openServedRouter(
   book: OpenBook,
-  config: RouterConfig,
-  { candidates, log = () => {} }: ServeRequest = {},
+  /** The path of a YAML file with a router section, or what that section says. */
+  config: string | RouterConfigInput,
+  { candidates, env = {}, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
   const releases = bookReleases(book);
-  const router = await openRouter(config, { releases, clock: book.clock, candidates, log });
+  const checked =
+    typeof config === "string"
+      ? parseRouterConfig(readFileSync(config, "utf8"), config, env)
+      : checkRouterConfig(config, { env });
+  const router = await openRouter(checked, { releases, clock: book.clock, candidates, log });
   const watch = new RollbackWatch(book, router, log);
   watch.start();
   return {

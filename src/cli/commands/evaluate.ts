@@ -7,7 +7,7 @@ import { jsonLine, plural } from "../../view/format.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addJudgeOptions, type JudgeFlags } from "../options/judge-options.ts";
+import { addJudgeOptions, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
 
 interface EvaluateFlags extends JudgeFlags {
@@ -33,11 +33,12 @@ reads the admitted decisions, whatever their age.`,
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {
-  const { checkpoint, estimatePropensities, floor, exploration, table, qualityRange, seed } = flags;
+  const { checkpoint, estimatePropensities, qualityRange, seed } = flags;
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
       ...requestOf(flags),
-      ...{ checkpoint, estimatePropensities, floor, exploration, table, qualityRange, seed },
+      ...{ checkpoint, estimatePropensities, qualityRange, seed },
+      ...judgedRouter(io, flags),
       spec: readSpec(flags),
     }),
   );

@@ -14,7 +14,7 @@ import { renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
-import { addJudgeOptions, type JudgeFlags, toRange } from "../options/judge-options.ts";
+import { addJudgeOptions, type JudgeFlags, judgedRouter, toRange } from "../options/judge-options.ts";
 import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
@@ -105,11 +105,11 @@ async function withKeeper<T>(
 
 function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
   const { baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange } = flags;
-  const { floor, exploration, table, seed } = flags;
   return {
     ...requestOf(flags),
     ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange },
-    ...{ floor, exploration, table, seed, keepIn, clock: io.clock },
+    ...judgedRouter(io, flags),
+    ...{ seed: flags.seed, keepIn, clock: io.clock },
     candidates: flags.candidate,
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
     tried: flags.candidatesTried,

@@ -1,7 +1,5 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
-import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
-import { RollbookError } from "../../base/index.ts";
 import { isBook } from "../../book/open/index.ts";
 import { askRouter, explainCall } from "../../book/serve/index.ts";
 import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
@@ -9,6 +7,7 @@ import { jsonLine } from "../../view/format.ts";
 import { renderAsked, renderExplained } from "../../view/route-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
+import { readConfig } from "../options/read-config.ts";
 import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
 
 interface AskFlags extends BookFlags {
@@ -76,19 +75,6 @@ function configOf(io: Io, { config: path, allowUngated }: AskFlags): RouterConfi
       ? checkRouterConfig({}, { where: "the environment", env: io.env })
       : parseRouterConfig(readConfig(path), path, io.env);
   return allowUngated === true ? { ...config, allowUngated } : config;
-}
-
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-config",
-      { path },
-      `${path} cannot be read. Name a configuration with --config.`,
-      { cause },
-    );
-  }
 }
 
 function addField(text: string, fields: AskFlags["field"] = {}): AskFlags["field"] {

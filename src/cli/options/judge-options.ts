@@ -1,8 +1,11 @@
 /** The flags that `train --floor-risk`, `evaluate` and `gate` share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Range } from "../../judge/ope/index.ts";
+import { parseRouterConfig, settingsToJudge } from "../../serve/index.ts";
 import { seedOption } from "../command.ts";
+import type { Io } from "../io.ts";
 import { share } from "./numbers.ts";
+import { readConfig } from "./read-config.ts";
 import type { RowFlags } from "./row-options.ts";
 
 export interface PromiseFlags {
@@ -15,6 +18,7 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
   floor?: number;
   exploration: number;
   features?: string;
+  router?: string;
   seed: bigint;
 }
 
@@ -38,8 +42,20 @@ export function addJudgeOptions(command: Command): Command {
       share,
     )
     .option("--exploration <e>", "share of choices spread evenly, as the router will", share, 0)
+    .option(
+      "--router <file>",
+      "judge as this router configuration serves: its table, floor, exploration and constraints",
+    )
     .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
     .addOption(seedOption("fixes folds and resampling", 0n));
+}
+
+/** The router around the policies that are judged: of its configuration, where one is named, else of the flags. */
+export function judgedRouter({ env }: Io, flags: JudgeFlags) {
+  const { router, floor, exploration, table } = flags;
+  return router === undefined
+    ? { floor, exploration, table }
+    : settingsToJudge(parseRouterConfig(readConfig(router), router, env));
 }
 
 export function toRange(text: string): Range {

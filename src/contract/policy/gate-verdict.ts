@@ -6,6 +6,7 @@ import {
   digest,
   finite,
   id,
+  jsonObject,
   probability,
   type RecordOf,
   refuse,
@@ -39,6 +40,8 @@ const judged = z.strictObject({
     table: digest,
     floor: z.nullable(probability),
     exploration: probability,
+    /** Masks of the router on price, latency and context length. */
+    constraints: z.optional(jsonObject),
     promise: z.optional(digest),
   }),
   outcome,

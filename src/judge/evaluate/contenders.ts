@@ -1,6 +1,12 @@
 /** The baselines of a learned policy: the static table, always the best single candidate, chance, the policy that
  *  made the log, and, where every outcome is known, an oracle. All but the last two go through the router's own path. */
-import { type DecisionPolicy, distribution, type Router, type StaticTable } from "../../policy/index.ts";
+import {
+  type Constraints,
+  type DecisionPolicy,
+  distribution,
+  type Router,
+  type StaticTable,
+} from "../../policy/index.ts";
 import type { Distribution } from "./evaluation-data.ts";
 import { isBurden, type JudgedRow, type Measure } from "./judged-row.ts";
 
@@ -18,11 +24,14 @@ export interface RouterSetup {
   /** Null: no floor keeps what was promised, so the policy may not act. */
   readonly floor: number | null;
   readonly exploration: number;
+  readonly constraints?: Constraints | undefined;
 }
 
-export function routerOf({ policy, table, floor, exploration }: RouterSetup): Router {
-  if (policy === undefined || floor === null) return { table, floor: 1, exploration };
-  return { policy, table, floor, exploration };
+export function routerOf(setup: RouterSetup): Router {
+  const { policy, table, floor, exploration, constraints } = setup;
+  const limits = constraints === undefined ? {} : { constraints };
+  if (policy === undefined || floor === null) return { table, floor: 1, exploration, ...limits };
+  return { policy, table, floor, exploration, ...limits };
 }
 
 /** The final distribution of a router at each row. */
@@ -35,8 +44,9 @@ export function contendersOf(
   setup: RouterSetup,
   { single, oracle }: { single: StaticTable | undefined; oracle: Measure | undefined },
 ): Contender[] {
-  const { exploration, table } = setup;
-  const plain = (of: StaticTable) => routed({ table: of, floor: 0, exploration });
+  const { exploration, table, constraints } = setup;
+  const limits = constraints === undefined ? {} : { constraints };
+  const plain = (of: StaticTable) => routed({ table: of, floor: 0, exploration, ...limits });
   return [
     {
       name: "learned",
@@ -51,7 +61,7 @@ export function contendersOf(
     {
       name: "random",
       about: "any selectable candidate",
-      distribution: routed({ table, floor: 0, exploration: 1 }),
+      distribution: routed({ table, floor: 0, exploration: 1, ...limits }),
     },
     ...(oracle === undefined
       ? []

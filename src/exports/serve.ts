@@ -1,0 +1,1 @@
+export { checkRouterConfig, openRouter } from "../serve/index.ts";

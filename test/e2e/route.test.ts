@@ -1,0 +1,149 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Cli, lines } from "../support/cli.ts";
+import { routingWorld } from "../support/routing-world.ts";
+
+/** A bandit trained and judged on a routing log, and a configuration that serves it. */
+async function trained(gate = "--exploration 0.02") {
+  const cli = new Cli();
+  const data = cli.file("decisions.jsonl", lines(...routingWorld(3000, 3)));
+  const checkpoint = join(cli.folder, "bandit");
+  await cli.ok("init");
+  await cli.ok(`train linucb --data ${data} --out ${checkpoint} --id bandit --alpha 0.1`);
+  await cli.ok(`gate --data ${data} --candidate ${checkpoint} --epsilon-quality 0.05 ${gate}`);
+  const config = join(cli.folder, "router.yaml");
+  const write = (more: string) =>
+    writeFileSync(
+      config,
+      `router:\n  checkpoint: ${checkpoint}\n  candidates: { cheap: {}, strong: {} }\n${more}`,
+    );
+  write("");
+  const ask = async (words = "", env: Record<string, string> = {}) => {
+    const { code, out, err } = await cli.run(
+      [
+        ..."route ask --json --prompt".split(" "),
+        "Prove theorem 5 about the group",
+        ...words.split(" ").filter(Boolean),
+      ],
+      "",
+      env,
+    );
+    return code === 0 ? JSON.parse(out) : { code, error: JSON.parse(err.trim().split("\n").at(-1)!).error };
+  };
+  return { cli, data, checkpoint, config, write, ask };
+}
+
+describe("rollbook route ask", () => {
+  it("serves what the gate let through, with the exploration it was judged with, and says why", async () => {
+    const { cli, config, ask } = await trained();
+    const asked = await ask(`--config ${config}`);
+    expect(asked.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+    expect(asked.candidates).toEqual([
+      { id: "cheap", probability: 0.01 },
+      { id: "strong", probability: 0.99 },
+    ]);
+    expect(asked.explanation).toMatchObject({ chosen: "strong", reason: "policy" });
+    expect(asked.explanation.scores.map(({ id }: { id: string }) => id)).toEqual(["strong", "cheap"]);
+    expect(await ask(`--config ${config}`)).toEqual(asked);
+    const text = await cli.ok([
+      "route",
+      "ask",
+      "--config",
+      config,
+      "--prompt",
+      "Prove theorem 5 about the group",
+    ]);
+    expect(text).toMatch(/strong +0\.99 +chosen/);
+    expect(text).toMatch(/The learned policy decided/);
+    expect(text).toMatch(/What mattered most for strong against cheap: /);
+  });
+
+  it("takes the policy from the environment, only where it is enabled and released", async () => {
+    const { checkpoint, ask } = await trained();
+    const words = "--candidate cheap strong";
+    const named = { ROLLBOOK_CHECKPOINT: checkpoint };
+    expect((await ask(words, named)).status).toMatchObject({ serving: "static" });
+    expect((await ask(words, { ...named, ROLLBOOK_POLICY: "1" })).status).toMatchObject({
+      serving: "policy",
+    });
+    const other = { ...named, ROLLBOOK_POLICY: "1", ROLLBOOK_EXPLORATION: "0.5" };
+    const { status } = await ask(words, other);
+    expect(status).toMatchObject({ serving: "static" });
+    expect(status.why).toContain("exploration 0.5, judged 0.02");
+    expect((await ask(`${words} --allow-ungated`, other)).status).toMatchObject({ serving: "policy" });
+  });
+
+  it("serves the release of a book whose rollouts it was trained from", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("log.jsonl", lines(...routingWorld(1500, 3)))}`);
+    const policy = join(cli.folder, "policy");
+    await cli.ok(`train linucb --id bandit --alpha 0.1 --out ${policy}`);
+    await cli.ok(`gate --candidate ${policy} --epsilon-quality 0.1 --epsilon-cost 1 --exploration 0.02`);
+    const config = cli.file(
+      "router.yaml",
+      "router: { checkpoint: released, candidates: { cheap: {}, strong: {} } }\n",
+    );
+    const [asked] = await cli.json(`route ask --config ${config} --prompt Prove`);
+    expect(asked.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+  });
+
+  it("serves constraints only as they were judged", async () => {
+    const cli = new Cli();
+    const priced = routingWorld(3000, 3).map((row) => ({
+      ...row,
+      state: {
+        ...row.state,
+        candidates: row.state!.candidates!.map((one) => ({
+          ...one,
+          features: { callPrice: one.id === "strong" ? 1 : 0.1 },
+        })),
+      },
+    }));
+    const data = cli.file("decisions.jsonl", lines(...priced));
+    const policy = join(cli.folder, "policy");
+    await cli.ok("init");
+    await cli.ok(`train linucb --data ${data} --out ${policy} --id bandit --alpha 0.1`);
+    const config = (limit: number) =>
+      cli.file(
+        `router-${limit}.yaml`,
+        `router: { checkpoint: ${policy}, constraints: { maxPriceUsdPerCall: ${limit} }, candidates: { cheap: { callPrice: 0.1 }, strong: { callPrice: 1 } } }\n`,
+      );
+    const [verdict] = await cli.json(
+      `gate --data ${data} --candidate ${policy} --epsilon-quality 0.05 --router ${config(5)}`,
+    );
+    expect(verdict.candidates[0].router).toMatchObject({
+      ...{ exploration: 0.02, constraints: { maxPriceUsdPerCall: 5 } },
+    });
+    const ask = async (limit: number) =>
+      (await cli.json(`route ask --config ${config(limit)} --prompt Prove`))[0];
+    expect((await ask(5)).status).toMatchObject({ serving: "policy" });
+    const other = await ask(0.5);
+    expect(other.status.why).toContain("other constraints than were judged");
+    expect(other.explanation.masked).toEqual([{ id: "strong", reasons: ["over-price"] }]);
+  });
+
+  it("answers wrong settings with the nearest right one, and falls back where the checkpoint is gone", async () => {
+    const { config, write, ask, checkpoint } = await trained();
+    write("  exploraton: 0.1\n");
+    expect((await ask(`--config ${config}`)).error).toMatchObject({ code: "bad-config" });
+    expect((await ask(`--config ${config}`)).error.message).toContain("Did you mean exploration?");
+    write("  table: { default: [strnog] }\n");
+    expect((await ask(`--config ${config}`)).error.message).toContain("Did you mean strong?");
+    expect((await ask("--config no-such.yaml")).error.code).toBe("no-config");
+    writeFileSync(join(checkpoint, "policy.safetensors"), "torn");
+    write("  exploration: 0.02\n");
+    const { status, candidates } = await ask(`--config ${config}`);
+    expect(status).toMatchObject({ serving: "static" });
+    expect(status.why).toContain("the bytes hash to");
+    expect(candidates[0]).toEqual({ id: "cheap", probability: 0.99 });
+  });
+
+  it("needs candidates", async () => {
+    const cli = new Cli();
+    const { code, err } = await cli.run("route ask --prompt hello");
+    expect(code).toBe(1);
+    expect(err).toContain("--candidate");
+  });
+});
