@@ -5,6 +5,7 @@ export {
   BatchProofs,
   type BatchRow,
   BatchShard,
+  batchContent,
   type DriftBudgets,
   type ExclusionReason,
   type LedgerEntry,
@@ -54,6 +55,14 @@ export {
   text,
 } from "./codec/index.ts";
 export { EXCHANGE_TYPES, jsonSchemaOf } from "./json-schema.ts";
+export {
+  LoopEnvelope,
+  LoopMembers,
+  type LoopPolicy,
+  LoopTransition,
+  WINDOW_STATES,
+  type WindowState,
+} from "./loop/index.ts";
 export {
   advanceRevision,
   BanditIncrement,

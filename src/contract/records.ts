@@ -11,6 +11,7 @@ import {
   TrainerBatch,
 } from "./batch/index.ts";
 import type { RecordType } from "./codec/index.ts";
+import { LoopEnvelope, LoopMembers, LoopTransition } from "./loop/index.ts";
 import { BanditIncrement, FloorPromise, GateVerdict, PolicyRevision, Rollback } from "./policy/index.ts";
 import {
   Assignment,
@@ -50,6 +51,9 @@ export const RECORD_TYPES: readonly RecordType[] = [
   GateVerdict,
   Rollback,
   Tombstone,
+  LoopTransition,
+  LoopMembers,
+  LoopEnvelope,
 ] as unknown as readonly RecordType[];
 
 const byKind = new Map(RECORD_TYPES.map((type) => [type.kind, type]));

@@ -11,7 +11,7 @@ export const LAYERS = [
 
 /** The same rule inside the folders that hold stages of their own, by the path of the folder. */
 export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
-  contract: ["codec", "task", "policy", "trust", "rollout", "batch", "psionic"],
+  contract: ["codec", "task", "policy", "trust", "rollout", "batch", "loop", "psionic"],
   store: ["disk", "blob", "pack", "log", "catalog", "gc"],
   collect: ["sandbox", "queue", "rollout", "gateway", "sim"],
   "collect/gateway": [
@@ -33,6 +33,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     "judge",
     "sim",
     "train",
+    "loop",
   ],
 };
 
@@ -48,6 +49,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   keep: ["numcodecs"],
   serve: ["yaml", "zod"],
   convert: ["hyparquet-writer"],
+  loop: ["yaml", "zod"],
   cli: ["commander"],
 };
 

@@ -11,7 +11,7 @@ import type { Constraints, FeatureSpec, StaticTable } from "../../policy/index.t
 import { type DecisionRequest, type DecisionSource, loadDecisions } from "../decisions/index.ts";
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
-import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
+import { type JudgeRows, judgeRowsOf, type RowOrder } from "./judge-rows.ts";
 import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
@@ -29,6 +29,8 @@ export interface JudgeRequest extends DecisionRequest {
   readonly spec?: FeatureSpec | undefined;
   readonly qualityRange?: Range | undefined;
   readonly seed?: bigint | undefined;
+  /** The order of the rows (default: logged). Estimates are sums, so it enters their last bits. */
+  readonly order?: RowOrder | undefined;
 }
 
 export interface EvaluateRequest extends JudgeRequest {
@@ -75,7 +77,7 @@ export async function evaluateCheckpoint(
     ...(estimatePropensities ? { propensity: "any" } : {}),
   });
   if (admitted !== undefined) requireAdmitted(admitted);
-  const judged = judgeRowsOf(rows, [loaded]);
+  const judged = judgeRowsOf(rows, [loaded], request.order);
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, setup) === true;
   const evaluation = evaluatePolicy(judged.rows, {

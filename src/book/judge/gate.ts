@@ -52,7 +52,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   if (admitted !== undefined) requireAdmitted(admitted);
-  const judged = judgeRowsOf(rows, policies);
+  const judged = judgeRowsOf(rows, policies, request.order);
   const setups = candidates.map((each) => setupOf(each, flags));
   // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);

@@ -1,5 +1,5 @@
 /** The rows that may judge: those of the judge split that none of the policies has learned or set its floor from.
- *  In: rows of a dataset or book, policies. Out: labelled rows in logging order, and what was left out. */
+ *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
 import {
@@ -21,7 +21,14 @@ export interface JudgeRows {
   readonly rule: SplitRule;
 }
 
-export function judgeRowsOf(rows: readonly LoggedRow[], policies: readonly LoadedPolicy[]): JudgeRows {
+/** `logged`: by the time of the decision; `id`: by its id, which no clock can change. */
+export type RowOrder = "logged" | "id";
+
+export function judgeRowsOf(
+  rows: readonly LoggedRow[],
+  policies: readonly LoadedPolicy[],
+  order: RowOrder = "logged",
+): JudgeRows {
   const rule = commonRule(policies);
   const leftOut = { train: 0, calibration: 0 };
   const fresh: LoggedRow[] = [];
@@ -31,7 +38,8 @@ export function judgeRowsOf(rows: readonly LoggedRow[], policies: readonly Loade
     else if (parts.includes("calibration")) leftOut.calibration++;
     else fresh.push(row);
   }
-  const ordered = fresh.sort((a, b) => a.atMs - b.atMs || compareUtf8(a.id, b.id));
+  const time = ({ atMs }: LoggedRow) => (order === "logged" ? atMs : 0);
+  const ordered = fresh.sort((a, b) => time(a) - time(b) || compareUtf8(a.id, b.id));
   const judged = toJudgedRows(ordered, rule.unit);
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
   requireUnits(judged.rows, rule);

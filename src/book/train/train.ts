@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, type Digest, parseId, RollbookError, short, systemClock } from "../../base/index.ts";
-import { PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
+import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 import {
   DEFAULT_SPLIT,
@@ -27,6 +27,7 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
+import { readRecord } from "../../store/index.ts";
 import {
   type DatasetSource,
   type DecisionRequest,
@@ -55,6 +56,8 @@ export interface TrainRequest
   /** What it succeeds: a checkpoint's folder, or a revision of the book. */
   readonly parent?: string | undefined;
   readonly split?: SplitRule;
+  /** Trains from exactly the rows of this sealed batch of the book (default: a batch is cut). */
+  readonly batch?: Digest | undefined;
   readonly seed?: bigint;
   /** The checkpoint's folder (default: none is written). Never overwritten. */
   readonly out?: string | undefined;
@@ -152,7 +155,8 @@ async function learnFromDataset(
 }
 
 async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitRule): Promise<Taught> {
-  const { learner, parent, seed = 0n } = request;
+  const { learner, parent, seed = 0n, batch: given } = request;
+  if (given !== undefined) return learnFromBatch(book, request, { batch: given, rule });
   const admitted = await admittedRollouts(book, {
     ...request,
     ...{ level: "step", target: undefined, freshness: "none", unlabelled: "exclude", propensity: "choice" },
@@ -173,6 +177,20 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   const train = await readTraining(book, [batch.digest]);
   return learnFrom(train, request, {
     ...{ data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
+    units: train.map((row) => unitOf(row, rule.unit)),
+  });
+}
+
+/** The model names the batch by its content, so it is the same whenever its rollouts were recorded. */
+async function learnFromBatch(
+  book: OpenBook,
+  request: TrainRequest,
+  { batch, rule }: { batch: Digest; rule: SplitRule },
+): Promise<Taught> {
+  const train = await readTraining(book, [batch]);
+  return learnFrom(requireDecisions(train), request, {
+    data: batchContent(await readRecord(book.store, TrainerBatch, batch)),
+    ...{ batches: [batch], datasets: [], heldBack: 0 },
     units: train.map((row) => unitOf(row, rule.unit)),
   });
 }

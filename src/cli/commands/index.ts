@@ -23,6 +23,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   evaluate: async () => (await import("./evaluate.ts")).addEvaluate,
   gate: async () => (await import("./gate.ts")).addGate,
   route: async () => (await import("./route.ts")).addRoute,
+  run: async () => (await import("./run.ts")).addRun,
   verify: async () => (await import("./verify.ts")).addVerify,
   schema: async () => (await import("./schema.ts")).addSchema,
   catalog: async () => (await import("./catalog.ts")).addCatalog,

@@ -1,6 +1,7 @@
 /** A trainer batch: rows cut from a sealed manifest, in an order fixed by the seed, with lineage and ledger.
  *  The batch record is small; rows and their columns live in shards, so a batch of any size is read in bounded memory. */
 import { z } from "zod";
+import { type Digest, digestJson } from "../../base/index.ts";
 import {
   columnRef,
   columnReference,
@@ -233,6 +234,16 @@ export const TrainerBatch = defineRecord({
 export type TrainerBatch = RecordOf<typeof TrainerBatch>;
 export type Selection = TrainerBatch["selection"];
 export type BatchOptions = TrainerBatch["options"];
+
+/** Names what a trainer reads of a batch: rows and columns, whom it improves, and how it was cut. Manifest, lineage, ledger and
+ *  proofs bind envelopes too, which hold times: two recordings of the same contents differ there and nowhere else. */
+export function batchContent(batch: TrainerBatch): Digest {
+  const { target, selection, seed, options, totals, bySource, groups, tokens, shards } = batch;
+  return digestJson("rollbook.batch-content.v1", {
+    ...{ target, selection, options, totals, bySource, groups, tokens, shards },
+    seed: String(seed),
+  });
+}
 
 /** Importance ratios divide by what was sampled from; a raw model probability in its place is silently wrong. */
 export function requireLogprobKind(batch: TrainerBatch, needed: LogprobKind): void {

@@ -228,7 +228,7 @@ function customCheck(check: z.core.$ZodCheck<never>): Check {
   if (fn !== undefined) return (value) => fn(value) === true;
   return (value) => {
     const payload = { value, issues: [] };
-    check._zod.check(payload as never);
+    void check._zod.check(payload as never);
     return payload.issues.length === 0;
   };
 }

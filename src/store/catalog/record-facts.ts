@@ -12,6 +12,7 @@ import {
   FINAL_STATE_KIND,
   FloorPromise,
   GateVerdict,
+  LoopEnvelope,
   Manifest,
   MEDIA_KIND,
   MESSAGE_KIND,
@@ -51,6 +52,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     GateVerdict,
     Rollback,
     Tombstone,
+    LoopEnvelope,
   ].map((type) => type.kind),
 );
 

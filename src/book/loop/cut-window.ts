@@ -1,0 +1,52 @@
+/** Cuts the batch a window trains from: the train split of exactly the rollouts named, admitted as everywhere.
+ *  In: an open book, rollout ids, a split, the router that collected. Out: the sealed batch, and what was left out.
+ *  The same rollouts give the same batch content, whenever they were recorded. */
+import type { Digest } from "../../base/index.ts";
+import { type LossLedger, PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
+import { readSealed } from "../../keep/admit/index.ts";
+import type { SplitRule } from "../../learn/index.ts";
+import { cutFrom } from "../batches/index.ts";
+import type { OpenBook } from "../open/index.ts";
+import { admittedRollouts, chooseArtifacts, type FreshnessChoice } from "../rollouts/index.ts";
+import { requireTraining, splitAdmitted } from "../train/index.ts";
+
+export interface CutWindowRequest {
+  readonly rollouts: ReadonlySet<string>;
+  readonly family: string;
+  /** The record of the router that collected last. */
+  readonly target: Digest;
+  readonly freshness: FreshnessChoice;
+  readonly rule: SplitRule;
+  readonly seed: bigint;
+}
+
+export interface WindowBatch {
+  readonly batch: Sealed<TrainerBatch>;
+  readonly considered: number;
+  readonly excluded: LossLedger["reasons"];
+}
+
+export async function cutWindow(book: OpenBook, request: CutWindowRequest): Promise<WindowBatch> {
+  const { rollouts, family, target, freshness, rule, seed } = request;
+  const admitted = await admittedRollouts(book, {
+    ...{ rollouts, family, target, freshness, level: "step" },
+    ...{ unlabelled: "exclude", propensity: "choice" },
+  });
+  requireTraining(admitted, splitAdmitted(admitted, rule), rule);
+  const { ledger, sources } = admitted;
+  const index = await book.index();
+  const own = await readSealed((digest) => book.store.get(digest), PolicyRevision, target);
+  const { unit, salt, shares } = rule;
+  const batch = await cutFrom(book, {
+    ...{ index, seed, target, artifacts: chooseArtifacts(index, { rollouts }) },
+    selection: { level: "step", family: admitted.family },
+    options: {
+      ...{ advantage: "none", propensity: "choice", distinct: true, requireVerdict: false },
+      ...(freshness === "none" ? {} : { freshness }),
+      split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
+    },
+    feedback: () => false,
+    revisions: [own, ...sources.filter(({ digest }) => digest !== target)],
+  });
+  return { batch, considered: ledger.considered.artifacts, excluded: ledger.reasons() };
+}

@@ -1,0 +1,8 @@
+export { type CutWindowRequest, cutWindow, type WindowBatch } from "./cut-window.ts";
+export { restoreCheckpoint } from "./restore-checkpoint.ts";
+export {
+  readTransitions,
+  type SealedTransition,
+  sealTransition,
+  type TransitionRecords,
+} from "./transitions.ts";

@@ -1,0 +1,36 @@
+/** Brings the folder of a checkpoint back from the book. In: an open book, the record of a revision, a folder.
+ *  Out: the folder, written if it is not there. */
+import { existsSync } from "node:fs";
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { FloorPromise, PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
+import { decodeModel, writeCheckpoint } from "../../policy/index.ts";
+import { readRecord } from "../../store/index.ts";
+import type { OpenBook } from "../open/index.ts";
+
+export async function restoreCheckpoint(book: OpenBook, record: Digest, folder: string): Promise<void> {
+  if (existsSync(folder)) return;
+  const revision = seal(PolicyRevision, await readRecord(book.store, PolicyRevision, record));
+  const { digest, id } = revision.record;
+  const weights = await book.store.get(digest);
+  if (weights === undefined)
+    throw new RollbookError(
+      "missing-blob",
+      { revision: id, digest },
+      `the weights of ${id} (${digest}) are not in the book. Restore the book from a copy.`,
+    );
+  const promise = await promiseOf(book, digest);
+  const model = decodeModel(weights.bytes, id);
+  writeCheckpoint(folder, {
+    ...{ model, revision, bytes: weights.bytes },
+    ...(promise === undefined ? {} : { promise }),
+  });
+}
+
+/** The floor that was promised for a policy, if one was. */
+async function promiseOf(book: OpenBook, policy: Digest): Promise<Sealed<FloorPromise> | undefined> {
+  for (const { digest } of (await book.index()).ofKind(FloorPromise.kind)) {
+    const promise = await readRecord(book.store, FloorPromise, digest);
+    if (promise.policy.digest === policy) return seal(FloorPromise, promise);
+  }
+  return undefined;
+}

@@ -1,0 +1,134 @@
+/** `rollbook run`: the training loop as one durable process. */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Command } from "commander";
+import { RollbookError, reasonOf } from "../../base/index.ts";
+import {
+  type LoopConfig,
+  loopStatus,
+  parseLoopConfig,
+  runLoop,
+  statusOf,
+  stopRun,
+  windowStatus,
+} from "../../loop/index.ts";
+import { jsonLine } from "../../view/format.ts";
+import { renderLoop, renderLoopProgress, renderTransition } from "../../view/loop-view.ts";
+import { addCommand, addGroup } from "../command.ts";
+import { interruptible } from "../interrupted.ts";
+import type { Io } from "../io.ts";
+import { positiveWhole } from "../options/numbers.ts";
+import { identityFrom } from "../options/run-options.ts";
+import { type BookFlags, bookRoot } from "../with-book.ts";
+
+interface RunFlags extends BookFlags {
+  config: string;
+  follow?: string;
+  timeout: number;
+  json?: true;
+}
+
+const CONFIG_HELP = "the loop's configuration in YAML (docs/loop.md)";
+
+export function addRun(program: Command, io: Io): void {
+  const group = addGroup(program, "run", {
+    summary: "run the training loop: collect, train, judge, release, window after window",
+    examples: ["rollbook run start --config loop.yaml", "rollbook run status --config loop.yaml"],
+  });
+  addCommand(group, "start", {
+    summary: "begin a run and work until its last window has ended",
+    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the policy that serves,
+cuts a sealed batch of them, trains a policy from it, judges the policy on rows it has not seen, and releases it if the
+gate passes, else keeps the old one. Every step is a sealed record of the book: killed at any moment, the run is continued
+by \`rollbook run resume\`, and a synchronous run ends with the same digests as one that was never killed.`,
+    examples: ["rollbook run start --config loop.yaml"],
+  })
+    .requiredOption("--config <file>", CONFIG_HELP)
+    .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
+    .action((flags: RunFlags) => work(io, flags, "start"));
+  addCommand(group, "resume", {
+    summary: "continue a run that was stopped or killed",
+    examples: ["rollbook run resume --config loop.yaml"],
+  })
+    .requiredOption("--config <file>", CONFIG_HELP)
+    .option("--follow <dir>", "as for start")
+    .action((flags: RunFlags) => work(io, flags, "resume"));
+  addCommand(group, "status", {
+    summary: "say where a run stands",
+    description: `Say where a run stands, from its records and from the process that runs it. VALUE and OPTIMUM are exact expected
+rewards, which only simulated worlds know; the estimate is what the log says of the new policy, with its 95 % interval.`,
+    examples: ["rollbook run status --config loop.yaml", "rollbook run status --config loop.yaml --json"],
+  })
+    .requiredOption("--config <file>", CONFIG_HELP)
+    .action((flags: RunFlags) => status(io, flags));
+  addCommand(group, "stop", {
+    summary: "ask the process of a run to stop, and wait until it has",
+    description: `Ask the process of a run to stop, and wait until it has. It ends the stage it is in; while it collects, it
+cancels what runs and gives it back. \`rollbook run resume\` continues the run.`,
+    examples: ["rollbook run stop --config loop.yaml"],
+  })
+    .requiredOption("--config <file>", CONFIG_HELP)
+    .option("--timeout <s>", "seconds to wait", positiveWhole, 60)
+    .action((flags: RunFlags) => stop(io, flags));
+}
+
+async function work(io: Io, flags: RunFlags, how: "start" | "resume"): Promise<void> {
+  const { config, book } = settingsOf(io, flags);
+  const { follow } = flags;
+  const clear = io.live ? "\r\u001b[K" : "";
+  const { state, done } = await interruptible(async (signal) =>
+    runLoop({
+      ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow },
+      log: (line) => io.err(`${clear}${line}\n`),
+      onWindow: (window) => io.err(`${clear}${renderTransition(windowStatus(window), config.windows)}\n`),
+      ...(io.live
+        ? {
+            onProgress: (window, progress) =>
+              io.err(`${clear}${renderLoopProgress({ window, ...progress }, config.windows)}`),
+          }
+        : {}),
+    }),
+  );
+  const facts = statusOf(state, { book, config });
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
+  if (done) return;
+  throw new RollbookError(
+    "run-stopped",
+    { run: config.run, ended: facts.ended, windows: config.windows },
+    `${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run resume --config ${flags.config}\`.`,
+  );
+}
+
+async function status(io: Io, flags: RunFlags): Promise<void> {
+  const { config, book } = settingsOf(io, flags);
+  const facts = await loopStatus(book, config);
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
+}
+
+async function stop(io: Io, flags: RunFlags): Promise<void> {
+  const { config, book } = settingsOf(io, flags);
+  const { run } = config;
+  const stopped = await stopRun(book, run, { timeoutMs: flags.timeout * 1000 });
+  io.out(
+    flags.json ? jsonLine({ run, book, stopped }) : `${run}: ${stopped ? "stopped" : "no process runs it"}\n`,
+  );
+}
+
+/** The book: --book, else what the file says, else the default. */
+function settingsOf(io: Io, flags: RunFlags): { config: LoopConfig; book: string } {
+  const config = parseLoopConfig(readConfig(flags.config), flags.config, dirname(flags.config));
+  return { config, book: flags.book ?? config.book ?? bookRoot(io, flags) };
+}
+
+function readConfig(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new RollbookError(
+      "no-config",
+      { path },
+      `${path} cannot be read: ${reasonOf(cause)}. Name the loop's configuration with --config.`,
+      { cause },
+    );
+  }
+}

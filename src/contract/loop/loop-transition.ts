@@ -1,0 +1,172 @@
+/** The records of a training loop. A transition says what a window reached and by which contents; its envelope says when,
+ *  and where the sealed records are. A transition holds no time, no process and no digest that depends on one, so a run
+ *  that was killed and resumed seals the same transitions as one that was not. */
+import { z } from "zod";
+import { compareUtf8 } from "../../base/index.ts";
+import {
+  count,
+  defineRecord,
+  digest,
+  finite,
+  id,
+  probability,
+  type RecordOf,
+  refuse,
+  text,
+  timeMs,
+  u64,
+} from "../codec/index.ts";
+import { revisionKey } from "../policy/index.ts";
+
+/** The states of a window in their order; a window ends as released or kept. */
+export const WINDOW_STATES = [
+  ...["planned", "collecting", "sealed", "scored", "trained", "judged", "released", "kept"],
+] as const;
+export type WindowState = LoopTransition["step"]["state"];
+
+const policy = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("behaviour") }),
+  z.strictObject({ kind: z.literal("revision"), revision: revisionKey }),
+]);
+/** What serves: the behaviour of the first window, or a released revision. */
+export type LoopPolicy = z.output<typeof policy>;
+
+/** Exact expected rewards, in worlds that know them. */
+const exactValue = z.optional(finite);
+
+const step = z.discriminatedUnion("state", [
+  z.strictObject({
+    state: z.literal("planned"),
+    /** Of the configuration, without places. */
+    config: digest,
+    /** Of everything the window collects from: tasks, models, agent. */
+    world: digest,
+    policy,
+    /** The router around that policy, with the exploration of a collecting window. */
+    router: revisionKey,
+    /** Releases before this window. */
+    releases: count,
+    value: exactValue,
+    best: exactValue,
+  }),
+  z.strictObject({
+    state: z.literal("collecting"),
+    experiment: id,
+    seed: u64,
+    rollouts: count,
+    /** Of the rows, in order, and of the samples of each: rollout ids follow from it. */
+    assigned: digest,
+  }),
+  z.strictObject({ state: z.literal("sealed"), members: digest, rollouts: count }),
+  z.strictObject({
+    state: z.literal("scored"),
+    /** Of the batch without manifest, ledger and proofs: what a trainer reads. */
+    batch: digest,
+    rows: count,
+    considered: count,
+    excluded: z.array(z.strictObject({ reason: id, rollouts: count })).max(1000),
+    rewardMean: finite,
+  }),
+  z.strictObject({ state: z.literal("trained"), revision: revisionKey, rows: count }),
+  z.strictObject({
+    state: z.literal("judged"),
+    outcome: z.enum(["pass", "refuse"]),
+    reasons: z.array(text()).max(1000),
+    /** Of the verdict without times; absent where too few rows were left to judge by. */
+    verdict: z.optional(digest),
+    /** Of the reward; absent where the log cannot say. */
+    estimate: z.optional(z.strictObject({ value: finite, low: finite, high: finite, level: probability })),
+  }),
+  z.strictObject({
+    state: z.literal("released"),
+    revision: revisionKey,
+    /** The router that was judged and may serve. */
+    router: digest,
+    value: exactValue,
+  }),
+  z.strictObject({ state: z.literal("kept"), policy, router: digest, value: exactValue }),
+]);
+
+export const LoopTransition = defineRecord({
+  kind: "rollbook.loop-transition.v1",
+  summary: "One transition of one window of a training loop: what was reached, and from which transitions.",
+  shape: {
+    run: id,
+    window: z.number().int().min(1).max(1_000_000),
+    /** The transitions it follows; together they commit to all of the run before it. */
+    previous: z.array(digest).max(2),
+    step,
+  },
+  references: ({ previous, step: at }) => [
+    ...previous.map((each, i) => ({
+      digest: each,
+      kind: "rollbook.loop-transition.v1",
+      field: `previous[${i}]`,
+    })),
+    ...(at.state === "sealed" ? [{ digest: at.members, kind: LoopMembers.kind, field: "step.members" }] : []),
+  ],
+  check({ window, previous, step: { state } }) {
+    if (previous.length === 0 && (window > 1 || state !== "planned"))
+      throw refuse(
+        "bad-record",
+        { field: "previous", window, state },
+        `window ${window} is ${state} and follows no transition. Only the first window's plan follows none.`,
+      );
+  },
+});
+export type LoopTransition = RecordOf<typeof LoopTransition>;
+
+export const LoopMembers = defineRecord({
+  kind: "rollbook.loop-members.v1",
+  summary: "The rollouts of one window of a training loop, fixed by assignment.",
+  shape: {
+    run: id,
+    window: z.number().int().min(1).max(1_000_000),
+    rollouts: z.array(z.strictObject({ id, content: digest })).max(10_000_000),
+  },
+  references: ({ rollouts }) =>
+    rollouts.map(({ content }, i) => ({
+      digest: content,
+      kind: "rollbook.rollout-content.v1",
+      field: `rollouts[${i}].content`,
+    })),
+  check({ rollouts }) {
+    for (let i = 1; i < rollouts.length; i++)
+      if (compareUtf8(rollouts[i - 1]!.id, rollouts[i]!.id) >= 0)
+        throw refuse(
+          "bad-record",
+          { field: `rollouts[${i}]` },
+          `rollouts[${i}] is not sorted by the UTF-8 bytes of its id, or stands twice.`,
+        );
+  },
+});
+export type LoopMembers = RecordOf<typeof LoopMembers>;
+
+const RECORD_KINDS = {
+  batch: "rollbook.trainer-batch.v1",
+  revision: "rollbook.policy-revision.v1",
+  router: "rollbook.policy-revision.v1",
+  verdict: "rollbook.gate-verdict.v1",
+} as const;
+
+export const LoopEnvelope = defineRecord({
+  kind: "rollbook.loop-envelope.v1",
+  summary:
+    "When a transition of a training loop was made, and the sealed records it made; binds it by digest.",
+  shape: {
+    transition: digest,
+    atMs: timeMs,
+    batch: z.optional(digest),
+    revision: z.optional(digest),
+    router: z.optional(digest),
+    verdict: z.optional(digest),
+  },
+  references: (envelope) => [
+    { digest: envelope.transition, kind: LoopTransition.kind, field: "transition" },
+    ...(Object.keys(RECORD_KINDS) as (keyof typeof RECORD_KINDS)[]).flatMap((name) => {
+      const named = envelope[name];
+      return named === undefined ? [] : [{ digest: named, kind: RECORD_KINDS[name], field: name }];
+    }),
+  ],
+});
+export type LoopEnvelope = RecordOf<typeof LoopEnvelope>;

@@ -1,0 +1,44 @@
+/** Says what is wrong with a configuration, in words. In: a schema, the issues it found, the value. Out: one sentence
+ *  without a full stop. An unknown key comes first, with the nearest name: a key that is missing is often misspelt. */
+import { z } from "zod";
+import { nearestName } from "../base/index.ts";
+
+export function problemOf(
+  schema: z.core.$ZodType,
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+): string {
+  const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0]!;
+  const place = issue.path.map(String).join(".");
+  if (issue.code !== "unrecognized_keys") {
+    const message = `${issue.message[0]!.toLowerCase()}${issue.message.slice(1)}`;
+    return place === "" ? message : `${place}: ${message}`;
+  }
+  const known = keysAt(schema, issue.path, value);
+  const [unknown = ""] = issue.keys;
+  const meant = nearestName(unknown, known);
+  const name = place === "" ? unknown : `${place}.${unknown}`;
+  return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
+}
+
+/** The names that the object at a path may hold. */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
+  let [at, here] = [chosen(schema, value), value];
+  for (const part of path) {
+    here = (here as Record<PropertyKey, unknown> | undefined)?.[part];
+    if (at instanceof z.ZodObject) at = chosen(at.shape[String(part)], here);
+  }
+  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
+}
+
+/** The schema without defaults; of a union, the member whose `kind` the value has, else its object. */
+function chosen(schema: z.core.$ZodType, value: unknown): z.core.$ZodType {
+  const { innerType, options } = (
+    schema as unknown as { def: { innerType?: z.core.$ZodType; options?: z.core.$ZodType[] } }
+  ).def;
+  if (innerType !== undefined) return chosen(innerType, value);
+  if (options === undefined) return schema;
+  const kind = (value as { kind?: unknown } | undefined)?.kind;
+  const objects = options.filter((each) => each instanceof z.ZodObject);
+  return objects.find(({ shape }) => shape.kind?.safeParse(kind).success) ?? objects[0] ?? schema;
+}

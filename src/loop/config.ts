@@ -1,0 +1,187 @@
+/** The configuration of a training loop: a YAML file, read strictly, so that a misspelt key is an error.
+ *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
+import { isAbsolute, join } from "node:path";
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
+import { ENGINES } from "../book/sim/index.ts";
+import { BEHAVIOURS } from "../collect/sim/index.ts";
+import { splitUnit } from "../contract/index.ts";
+import { problemOf } from "./config-problem.ts";
+
+const path = z.string().min(1).max(4096);
+const share = z.number().min(0).max(1);
+const positive = z.number().int().min(1);
+const amount = z.number().min(0);
+
+const simulator = z.strictObject({
+  kind: z.literal("simulator"),
+  /** The folder that `rollbook sim generate` wrote. */
+  tasks: path,
+  /** Simulated models in YAML (default: the built-in ones). */
+  models: z.optional(path),
+  /** Looks results up in the proofs of the tasks instead of running programs in a sandbox. */
+  fast: z.boolean().default(true),
+  engine: z.enum(ENGINES).default("auto"),
+});
+
+const agent = z.strictObject({
+  kind: z.literal("agent"),
+  /** A .js, .mjs, .ts or .py file, an executable, or a server's URL. */
+  agent: path,
+  /** JSON Lines, as for `rollbook launch`. */
+  tasks: path,
+  /** The configuration of a gateway; the loop opens it. */
+  gateway: path,
+  /** The route of the gateway among whose models the policy chooses. */
+  route: z.string().min(1).default("auto"),
+  environment: z.string().default("local@1"),
+});
+
+const learner = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
+  z.strictObject({ kind: z.literal("linucb"), alpha: amount.default(1), features: z.optional(path) }),
+  z.strictObject({
+    kind: z.literal("thompson"),
+    form: z.enum(["beta", "linear"]).default("beta"),
+    draws: positive.default(256),
+    floor: share.default(0.01),
+    features: z.optional(path),
+  }),
+  z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features: z.optional(path) }),
+]);
+
+export const configSchema = z.strictObject({
+  /** The name of the run: ids of rollouts and revisions begin with it. */
+  run: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "is not a name")
+    .default("loop"),
+  /** The book (default: --book, else .rollbook). */
+  book: z.optional(path),
+  world: z.discriminatedUnion("kind", [simulator, agent]),
+  windows: positive.max(10_000),
+  /** Rollouts of one window; `samples` of them for each task. */
+  rollouts: positive,
+  samples: positive.default(1),
+  /** Rollouts at a time. */
+  workers: positive.max(1024).default(4),
+  learner,
+  /** Who chooses in window 1, and until something is released. */
+  behaviour: z
+    .strictObject({
+      policy: z.enum(BEHAVIOURS).default("uniform"),
+      epsilon: z.optional(share),
+      temperature: z.optional(z.number().gt(0)),
+    })
+    .prefault({}),
+  /** Share of choices spread evenly: while collecting, and while serving. */
+  exploration: z.strictObject({ collect: share.default(0.2), serve: share.default(0.02) }).prefault({}),
+  /** A static table: the fallback below the floor, and of the behaviour (default: fitted in training). */
+  table: z.optional(path),
+  /** Confidence below which the table decides, or the risk by which training sets it. */
+  floor: z.optional(z.union([share, z.strictObject({ risk: share })])),
+  split: z
+    .strictObject({
+      unit: splitUnit.default("task"),
+      shares: z.tuple([share, share, share]).default([0.6, 0.2, 0.2]),
+      salt: z.string().max(256).default("loop"),
+    })
+    .prefault({}),
+  gate: z
+    .strictObject({
+      /** What a new policy must not be worse than: what is served now, the table, or the policy behind the log. */
+      baseline: z.enum(["released", "static", "behaviour"]).default("released"),
+      method: z.enum(["student-t", "empirical-bernstein"]).default("student-t"),
+      alpha: z.number().gt(0).lt(1).default(0.05),
+      /** Non-inferiority margins; a cost of null asks nothing of cost. */
+      epsilonQuality: z.number().default(0),
+      epsilonCost: z.nullable(z.number()).default(null),
+      /** The least probability of a logged choice, and where costs lie: for empirical-bernstein. */
+      propensityFloor: z.optional(share),
+      costRange: z.optional(z.strictObject({ low: z.number(), high: z.number() })),
+    })
+    .prefault({}),
+  /** Which rollouts a window trains and judges from: its own, or those of all windows so far. */
+  data: z.enum(["window", "all"]).default("all"),
+  /** Releases that a rollout may be behind the policy that collects now (default: any number). */
+  freshness: z.optional(z.strictObject({ drift: z.number().int().min(0) })),
+  mode: z.enum(["synchronous", "asynchronous"]).default("synchronous"),
+  /** Windows that a collecting policy may be behind; asynchronous only. */
+  maxDrift: positive.default(1),
+  seed: z.number().int().min(0).default(0),
+});
+
+export type LoopConfig = z.output<typeof configSchema> & {
+  /** Of everything but places: where the book is does not change what a run does. */
+  readonly digest: Digest;
+};
+
+export function parseLoopConfig(text: string, where: string, folder: string): LoopConfig {
+  const document = parseDocument(text, { uniqueKeys: true, strict: true });
+  const fault = document.errors[0] ?? document.warnings[0];
+  if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
+  const value: unknown = document.toJS({ maxAliasCount: 0 }) ?? {};
+  const result = configSchema.safeParse(value);
+  if (!result.success) throw bad(where, problemOf(configSchema, result.error.issues, value));
+  const config = result.data;
+  parseId(config.run, `${where}: run`);
+  const problem = contradictionIn(config);
+  if (problem !== undefined) throw bad(where, problem);
+  const { book: _, ...rest } = config;
+  return { ...withPaths(config, folder), digest: digestJson("rollbook.loop-config.v1", rest) };
+}
+
+/** What no single field can say. */
+function contradictionIn({
+  rollouts,
+  samples,
+  split,
+  mode,
+  data,
+  gate,
+  ...rest
+}: z.output<typeof configSchema>) {
+  if (rollouts % samples !== 0)
+    return `rollouts: ${rollouts} is not a multiple of samples, ${samples}. Every task of a window gets the same number`;
+  const sum = split.shares.reduce((total, each) => total + each, 0);
+  if (Math.abs(sum - 1) > 1e-9) return `split.shares: they add up to ${sum}, not to 1`;
+  if (split.shares[0] === 0 || split.shares[2] === 0)
+    return "split.shares: train and judge need a share above 0. A policy is never judged by rows it has learned from";
+  if (mode === "synchronous" && rest.maxDrift !== 1)
+    return "maxDrift has no effect with mode: synchronous. Remove it, or use mode: asynchronous";
+  if (typeof rest.floor === "object" && split.shares[1] === 0)
+    return "floor.risk needs a calibration share in split.shares";
+  if (gate.method === "student-t" && (gate.propensityFloor ?? gate.costRange) !== undefined)
+    return "gate.propensityFloor and gate.costRange have no effect with method: student-t. Remove them";
+  if (data === "window" && rest.freshness !== undefined)
+    return "freshness has no effect with data: window, whose rollouts are all of the newest policy. Remove it";
+  return undefined;
+}
+
+/** Paths are relative to the file that names them. */
+function withPaths(config: z.output<typeof configSchema>, folder: string): z.output<typeof configSchema> {
+  const at = (name: string) => (isAbsolute(name) || /^https?:/.test(name) ? name : join(folder, name));
+  const { book, table, world, learner: taught } = config;
+  return {
+    ...config,
+    ...(book === undefined ? {} : { book: at(book) }),
+    ...(table === undefined ? {} : { table: at(table) }),
+    world:
+      world.kind === "agent"
+        ? { ...world, agent: at(world.agent), tasks: at(world.tasks), gateway: at(world.gateway) }
+        : {
+            ...world,
+            tasks: at(world.tasks),
+            ...(world.models === undefined ? {} : { models: at(world.models) }),
+          },
+    learner:
+      "features" in taught && taught.features !== undefined
+        ? { ...taught, features: at(taught.features) }
+        : taught,
+  };
+}
+
+function bad(where: string, problem: string): RollbookError {
+  return new RollbookError("bad-config", { where, problem }, `${where}: ${problem}. See docs/loop.md.`);
+}

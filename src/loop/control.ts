@@ -1,0 +1,101 @@
+/** Who runs a loop, and how it is asked to stop. In: a book, the name of a run. Out: a lock that the operating system
+ *  releases however its holder ends, a file that tells where the process stands, and a request to stop. All of it is
+ *  operational: none of it enters a record. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { RollbookError } from "../base/index.ts";
+import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
+
+/** Where the running process stands. */
+export interface LoopActivity {
+  readonly pid: number;
+  readonly window: number;
+  readonly state: string;
+  readonly done: number;
+  readonly total: number;
+}
+
+export type Tell = (activity: Omit<LoopActivity, "pid">) => void;
+
+const LOOK_MS = 200;
+
+export function loopFolder(root: string, run: string): string {
+  return join(root, "loop", run);
+}
+
+const lockFile = (root: string, run: string) => join(loopFolder(root, run), "lock");
+const stopFile = (root: string, run: string) => join(loopFolder(root, run), "stop");
+const activityFile = (root: string, run: string) => join(loopFolder(root, run), "activity.json");
+
+/** Runs `work` as the only process of this run. Its signal is aborted when somebody asks the run to stop. */
+export async function holdRun<T>(
+  { root, run, signal }: { root: string; run: string; signal?: AbortSignal | undefined },
+  work: (stop: AbortSignal, tell: Tell) => Promise<T>,
+): Promise<T> {
+  makeDirectory(loopFolder(root, run));
+  const lock = tryLock(lockFile(root, run)) ?? refuseSecond(root, run);
+  const asked = new AbortController();
+  rmSync(stopFile(root, run), { force: true });
+  const timer = setInterval(() => {
+    if (existsSync(stopFile(root, run))) asked.abort();
+  }, LOOK_MS);
+  timer.unref();
+  const stop = signal === undefined ? asked.signal : AbortSignal.any([asked.signal, signal]);
+  try {
+    return await work(stop, (activity) => tell(root, run, activity));
+  } finally {
+    clearInterval(timer);
+    for (const file of [stopFile, activityFile]) rmSync(file(root, run), { force: true });
+    lock.release();
+  }
+}
+
+function refuseSecond(root: string, run: string): Lock {
+  const { pid } = activityOf(root, run) ?? {};
+  throw new RollbookError(
+    "run-busy",
+    { root, run, pid },
+    `${run} is run by another process${pid === undefined ? "" : ` (${pid})`}. Wait for it, or ask it to stop with \`rollbook run stop\`.`,
+  );
+}
+
+/** Loses nothing when it is lost, so it is not synced. */
+function tell(root: string, run: string, activity: Omit<LoopActivity, "pid">): void {
+  writeFileSync(activityFile(root, run), JSON.stringify({ pid: process.pid, ...activity }));
+}
+
+export function isRunning(root: string, run: string): boolean {
+  if (!existsSync(lockFile(root, run))) return false;
+  const lock = tryLock(lockFile(root, run));
+  lock?.release();
+  return lock === undefined;
+}
+
+/** Undefined where nothing runs, or nothing was told yet. */
+export function activityOf(root: string, run: string): LoopActivity | undefined {
+  try {
+    return JSON.parse(readFileSync(activityFile(root, run), "utf8")) as LoopActivity;
+  } catch {
+    return undefined; // not there, or being written at this moment: the next look finds it
+  }
+}
+
+/** Asks the process to stop and waits until it has. Returns whether there was one. */
+export async function stopRun(
+  root: string,
+  run: string,
+  { timeoutMs }: { timeoutMs: number },
+): Promise<boolean> {
+  if (!isRunning(root, run)) return false;
+  writeFileSync(stopFile(root, run), "");
+  for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += LOOK_MS) {
+    if (!isRunning(root, run)) return true;
+    await sleep(LOOK_MS);
+  }
+  throw new RollbookError(
+    "run-busy",
+    { root, run, timeoutMs },
+    `${run} has not stopped within ${timeoutMs / 1000} s. It stops when its stage is done; ask again, or raise --timeout.`,
+  );
+}

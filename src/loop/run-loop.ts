@@ -1,0 +1,272 @@
+/** Runs a training loop to its end, from wherever its sealed transitions say it stands.
+ *  In: a book, a configuration. Out: the state of the run. Killed at any moment it continues from the same records.
+ *  Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
+import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
+import { type Identity, identityOf } from "../book/collect/index.ts";
+import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
+import { type BookOnDisk, openBook, useBook } from "../book/open/index.ts";
+import type { Progress } from "../collect/rollout/index.ts";
+import type { LoopPolicy, WindowState } from "../contract/index.ts";
+import type { LoopConfig } from "./config.ts";
+import { holdRun, loopFolder, type Tell } from "./control.ts";
+import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import {
+  assign,
+  collect,
+  conclude,
+  judge,
+  plan,
+  type StageContext,
+  type StageEnd,
+  score,
+  train,
+} from "./stages.ts";
+import { agentWorld, type LoopWorld, simWorld } from "./world/index.ts";
+
+export interface RunRequest {
+  readonly config: LoopConfig;
+  /** A directory, made if there is none. */
+  readonly book: string;
+  /** `start` refuses a run that has begun, `resume` one that has not. */
+  readonly how: "start" | "resume";
+  readonly identity?: (() => Identity) | undefined;
+  readonly clock?: BookOnDisk["clock"] | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Another book with a run of this name: each window collects with the policy of the same window there. */
+  readonly follow?: string | undefined;
+  /** Told of a window after each of its transitions. */
+  readonly onWindow?: ((window: LoopWindow) => void) | undefined;
+  readonly onProgress?: ((window: number, progress: Progress) => void) | undefined;
+  readonly log?: ((line: string) => void) | undefined;
+}
+
+export interface RanLoop {
+  readonly state: RunState;
+  /** Whether every window has ended; if not, the run was asked to stop. */
+  readonly done: boolean;
+}
+
+export async function runLoop(request: RunRequest): Promise<RanLoop> {
+  const { config, how, log = () => {} } = request;
+  const identity = request.identity?.() ?? identityOf();
+  const book = await openBook(request.book, {
+    ...{ create: how === "start", signer: () => identity.signer },
+    ...(request.clock === undefined ? {} : { clock: request.clock }),
+  });
+  try {
+    const { root } = book;
+    return await holdRun({ root, run: config.run, signal: request.signal }, async (signal, tell) => {
+      const state = await readRun(book, config.run);
+      checkBegun(state, request);
+      const world = await openWorld(config);
+      const context: StageContext = {
+        ...{ book, config, world, identity, signal, log, folder: loopFolder(root, config.run) },
+        onProgress(window, progress) {
+          tell({ window, state: "collecting", done: progress.done, total: progress.total });
+          request.onProgress?.(window, progress);
+        },
+      };
+      const follow = await followed(request);
+      return new RunningLoop(context, { state, request, tell, follow }).run();
+    });
+  } finally {
+    await book.close();
+  }
+}
+
+export async function readRun(book: BookOnDisk, run: string): Promise<RunState> {
+  return foldRun(run, await readTransitions(book, parseId(run)));
+}
+
+function followed({ follow, config }: RunRequest): Promise<RunState> | undefined {
+  return follow === undefined
+    ? undefined
+    : useBook(follow, { mode: "read" }, (book) => readRun(book, config.run));
+}
+
+function openWorld({ world }: LoopConfig): Promise<LoopWorld> | LoopWorld {
+  return world.kind === "simulator" ? simWorld(world) : agentWorld(world);
+}
+
+function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): void {
+  const [first] = windows;
+  if (how === "start" && first !== undefined)
+    throw new RollbookError(
+      "run-exists",
+      { run, windows: windows.length },
+      `${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
+    );
+  if (how === "resume" && first === undefined)
+    throw new RollbookError(
+      "no-run",
+      { run, book },
+      `no run ${run} has begun in ${book}. Begin it with \`rollbook run start\`.`,
+    );
+  const began = first?.at("planned")?.step.config;
+  if (began !== undefined && began !== config.digest)
+    throw new RollbookError(
+      "loop-changed",
+      { run, expected: began, actual: config.digest },
+      `the configuration of ${run} has changed since it began. Restore the file, or start another run under another name.`,
+    );
+}
+
+/** What a window does next, by the state it is in. */
+const STAGES: Readonly<
+  Record<
+    Exclude<WindowState, "released" | "kept">,
+    (context: StageContext, at: { state: RunState; window: LoopWindow }) => StageEnd | Promise<StageEnd>
+  >
+> = { planned: assign, collecting: collect, sealed: score, scored: train, trained: judge, judged: conclude };
+
+class RunningLoop {
+  readonly #context: StageContext;
+  readonly #request: RunRequest;
+  readonly #tell: Tell;
+  readonly #follow: RunState | undefined;
+  #state: RunState;
+
+  constructor(
+    context: StageContext,
+    {
+      state,
+      request,
+      tell,
+      follow,
+    }: { state: RunState; request: RunRequest; tell: Tell; follow: RunState | undefined },
+  ) {
+    this.#follow = follow;
+    this.#context = context;
+    this.#request = request;
+    this.#tell = tell;
+    this.#state = state;
+  }
+
+  async run(): Promise<RanLoop> {
+    const { windows: total } = this.#context.config;
+    /** Ends of windows, in order: each waits for the one before it. */
+    let ended: Promise<void> = Promise.resolve();
+    try {
+      for (let number = 1; number <= total; number++) {
+        await this.#mayBegin(number, ended);
+        if (this.#stopped) break;
+        await this.#plan(number);
+        await this.#advance(number, "sealed");
+        ended = ended.then(() => this.#advance(number));
+        // Awaited before the next window begins, or below; a failure in between is not lost.
+        ended.catch(() => {});
+      }
+    } finally {
+      await ended;
+    }
+    const { windows } = this.#state;
+    return {
+      state: this.#state,
+      done: windows.length === total && windows.every(({ final }) => final !== undefined),
+    };
+  }
+
+  get #stopped(): boolean {
+    return this.#context.signal.aborted;
+  }
+
+  #window(number: number): LoopWindow | undefined {
+    return this.#state.windows[number - 1];
+  }
+
+  /** A synchronous window begins when the one before it has ended; an asynchronous one while at most `maxDrift` windows
+   *  before it have not. Rejects if one of them failed. */
+  async #mayBegin(number: number, ended: Promise<void>): Promise<void> {
+    const { mode, maxDrift } = this.#context.config;
+    if (mode === "synchronous") return ended;
+    const needed = Math.max(this.#followed(number) ?? 0, number - 1 - maxDrift);
+    while (needed > 0 && this.#window(needed)?.final === undefined && !this.#stopped)
+      await Promise.race([ended, this.#changed()]);
+  }
+
+  #wake: (() => void)[] = [];
+
+  #changed(): Promise<void> {
+    return new Promise((resolve) => this.#wake.push(resolve));
+  }
+
+  /** The window whose end decided what window `number` of the followed run collected with; 0 for none. */
+  #followed(number: number): number | undefined {
+    const follow = this.#follow;
+    const planned = follow?.windows[number - 1]?.at("planned");
+    if (follow === undefined || planned === undefined) return undefined;
+    return (
+      follow.windows.find(({ final }) => planned.record.previous.includes(final?.digest as never))?.number ??
+      0
+    );
+  }
+
+  async #plan(number: number): Promise<void> {
+    if (this.#window(number) !== undefined) return;
+    const ends = this.#state.windows.filter(({ final }) => final !== undefined).length;
+    // Windows end in order, so the newest end is also the number of ends.
+    const basis = this.#followed(number) ?? ends;
+    const policy: LoopPolicy = servedAfter(this.#state, basis);
+    const before = this.#state.windows.slice(0, basis);
+    const releases = before.filter(({ final }) => final?.step.state === "released").length;
+    const end = await plan(this.#context, { state: this.#state, policy, releases });
+    const after = [this.#window(number - 1)?.at("sealed"), this.#window(basis)?.final];
+    const { mode } = this.#context.config;
+    // The end of a window follows its sealing: where one window follows another, the end says all.
+    await this.#seal(number, end, mode === "synchronous" ? after.slice(1) : after);
+  }
+
+  /** Takes a window on from stage to stage, up to a state or to its end. */
+  async #advance(number: number, until?: WindowState): Promise<void> {
+    for (;;) {
+      const window = this.#window(number)!;
+      const { state } = window;
+      if (state === undefined || state === "released" || state === "kept" || state === until) return;
+      if (until !== undefined && window.at(until) !== undefined) return;
+      if (this.#stopped) return;
+      this.#tell({ window: number, state, done: 0, total: 0 });
+      const end = await this.#runStage(state, window);
+      if (end === undefined) return;
+      const previous = [window.at(state), ...(state === "sealed" ? [this.#window(number - 1)?.final] : [])];
+      await this.#seal(number, end, previous);
+    }
+  }
+
+  /** Undefined where the stage was cut short because the run was asked to stop. */
+  async #runStage(state: keyof typeof STAGES, window: LoopWindow): Promise<StageEnd | undefined> {
+    try {
+      return await STAGES[state](this.#context, { state: this.#state, window });
+    } catch (error) {
+      if (this.#stopped && isRollbookError(error, "window-incomplete")) return undefined;
+      throw error;
+    }
+  }
+
+  async #seal(
+    number: number,
+    { step, records, beside }: StageEnd,
+    previous: readonly (SealedTransition | undefined)[],
+  ): Promise<void> {
+    const { book, config } = this.#context;
+    const transition = await sealTransition(
+      book,
+      {
+        ...{ run: parseId(config.run), window: number, step },
+        previous: [...new Set(previous.flatMap((each) => (each === undefined ? [] : [each.digest])))],
+      },
+      { ...(records === undefined ? {} : { records }), ...(beside === undefined ? {} : { beside }) },
+    );
+    this.#request.onWindow?.(this.#add(transition));
+  }
+
+  #add(transition: SealedTransition): LoopWindow {
+    const { window: number } = transition.record;
+    const windows = [...this.#state.windows];
+    const window = windows[number - 1] ?? new LoopWindow(number);
+    window.add(transition);
+    windows[number - 1] = window;
+    this.#state = { ...this.#state, windows };
+    for (const wake of this.#wake.splice(0)) wake();
+    return window;
+  }
+}

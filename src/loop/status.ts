@@ -1,0 +1,68 @@
+/** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
+import { existsSync } from "node:fs";
+import { parseId } from "../base/index.ts";
+import { useBook } from "../book/open/index.ts";
+import type { LoopPolicy } from "../contract/index.ts";
+import type { LoopStatus, WindowStatus } from "../view/loop-view.ts";
+import type { LoopConfig } from "./config.ts";
+import { activityOf, isRunning } from "./control.ts";
+import { type LoopWindow, type RunState, runDigest } from "./fold.ts";
+import { readRun } from "./run-loop.ts";
+
+export async function loopStatus(book: string, config: LoopConfig): Promise<LoopStatus> {
+  parseId(config.run);
+  const state = existsSync(book)
+    ? await useBook(book, { mode: "read" }, (open) => readRun(open, config.run))
+    : { run: config.run, windows: [] };
+  return statusOf(state, { book, config });
+}
+
+export function statusOf(
+  state: RunState,
+  { book, config }: { book: string; config: LoopConfig },
+): LoopStatus {
+  const { run, windows } = state;
+  const running = isRunning(book, run);
+  const activity = running ? activityOf(book, run) : undefined;
+  const digest = runDigest(state, config.windows);
+  return {
+    ...{ run, book, planned: config.windows, running },
+    ended: windows.filter(({ final }) => final !== undefined).length,
+    ...(activity === undefined ? {} : { activity }),
+    windows: windows.map(windowStatus),
+    ...(digest === undefined ? {} : { digest }),
+  };
+}
+
+export function windowStatus(window: LoopWindow): WindowStatus {
+  const [planned, scored, judged] = [
+    window.need("planned").step,
+    window.at("scored")?.step,
+    window.at("judged")?.step,
+  ];
+  const final = window.final?.step;
+  return {
+    ...{ window: window.number, state: window.state! },
+    rollouts: window.at("sealed")?.step.rollouts ?? window.at("collecting")?.step.rollouts ?? 0,
+    collectedBy: nameOf(planned.policy),
+    ...defined({ behaviourValue: planned.value, optimum: planned.best }),
+    ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
+    ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
+    ...defined({ estimate: judged?.estimate }),
+    ...(final === undefined
+      ? {}
+      : {
+          serves: final.state === "released" ? final.revision.id : nameOf(final.policy),
+          ...defined({ servedValue: final.value }),
+        }),
+  };
+}
+
+function nameOf(policy: LoopPolicy): string {
+  return policy.kind === "behaviour" ? "behaviour" : policy.revision.id;
+}
+
+/** Without the fields that are undefined. */
+function defined<T extends object>(facts: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as never;
+}

@@ -1,0 +1,42 @@
+/** The simulator as the world of a loop: proved tasks, declared models, exact values. */
+import { readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
+import {
+  knownValues,
+  makeWorld,
+  openSimRun,
+  policyOfRouter,
+  policyValue,
+  ROUTER_FAMILY,
+} from "../../collect/sim/index.ts";
+import type { LoopConfig } from "../config.ts";
+import { assignedOf, type LoopWorld } from "./world.ts";
+
+export function simWorld(config: Extract<LoopConfig["world"], { kind: "simulator" }>): LoopWorld {
+  const { fast, engine } = config;
+  const world = readWorld(config);
+  const { tasks, models, weights } = world;
+  const digests = tasks.map(({ task }) => task.digest);
+  return {
+    digest: world.digest,
+    models: models.map(({ name }) => name),
+    family: ROUTER_FAMILY,
+    rows: tasks.length,
+    assign: (rows, samples) => assignedOf(rows, samples, digests),
+    collect({ router, assigned, experiment, identity, ...place }) {
+      const own = makeWorld({ tasks: assigned.rows.map((row) => tasks[row]!), models, weights });
+      return withGrader(own, { engine, fast, workers: place.workers }, (grader) =>
+        runOnBook(
+          { ...place, exp: experiment, samples: assigned.samples, identity: () => identity },
+          {
+            route: { kind: "router", router },
+            open: (at) => openSimRun({ ...at, world: own, grader, agent: "chat" }),
+          },
+        ),
+      );
+    },
+    exact: {
+      value: (router) => policyValue(world, policyOfRouter(router)),
+      best: knownValues(world).best,
+    },
+  };
+}

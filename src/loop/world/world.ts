@@ -1,0 +1,71 @@
+/** Where a loop collects: what it assigns to a window, who chooses there, and how rollouts are made. */
+import { type Digest, digestJson, type Rng, RollbookError } from "../../base/index.ts";
+import type { Identity } from "../../book/collect/index.ts";
+import type { BookOnDisk } from "../../book/open/index.ts";
+import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
+import type { Router } from "../../policy/index.ts";
+
+/** The rollouts of a window: rows of the world by index, each run `samples` times. */
+export interface Assigned {
+  readonly rows: readonly number[];
+  readonly samples: number;
+  /** Of the rows in order, and of the samples. */
+  readonly digest: Digest;
+}
+
+export interface CollectOptions {
+  readonly book: BookOnDisk;
+  readonly identity: Identity;
+  readonly router: Router;
+  readonly assigned: Assigned;
+  readonly experiment: string;
+  readonly seed: bigint;
+  readonly workers: number;
+  /** The queue of this window, used by this process alone. */
+  readonly queue: string;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+  readonly log: (line: string) => void;
+}
+
+export interface Collected {
+  readonly results: readonly RolloutResult[];
+  readonly progress: Progress;
+}
+
+export interface LoopWorld {
+  readonly digest: Digest;
+  /** The models a policy chooses among. */
+  readonly models: readonly string[];
+  /** The family under which choices are logged. */
+  readonly family: string;
+  readonly rows: number;
+  assign(rows: readonly number[], samples: number): Assigned;
+  collect(options: CollectOptions): Promise<Collected>;
+  /** The exact expected reward of a router, and of the best policy; undefined where nobody knows. */
+  readonly exact: { value(router: Router): number; readonly best: number } | undefined;
+}
+
+/** Which rows a window gets: drawn without replacement, from the seed and the number of the window alone. */
+export function drawRows(
+  world: Pick<LoopWorld, "rows">,
+  { count, rng }: { count: number; rng: Rng },
+): number[] {
+  if (count > world.rows)
+    throw new RollbookError(
+      "too-few-tasks",
+      { tasks: world.rows, needed: count },
+      `a window needs ${count} tasks and the world has ${world.rows}. Lower rollouts, raise samples, or add tasks.`,
+    );
+  return rng
+    .shuffle(Array.from({ length: world.rows }, (_, i) => i))
+    .slice(0, count)
+    .sort((a, b) => a - b);
+}
+
+export function assignedOf(rows: readonly number[], samples: number, of: readonly Digest[]): Assigned {
+  return {
+    ...{ rows, samples },
+    digest: digestJson("rollbook.loop-assignment.v1", { rows: rows.map((row) => of[row]!), samples }),
+  };
+}

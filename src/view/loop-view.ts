@@ -1,0 +1,114 @@
+/** A training loop as people read it: one line a window, and what serves now. */
+import { short } from "../base/index.ts";
+import { plural, table } from "./format.ts";
+
+export interface WindowStatus {
+  readonly window: number;
+  readonly state: string;
+  readonly rollouts: number;
+  /** Rows the new policy was trained from. */
+  readonly rows?: number;
+  readonly rewardMean?: number;
+  /** Who collected, and what that is exactly worth where it is known. */
+  readonly collectedBy: string;
+  readonly behaviourValue?: number;
+  /** What the log says of the new policy. */
+  readonly estimate?: { readonly value: number; readonly low: number; readonly high: number };
+  readonly outcome?: "pass" | "refuse";
+  readonly reasons?: readonly string[];
+  readonly serves?: string;
+  readonly servedValue?: number;
+  readonly optimum?: number;
+}
+
+export interface LoopStatus {
+  readonly run: string;
+  readonly book: string;
+  readonly planned: number;
+  readonly ended: number;
+  readonly running: boolean;
+  readonly activity?: {
+    readonly window: number;
+    readonly state: string;
+    readonly done: number;
+    readonly total: number;
+  };
+  readonly windows: readonly WindowStatus[];
+  /** Of the last window's end: it commits to the whole run. */
+  readonly digest?: string;
+}
+
+export function renderLoop(status: LoopStatus): string {
+  const { windows, digest } = status;
+  const lines = table(windows, [
+    { title: "WINDOW", align: "right", cell: ({ window }) => String(window) },
+    { title: "STATE", cell: ({ state }) => state },
+    { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
+    { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
+    { title: "VALUE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
+    { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
+    { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
+    { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
+    { title: "VALUE", align: "right", cell: ({ servedValue }) => number(servedValue) },
+    { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
+  ]);
+  const refused = windows.flatMap(({ window, reasons = [] }) =>
+    reasons.map((reason) => `window ${window} kept the old policy: ${reason}\n`),
+  );
+  const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
+  return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
+}
+
+function whereIs({ run, planned, ended, running, activity }: LoopStatus): string {
+  const now =
+    running && activity !== undefined
+      ? `, window ${activity.window} is ${activity.state}${share(activity)}`
+      : "";
+  const how = ended === planned ? "done" : running ? "running" : "not running";
+  return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
+}
+
+function share({ done, total }: { done: number; total: number }): string {
+  return total === 0 ? "" : `, ${done} of ${plural(total, "rollout")}`;
+}
+
+export function renderLoopProgress(
+  {
+    window,
+    done,
+    total,
+    meanReward,
+  }: { window: number; done: number; total: number; meanReward: number | null },
+  windows: number,
+): string {
+  const reward = meanReward === null ? "" : `, mean reward ${meanReward.toFixed(3)}`;
+  return `window ${window} of ${windows}: collecting, ${done} of ${plural(total, "rollout")}${reward}`;
+}
+
+/** One line for a transition, as it is made. */
+export function renderTransition(row: WindowStatus, windows: number): string {
+  const facts: Readonly<Record<string, string>> = {
+    planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
+    collecting: plural(row.rollouts, "rollout"),
+    sealed: plural(row.rollouts, "rollout"),
+    scored: `${row.rows} rows to train from, mean reward ${number(row.rewardMean)}`,
+    judged: `${row.outcome}, estimate ${interval(row.estimate)}`,
+    released: `${row.serves}${worth(row.servedValue)}`,
+    kept: `${row.serves}${worth(row.servedValue)}`,
+  };
+  const fact = facts[row.state];
+  return `window ${row.window} of ${windows}: ${row.state}${fact === undefined ? "" : `, ${fact}`}`;
+}
+
+function worth(value: number | undefined): string {
+  return value === undefined ? "" : `, exact value ${number(value)}`;
+}
+
+function number(value: number | undefined): string {
+  return value === undefined ? "—" : value.toFixed(4);
+}
+
+function interval(estimate: WindowStatus["estimate"]): string {
+  if (estimate === undefined) return "—";
+  return `${number(estimate.value)} [${number(estimate.low)}, ${number(estimate.high)}]`;
+}
