@@ -27,7 +27,7 @@ export interface RunRequest {
   readonly config: LoopConfig;
   /** A directory, made if there is none. */
   readonly book: string;
-  /** `start` refuses a run that has begun, `resume` one that has not. */
+  /** `start` refuses a run that has begun; `resume` goes on wherever the run stands, also at its beginning. */
   readonly how: "start" | "resume";
   readonly identity?: (() => Identity) | undefined;
   readonly clock?: BookOnDisk["clock"] | undefined;
@@ -47,10 +47,10 @@ export interface RanLoop {
 }
 
 export async function runLoop(request: RunRequest): Promise<RanLoop> {
-  const { config, how, log = () => {} } = request;
+  const { config, log = () => {} } = request;
   const identity = request.identity?.() ?? identityOf();
   const book = await openBook(request.book, {
-    ...{ create: how === "start", signer: () => identity.signer },
+    ...{ create: true, signer: () => identity.signer },
     ...(request.clock === undefined ? {} : { clock: request.clock }),
   });
   try {
@@ -95,12 +95,6 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
       "run-exists",
       { run, windows: windows.length },
       `${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
-    );
-  if (how === "resume" && first === undefined)
-    throw new RollbookError(
-      "no-run",
-      { run, book },
-      `no run ${run} has begun in ${book}. Begin it with \`rollbook run start\`.`,
     );
   const began = first?.at("planned")?.step.config;
   if (began !== undefined && began !== config.digest)

@@ -1,6 +1,6 @@
 /** The stages of a window. Each reads what stands in the book, does one thing, and says which transition follows.
  *  A stage that was cut short is done again from its beginning: what it finds made already it takes as it is. */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   canonicalize,
@@ -109,15 +109,16 @@ export async function collect(context: StageContext, at: At): Promise<StageEnd> 
   requireSame("the tasks of the window", expected, assigned.digest);
   requireSame("the router of the window", key.digest, digestRouter(router));
   const queue = join(folder, `queue-${window.number}.db`);
-  // Claims of a process that was killed would be held until they expire. Only this process uses the queue.
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${queue}${suffix}`, { force: true });
+  const gateway = `loop-${config.run}`;
+  if (existsSync(queue)) forget(context, { queue, gateway });
   const options: CollectOptions = {
     ...context,
-    ...{ router, assigned, experiment, seed, queue, workers: config.workers },
+    ...{ router, assigned, experiment, seed, queue, gateway, workers: config.workers, drain: context.signal },
     onProgress: (progress) => onProgress(window.number, progress),
   };
   const { results, progress } = await world.collect(options);
   requireComplete(window.number, { results, progress, expected: config.rollouts });
+  removeQueue(queue);
   const members = seal(LoopMembers, {
     ...{ run: parseId(config.run), window: window.number },
     rollouts: membersOf(results),
@@ -133,7 +134,7 @@ export async function score(context: StageContext, at: At): Promise<StageEnd> {
   const { router } = at.window.need("planned").envelope;
   const { drift } = config.freshness ?? {};
   const { batch, considered, excluded } = await cutWindow(book, {
-    ...{ rollouts: await rolloutsOf(context, at), family: world.family, target: router! },
+    ...{ contents: await contentsOf(context, at), family: world.family, target: router! },
     freshness:
       drift === undefined ? "none" : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
     ...{ rule: config.split, seed: BigInt(config.seed) },
@@ -161,7 +162,7 @@ export async function train(context: StageContext, at: At): Promise<StageEnd> {
   const { checkpoint, rows } = await trainPolicy(book, {
     ...{ learner: learnerOf(config), id: `${config.run}-w${window.number}`, policy: "router", parent, out },
     ...{ batch: window.need("scored").envelope.batch, split: config.split, seed: BigInt(config.seed) },
-    ...{ family: world.family, rollouts: await rolloutsOf(context, at) },
+    ...{ family: world.family, contents: await contentsOf(context, at) },
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
   });
   const { id, digest } = checkpoint.revision.record;
@@ -177,7 +178,7 @@ export async function judge(context: StageContext, at: At): Promise<StageEnd> {
   const { gate, table, floor, exploration } = config;
   const candidate = (await checkpointOf(trainedIn(window), { ...context, state }))!;
   const request = {
-    ...{ rollouts: await rolloutsOf(context, at), family: world.family, order: "id" as const },
+    ...{ contents: await contentsOf(context, at), family: world.family, order: "id" as const },
     ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
     ...(typeof floor === "number" ? { floor } : {}),
   };
@@ -242,18 +243,29 @@ function assignedTo(config: LoopConfig, world: LoopWorld, window: LoopWindow) {
 }
 
 /** The rollouts that the window learns from and is judged by. */
-async function rolloutsOf(
+async function contentsOf(
   { book, config }: StageContext,
   { state, window }: At,
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlySet<Digest>> {
   const from =
     config.data === "all" ? state.windows.filter(({ number }) => number <= window.number) : [window];
-  const ids = new Set<string>();
+  const contents = new Set<Digest>();
   for (const each of from) {
     const { rollouts } = await readRecord(book.store, LoopMembers, each.need("sealed").step.members);
-    for (const { id } of rollouts) ids.add(id);
+    for (const { content } of rollouts) contents.add(content);
   }
-  return ids;
+  return contents;
+}
+
+/** Half of what a killed process did is no part of the window. Its claims would be held until they expire; and a simulated
+ *  rollout whose first calls stand in the journal would be recorded under another name. Sealed rollouts stay. */
+function forget({ book }: StageContext, { queue, gateway }: { queue: string; gateway: string }): void {
+  rmSync(join(book.root, "journal", encodeURIComponent(gateway)), { recursive: true, force: true });
+  removeQueue(queue);
+}
+
+function removeQueue(queue: string): void {
+  for (const suffix of ["-wal", "-shm", ""]) rmSync(`${queue}${suffix}`, { force: true });
 }
 
 function membersOf(results: readonly RolloutResult[]): LoopMembers["rollouts"] {

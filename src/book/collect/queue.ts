@@ -11,7 +11,7 @@ import type { PlaceRequest } from "./place.ts";
 /** What a launch and its workers in other processes have in common. */
 export interface WorkRequest
   extends PlaceRequest,
-    Partial<Pick<WorkerOptions, "attempts" | "retryBaseMs" | "heartbeatMs" | "rate" | "signal">> {
+    Partial<Pick<WorkerOptions, "attempts" | "retryBaseMs" | "heartbeatMs" | "rate" | "signal" | "drain">> {
   /** A .js, .mjs, .ts or .py file, an executable, a server's URL, or a function. */
   readonly agent: AgentChoice;
   /** How many run at a time in this process (default: 16). */
@@ -42,13 +42,13 @@ export function openQueue(path: string, { claimTtlMs }: Pick<WorkRequest, "claim
 
 /** Options of the worker in this process that have defaults. */
 export function workerOptions(request: Omit<WorkRequest, "agent">) {
-  const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal, log } = request;
+  const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal, drain, log } = request;
   return {
     concurrency: request.concurrency ?? CONCURRENCY,
     // Often enough for the claims and for the server, which takes a silent worker for dead.
     heartbeatMs: request.heartbeatMs ?? Math.min(HEARTBEAT_MS, claimTtlMs / 2),
     rng: request.rng ?? rngFrom(BigInt(process.pid)),
-    ...given({ attempts, retryBaseMs, rate, signal, log }),
+    ...given({ attempts, retryBaseMs, rate, signal, drain, log }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Cuts the batch a window trains from: the train split of exactly the rollouts named, admitted as everywhere.
- *  In: an open book, rollout ids, a split, the router that collected. Out: the sealed batch, and what was left out.
+ *  In: an open book, contents, a split, the router that collected. Out: the sealed batch, and what was left out.
  *  The same rollouts give the same batch content, whenever they were recorded. */
 import type { Digest } from "../../base/index.ts";
 import { type LossLedger, PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
@@ -11,7 +11,7 @@ import { admittedRollouts, chooseArtifacts, type FreshnessChoice } from "../roll
 import { requireTraining, splitAdmitted } from "../train/index.ts";
 
 export interface CutWindowRequest {
-  readonly rollouts: ReadonlySet<string>;
+  readonly contents: ReadonlySet<Digest>;
   readonly family: string;
   /** The record of the router that collected last. */
   readonly target: Digest;
@@ -27,9 +27,9 @@ export interface WindowBatch {
 }
 
 export async function cutWindow(book: OpenBook, request: CutWindowRequest): Promise<WindowBatch> {
-  const { rollouts, family, target, freshness, rule, seed } = request;
+  const { contents, family, target, freshness, rule, seed } = request;
   const admitted = await admittedRollouts(book, {
-    ...{ rollouts, family, target, freshness, level: "step" },
+    ...{ contents, family, target, freshness, level: "step" },
     ...{ unlabelled: "exclude", propensity: "choice" },
   });
   requireTraining(admitted, splitAdmitted(admitted, rule), rule);
@@ -38,7 +38,7 @@ export async function cutWindow(book: OpenBook, request: CutWindowRequest): Prom
   const own = await readSealed((digest) => book.store.get(digest), PolicyRevision, target);
   const { unit, salt, shares } = rule;
   const batch = await cutFrom(book, {
-    ...{ index, seed, target, artifacts: chooseArtifacts(index, { rollouts }) },
+    ...{ index, seed, target, artifacts: chooseArtifacts(index, { contents }) },
     selection: { level: "step", family: admitted.family },
     options: {
       ...{ advantage: "none", propensity: "choice", distinct: true, requireVerdict: false },

@@ -39,8 +39,8 @@ export interface RolloutFilter {
   /** Ids or digests (default: all of the book). */
   readonly artifacts?: readonly string[] | undefined;
   readonly exclude?: readonly string[] | undefined;
-  /** Exact rollout ids; others are not considered. */
-  readonly rollouts?: ReadonlySet<string> | undefined;
+  /** Contents by digest; others are not considered. */
+  readonly contents?: ReadonlySet<Digest> | undefined;
   /** A rollout's group, else its id. */
   readonly session?: string | undefined;
   readonly dataSource?: "real" | "synthetic" | undefined;
@@ -157,7 +157,7 @@ export function collectManifest(
 }
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
-  const { artifacts, exclude = [], rollouts, session, dataSource, sinceMs, untilMs } = filter;
+  const { artifacts, exclude = [], contents, session, dataSource, sinceMs, untilMs } = filter;
   const chosen = artifacts?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
   const left = new Set(exclude.map((name) => resolveArtifact(index, name).content.digest));
   const times = sinceMs === undefined && untilMs === undefined ? undefined : startTimes(index);
@@ -166,7 +166,7 @@ export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Indexe
     const startedAtMs = times?.get(envelopes[0]!) ?? 0;
     return (
       !left.has(digest) &&
-      (rollouts === undefined || rollouts.has(id!)) &&
+      (contents === undefined || contents.has(digest)) &&
       (session === undefined || (fields.group ?? id) === session) &&
       (dataSource === undefined || fields.dataSource === dataSource) &&
       (times === undefined || (startedAtMs >= (sinceMs ?? 0) && startedAtMs < (untilMs ?? Infinity)))

@@ -32,7 +32,8 @@ export type EngineChoice = (typeof ENGINES)[number];
 export interface SimPlace
   extends Followers,
     Omit<PlaceRequest, "target" | "freshness">,
-    Pick<WorkRequest, "queue" | "claimTtlMs" | "attempts" | "signal" | "rng" | "worker"> {
+    Pick<WorkRequest, "queue" | "claimTtlMs" | "attempts" | "signal" | "drain" | "rng" | "worker">,
+    Pick<RunPlace, "gateway"> {
   /** Rollouts at a time (default: 4). */
   readonly workers?: number | undefined;
   /** Rollouts per task (default: 1). */
@@ -68,14 +69,14 @@ export async function runOnBook(
   let queue: ReturnType<typeof openQueue> | undefined;
   try {
     queue = openQueue(queueFile(book.root, request), request, clock);
-    const { rng, attempts, signal, log } = workerOptions(request);
+    const { rng, attempts, signal, drain, log } = workerOptions(request);
     const run = await options.open({
       ...{ book: book.store, queue, clock, signer, trusts, samples, seed, workers, rng },
       route: options.route,
       exp: parseId(exp, "--exp"),
       worker: workerName(request),
       newId: () => `r-${randomUUID()}`,
-      ...given({ limits: options.limits, attempts, signal, log }),
+      ...given({ limits: options.limits, attempts, signal, drain, gateway: request.gateway, log }),
     });
     try {
       const results: RolloutResult[] = [];

@@ -47,7 +47,9 @@ by \`rollbook run resume\`, and a synchronous run ends with the same digests as 
     .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
     .action((flags: RunFlags) => work(io, flags, "start"));
   addCommand(group, "resume", {
-    summary: "continue a run that was stopped or killed",
+    summary: "continue a run that was stopped, killed or failed",
+    description: `Continue a run from where its records say it stands. A run that was killed before its first record begins
+anew. The configuration must be the one the run began with; where the book is may change.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)

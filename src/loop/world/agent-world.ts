@@ -34,7 +34,7 @@ export async function agentWorld(config: AgentConfig): Promise<LoopWorld> {
           assigned.rows.map((row) => rows[row]! as object),
           {
             ...{ book, agent, environment, seed, exp: experiment, samples: assigned.samples },
-            ...{ concurrency: workers, queue: place.queue, signal: place.signal, log: place.log },
+            ...{ concurrency: workers, queue: place.queue, drain: place.drain, log: place.log },
             ...{ gateway: gateway.url, modelId: route, identity: () => identity },
           },
         );

@@ -23,7 +23,10 @@ export interface CollectOptions {
   readonly workers: number;
   /** The queue of this window, used by this process alone. */
   readonly queue: string;
-  readonly signal: AbortSignal;
+  /** The journal of a gateway that only this run uses. */
+  readonly gateway: string;
+  /** Begins no more rollouts once this is aborted, and ends those that run. */
+  readonly drain: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
   readonly log: (line: string) => void;
 }

@@ -46,6 +46,8 @@ export interface LaunchOptions extends EnqueueOptions {
   /** The launch ends this long after it began, finished or not. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
+  /** Begins no more rollouts once this is aborted, and ends when those that run here are done. */
+  readonly drain?: AbortSignal | undefined;
 }
 
 export interface Launch extends AsyncIterable<RolloutResult> {
@@ -240,10 +242,11 @@ class RunningLaunch implements Launch {
     });
     let cursor = from;
     let gaveUp: { error: unknown } | undefined;
-    this.#worker?.ended.catch((error: unknown) => {
-      gaveUp = { error };
-      this.#stop.abort();
-    });
+    this.#worker?.ended
+      .catch((error: unknown) => {
+        gaveUp = { error };
+      })
+      .finally(() => this.#stop.abort());
     while (this.#left > 0 && gaveUp === undefined) {
       const page = await queue.settled(cursor, 1000);
       cursor = page.at(-1)?.cursor ?? cursor;

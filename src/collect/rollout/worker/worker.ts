@@ -20,6 +20,8 @@ export interface WorkerOptions extends ClaimRunner {
   readonly rate?: number;
   /** Stops: what runs is cancelled and given back. */
   readonly signal: AbortSignal;
+  /** Claims nothing more once this is aborted, and ends when what runs is done. */
+  readonly drain?: AbortSignal | undefined;
   /** Ends when the queue has nothing left for anyone, or nothing for this agent for so long; absent: never. */
   readonly idleMs?: number;
 }
@@ -74,7 +76,9 @@ async function work(options: Joined, running: Running): Promise<void> {
   signal.addEventListener("abort", stopAll, { once: true });
   try {
     while (!signal.aborted && fault === undefined) {
-      const room = Math.min(concurrency - running.size, rate.available());
+      const drained = options.drain?.aborted === true;
+      if (drained && running.size === 0) break;
+      const room = drained ? 0 : Math.min(concurrency - running.size, rate.available());
       const claims = room > 0 ? await claimSome(options, room, lane) : [];
       rate.take(claims.length);
       for (const claim of claims) {

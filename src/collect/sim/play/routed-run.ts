@@ -38,6 +38,9 @@ export interface RunPlace
   readonly signer: Signer;
   readonly trusts?: NonNullable<LaunchOptions["trusts"]>;
   readonly signal?: AbortSignal;
+  readonly drain?: AbortSignal | undefined;
+  /** The name of the gateway's journal in the book (default: sim). Two gateways of one name exclude each other. */
+  readonly gateway?: string | undefined;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
   readonly log?: (line: string) => void;
@@ -101,10 +104,10 @@ export async function openRoutedRun(options: RoutedRunOptions): Promise<RoutedRu
   };
 }
 
-function gatewayConfig({ models, environment, dataSource }: RoutedRunOptions) {
+function gatewayConfig({ models, environment, dataSource, gateway = "sim" }: RoutedRunOptions) {
   return checkGatewayConfig({
     listen: { port: 0 },
-    worker: "sim",
+    worker: gateway,
     rollouts: { environment: environment.record.key, dataSource },
     upstreams: { models: { baseUrl: "local:models" } },
     models: Object.fromEntries(

@@ -1,0 +1,161 @@
+/** Kills synchronous training loops with SIGKILL at random moments and resumes them until they are done.
+ *  In: number of runs, seed. Out: how many runs ended with exactly the digests of a run that was never killed: of its last
+ *  transition, which commits to all before it, of every revision, of every batch's content; in a book that verifies. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { canonicalize, type Json, parseId, type Rng, RollbookError, rngFrom } from "../../src/base/index.ts";
+import { readTransitions } from "../../src/book/loop/index.ts";
+import { useBook } from "../../src/book/open/index.ts";
+import { writeTasks } from "../../src/collect/sim/index.ts";
+import { encodeWire, LoopTransition } from "../../src/contract/index.ts";
+import { handTasks } from "../../test/support/sim-tasks.ts";
+import { MAIN, requireBuild } from "./build.ts";
+
+const RUN = "crash";
+/** Two at a time: a run waits for its disk half of the time. */
+const AT_ONCE = 2;
+/** A run that was killed may be killed again while it resumes. */
+const MOST_KILLS = 2;
+
+const MODEL =
+  "repair: 0.5, patience: 1, price: { prompt: 1, completion: 2 }, latency: { firstMs: 100, tokenMs: 1 }";
+const MODELS = `schema: rollbook.sim-models.v1
+models:
+  - { name: good, skill: [0.9], ${MODEL} }
+  - { name: poor, skill: [0.2], ${MODEL} }
+`;
+/** A run whose policies pass the gate, so that the second window depends on all of the first. */
+const CONFIG = `run: ${RUN}
+book: book
+world: { kind: simulator, tasks: tasks, models: models.yaml }
+windows: 2
+rollouts: 72
+samples: 6
+learner: { kind: ucb, exploration: 0 }
+behaviour: { policy: epsilon-greedy, epsilon: 0.2 }
+split: { unit: decision, shares: [0.15, 0, 0.85] }
+gate: { epsilonQuality: 0.1 }
+`;
+
+export async function crashLoops(options: {
+  readonly runs: number;
+  readonly seed: bigint;
+  readonly onFailure: (what: string) => void;
+}): Promise<{ passed: number; failed: number }> {
+  requireBuild();
+  const rng = rngFrom(options.seed);
+  const began = performance.now();
+  const expected = await inFolder(async (folder) => {
+    await command(folder, ["run", "start", "--config", "loop.yaml"]);
+    return digestsOf(folder);
+  });
+  const lasts = performance.now() - began;
+  const tally = { passed: 0, failed: 0, kills: 0 };
+  let next = 0;
+  const work = async () => {
+    while (next < options.runs) {
+      const own = rng.split(`run ${next++}`);
+      const { kills, fault } = await crashOne({ rng: own, lasts, expected });
+      tally.kills += kills;
+      tally[fault === undefined ? "passed" : "failed"]++;
+      if (fault !== undefined) options.onFailure(fault);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  console.error(`${tally.kills} kills`);
+  return { passed: tally.passed, failed: tally.failed };
+}
+
+async function crashOne(options: {
+  readonly rng: Rng;
+  readonly lasts: number;
+  readonly expected: string;
+}): Promise<{ kills: number; fault?: string }> {
+  const { rng, lasts, expected } = options;
+  return inFolder(async (folder) => {
+    let kills = 0;
+    try {
+      const wanted = 1 + rng.below(MOST_KILLS);
+      for (let done = false; !done && kills < wanted; ) {
+        done = await killSoon(folder, 300 + rng.below(Math.ceil(lasts)));
+        if (!done) kills++;
+        // A run that ends before its first kill proves nothing: it begins again.
+        else if (kills === 0) {
+          rmSync(join(folder, "book"), { recursive: true, force: true });
+          done = false;
+        }
+      }
+      await command(folder, RESUME);
+      const actual = await digestsOf(folder);
+      await command(folder, ["verify", "--book", "book"]);
+      return actual === expected
+        ? { kills }
+        : { kills, fault: `after ${kills} kills: ${difference(actual, expected)}` };
+    } catch (error) {
+      return { kills, fault: `after ${kills} kills: ${String(error)}` };
+    }
+  });
+}
+
+const RESUME = ["run", "resume", "--config", "loop.yaml"];
+
+/** Resumes, and kills after so long. True if the run was done before. */
+async function killSoon(folder: string, afterMs: number): Promise<boolean> {
+  const child = spawn(process.execPath, [MAIN, ...RESUME], {
+    ...{ cwd: folder, env: envOf(folder), stdio: "ignore" },
+  });
+  const ended = once(child, "exit") as Promise<[number | null]>;
+  await Promise.race([ended, sleep(afterMs)]);
+  child.kill("SIGKILL");
+  return (await ended)[0] === 0;
+}
+
+async function command(folder: string, words: readonly string[]): Promise<void> {
+  const child = spawn(process.execPath, [MAIN, ...words], {
+    ...{ cwd: folder, env: envOf(folder), stdio: ["ignore", "ignore", "pipe"] },
+  });
+  let said = "";
+  child.stderr!.on("data", (text: Buffer) => {
+    said += text.toString();
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new RollbookError("bench-failed", { words, code }, `${words.join(" ")}: ${said}`);
+}
+
+/** Every transition of the run in canonical form, with its digest: batches and revisions stand in them. */
+async function digestsOf(folder: string): Promise<string> {
+  const transitions = await useBook(join(folder, "book"), { mode: "read" }, (book) =>
+    readTransitions(book, parseId(RUN)),
+  );
+  return transitions
+    .map(({ digest, record }) => `${digest} ${canonicalize(encodeWire(LoopTransition, record) as Json)}`)
+    .sort()
+    .join("\n");
+}
+
+/** The transitions that only one of two runs has. */
+function difference(actual: string, expected: string): string {
+  const [ours, theirs] = [actual.split("\n"), expected.split("\n")];
+  const only = ours.filter((line) => !theirs.includes(line));
+  return `${only.length} of ${ours.length} transitions differ, first ${only[0] ?? theirs.find((line) => !ours.includes(line))}`;
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-loop-crash-"));
+  try {
+    writeTasks(join(folder, "tasks"), handTasks(12));
+    writeFileSync(join(folder, "models.yaml"), MODELS);
+    writeFileSync(join(folder, "loop.yaml"), CONFIG);
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function envOf(folder: string): NodeJS.ProcessEnv {
+  return { ...process.env, ROLLBOOK_HOME: join(folder, "home"), ROLLBOOK_BOOK: join(folder, "book") };
+}
