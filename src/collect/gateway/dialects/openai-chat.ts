@@ -41,7 +41,7 @@ export const openAiChat: Dialect = {
   },
 
   readUsage: chatUsage,
-  accumulate: () => new ChatStream(),
+  accumulate: () => new ChoiceStream(openAiChat),
   errorBody: openAiError,
 };
 
@@ -54,11 +54,16 @@ export function chatUsage(body: JsonObject): TokenUsage | undefined {
   );
 }
 
-/** Chunks carry deltas by choice; `[DONE]` ends the stream. */
-class ChatStream implements Accumulator {
+/** Puts together the chunks of OpenAI's two older formats: choices by index; `[DONE]` ends the stream. */
+export class ChoiceStream implements Accumulator {
+  readonly #dialect: Dialect;
   readonly #choices = new Map<number, JsonObject>();
   readonly #outside: JsonObject = {};
   #done = false;
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+  }
 
   push(_type: string, data: unknown, text: string): boolean {
     if (text === "[DONE]") {
@@ -71,27 +76,25 @@ class ChatStream implements Accumulator {
     // The prompt comes once, with the first chunk; usage with the last.
     if (Array.isArray(data.prompt_token_ids)) this.#outside.prompt_token_ids = data.prompt_token_ids;
     if (isObject(data.usage)) this.#outside.usage = data.usage;
-    if (isObject(data.meta_info)) this.#outside.meta_info = data.meta_info;
+    // SGLang has it beside the choices of a chat.
+    if (this.#dialect === openAiChat && isObject(data.meta_info)) this.#outside.meta_info = data.meta_info;
     return false;
   }
 
   finish() {
-    const ordered = [...this.#choices].sort(([a], [b]) => a - b).map(([, choice]) => choice);
-    for (const choice of ordered) {
+    const choices = [...this.#choices].sort(([a], [b]) => a - b).map(([, choice]) => choice);
+    for (const choice of choices) {
       const message = objectAt(choice, "message");
       for (const call of listAt(message, "tool_calls") ?? []) if (isObject(call)) delete call.index;
     }
-    const reply = openAiChat.readReply({ ...this.#outside, choices: ordered });
-    return { reply, complete: this.#done };
+    return { reply: this.#dialect.readReply({ ...this.#outside, choices }), complete: this.#done };
   }
 
+  /** A chat has its message in deltas, a completion its text in the choice itself. */
   #addChoice(index: number, choice: JsonObject): void {
     const { delta, ...rest } = choice;
-    let known = this.#choices.get(index);
-    if (known === undefined) {
-      known = { message: {} };
-      this.#choices.set(index, known);
-    }
+    const known = this.#choices.get(index) ?? { message: {} };
+    this.#choices.set(index, known);
     if (isObject(delta)) mergeDelta(known.message as JsonObject, delta);
     mergeDelta(known, rest);
   }

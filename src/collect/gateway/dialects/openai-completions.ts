@@ -1,8 +1,7 @@
 /** OpenAI text completions: POST /v1/completions. A prompt is text, or token ids; a reply is text. */
-import { type Accumulator, type Dialect, finishOf, openAiError, used } from "./dialect.ts";
-import { countAt, isObject, type JsonObject, listAt, textAt, without } from "./json.ts";
-import { mergeDelta } from "./merge-delta.ts";
-import { chatUsage } from "./openai-chat.ts";
+import { type Dialect, finishOf, openAiError, used } from "./dialect.ts";
+import { listAt, textAt, without } from "./json.ts";
+import { ChoiceStream, chatUsage } from "./openai-chat.ts";
 import { readTokens } from "./tokens.ts";
 
 const NOT_PARAMETERS = new Set(["model", "prompt"]);
@@ -36,35 +35,6 @@ export const openAiCompletions: Dialect = {
   },
 
   readUsage: chatUsage,
-  accumulate: () => new CompletionStream(),
+  accumulate: () => new ChoiceStream(openAiCompletions),
   errorBody: openAiError,
 };
-
-class CompletionStream implements Accumulator {
-  readonly #choices = new Map<number, JsonObject>();
-  readonly #outside: JsonObject = {};
-  #done = false;
-
-  push(_type: string, data: unknown, text: string): boolean {
-    if (text === "[DONE]") {
-      this.#done = true;
-      return true;
-    }
-    if (!isObject(data)) return false;
-    for (const [i, choice] of (listAt(data, "choices") ?? []).entries()) {
-      if (!isObject(choice)) continue;
-      const index = countAt(choice, "index") ?? i;
-      const known = this.#choices.get(index) ?? {};
-      this.#choices.set(index, known);
-      mergeDelta(known, choice);
-    }
-    if (isObject(data.usage)) this.#outside.usage = data.usage;
-    if (Array.isArray(data.prompt_token_ids)) this.#outside.prompt_token_ids = data.prompt_token_ids;
-    return false;
-  }
-
-  finish() {
-    const choices = [...this.#choices].sort(([a], [b]) => a - b).map(([, choice]) => choice);
-    return { reply: openAiCompletions.readReply({ ...this.#outside, choices }), complete: this.#done };
-  }
-}
