@@ -95,8 +95,8 @@ export const configSchema = z.strictObject({
       method: z.enum(["student-t", "empirical-bernstein"]).default("student-t"),
       alpha: z.number().gt(0).lt(1).default(0.05),
       /** Non-inferiority margins; a cost of null asks nothing of cost. */
-      epsilonQuality: z.number().default(0),
-      epsilonCost: z.nullable(z.number()).default(null),
+      epsilonQuality: amount.default(0),
+      epsilonCost: z.nullable(amount).default(null),
       /** The least probability of a logged choice, and where costs lie: for empirical-bernstein. */
       propensityFloor: z.optional(share),
       costRange: z.optional(z.strictObject({ low: z.number(), high: z.number() })),
@@ -113,7 +113,7 @@ export const configSchema = z.strictObject({
 });
 
 export type LoopConfig = z.output<typeof configSchema> & {
-  /** Of everything but places: where the book is does not change what a run does. */
+  /** Of everything but where the book is and how many windows there are: a run may move, and may be continued. */
   readonly digest: Digest;
 };
 
@@ -128,7 +128,7 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   parseId(config.run, `${where}: run`);
   const problem = contradictionIn(config);
   if (problem !== undefined) throw bad(where, problem);
-  const { book: _, ...rest } = config;
+  const { book: _, windows: __, ...rest } = config;
   return { ...withPaths(config, folder), digest: digestJson("rollbook.loop-config.v1", rest) };
 }
 

@@ -1,7 +1,6 @@
 /** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
-import { existsSync } from "node:fs";
 import { parseId } from "../base/index.ts";
-import { useBook } from "../book/open/index.ts";
+import { isBook, useBook } from "../book/open/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
@@ -11,7 +10,7 @@ import { readRun } from "./run-loop.ts";
 
 export async function loopStatus(book: string, config: LoopConfig): Promise<LoopStatus> {
   parseId(config.run);
-  const state = existsSync(book)
+  const state = isBook(book)
     ? await useBook(book, { mode: "read" }, (open) => readRun(open, config.run))
     : { run: config.run, windows: [] };
   return statusOf(state, { book, config });

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
-import { RollbookError, reasonOf } from "../../base/index.ts";
+import { isRollbookError, RollbookError, reasonOf } from "../../base/index.ts";
 import {
   type LoopConfig,
   loopStatus,
@@ -27,6 +27,9 @@ interface RunFlags extends BookFlags {
   timeout: number;
   json?: true;
 }
+
+/** Errors of a run that did not begin to work. */
+const REFUSALS: readonly string[] = ["run-exists", "run-busy", "loop-changed", "read-only"];
 
 const CONFIG_HELP = "the loop's configuration in YAML (docs/loop.md)";
 
@@ -78,7 +81,7 @@ async function work(io: Io, flags: RunFlags, how: "start" | "resume"): Promise<v
   const { config, book } = settingsOf(io, flags);
   const { follow } = flags;
   const clear = io.live ? "\r\u001b[K" : "";
-  const { state, done } = await interruptible(async (signal) =>
+  const ran = interruptible(async (signal) =>
     runLoop({
       ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow },
       log: (line) => io.err(`${clear}${line}\n`),
@@ -91,6 +94,13 @@ async function work(io: Io, flags: RunFlags, how: "start" | "resume"): Promise<v
         : {}),
     }),
   );
+  const { state, done } = await ran.catch((error: unknown) => {
+    if (!isRollbookError(error) || !REFUSALS.includes(error.code))
+      io.err(
+        `${clear}the run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone\n`,
+      );
+    throw error;
+  });
   const facts = statusOf(state, { book, config });
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
   if (done) return;

@@ -1,0 +1,117 @@
+/** What orchestration costs: one window through the loop, against the same stages called by hand in one process.
+ *  `--rollouts N` sets the size of the window, `--pairs N` how often both are measured, in turns. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { rngFrom } from "../src/base/index.ts";
+import { identityOf } from "../src/book/collect/index.ts";
+import { evaluateCheckpoint, gateCheckpoints } from "../src/book/judge/index.ts";
+import { keyringOf, openBook } from "../src/book/open/index.ts";
+import { trainPolicy } from "../src/book/train/index.ts";
+import { behaviourRouter } from "../src/collect/sim/index.ts";
+import { parseLoopConfig } from "../src/loop/config.ts";
+import { runLoop } from "../src/loop/run-loop.ts";
+import { drawRows, simWorld } from "../src/loop/world/index.ts";
+import { LOOP, writeLoop } from "../test/support/loop-world.ts";
+import { median, printTable } from "./support/interleave.ts";
+import type { Bench } from "./support/programs.ts";
+
+export const bench: Bench = {
+  summary: "one window through the loop against the same stages called by hand",
+  async run(args) {
+    const { values } = parseArgs({
+      args,
+      options: {
+        rollouts: { type: "string", default: "288" },
+        pairs: { type: "string", default: "5" },
+        json: { type: "boolean" },
+      },
+    });
+    const [rollouts, pairs] = [Number(values.rollouts), Number(values.pairs)];
+    const times: { loop: number; hand: number }[] = [];
+    for (let pair = 0; pair <= pairs; pair++) {
+      const arms = [["loop", byLoop] as const, ["hand", byHand] as const];
+      if (pair % 2 === 1) arms.reverse();
+      const taken = { loop: 0, hand: 0 };
+      for (const [name, arm] of arms) taken[name] = await timed(arm, rollouts);
+      if (pair > 0) times.push(taken); // the first warms up
+    }
+    const ratios = times.map(({ loop, hand }) => loop / hand).sort((a, b) => a - b);
+    printTable(
+      [
+        {
+          rollouts,
+          pairs,
+          "loop ms": median(times.map(({ loop }) => loop)),
+          "by hand ms": median(times.map(({ hand }) => hand)),
+          ratio: median(ratios),
+          least: ratios[0]!,
+          most: ratios.at(-1)!,
+        },
+      ],
+      args,
+    );
+  },
+};
+
+type Arm = (folder: string, config: string) => Promise<void>;
+
+async function timed(arm: Arm, rollouts: number): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-bench-loop-"));
+  try {
+    const settings = { ...LOOP, windows: 1, rollouts, samples: rollouts / 36 };
+    writeLoop(folder, settings);
+    identityIn(folder);
+    const start = performance.now();
+    await arm(folder, JSON.stringify(settings));
+    return performance.now() - start;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const identityIn = (folder: string) =>
+  identityOf(keyringOf({ env: { ROLLBOOK_HOME: folder }, home: folder }));
+
+async function byLoop(folder: string, text: string): Promise<void> {
+  const config = parseLoopConfig(text, "loop.yaml", folder);
+  const book = join(folder, "book");
+  await runLoop({ config, book, how: "start", identity: () => identityIn(folder) });
+}
+
+/** The functions that a person would call one after another. */
+async function byHand(folder: string, text: string): Promise<void> {
+  const config = parseLoopConfig(text, "loop.yaml", folder);
+  const identity = identityIn(folder);
+  const book = await openBook(join(folder, "book"), { create: true, signer: () => identity.signer });
+  try {
+    const world = simWorld(config.world as never);
+    const router = behaviourRouter("uniform", { models: world.models });
+    world.exact!.value(router);
+    const rows = drawRows(world, {
+      count: config.rollouts / config.samples,
+      rng: rngFrom(0).split("window 1"),
+    });
+    await world.collect({
+      ...{
+        book,
+        identity,
+        router,
+        assigned: world.assign(rows, config.samples),
+        experiment: "hand",
+        seed: 0n,
+      },
+      ...{ workers: config.workers, queue: join(folder, "queue.db"), gateway: "sim" },
+      ...{ drain: new AbortController().signal, onProgress: () => {}, log: () => {} },
+    });
+    const out = join(folder, "policy");
+    const common = { family: world.family, order: "id" as const, exploration: 0.02, seed: 0n };
+    const learner = { kind: "linucb", alpha: 0.1 } as const;
+    await trainPolicy(book, { ...{ learner, id: "hand", out, family: world.family }, split: config.split });
+    await evaluateCheckpoint(book, { ...common, checkpoint: out });
+    await gateCheckpoints(book, { ...common, candidates: [out], baseline: "behaviour", epsilonCost: null });
+  } finally {
+    await book.close();
+  }
+}

@@ -1,0 +1,185 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import type { LoopStatus } from "../../src/view/loop-view.ts";
+import { Cli } from "../support/cli.ts";
+import { LOOP, SMALL, writeConfig, writeLoop } from "../support/loop-world.ts";
+import { json, ScriptedUpstream } from "../support/scripted-upstream.ts";
+
+function withLoop(config: object = LOOP): { cli: Cli; config: string } {
+  const cli = new Cli({ clock: systemClock });
+  return { cli, config: writeLoop(cli.folder, config) };
+}
+
+const statusOf = async (cli: Cli, words: string): Promise<LoopStatus> => (await cli.json(`run ${words}`))[0];
+
+describe("rollbook run on the simulator", () => {
+  it("takes the served policy's exact value from the first behaviour towards the optimum in three windows", async () => {
+    const { cli, config } = withLoop();
+    const { code, out, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([0, expect.stringContaining("window 3 of 3: ")]);
+    expect(out).toMatch(/WINDOW +STATE +ROLLOUTS .* OPTIMUM/);
+    const { windows, digest, ended, running } = await statusOf(cli, `status --config ${config}`);
+    expect([ended, running, digest?.startsWith("sha256:")]).toEqual([3, false, true]);
+    const [first, , last] = windows;
+    const optimum = first!.optimum!;
+    // Half of the way from the behaviour to the optimum, at least.
+    expect(last!.servedValue!).toBeGreaterThan((first!.behaviourValue! + optimum) / 2);
+    expect(last!.servedValue!).toBeLessThanOrEqual(optimum);
+    const released = windows.filter(({ state }) => state === "released");
+    expect(released.length).toBeGreaterThan(0);
+    for (const { estimate, servedValue } of released) {
+      expect(estimate!.low).toBeLessThan(servedValue!);
+      expect(estimate!.high).toBeGreaterThan(servedValue!);
+    }
+    await cli.ok("verify");
+  }, 120_000);
+
+  it("refuses to start twice, resumes what is done without a change, and refuses another configuration", async () => {
+    const { cli, config } = withLoop(SMALL);
+    await cli.ok(`run start --config ${config}`);
+    const done = await statusOf(cli, `status --config ${config}`);
+    expect(await cli.run(`run start --config ${config}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("[run-exists]"),
+    });
+    expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
+    const other = writeConfig(cli.folder, { ...SMALL, seed: 1 }, "other.yaml");
+    const changed = await cli.run(`run resume --config ${other}`);
+    expect([changed.code, changed.err]).toEqual([1, expect.stringContaining("[loop-changed]")]);
+  }, 60_000);
+
+  it("keeps the old policy and goes on where the gate always refuses", async () => {
+    const { cli, config } = withLoop({ ...LOOP, windows: 2, gate: { alpha: 1e-12 } });
+    const { windows } = await statusOf(cli, `start --config ${config}`);
+    expect(windows.map(({ state, serves }) => [state, serves])).toEqual([
+      ["kept", "behaviour"],
+      ["kept", "behaviour"],
+    ]);
+    expect(windows[0]!.reasons![0]).toContain("it must not fall below");
+    expect(windows[1]!.servedValue).toBe(windows[0]!.behaviourValue);
+  }, 120_000);
+
+  it("stops when asked, is run by one process at a time, and ends with the digest of a run never stopped", async () => {
+    const whole = withLoop(SMALL);
+    const expected = await statusOf(whole.cli, `start --config ${whole.config}`);
+    const { cli, config } = withLoop(SMALL);
+    const running = cli.run(`run start --config ${config}`);
+    while (!(await statusOf(cli, `status --config ${config}`)).running) await new Promise(setImmediate);
+    const second = await cli.run(`run resume --config ${config}`);
+    expect([second.code, second.err]).toEqual([1, expect.stringContaining("[run-busy]")]);
+    expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: stopped\n");
+    const stopped = await running;
+    expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
+    expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
+    expect((await statusOf(cli, `resume --config ${config}`)).digest).toBe(expected.digest);
+  }, 60_000);
+
+  it("goes on when more windows are asked for, from the book alone if the run's folder is gone", async () => {
+    const { cli, config } = withLoop({ ...LOOP, windows: 1 });
+    const { windows: before } = await statusOf(cli, `start --config ${config}`);
+    expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+    rmSync(join(cli.book, "loop"), { recursive: true });
+    const longer = writeConfig(cli.folder, { ...LOOP, windows: 2 });
+    const { windows } = await statusOf(cli, `resume --config ${longer}`);
+    expect(windows[0]).toEqual(before[0]);
+    expect(windows[1]).toMatchObject({ collectedBy: "loop-w1" });
+  }, 60_000);
+});
+
+describe("asynchronous windows", () => {
+  it("end with the same digests when they follow a sealed run, and never collect with an older policy than allowed", async () => {
+    const config = { ...SMALL, windows: 3, mode: "asynchronous", maxDrift: 1 };
+    const first = withLoop(config);
+    const { digest, windows } = await statusOf(first.cli, `start --config ${first.config}`);
+    expect(windows).toHaveLength(3);
+    const again = withLoop(config);
+    const followed = await statusOf(
+      again.cli,
+      `start --config ${again.config} --follow ${first.cli.folder}/book`,
+    );
+    expect(followed.digest).toBe(digest);
+  }, 60_000);
+});
+
+describe("a configuration", () => {
+  it.each([
+    [{ widows: 3 }, "unknown key widows. Did you mean windows?"],
+    [{ world: { ...LOOP.world, modles: "m" } }, "unknown key world.modles. Did you mean models?"],
+    [{ learner: { kind: "linucb", alhpa: 1 } }, "unknown key learner.alhpa. Did you mean alpha?"],
+    [{ learner: { kind: "lin" } }, "learner.kind"],
+    [{ rollouts: 145 }, "is not a multiple of samples"],
+    [{ split: { shares: [0.5, 0, 0.6] } }, "split.shares: they add up to 1.1"],
+    [{ split: { shares: [1, 0, 0] } }, "train and judge need a share above 0"],
+    [{ maxDrift: 3 }, "maxDrift has no effect with mode: synchronous"],
+  ])("with %j is refused before anything is made", async (change, problem) => {
+    const { cli, config } = withLoop({ ...LOOP, ...change });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
+    expect(await cli.run(`run status --config ${config}`)).toMatchObject({ code: 1 });
+  });
+
+  it("that asks for more tasks than there are says how many there are", async () => {
+    const { cli, config } = withLoop({ ...LOOP, samples: 1 });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("a window needs 144 tasks and the world has 36"),
+    ]);
+  });
+});
+
+const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
+  const response = await fetch(baseUrl + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
+    body: JSON.stringify({ model: "auto", messages: [{ role: "user", content: question }] }),
+  });
+  const { choices } = await response.json();
+  return choices[0].message.content === "strong" ? 1 : 0;
+};
+`;
+
+describe("rollbook run with an agent of the user's", () => {
+  it("names the missing agent, resumes once it is there, and learns which model to ask", async () => {
+    const upstream = await ScriptedUpstream.open();
+    upstream.otherwise = (response, asked) => {
+      const { model } = JSON.parse(asked.body) as { model: string };
+      return json({ choices: [{ message: { role: "assistant", content: model }, finish_reason: "stop" }] })(
+        response,
+        asked,
+      );
+    };
+    try {
+      const cli = new Cli({ clock: systemClock });
+      const up = { upstream: "up", price: { prompt: 1, completion: 1 } };
+      cli.file(
+        "gateway.yaml",
+        JSON.stringify({
+          listen: { port: 0 },
+          upstreams: { up: { baseUrl: upstream.url } },
+          models: { weak: up, strong: up },
+          routes: { auto: ["weak", "strong"] },
+        }),
+      );
+      const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+      cli.file("tasks.jsonl", rows.join("\n"));
+      const config = writeConfig(cli.folder, {
+        ...LOOP,
+        windows: 2,
+        world: { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" },
+        learner: { kind: "ucb", exploration: 0.1 },
+      });
+      const missing = await cli.run(`run start --config ${config}`);
+      expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("agent.mjs cannot be read")]);
+      writeFileSync(join(cli.folder, "agent.mjs"), AGENT);
+      const { windows } = await statusOf(cli, `resume --config ${config}`);
+      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+      expect(windows[0]!.behaviourValue).toBeUndefined();
+      expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
+    } finally {
+      await upstream.close();
+    }
+  }, 120_000);
+});
