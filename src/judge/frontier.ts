@@ -23,17 +23,18 @@ const PARTS = 10;
 export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint[] {
   const { score, weak, strong } = outcomes;
   checkOutcomes(outcomes);
+  const order = byScore(score);
   return Array.from({ length: parts + 1 }, (_, p) => {
-    const sent = rankedShares(score, p / parts);
-    const right = sent.reduce((sum, part, i) => sum + weak[i]! + part * (strong[i]! - weak[i]!), 0);
+    const sent = rankedShares(score, p / parts, order);
+    let right = 0;
+    for (let i = 0; i < sent.length; i++) right += weak[i]! + sent[i]! * (strong[i]! - weak[i]!);
     return { share: p / parts, quality: right / score.length };
   });
 }
 
 /** The probability of sending each row to the strong model when `share` of the rows, highest scores first, go there.
  *  It is 1 or 0, or the tie's even share where the threshold falls inside a tie. */
-export function rankedShares(score: Float64Array, share: number): Float64Array {
-  const order = Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
+export function rankedShares(score: Float64Array, share: number, order = byScore(score)): Float64Array {
   const called = Math.round(share * order.length);
   const sent = new Float64Array(order.length);
   for (let from = 0; from < order.length; ) {
@@ -44,6 +45,11 @@ export function rankedShares(score: Float64Array, share: number): Float64Array {
     from = to;
   }
   return sent;
+}
+
+/** Rows by score, highest first. */
+export function byScore(score: Float64Array): Int32Array {
+  return Int32Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
 }
 
 /** Average performance gap recovered: the area between the frontier and the weak line, over that of always-strong. */

@@ -4,7 +4,7 @@
  *  In: evaluation data, a router. Out: points, figures and percentile bands; every replicate resamples whole units. A point
  *  that the log does not support gets a reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
-import { apgr, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
+import { apgr, byScore, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
 import type { Distribution, EvaluationData } from "./evaluation-data.ts";
 import type { Measure } from "./judged-row.ts";
@@ -115,8 +115,9 @@ function sharesOf(
     const both = of(weak) + of(strong);
     return both === 0 ? 0.5 : of(strong) / both;
   });
+  const order = byScore(score);
   return Array.from({ length: PARTS + 1 }, (_, part) => {
-    const sent = rankedShares(score, part / PARTS);
+    const sent = rankedShares(score, part / PARTS, order);
     return data.target((row, i) =>
       row.candidates.map(({ id }) => (id === strong ? sent[i]! : id === weak ? 1 - sent[i]! : 0)),
     );
