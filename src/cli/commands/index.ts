@@ -24,9 +24,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   gate: async () => (await import("./gate.ts")).addGate,
   route: async () => (await import("./route.ts")).addRoute,
   run: async () => (await import("./run.ts")).addRun,
-  verify: async () => (await import("./verify.ts")).addVerify,
+  verify: async () => (await import("./maintain/verify.ts")).addVerify,
   schema: async () => (await import("./schema.ts")).addSchema,
-  catalog: async () => (await import("./catalog.ts")).addCatalog,
-  gc: async () => (await import("./gc.ts")).addGc,
-  doctor: async () => (await import("./doctor.ts")).addDoctor,
+  catalog: async () => (await import("./maintain/catalog.ts")).addCatalog,
+  gc: async () => (await import("./maintain/gc.ts")).addGc,
+  doctor: async () => (await import("./maintain/doctor.ts")).addDoctor,
 };

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";
-import { addArtifactVerify } from "../verify.ts";
+import { addArtifactVerify } from "../maintain/verify.ts";
 import { addAdmit, addRelease } from "./admit.ts";
 import { addErase } from "./erase.ts";
 import { addImport } from "./import.ts";

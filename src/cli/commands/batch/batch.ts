@@ -22,7 +22,7 @@ import type { Io } from "../../io.ts";
 import { addFreshnessOptions, batchFreshness, type FreshnessFlags } from "../../options/freshness-options.ts";
 import { wholeNumber } from "../../options/numbers.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
-import { addBatchVerify } from "../verify.ts";
+import { addBatchVerify } from "../maintain/verify.ts";
 import { addBatchExport } from "./export.ts";
 
 export function addBatch(program: Command, io: Io): void {

@@ -1,10 +1,10 @@
 /** `rollbook catalog`: the index over a book, which always follows from the bytes. */
 import type { Command } from "commander";
-import { rebuildCatalog } from "../../book/open/index.ts";
-import { jsonLine, plural } from "../../view/format.ts";
-import { addCommand, addGroup } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../with-book.ts";
+import { rebuildCatalog } from "../../../book/open/index.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { addCommand, addGroup } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
 
 export function addCatalog(program: Command, io: Io): void {
   const group = addGroup(program, "catalog", {

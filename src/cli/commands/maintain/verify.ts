@@ -1,6 +1,6 @@
 /** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
 import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { RollbookError } from "../../../base/index.ts";
 import {
   type Verified,
   type VerifyRequest,
@@ -8,14 +8,14 @@ import {
   verifyBatches,
   verifyBook,
   verifyNamed,
-} from "../../book/maintain/index.ts";
-import { keyringOf, trustedKeys } from "../../book/open/index.ts";
-import type { VerifyReport } from "../../keep/verify/index.ts";
-import { jsonLine, plural, short } from "../../view/format.ts";
-import { renderReport } from "../../view/verify-view.ts";
-import { addCommand } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../with-book.ts";
+} from "../../../book/maintain/index.ts";
+import { keyringOf, trustedKeys } from "../../../book/open/index.ts";
+import type { VerifyReport } from "../../../keep/verify/index.ts";
+import { jsonLine, plural, short } from "../../../view/format.ts";
+import { renderReport } from "../../../view/verify-view.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
 
 interface VerifyFlags extends BookFlags {
   requireTrusted?: true;

@@ -1,11 +1,11 @@
 /** `rollbook gc`: removes what nothing refers to. */
 import type { Command } from "commander";
-import { collectGarbage } from "../../book/maintain/index.ts";
-import type { GcReport } from "../../store/index.ts";
-import { jsonLine, plural, printable } from "../../view/format.ts";
-import { addCommand } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../with-book.ts";
+import { collectGarbage } from "../../../book/maintain/index.ts";
+import type { GcReport } from "../../../store/index.ts";
+import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, bookRoot } from "../../with-book.ts";
 
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {

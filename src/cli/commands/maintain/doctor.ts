@@ -1,12 +1,12 @@
 /** `rollbook doctor`: is everything there that the other commands need? Changes nothing. */
 import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
-import { checkSetup } from "../../book/maintain/index.ts";
-import { keyringOf } from "../../book/open/index.ts";
-import { jsonLine, plural, printable } from "../../view/format.ts";
-import { addCommand } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, bookRoot } from "../with-book.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { checkSetup } from "../../../book/maintain/index.ts";
+import { keyringOf } from "../../../book/open/index.ts";
+import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, bookRoot } from "../../with-book.ts";
 
 export function addDoctor(program: Command, io: Io): void {
   addCommand(program, "doctor", {
