@@ -19,15 +19,10 @@ export interface RouterPlace extends LoadPlace {
   readonly log?: ((line: string) => void) | undefined;
 }
 
-/** What is asked. `call` names the call; with the seed it fixes the draw. */
-export interface ServeQuestion extends RouteQuestion {
-  readonly call?: string | undefined;
-}
-
 /** A decision with what it takes to explain it, to draw it again, or to choose again after a failure. */
 export interface ServedAnswer extends RouteAnswer {
   readonly served: Served;
-  readonly question: ServeQuestion;
+  readonly question: RouteQuestion;
   /** The draw is `rngFrom(seed).split(drawKey)`. */
   readonly drawKey: string;
 }
@@ -108,7 +103,7 @@ export class ServedRouter {
   }
 
   /** The gateway's `choose`. It answers wherever a static router would: a policy that fails leaves the table to decide. */
-  readonly choose = (question: ServeQuestion): ServedAnswer => {
+  readonly choose = (question: RouteQuestion): ServedAnswer => {
     const candidates = this.#declare(question.candidates);
     const drawKey = this.#drawKey(question);
     return this.#decide({ ...question, candidates }, { served: this.#arm(question), drawKey });
@@ -219,14 +214,14 @@ export class ServedRouter {
   }
 
   /** While a new router is watched, a share of the rollouts stays with the one before. */
-  #arm({ call }: ServeQuestion): Served {
+  #arm({ call }: RouteQuestion): Served {
     const holdback = this.config.rollback?.holdback ?? 0;
     if (holdback === 0 || this.#previous === undefined || call === undefined) return this.#served;
     const rollout = call.replace(/\.\d+$/, "");
     return this.#rng.split(`holdback ${rollout}`).float() < holdback ? this.#previous : this.#served;
   }
 
-  #decide(question: ServeQuestion, { served, drawKey }: { served: Served; drawKey: string }): ServedAnswer {
+  #decide(question: RouteQuestion, { served, drawKey }: { served: Served; drawKey: string }): ServedAnswer {
     const { context, candidates } = question;
     const failed = candidates.filter(({ reasons }) => reasons.includes("failed")).map(({ id }) => id);
     const key = failed.length === 0 ? drawKey : `${drawKey}\nwithout ${failed.join(" ")}`;
@@ -252,7 +247,7 @@ export class ServedRouter {
 
   /** The router; without its policy where that fails; the list of candidates where the table names none of them. */
   #firstThatAnswers(
-    { context, candidates }: ServeQuestion,
+    { context, candidates }: RouteQuestion,
     served: Served,
     rng: () => Rng,
   ): { decision: Decision; by: Served } {
@@ -284,7 +279,7 @@ export class ServedRouter {
   }
 
   #askShadow(
-    { context, candidates }: ServeQuestion,
+    { context, candidates }: RouteQuestion,
     { key, chosen: acted }: { key: string; chosen: number },
   ): Decision["shadow"] {
     const shadow = this.#shadow;
@@ -310,7 +305,7 @@ export class ServedRouter {
     }
   }
 
-  #drawKey({ call, seed, context }: ServeQuestion): string {
+  #drawKey({ call, seed, context }: RouteQuestion): string {
     if (call !== undefined) return `call ${call}`;
     if (seed !== undefined) return `seed ${seed}\n${context.fields.messages ?? 0}\n${context.prompt}`;
     return `unnamed ${this.#unnamed++}`;

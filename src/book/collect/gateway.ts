@@ -2,8 +2,11 @@
  *  opened here. */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type Rng, RollbookError, rngFrom } from "../../base/index.ts";
+import { nearestName, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
+import type { DecisionCandidate } from "../../policy/index.ts";
+import { checkRouterConfig, type RouterConfig } from "../../serve/index.ts";
+import { type BookRouter, openServedRouter } from "../serve/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
 
 export interface GatewayRequest extends PlaceRequest, Pick<GatewayOptions, "choose" | "local" | "redact"> {
@@ -22,34 +25,89 @@ export interface GatewayRequest extends PlaceRequest, Pick<GatewayOptions, "choo
 
 export interface OpenGateway extends Gateway {
   readonly config: GatewayConfig;
+  /** Which policy serves and why, where the configuration has a router. */
+  readonly router?: BookRouter["router"] | undefined;
 }
 
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
-  const { choose, local, redact, log } = request;
+  const { local, redact, log } = request;
   // Loaded when asked for: a program that only reads a book needs no HTTP client.
   const module = await import("../../collect/gateway/index.ts");
-  const config = configOf(request, module);
+  const read = configOf(request, module);
+  const routing = request.choose === undefined ? routerConfigOf(read, env) : undefined;
+  const config = routing === undefined ? read : withAliases(read, routing);
   const { book, clock, signer, admit, leave } = await openPlace(request, { create: true });
+  let served: BookRouter | undefined;
+  const end = async () => {
+    await served?.close();
+    await leave();
+  };
   try {
+    if (routing !== undefined)
+      served = await openServedRouter(book, routing, { candidates: candidatesOf(config, routing), log });
+    const choose = request.choose ?? served?.router.choose;
     const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, choose, local, redact, log },
     });
     return {
       ...gateway,
       config,
+      router: served?.router,
       async close(graceMs) {
         try {
           await gateway.close(graceMs);
         } finally {
-          await leave();
+          await end();
         }
       },
     };
   } catch (error) {
-    await leave();
+    await end();
     throw error;
   }
+}
+
+/** A router is asked for by the configuration, or by naming a checkpoint in the environment. */
+function routerConfigOf(
+  { router }: GatewayConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): RouterConfig | undefined {
+  if (router === undefined && (env.ROLLBOOK_CHECKPOINT ?? "") === "") return undefined;
+  return checkRouterConfig(router ?? {}, { env });
+}
+
+/** An alias that has no route of its own stands for the declared candidates, else for every model. */
+function withAliases(config: GatewayConfig, { aliases, candidates }: RouterConfig): GatewayConfig {
+  const known = Object.keys(config.models);
+  const unknown = Object.keys(candidates).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const meant = nearestName(unknown, known);
+    throw badRouter(
+      `router.candidates names ${unknown}, which is not a model. ${meant === undefined ? `Known: ${known.join(", ")}` : `Did you mean ${meant}?`}`,
+    );
+  }
+  const names = Object.keys(candidates).length > 0 ? Object.keys(candidates) : known;
+  if (names.length === 0) throw badRouter("a router needs models to choose among. List them under models");
+  const taken = aliases.find((alias) => known.includes(alias));
+  if (taken !== undefined) throw badRouter(`${taken} is both a model and an alias of the router`);
+  const missing = aliases.filter((alias) => !Object.hasOwn(config.routes, alias));
+  const routes = { ...config.routes, ...Object.fromEntries(missing.map((alias) => [alias, names])) };
+  return { ...config, router: config.router ?? {}, routes };
+}
+
+/** The candidates as the gateway will ask them, so that a table that names none of them is found at the start. */
+function candidatesOf({ routes, models }: GatewayConfig, { aliases }: RouterConfig): DecisionCandidate[] {
+  return routes[aliases[0]!]!.map((id) => {
+    const { price } = models[id]!;
+    const features =
+      price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion };
+    return { id, selectable: true, reasons: [], features };
+  });
+}
+
+function badRouter(fault: string): RollbookError {
+  return new RollbookError("bad-config", {}, `the gateway's configuration: ${fault}.`);
 }
 
 type GatewayModule = typeof import("../../collect/gateway/index.ts");

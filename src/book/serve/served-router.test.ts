@@ -110,13 +110,17 @@ describe("a router on a book", () => {
     expect(await served.router.reload()).toBe("swapped");
     expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
     expect(await served.look()).toMatchObject({ evidence: { pairs: 0 } });
-    expect(new Set(await play(gateway, names("new", 40), 0))).toEqual(new Set(["large"]));
+    // The policy is a softmax: nearly all of its draws are for the large one.
+    const chosen = await play(gateway, names("new", 40), 0);
+    const large = chosen.filter((model) => model === "large").length;
+    expect(large).toBeGreaterThan(30);
 
     const look = await served.look();
     expect(look?.rollback?.record).toMatchObject({
       ...{ family: "router", verdict: verdict.digest, from: { policy: keyOf(policy) } },
-      evidence: { comparedWith: "record", feedback: "solved", fresh: 0, before: 1, difference: -1 },
+      evidence: { comparedWith: "record", feedback: "solved", before: 1 },
     });
+    expect(look!.rollback!.record.evidence.fresh).toBeLessThan(0.5);
     expect(statusOf(served)).toMatchObject({ serving: "static", counts: { rollbacks: 1 } });
     expect(await play(gateway, names("back", 3), 0)).toEqual(["small", "small", "small"]);
 

@@ -86,6 +86,8 @@ const configSchema = z.strictObject({
   models: z.record(name, model).default({}),
   /** An alias, and the models a router chooses among. */
   routes: z.record(name, z.array(name).min(1)).default({}),
+  /** Which policy answers to an alias; serve/config.ts says what stands here, and checks it. */
+  router: z.optional(z.record(z.string(), z.json())),
   /** Where models go that are not listed. */
   defaultUpstream: z.optional(name),
   /** Regular expressions: what they match is not recorded. */

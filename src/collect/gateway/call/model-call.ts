@@ -150,7 +150,9 @@ export class ModelCall implements Receiver, Waiter {
     if (routes.isAlias(request.model)) {
       const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
       const choice = routes.choose(request.model, request, {
+        rollout: this.#in.rollout.id,
         call: this.#index,
+        requestBytes: body.length,
         failed: this.#failed ?? NONE,
         isResting,
       });

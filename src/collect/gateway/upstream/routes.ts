@@ -42,6 +42,8 @@ export interface RouteQuestion {
   readonly alias: string;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
+  /** `<rollout>.<number>`, where there is a call: a router that draws by it can draw the same again. */
+  readonly call?: string;
   /** The seed the client sent, where it sent one: a router that draws by it is reproducible, whatever comes first. */
   readonly seed?: number;
 }
@@ -119,7 +121,13 @@ export class Routes {
   choose(
     alias: string,
     request: RequestFacts,
-    at: { call: number; failed: ReadonlySet<string>; isResting: (upstream: string) => boolean },
+    at: {
+      rollout: string;
+      call: number;
+      requestBytes: number;
+      failed: ReadonlySet<string>;
+      isResting: (upstream: string) => boolean;
+    },
   ): Choice | undefined {
     const names = this.#config.routes[alias]!;
     const left = names.filter((name) => !at.failed.has(name));
@@ -127,9 +135,9 @@ export class Routes {
     const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
     const selectable = new Set(awake.length > 0 ? awake : left);
     const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
-    const context = contextOf(request);
+    const context = contextOf(request, this.#config.router === undefined ? undefined : at.requestBytes);
     const { decision, family, revision } = this.#choose({
-      ...{ alias, context, candidates },
+      ...{ alias, context, candidates, call: `${at.rollout}.${at.call}` },
       ...seedOf(request),
     });
     const candidate = names[decision.chosen]!;
@@ -222,14 +230,20 @@ function safeId(name: string): string {
   return /^[A-Za-z0-9_]/.test(safe) ? safe : `_${safe}`;
 }
 
-/** What a router may see: the last words of the user, and the shape of the request. */
-function contextOf(request: RequestFacts): DecisionContext {
+/** Bytes of JSON to a token, for a request that has not been counted. */
+const BYTES_PER_TOKEN = 4;
+
+/** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
+function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {
+  const { max_tokens: maxTokens = request.parameters.max_completion_tokens } = request.parameters;
   return {
     prompt: promptOfMessages(request.messages),
     fields: {
       messages: request.messages.length,
       tools: Array.isArray(request.tools) ? request.tools.length : 0,
       stream: request.stream,
+      ...(requestBytes === undefined ? {} : { requestTokens: Math.ceil(requestBytes / BYTES_PER_TOKEN) }),
+      ...(requestBytes === undefined || typeof maxTokens !== "number" ? {} : { maxTokens }),
     },
   };
 }
