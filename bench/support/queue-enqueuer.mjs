@@ -7,7 +7,7 @@ const [modules, directory, assignments] = process.argv.slice(2);
 const { openBook } = await import(`${modules}/store/index.js`);
 const { Assignment, seal } = await import(`${modules}/contract/index.js`);
 const { openSqliteQueue } = await import(`${modules}/collect/queue/index.js`);
-const { workItems } = await import(`${modules}/collect/rollout/index.js`);
+const { workItems } = await import(`${modules}/collect/rollout/work/index.js`);
 
 const clock = { nowMs: () => Date.now() };
 const book = await openBook(`${directory}/book`, { clock });

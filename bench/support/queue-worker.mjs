@@ -10,7 +10,8 @@ const { Assignment, newKeyPem, openRecord, sampleSeed, sealRollout, signerFromPe
   `${modules}/contract/index.js`
 );
 const { openSqliteQueue } = await import(`${modules}/collect/queue/index.js`);
-const { claimId, makeWorkerServer, makeRegistration } = await import(`${modules}/collect/rollout/index.js`);
+const { claimId } = await import(`${modules}/collect/rollout/work/index.js`);
+const { makeRegistration, makeWorkerServer } = await import(`${modules}/collect/rollout/worker/index.js`);
 
 const clock = { nowMs: () => Date.now() };
 const book = await openBook(`${directory}/book`, { clock });
