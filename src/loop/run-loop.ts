@@ -250,7 +250,8 @@ class RunningLoop {
       },
       { ...(records === undefined ? {} : { records }), ...(beside === undefined ? {} : { beside }) },
     );
-    this.#request.onWindow?.(this.#add(transition));
+    const window = this.#add(transition);
+    this.#request.onWindow?.(window);
   }
 
   #add(transition: SealedTransition): LoopWindow {
