@@ -21,6 +21,9 @@ type CandidateWindow = StepWindow<(typeof STEPS)[number], (typeof CANDIDATES)[nu
 /** As the contract of a step has it. */
 const SUM_TOLERANCE = 1e-9;
 
+/** Reports an error of one code. */
+type Complain = (array: string, row: number, reason: string) => void;
+
 export const candidates: Rule = {
   needs: {
     steps: STEPS,
@@ -32,6 +35,10 @@ export const candidates: Rule = {
   async check(context) {
     const { reader, entry, report } = context;
     const { valid } = await reader.read("targets", ["valid"]);
+    const complainOf: Record<"selection" | "probability", Complain> = {
+      selection: (array, row, reason) => report(array, row, "selection", reason),
+      probability: (array, row, reason) => report(array, row, "probability", reason),
+    };
     const widest = { maxCandidates: 0, maxFeatures: 0 };
     for await (const window of stepWindows(reader, { steps: STEPS, candidates: CANDIDATES })) {
       const targets = await reader.gather("chains", "target", window.steps.chain);
@@ -42,8 +49,8 @@ export const candidates: Rule = {
           report("steps/candidates_count", window.firstStep + i, "selection", "a step without candidates");
         checkRows(context, window, i);
         checkLabels(context, window, { i, validTarget: valid[targets[i]!] === 1 });
-        checkChoice(context, window, i);
-        checkProbabilities(context, window, i);
+        checkChoice(complainOf.selection, window, i);
+        checkProbabilities(complainOf.probability, window, i);
       }
       for (const length of window.candidates.features_length)
         widest.maxFeatures = Math.max(widest.maxFeatures, length);
@@ -111,9 +118,8 @@ function checkLabels(
 }
 
 /** Exactly one candidate is chosen; it is selectable, and it is the one the step names. */
-function checkChoice({ report }: RuleContext, window: CandidateWindow, i: number): void {
+function checkChoice(complain: Complain, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
-  const complain = (array: string, row: number, reason: string) => report(array, row, "selection", reason);
   let chosen = 0;
   let selectable = 0;
   for (const { at, row } of rowsOf(window, i)) {
@@ -139,9 +145,8 @@ function checkChoice({ report }: RuleContext, window: CandidateWindow, i: number
 }
 
 /** All logged or none; within 0 … 1, 0 for what may not be chosen, above 0 for what was; summing to 1. */
-function checkProbabilities({ report }: RuleContext, window: CandidateWindow, i: number): void {
+function checkProbabilities(complain: Complain, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
-  const complain = (array: string, row: number, reason: string) => report(array, row, "probability", reason);
   let [sum, logged] = [0, 0];
   for (const { at, row } of rowsOf(window, i)) {
     const probability = rows.probability[at]!;
