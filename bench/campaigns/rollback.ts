@@ -2,7 +2,7 @@
  *  most as often as alpha, and a loss of 0.1 is found within 2 000 decisions. The watch looks after every outcome. One trial
  *  is one stream. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { type HarmRule, HarmWatch, type Outcome } from "../../src/serve/index.ts";
+import { type HarmRule, HarmWatch, type RoutedOutcome } from "../../src/serve/index.ts";
 import type { Campaign } from "../support/programs.ts";
 
 const DECISIONS = 2000;
@@ -76,8 +76,8 @@ function firstHarm({
   before,
   fresh,
 }: {
-  before: readonly Outcome[];
-  fresh: readonly Outcome[];
+  before: readonly RoutedOutcome[];
+  fresh: readonly RoutedOutcome[];
 }): number | undefined {
   const watch = new HarmWatch(RULE);
   watch.offer({ fresh: [], before });
@@ -88,7 +88,7 @@ function firstHarm({
 function outcomes(
   name: string,
   { mean, from, draw, rng }: { mean: number; from: number; draw: Law; rng: Rng },
-): Outcome[] {
+): RoutedOutcome[] {
   return Array.from({ length: DECISIONS }, (_, i) => ({
     ...{ id: `${name}-${i}`, atMs: from + i, reward: draw(mean, rng) },
   }));

@@ -1,7 +1,6 @@
 export {
   type EngineName,
   type ExecResult,
-  type ExecUsage,
   type Files,
   type Limits,
   openSandbox,

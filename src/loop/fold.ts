@@ -4,14 +4,14 @@ import { type Digest, RollbookError } from "../base/index.ts";
 import type { SealedTransition } from "../book/loop/index.ts";
 import { type LoopPolicy, type LoopTransition, WINDOW_STATES, type WindowState } from "../contract/index.ts";
 
-type Step<S extends WindowState> = Extract<LoopTransition["step"], { state: S }>;
+type WindowStep<S extends WindowState> = Extract<LoopTransition["step"], { state: S }>;
 
 /** A transition whose step is known. */
-export interface Reached<S extends WindowState> extends SealedTransition {
-  readonly step: Step<S>;
+export interface ReachedState<S extends WindowState> extends SealedTransition {
+  readonly step: WindowStep<S>;
 }
 
-export type FinalTransition = Reached<"released"> | Reached<"kept">;
+export type FinalTransition = ReachedState<"released"> | ReachedState<"kept">;
 
 export class LoopWindow {
   readonly number: number;
@@ -34,13 +34,13 @@ export class LoopWindow {
   }
 
   /** What the window reached under this state, if it did. */
-  at<S extends WindowState>(state: S): Reached<S> | undefined {
+  at<S extends WindowState>(state: S): ReachedState<S> | undefined {
     const found = this.#steps.get(state);
-    return found === undefined ? undefined : { ...found, step: found.record.step as Step<S> };
+    return found === undefined ? undefined : { ...found, step: found.record.step as WindowStep<S> };
   }
 
   /** The same of a state that must have been reached. */
-  need<S extends WindowState>(state: S): Reached<S> {
+  need<S extends WindowState>(state: S): ReachedState<S> {
     const found = this.at(state);
     if (found !== undefined) return found;
     throw new RollbookError(

@@ -1,7 +1,7 @@
 /** What the configuration declares of candidates, as the features that policies and constraints read.
  *  In: candidates as asked, the declared facts. Out: candidates with both; what is declared stands above what was asked. */
 import { type DecisionCandidate, parseStaticTable, type StaticTable } from "../policy/index.ts";
-import type { CandidateFacts, RouterConfig } from "./config.ts";
+import type { DeclaredFacts, RouterConfig } from "./config.ts";
 
 export type Declare = (candidates: readonly DecisionCandidate[]) => readonly DecisionCandidate[];
 
@@ -37,12 +37,12 @@ export function listTable(ids: readonly string[]): StaticTable {
 }
 
 /** Declared quality less the weighted price of a call; undefined where no quality is declared. */
-export function worthOf(facts: CandidateFacts | undefined, costWeight: number): number | undefined {
+export function worthOf(facts: DeclaredFacts | undefined, costWeight: number): number | undefined {
   if (facts?.quality === undefined) return undefined;
   return facts.quality - costWeight * (facts.callPrice ?? 0);
 }
 
-function featuresOf({ quality, callPrice, price, latencyMs, contextTokens }: CandidateFacts) {
+function featuresOf({ quality, callPrice, price, latencyMs, contextTokens }: DeclaredFacts) {
   const features = {
     ...{ quality, callPrice, latencyMs, contextTokens },
     ...{ promptPrice: price?.prompt, completionPrice: price?.completion },

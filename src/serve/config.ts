@@ -98,7 +98,7 @@ const schema = z.strictObject({
 
 export type RouterConfig = z.output<typeof schema>;
 export type RouterConfigInput = z.input<typeof schema>;
-export type CandidateFacts = z.output<typeof candidate>;
+export type DeclaredFacts = z.output<typeof candidate>;
 
 export const DEFAULT_EXPLORATION = 0.02;
 export const EPSILON_EXPLORATION = 0.1;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { rngFrom } from "../base/rng.ts";
-import { type HarmRule, HarmWatch, type Outcome } from "./harm-watch.ts";
+import { type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 
 const RULE: HarmRule = { alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, comparedWith: "record" };
 
@@ -8,14 +8,17 @@ const RULE: HarmRule = { alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, com
 function stream(
   name: string,
   { mean, count, seed, from = 0 }: { mean: number; count: number; seed: number; from?: number },
-): Outcome[] {
+): RoutedOutcome[] {
   const rng = rngFrom(seed).split(name);
   return Array.from({ length: count }, (_, i) => ({
     ...{ id: `${name}-${i}`, atMs: from + i, reward: rng.float() < mean ? 1 : 0 },
   }));
 }
 
-function look(rule: HarmRule, outcomes: { fresh: readonly Outcome[]; before: readonly Outcome[] }) {
+function look(
+  rule: HarmRule,
+  outcomes: { fresh: readonly RoutedOutcome[]; before: readonly RoutedOutcome[] },
+) {
   const watch = new HarmWatch(rule);
   expect(watch.offer(outcomes)).toBe(watch.evidence().harm);
   return watch.evidence();
@@ -53,7 +56,7 @@ describe("harm", () => {
 });
 
 describe("pairs", () => {
-  const at = (id: string, atMs: number, reward = 1): Outcome => ({ id, atMs, reward });
+  const at = (id: string, atMs: number, reward = 1): RoutedOutcome => ({ id, atMs, reward });
 
   test("take the newest of the record first, each once, and wait where it is used up", () => {
     const { ids, waiting } = look(RULE, {

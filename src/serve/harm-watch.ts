@@ -16,7 +16,7 @@ import { RollbookError } from "../base/index.ts";
 import { ConfidenceSequence, type Range } from "../judge/ope/index.ts";
 
 /** What came of one rollout whose decisions were all made by one router. */
-export interface Outcome {
+export interface RoutedOutcome {
   readonly id: string;
   /** When it ended. */
   readonly atMs: number;
@@ -53,11 +53,11 @@ export class HarmWatch {
   readonly #sequence: ConfidenceSequence;
   readonly #terms: number[] = [];
   readonly #ids: (readonly [string, string])[] = [];
-  readonly #waitingFresh: Outcome[] = [];
-  readonly #waitingBefore: Outcome[] = [];
+  readonly #waitingFresh: RoutedOutcome[] = [];
+  readonly #waitingBefore: RoutedOutcome[] = [];
   readonly #seen = new Set<string>();
-  #lastFresh: Outcome | undefined;
-  #lastBefore: Outcome | undefined;
+  #lastFresh: RoutedOutcome | undefined;
+  #lastBefore: RoutedOutcome | undefined;
   #sums = { fresh: 0, before: 0 };
   #clipped = 0;
   #harm = false;
@@ -73,7 +73,7 @@ export class HarmWatch {
   }
 
   /** Takes outcomes that were not offered before; the same ones again change nothing. Says whether there is harm. */
-  offer({ fresh, before }: { fresh: readonly Outcome[]; before: readonly Outcome[] }): boolean {
+  offer({ fresh, before }: { fresh: readonly RoutedOutcome[]; before: readonly RoutedOutcome[] }): boolean {
     const isRecord = this.#rule.comparedWith === "record";
     for (const outcome of [...fresh].sort(inOrder)) {
       if (this.#lastFresh !== undefined && inOrder(outcome, this.#lastFresh) <= 0) continue;
@@ -105,7 +105,7 @@ export class HarmWatch {
     };
   }
 
-  #pair(fresh: Outcome, before: Outcome): void {
+  #pair(fresh: RoutedOutcome, before: RoutedOutcome): void {
     const [mine, theirs] = [this.#clip(fresh.reward), this.#clip(before.reward)];
     this.#sums = { fresh: this.#sums.fresh + mine, before: this.#sums.before + theirs };
     this.#terms.push(mine - theirs);
@@ -122,6 +122,6 @@ export class HarmWatch {
   }
 }
 
-function inOrder(a: Outcome, b: Outcome): number {
+function inOrder(a: RoutedOutcome, b: RoutedOutcome): number {
   return a.atMs - b.atMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }

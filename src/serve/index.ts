@@ -6,9 +6,9 @@ export {
   type RouterConfigInput,
 } from "./config.ts";
 export { type Explanation, explainDecision } from "./explain.ts";
-export { type HarmEvidence, type HarmRule, HarmWatch, type Outcome } from "./harm-watch.ts";
+export { type HarmEvidence, type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 export { type Releases, settingsToJudge } from "./load.ts";
-export type { Standing } from "./release.ts";
+export type { ReleaseHistory } from "./release.ts";
 export {
   openRouter,
   type RouterStatus,

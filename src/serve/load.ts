@@ -18,12 +18,12 @@ import {
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
-import { findRelease, passedBy, type Standing, takenBack } from "./release.ts";
+import { findRelease, passedBy, type ReleaseHistory, takenBack } from "./release.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */
 export interface Releases {
-  standing(): Promise<Standing>;
+  standing(): Promise<ReleaseHistory>;
   /** The checkpoint of a revision; undefined where it is of another family or the book does not hold it. */
   checkpoint(revision: RevisionKey, family: string): Promise<Checkpoint | undefined>;
 }
@@ -33,7 +33,7 @@ export interface LoadPlace {
   /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
   /** Routers that this process took back, sealed or not. */
-  readonly takenBack?: Standing["rollbacks"] | undefined;
+  readonly takenBack?: ReleaseHistory["rollbacks"] | undefined;
 }
 
 export interface Loaded {
@@ -149,7 +149,7 @@ function modelAt({ checkpoint }: RouterConfig) {
   }
 }
 
-async function learned(context: LoadContext, standing: Standing): Promise<Served> {
+async function learned(context: LoadContext, standing: ReleaseHistory): Promise<Served> {
   const { config, place } = context;
   if (config.checkpoint !== "released") {
     const checkpoint = readCheckpoint(config.checkpoint!, specOf(config));
@@ -169,7 +169,7 @@ async function learned(context: LoadContext, standing: Standing): Promise<Served
 function serveCheckpoint(
   checkpoint: Checkpoint,
   where: string,
-  { config, candidates, configured, ids, standing }: LoadContext & { standing: Standing },
+  { config, candidates, configured, ids, standing }: LoadContext & { standing: ReleaseHistory },
 ): Served {
   const { model, promise, revision } = checkpoint;
   const table = tableFor(config, { configured, model, ids });
@@ -206,7 +206,7 @@ function serveCheckpoint(
 /** What served before: the release before this one, else the static table. */
 async function previousOf(
   context: LoadContext,
-  { standing, served }: { standing: Standing; served: Served },
+  { standing, served }: { standing: ReleaseHistory; served: Served },
 ): Promise<Served> {
   const before = await releasedRevisions(context, standing);
   for (const { checkpoint, where } of before) {
@@ -222,7 +222,7 @@ async function previousOf(
 }
 
 /** Of the router's family, newest first, each once. */
-async function releasedRevisions({ config, place }: LoadContext, standing: Standing) {
+async function releasedRevisions({ config, place }: LoadContext, standing: ReleaseHistory) {
   const found: { checkpoint: Checkpoint; where: string }[] = [];
   const seen = new Set<string>();
   for (const verdict of standing.verdicts) {
@@ -246,7 +246,7 @@ const MOST_RELEASES = 3;
 async function standingOf(
   { verdict }: Pick<RouterConfig, "verdict">,
   { releases, takenBack: own = [] }: LoadPlace,
-): Promise<Standing> {
+): Promise<ReleaseHistory> {
   const { verdicts, rollbacks: sealed } = (await releases?.standing()) ?? { verdicts: [], rollbacks: [] };
   const rollbacks = [...own, ...sealed];
   if (verdict === undefined) return { verdicts, rollbacks };

@@ -6,13 +6,13 @@ import { type Checkpoint, digestRouter, type Router, type StaticTable } from "..
 import type { RouterConfig } from "./config.ts";
 import { routerAround } from "./served.ts";
 
-export interface Standing {
+export interface ReleaseHistory {
   /** Verdicts that pass a candidate, newest first. */
   readonly verdicts: readonly Sealed<GateVerdict>[];
   readonly rollbacks: readonly Pick<Rollback, "from" | "atMs">[];
 }
 
-export interface Release {
+export interface FoundRelease {
   readonly router: Router;
   readonly verdict: Digest;
 }
@@ -25,8 +25,8 @@ export function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>
 /** What the configuration leaves open is taken from the verdict: the judged router is the served one. */
 export function findRelease(
   checkpoint: Checkpoint,
-  { config, table, standing }: { config: RouterConfig; table: StaticTable; standing: Standing },
-): Release {
+  { config, table, standing }: { config: RouterConfig; table: StaticTable; standing: ReleaseHistory },
+): FoundRelease {
   const { id, digest } = checkpoint.revision.record;
   const faults: string[] = [];
   for (const verdict of standing.verdicts) {
@@ -55,7 +55,10 @@ export function findRelease(
 }
 
 /** When a router was last taken back. */
-export function takenBack(digest: Digest, { rollbacks }: Pick<Standing, "rollbacks">): number | undefined {
+export function takenBack(
+  digest: Digest,
+  { rollbacks }: Pick<ReleaseHistory, "rollbacks">,
+): number | undefined {
   const times = rollbacks.filter(({ from }) => from.digest === digest).map(({ atMs }) => atMs);
   return times.length === 0 ? undefined : Math.max(...times);
 }

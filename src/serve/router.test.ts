@@ -21,7 +21,7 @@ import {
   writeCheckpoint,
 } from "../policy/index.ts";
 import { checkRouterConfig, type RouterConfigInput } from "./config.ts";
-import type { Standing } from "./release.ts";
+import type { ReleaseHistory } from "./release.ts";
 import { openRouter, type RouterPlace, type ServedRouter } from "./router.ts";
 
 const TABLE = { default: ["small", "large"] };
@@ -33,7 +33,7 @@ const SUM = { prompt: "add one and two", fields: {} };
 const PROOF = { prompt: "prove it", fields: {} };
 
 /** A book that knows these verdicts and checkpoints. */
-function bookOf(standing: Standing, checkpoints: readonly Checkpoint[]) {
+function bookOf(standing: ReleaseHistory, checkpoints: readonly Checkpoint[]) {
   const held = { standing };
   return {
     held,

@@ -10,7 +10,7 @@ import { type Declare, declareWith, listTable } from "./candidates.ts";
 import type { RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
-import type { Standing } from "./release.ts";
+import type { ReleaseHistory } from "./release.ts";
 import { type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {
@@ -77,7 +77,7 @@ export class ServedRouter {
   #reloading: Promise<Reloaded> | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #lists = new Map<string, Served>();
-  readonly #takenBack: Standing["rollbacks"][number][] = [];
+  readonly #takenBack: ReleaseHistory["rollbacks"][number][] = [];
   readonly #told = new Set<string>();
   readonly #counts = {
     ...{ decisions: 0, fallbacks: 0, shadowed: 0, disagreed: 0 },

@@ -3,13 +3,13 @@
  *  by router. A rollout in which the router was swapped belongs to neither, and is counted. */
 import { type Digest, isRollbookError } from "../../base/index.ts";
 import { type Manifest, RolloutEnvelope, type Sealed } from "../../contract/index.ts";
-import type { Outcome } from "../../serve/index.ts";
+import type { RoutedOutcome } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts } from "../rollouts/index.ts";
 
 interface RouterOutcomes {
-  readonly of: ReadonlyMap<Digest, readonly Outcome[]>;
+  readonly of: ReadonlyMap<Digest, readonly RoutedOutcome[]>;
   readonly mixed: number;
   readonly manifest?: Sealed<Manifest>;
 }
@@ -33,7 +33,7 @@ export class OutcomeReader {
         throw error;
       },
     );
-    const of = new Map<Digest, Outcome[]>();
+    const of = new Map<Digest, RoutedOutcome[]>();
     if (admitted === undefined) return { of, mixed: 0 };
     let mixed = 0;
     for (const { rolloutId, stream, reward, revisions, envelope } of admitted.rows) {

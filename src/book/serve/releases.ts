@@ -66,9 +66,9 @@ async function promiseOf(
   return newest === undefined ? undefined : seal(FloorPromise, newest);
 }
 
-type Reader = <T extends RecordType>(type: T, digest: Digest) => Promise<Sealed<RecordOf<T>>>;
+type RecordReader = <T extends RecordType>(type: T, digest: Digest) => Promise<Sealed<RecordOf<T>>>;
 
-function recordReader({ store }: OpenBook): Reader {
+function recordReader({ store }: OpenBook): RecordReader {
   const known = new Map<Digest, Promise<unknown>>();
   return <T extends RecordType>(type: T, digest: Digest) => {
     let found = known.get(digest);

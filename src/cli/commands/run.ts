@@ -21,7 +21,7 @@ import { positiveWhole } from "../options/numbers.ts";
 import { identityFrom } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
-interface RunFlags extends BookFlags {
+interface LoopFlags extends BookFlags {
   config: string;
   follow?: string;
   timeout: number;
@@ -48,7 +48,7 @@ by \`rollbook run resume\`, and a synchronous run ends with the same digests as 
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
-    .action((flags: RunFlags) => work(io, flags, "start"));
+    .action((flags: LoopFlags) => work(io, flags, "start"));
   addCommand(group, "resume", {
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from where its records say it stands. A run that was killed before its first record begins
@@ -57,7 +57,7 @@ anew. The configuration must be the one the run began with; where the book is ma
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--follow <dir>", "as for start")
-    .action((flags: RunFlags) => work(io, flags, "resume"));
+    .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {
     summary: "say where a run stands",
     description: `Say where a run stands, from its records and from the process that runs it. VALUE and OPTIMUM are exact expected
@@ -65,7 +65,7 @@ rewards, which only simulated worlds know; the estimate is what the log says of 
     examples: ["rollbook run status --config loop.yaml", "rollbook run status --config loop.yaml --json"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
-    .action((flags: RunFlags) => status(io, flags));
+    .action((flags: LoopFlags) => status(io, flags));
   addCommand(group, "stop", {
     summary: "ask the process of a run to stop, and wait until it has",
     description: `Ask the process of a run to stop, and wait until it has. It ends the stage it is in; while it collects, it
@@ -74,10 +74,10 @@ cancels what runs and gives it back. \`rollbook run resume\` continues the run.`
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--timeout <s>", "seconds to wait", positiveWhole, 60)
-    .action((flags: RunFlags) => stop(io, flags));
+    .action((flags: LoopFlags) => stop(io, flags));
 }
 
-async function work(io: Io, flags: RunFlags, how: "start" | "resume"): Promise<void> {
+async function work(io: Io, flags: LoopFlags, how: "start" | "resume"): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const { follow } = flags;
   const clear = io.live ? "\r\u001b[K" : "";
@@ -111,13 +111,13 @@ async function work(io: Io, flags: RunFlags, how: "start" | "resume"): Promise<v
   );
 }
 
-async function status(io: Io, flags: RunFlags): Promise<void> {
+async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
 }
 
-async function stop(io: Io, flags: RunFlags): Promise<void> {
+async function stop(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const { run } = config;
   const stopped = await stopRun(book, run, { timeoutMs: flags.timeout * 1000 });
@@ -127,7 +127,7 @@ async function stop(io: Io, flags: RunFlags): Promise<void> {
 }
 
 /** The book: --book, else what the file says, else the default. */
-function settingsOf(io: Io, flags: RunFlags): { config: LoopConfig; book: string } {
+function settingsOf(io: Io, flags: LoopFlags): { config: LoopConfig; book: string } {
   const config = parseLoopConfig(readConfig(flags.config), flags.config, dirname(flags.config));
   return { config, book: flags.book ?? config.book ?? bookRoot(io, flags) };
 }

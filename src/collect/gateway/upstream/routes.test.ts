@@ -28,7 +28,13 @@ test("a step that a Thompson router decided tells its draws and its floor", () =
     revision: policy.revision,
   }));
   const request = { messages: [], parameters: {} } as never;
-  const choice = routes.choose("auto", request, { rollout: "r", requestBytes: 100, call: 0, failed: new Set(), isResting: () => false })!;
+  const choice = routes.choose("auto", request, {
+    rollout: "r",
+    requestBytes: 100,
+    call: 0,
+    failed: new Set(),
+    isResting: () => false,
+  })!;
   expect(choice.step.monteCarlo).toEqual({ draws: 64, floor: 0.05 });
   for (const { probability } of choice.step.candidates) expect(probability).toBeGreaterThanOrEqual(0.05);
 });
