@@ -49,6 +49,11 @@ describe("the examples of the help texts", () => {
       join(folder, "table.yaml"),
       "schema: rollbook.static-table.v1\ndefault: [sim-small, sim-large]\n",
     );
+    writeFileSync(join(folder, "router.yaml"), "router: { candidates: { small: {}, large: {} } }\n");
+    writeFileSync(
+      join(folder, "loop.yaml"),
+      "run: example\nbook: loop-book\nworld: { kind: simulator, tasks: tasks }\nwindows: 1\nrollouts: 12\nsamples: 4\nlearner: { kind: ucb }\nsplit: { unit: decision, shares: [0.5, 0, 0.5] }\n",
+    );
     writeFileSync(join(folder, "recorded.yaml"), RECORDED_YAML);
     writeFileSync(join(folder, "answers.csv"), RECORDED_CSV);
     writeFileSync(join(folder, "decisions.jsonl"), lines(...routingWorld(3000, 3)));

@@ -25,7 +25,7 @@ export function addRoute(program: Command, io: Io): void {
     summary: "ask a router, or why a call went to its model",
     examples: [
       "rollbook route ask --config router.yaml --prompt 'Prove it.'",
-      "rollbook route explain run-1.0",
+      "rollbook route explain r-0001.0",
     ],
   });
   addCommand(route, "ask", {
@@ -50,7 +50,7 @@ ROLLBOOK_EXPLORATION, which stand above it. A learned policy decides only if a g
     description: `Say in plain words why a recorded call went to the model it went to: what decided, with which probability, who
 could not be chosen, and which features mattered. The features are told if the book holds the checkpoint. A failover is a
 second decision.`,
-    examples: ["rollbook route explain run-1.0", "rollbook route explain run-1.0 --json"],
+    examples: ["rollbook route explain r-0001.0", "rollbook route explain r-0001.0 --json"],
   })
     .argument("<call>", "<rollout>.<number>, as the header x-rollbook-call of the reply says")
     .action(async (call: string, flags: BookFlags & { json?: true }) => {
