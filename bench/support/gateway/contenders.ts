@@ -88,6 +88,35 @@ export async function openContenders(
   }
 }
 
+/** Gateways of this build before one upstream, alike but for their settings and for the model they are asked for. */
+export async function openGateways(
+  scratch: string,
+  gateways: readonly { label: string; settings: string; model: string }[],
+): Promise<{ contenders: Contender[]; close(): void }> {
+  const children: ChildProcess[] = [];
+  const start = (args: string[]) => {
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    children.push(child);
+    return child;
+  };
+  const close = () => {
+    for (const child of children) child.kill("SIGKILL");
+  };
+  try {
+    writeFileSync(join(scratch, "reply.json"), REPLY);
+    const upstream = Number(
+      await firstLine(start([join(HERE, "upstream.mjs"), join(scratch, "reply.json")])),
+    );
+    const contenders: Contender[] = [];
+    for (const each of gateways)
+      contenders.push(await gateway("durable", { upstream, scratch, start, dist: DIST, ...each }));
+    return { contenders, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
 async function gateway(
   record: "durable" | "async",
   {
@@ -96,6 +125,8 @@ async function gateway(
     start,
     dist,
     label = "",
+    settings = "defaultUpstream: up",
+    model = "bench-model",
   }: {
     upstream: number;
     scratch: string;
@@ -103,16 +134,20 @@ async function gateway(
     /** The build that is measured. */
     dist: string;
     label?: string;
+    /** Further lines of its configuration. */
+    settings?: string;
+    model?: string;
   },
 ): Promise<Contender> {
-  const config = join(scratch, `${record}.yaml`);
+  const name = label === "" ? record : `${record}-${label.replaceAll(/[^a-z0-9]+/g, "-").slice(-40)}`;
+  const config = join(scratch, `${name}.yaml`);
   const base = `http://127.0.0.1:${upstream}`;
   writeFileSync(
     config,
-    `listen: { port: 0 }\nrecord: ${record}\nupstreams: { up: { baseUrl: "${base}" } }\ndefaultUpstream: up\n`,
+    `listen: { port: 0 }\nrecord: ${record}\nupstreams: { up: { baseUrl: "${base}" } }\n${settings}\n`,
   );
   const main = join(dist, "cli", "main.js");
-  const book = join(scratch, label === "" ? record : `${record}-other`);
+  const book = join(scratch, name);
   const args = [main, "gateway", "--config", config, "--book", book];
   const child = start(args);
   const url = await firstLine(child);
@@ -121,7 +156,8 @@ async function gateway(
     const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
     keys.push(((await response.json()) as { apiKey: string }).apiKey);
   }
-  const of = (stream: boolean) => keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, stream));
+  const of = (stream: boolean) =>
+    keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, stream, model));
   const requests = { whole: of(false), stream: of(true) };
   let next = 0;
   return contender(
@@ -193,8 +229,12 @@ async function openPortkey(
   return undefined;
 }
 
-export function requestOf(headers: Readonly<Record<string, string>>, stream = false): Buffer {
-  return post("/v1/chat/completions", BODY(stream), headers);
+export function requestOf(
+  headers: Readonly<Record<string, string>>,
+  stream = false,
+  model = "bench-model",
+): Buffer {
+  return post("/v1/chat/completions", BODY(stream, model), headers);
 }
 
 export function post(path: string, body: string, headers: Readonly<Record<string, string>> = {}): Buffer {
@@ -207,9 +247,9 @@ export function post(path: string, body: string, headers: Readonly<Record<string
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
 }
 
-function BODY(stream: boolean): string {
+function BODY(stream: boolean, model = "bench-model"): string {
   return JSON.stringify({
-    model: "bench-model",
+    model,
     messages: [
       { role: "system", content: "You are a helpful assistant. Answer briefly and to the point." },
       { role: "user", content: "What does the quick brown fox do, and to whom? ".repeat(6).trim() },
