@@ -6,8 +6,7 @@ import { z } from "zod";
 import { type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS } from "../collect/sim/index.ts";
-import { splitUnit } from "../contract/index.ts";
-import { problemOf } from "./config-problem.ts";
+import { configProblem, splitUnit } from "../contract/index.ts";
 
 const path = z.string().min(1).max(4096);
 const share = z.number().min(0).max(1);
@@ -123,7 +122,7 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
   const value: unknown = document.toJS({ maxAliasCount: 0 }) ?? {};
   const result = configSchema.safeParse(value);
-  if (!result.success) throw bad(where, problemOf(configSchema, result.error.issues, value));
+  if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
   const config = result.data;
   parseId(config.run, `${where}: run`);
   const problem = contradictionIn(config);

@@ -54,10 +54,9 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
   const document = parseDocument(text, { uniqueKeys: true, strict: true });
   const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined) throw bad(where, problem.message.split("\n")[0]!);
-  const result = schema.safeParse(document.toJS());
-  if (!result.success) {
-    throw bad(where, configProblem(schema, result.error.issues));
-  }
+  const value: unknown = document.toJS();
+  const result = schema.safeParse(value);
+  if (!result.success) throw bad(where, configProblem(schema, result.error.issues, value));
   const table = result.data;
   const names = new Set([...table.rules.flatMap((rule) => rule.choose), ...table.default]);
   const allowed = known === undefined ? names : new Set(known);

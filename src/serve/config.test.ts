@@ -23,10 +23,10 @@ describe("the router's configuration", () => {
   });
 
   test.each([
-    [{ flor: 0.5 }, /there is no setting flor\. Did you mean floor\?/],
-    [{ constraints: { maxLatency: 5 } }, /constraints: .* maxLatency\. Did you mean maxLatencyMs\?/],
-    [{ candidates: { a: { latncyMs: 5 } } }, /candidates\.a: .*Did you mean latencyMs\?/],
-    [{ rollback: { alpa: 0.1 } }, /rollback: .*Did you mean alpha\?/],
+    [{ flor: 0.5 }, /unknown key flor\. Did you mean floor\?/],
+    [{ constraints: { maxLatency: 5 } }, /unknown key constraints\.maxLatency\. Did you mean maxLatencyMs\?/],
+    [{ candidates: { a: { latncyMs: 5 } } }, /candidates\.a\.latncyMs\. Did you mean latencyMs\?/],
+    [{ rollback: { alpa: 0.1 } }, /rollback\.alpa\. Did you mean alpha\?/],
     [{ floor: 2 }, /floor: /],
     [{ checkpoint: "p", strategy: "softmax" }, /both set/],
     [{ strategy: "softmax", candidates: { a: {} } }, /a has none/],

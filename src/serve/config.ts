@@ -109,7 +109,7 @@ export function checkRouterConfig(
   { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
 ): RouterConfig {
   const result = schema.safeParse(withEnvironment(value ?? {}, env));
-  if (!result.success) throw badConfig(where, configProblem(schema, result.error.issues));
+  if (!result.success) throw badConfig(where, configProblem(schema, result.error.issues, value));
   const config = result.data;
   parseId(config.family, `${where}: family`);
   const fault = contradiction(config);

@@ -2,7 +2,8 @@
  *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { type Digest, nearestName, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, parseId, RollbookError } from "../../base/index.ts";
+import { configProblem } from "../../contract/index.ts";
 
 const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
@@ -107,35 +108,9 @@ export function parseGatewayConfig(text: string, where = "gateway.yaml"): Gatewa
 
 export function checkGatewayConfig(value: unknown, where = "configuration"): GatewayConfig {
   const result = configSchema.safeParse(value);
-  if (!result.success) {
-    throw bad(where, problemOf(result.error.issues));
-  }
+  if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
   checkNames(result.data, where);
   return result.data;
-}
-
-/** What nobody knows comes first: a name that is missing is often one that is written wrongly. */
-function problemOf(issues: readonly z.core.$ZodIssue[]): string {
-  const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0]!;
-  const place = issue.path.map(String).join(".") || "the file";
-  if (issue.code !== "unrecognized_keys") return `${place}: ${issue.message}`;
-  const known = keysAt(configSchema, issue.path);
-  const [unknown = ""] = issue.keys;
-  const meant = nearestName(unknown, known);
-  return `${place}: nobody reads ${unknown}. ${meant === undefined ? `Known: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
-}
-
-/** The names that the object at a path may hold. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  let at = bare(schema);
-  for (const part of path)
-    at = bare(at instanceof z.ZodObject ? at.shape[String(part)] : (at as z.ZodRecord).valueType);
-  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
-}
-
-function bare(schema: z.core.$ZodType): z.core.$ZodType {
-  const inner = (schema as { def?: { innerType?: z.core.$ZodType } }).def?.innerType;
-  return inner === undefined ? schema : bare(inner);
 }
 
 /** The values of the named variables; a variable that is not set is an error, not an open door. */

@@ -100,11 +100,11 @@ routes:
   });
 
   it.each([
-    ["a typo", GOOD.replace("keyEnv", "keyenv"), /nobody reads keyenv. Did you mean keyEnv\?/],
+    ["a typo", GOOD.replace("keyEnv", "keyenv"), /unknown key [a-z.]*keyenv. Did you mean keyEnv\?/],
     [
       "a needed name in other letters",
       GOOD.replace("baseUrl", "baseURL"),
-      /main: nobody reads baseURL. Did you mean baseUrl\?/,
+      /unknown key upstreams.main.baseURL. Did you mean baseUrl\?/,
     ],
     ["a typo at the top", GOOD.replace("routes:", "route:"), /route/],
     ["an unknown upstream", GOOD.replace("upstream: main", "upstream: mian"), /mian/],

@@ -1,34 +1,45 @@
-/** What is wrong with a configuration, in words. An unknown name comes first, with the nearest known one: a value that is
- *  missing is often one that is written wrongly. In: a zod schema, its issues. Out: a place and a problem. */
+/** Says what is wrong with a configuration, in words. In: a schema, the issues it found, the value. Out: one sentence
+ *  without a full stop. An unknown key comes first, with the nearest name: a key that is missing is often misspelt. */
 import { z } from "zod";
 import { nearestName } from "../../base/index.ts";
 
-export function configProblem(schema: z.core.$ZodType, issues: readonly z.core.$ZodIssue[]): string {
+export function configProblem(
+  schema: z.core.$ZodType,
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+): string {
   const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0]!;
-  const place = issue.path.map(String).join(".") || "the file";
-  if (issue.code !== "unrecognized_keys") return `${place}: ${issue.message}`;
-  const known = keysAt(schema, issue.path);
+  const place = issue.path.map(String).join(".");
+  if (issue.code !== "unrecognized_keys") {
+    const message = `${issue.message[0]!.toLowerCase()}${issue.message.slice(1)}`;
+    return place === "" ? message : `${place}: ${message}`;
+  }
+  const known = keysAt(schema, issue.path, value);
   const [unknown = ""] = issue.keys;
   const meant = nearestName(unknown, known);
-  return `${place}: there is no setting ${unknown}. ${meant === undefined ? `Known: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
+  const name = place === "" ? unknown : `${place}.${unknown}`;
+  return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
 }
 
 /** The names that the object at a path may hold. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  let at = bare(schema);
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
+  let [at, here] = [chosen(schema, value), value];
   for (const part of path) {
-    if (at instanceof z.ZodObject) at = bare(at.shape[String(part)]);
-    else at = bare(at instanceof z.ZodArray ? at.element : (at as z.ZodRecord).valueType);
+    here = (here as Record<PropertyKey, unknown> | undefined)?.[part];
+    if (at instanceof z.ZodObject) at = chosen(at.shape[String(part)], here);
+    else at = chosen(at instanceof z.ZodArray ? at.element : (at as z.ZodRecord).valueType, here);
   }
   return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
 }
 
-/** Without what makes it optional; of several forms the object. */
-function bare(schema: z.core.$ZodType): z.core.$ZodType {
+/** The schema without defaults; of a union, the member whose `kind` the value has, else its object. */
+function chosen(schema: z.core.$ZodType, value: unknown): z.core.$ZodType {
   const { innerType, options } = (
-    schema as { def?: { innerType?: z.core.$ZodType; options?: readonly z.core.$ZodType[] } }
-  ).def!;
-  if (innerType !== undefined) return bare(innerType);
-  const object = options?.map(bare).find((each) => each instanceof z.ZodObject);
-  return object ?? schema;
+    schema as unknown as { def: { innerType?: z.core.$ZodType; options?: z.core.$ZodType[] } }
+  ).def;
+  if (innerType !== undefined) return chosen(innerType, value);
+  if (options === undefined) return schema;
+  const kind = (value as { kind?: unknown } | undefined)?.kind;
+  const objects = options.filter((each) => each instanceof z.ZodObject);
+  return objects.find(({ shape }) => shape.kind?.safeParse(kind).success) ?? objects[0] ?? schema;
 }

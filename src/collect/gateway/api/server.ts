@@ -1,5 +1,5 @@
 /** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
- *  listening server that records. Model calls are in model-call.ts, everything else it answers in own-api.ts. */
+ *  listening server that records. Model calls are in model-call.ts, everything else it answers in control-api.ts. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
