@@ -1,4 +1,4 @@
-export { type CutWindowRequest, cutWindow, type WindowBatch } from "./cut-window.ts";
+export { cutWindow } from "./cut-window.ts";
 export { restoreCheckpoint } from "./restore-checkpoint.ts";
 export {
   readTransitions,
