@@ -3,7 +3,7 @@
  *  two, one for each word weighting, whose l2 is chosen on those four: fitted on a half, by squared error on a quarter.
  *  Mean of 5 fold seeds; bands are percentiles over resampled questions, paired with the length baseline. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { apgr, frontier } from "../../src/judge/frontier.ts";
+import { apgr, frontier } from "../../src/judge/evaluate/frontier.ts";
 import { gatherRows, type SparseRows, wordScaleOf } from "../../src/learn/rows/index.ts";
 import { DEFAULT_FEATURES, makeFeatureReader } from "../../src/policy/index.ts";
 import { predictRow, trainRidge } from "../support/judge/ridge.ts";

@@ -1,4 +1,5 @@
 export {
+  apgr,
   type Banded,
   type Contender,
   type ContenderReport,
@@ -6,6 +7,7 @@ export {
   type Evaluation,
   EvaluationData,
   evaluatePolicy,
+  frontier,
   type JudgedRow,
   type Measure,
   type RouterSetup,
@@ -15,7 +17,6 @@ export {
   type Valued,
 } from "./evaluate/index.ts";
 export { calibrateFloor, realisedRisk } from "./floor.ts";
-export { apgr, frontier } from "./frontier.ts";
 export {
   bestPassing,
   type GatedCandidate,

@@ -8,7 +8,7 @@ export {
 export { type Explanation, explainDecision } from "./explain.ts";
 export { type HarmEvidence, type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 export { type Releases, settingsToJudge } from "./load.ts";
-export type { ReleaseHistory } from "./release.ts";
+export type { ReleaseHistory } from "./passed-routers.ts";
 export {
   openRouter,
   type RouterStatus,

@@ -18,7 +18,7 @@ import {
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
-import { findRelease, passedBy, type ReleaseHistory, takenBack } from "./release.ts";
+import { findRelease, passedBy, type ReleaseHistory, takenBack } from "./passed-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */

@@ -10,7 +10,7 @@ import { type Declare, declareWith, listTable } from "./candidates.ts";
 import type { RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
-import type { ReleaseHistory } from "./release.ts";
+import type { ReleaseHistory } from "./passed-routers.ts";
 import { type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {

@@ -4,9 +4,9 @@
  *  In: evaluation data, a router. Out: points, figures and percentile bands; every replicate resamples whole units. A point
  *  that the log does not support gets a reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
-import { apgr, byScore, cpt, type FrontierPoint, rankedShares } from "../frontier.ts";
 import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
 import type { Distribution, EvaluationData } from "./evaluation-data.ts";
+import { apgr, byScore, cpt, type FrontierPoint, rankedShares } from "./frontier.ts";
 import type { Measure } from "./judged-row.ts";
 
 export interface Banded {

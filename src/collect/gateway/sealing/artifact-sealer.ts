@@ -30,6 +30,8 @@ import {
 } from "../journal/index.ts";
 import { CallRecorder } from "./call-recorder.ts";
 import type { Drift } from "./message-tree.ts";
+import { RolloutRecord } from "./rollout-record.ts";
+import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 import {
   type ClosedEvent,
   type JudgedArtifact,
@@ -37,9 +39,7 @@ import {
   type SealReport,
   type SealTask,
   type WorkerQuestion,
-} from "./messages.ts";
-import { RolloutRecord } from "./rollout-record.ts";
-import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
+} from "./thread-protocol.ts";
 
 export interface ArtifactSealerOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;

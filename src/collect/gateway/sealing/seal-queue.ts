@@ -24,7 +24,7 @@ import {
   type SealTask,
   type ToSealing,
   type WorkerQuestion,
-} from "./messages.ts";
+} from "./thread-protocol.ts";
 
 export interface SealQueueOptions extends Pick<SealingData, "root" | "worker"> {
   readonly journal: Journal;

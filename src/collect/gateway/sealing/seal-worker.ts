@@ -18,7 +18,7 @@ import {
   type SealTask,
   type ToSealing,
   type WorkerQuestion,
-} from "./messages.ts";
+} from "./thread-protocol.ts";
 
 class SealWorker {
   readonly #data: SealingData;

@@ -1,7 +1,7 @@
 /** The cost–quality frontier of a two-model router, as RouteLLM measures it.
  *  In: a score per question (how much the strong model is wanted) and whether each model is right. Out: accuracy by share
  *  of strong calls, APGR and CPT. Questions with equal scores are routed alike. */
-import { RollbookError } from "../base/index.ts";
+import { RollbookError } from "../../base/index.ts";
 
 export interface RoutedOutcomes {
   readonly score: Float64Array;
