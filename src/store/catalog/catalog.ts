@@ -16,6 +16,8 @@ export interface Catalog {
   rebuild(): Promise<SyncReport>;
   /** Records in the order of kind, family, id and digest. */
   records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
+  /** How many records of this kind there are. */
+  count(kind: string): number;
   record(digest: Digest): CatalogRecord | undefined;
   /** Records whose digest begins with these hex digits. */
   recordsStarting(hex: string): CatalogRecord[];
@@ -141,6 +143,12 @@ class SqliteCatalog implements Catalog {
     const bound = (fill: string) => Buffer.from(hex.padEnd(64, fill), "hex");
     const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
     return query.all<RecordRow>(bound("0"), bound("f")).map(recordOf);
+  }
+
+  count(kind: string): number {
+    return this.#statement("SELECT count(*) AS count FROM records WHERE kind = ?").get<{ count: number }>(
+      kind,
+    )!.count;
   }
 
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {

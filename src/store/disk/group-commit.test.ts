@@ -121,4 +121,18 @@ describe("a group commit", () => {
       { numRuns: 50 },
     );
   });
+
+  it("that cannot go on after a failure commits nothing more, and says so to all who come", async () => {
+    const { commits, groups, ends, add } = slowLog({ failsForGood: true });
+    add(1);
+    const first = commits.flush();
+    add(2);
+    const second = commits.flush();
+    ends[0]!.failed(new Error("the disk is gone"));
+    for (const each of [first, second]) await expect(each).rejects.toThrow("the disk is gone");
+    add(3);
+    await expect(commits.flush()).rejects.toThrow("the disk is gone");
+    await turn();
+    expect(groups).toEqual([[1]]);
+  });
 });

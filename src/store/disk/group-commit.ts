@@ -17,7 +17,7 @@ export interface GroupCommitOptions {
   gather?: ((start: () => void, isNext: boolean) => void) | undefined;
   /** A group of this size starts at once. Default: no size does. */
   enough?: number | undefined;
-  /** Whether nothing can be committed after a failure. Then the failure reaches everyone who waits. */
+  /** Whether nothing can be committed after a failure. Then no commit follows, and everyone who waits hears of it. */
   failsForGood?: boolean | undefined;
 }
 
@@ -29,6 +29,8 @@ export class GroupCommit {
   #committing: Waiter[] | undefined;
   #isWanted = false;
   #isGathering = false;
+  /** Why nothing is committed any more. */
+  #end: { readonly error: unknown } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: GroupCommitOptions) {
@@ -47,7 +49,8 @@ export class GroupCommit {
 
   /** Tells the waiter when everything added before is durable; a commit starts within `withinMs`. */
   whenDurable(waiter: Waiter, withinMs = 0): void {
-    if (this.#added > 0) {
+    if (this.#end !== undefined) waiter.lost(this.#end.error);
+    else if (this.#added > 0) {
       this.#waiting.push(waiter);
       this.want(withinMs);
     } else if (this.#committing !== undefined) this.#committing.push(waiter);
@@ -61,6 +64,7 @@ export class GroupCommit {
 
   /** Starts a commit within `withinMs`, though nobody waits for it. */
   want(withinMs = 0): void {
+    if (this.#end !== undefined) return;
     const { enough = Number.POSITIVE_INFINITY } = this.#options;
     if (withinMs > 0 && this.#added < enough) {
       this.#timer ??= setTimeout(() => this.want(), withinMs);
@@ -71,7 +75,7 @@ export class GroupCommit {
   }
 
   #schedule(isNext: boolean): void {
-    if (this.#added === 0) return;
+    if (this.#added === 0 || this.#end !== undefined) return;
     const { gather, enough = Number.POSITIVE_INFINITY } = this.#options;
     if (gather === undefined || this.#added >= enough) void this.#commit();
     else if (!this.#isGathering) {
@@ -82,7 +86,7 @@ export class GroupCommit {
 
   readonly #start = (): void => {
     this.#isGathering = false;
-    if (this.#committing === undefined && this.#added > 0) void this.#commit();
+    if (this.#committing === undefined && this.#added > 0 && this.#end === undefined) void this.#commit();
   };
 
   async #commit(): Promise<void> {
@@ -98,7 +102,11 @@ export class GroupCommit {
       await this.#options.commit();
     } catch (error) {
       tell = (each) => each.lost(error);
-      if (this.#options.failsForGood === true) group.push(...this.#waiting.splice(0));
+      if (this.#options.failsForGood === true) {
+        this.#end = { error };
+        clearTimeout(this.#timer);
+        group.push(...this.#waiting.splice(0));
+      }
     }
     this.#committing = undefined;
     // The next commit goes out before the waiters act: they may add more.

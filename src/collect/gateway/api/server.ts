@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
-import { type Book, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
+import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { type CallContext, estimateAgain, ModelCall, reservationUsd, TurnEnd } from "../call/index.ts";
 import { compile, type GatewayConfig, readSecrets } from "../config.ts";
@@ -80,19 +80,21 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
     );
   const lock = takeLock(book.root, config.worker);
-  const catalog = openCatalog(book.root);
+  let catalog: Catalog | undefined;
   let recovered: Recovered | undefined;
   let server: GatewayServer | undefined;
   try {
     const directory = join(book.root, "journal", encodeURIComponent(config.worker));
     // Reads what was written since the catalog was last brought up to date, here or by anybody else.
-    await catalog.sync();
-    const closed = new ClosedIndex(catalog);
-    recovered = recoverRollouts({ directory, catalog, closed, signer: options.signer?.publicKey });
+    const opened = openCatalog(book.root);
+    catalog = opened;
+    await opened.sync();
+    const closed = new ClosedIndex(opened, config.worker);
+    recovered = recoverRollouts({ directory, catalog: opened, closed, signer: options.signer?.publicKey });
     server = new GatewayServer(options, { tokens, keys, closed, recovered, directory });
     await server.start();
     const release = () => {
-      catalog.close();
+      opened.close();
       lock.release();
     };
     return server.handle(release);
@@ -103,7 +105,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
         options.log?.(`the journal could not be closed: ${reasonOf(reason)}`);
       });
     } finally {
-      catalog.close();
+      catalog?.close();
       lock.release();
     }
     throw error;

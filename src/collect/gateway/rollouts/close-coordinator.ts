@@ -7,6 +7,7 @@ import { type BlobStore, makeSealer } from "../../../store/index.ts";
 import type { Journal, OpenRollout } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import { type Drift, endingOf, type SealQueue, type SealTask } from "../sealing/index.ts";
+import type { ClosedIndex } from "./closed-index.ts";
 import { endingOfDamaged } from "./lost-calls.ts";
 import type { RecoveredArtifact } from "./recover.ts";
 import type { ClosedRollout, CloseReport, RolloutStates } from "./rollout-states.ts";
@@ -27,6 +28,7 @@ export interface CloseCoordinatorOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Journal;
   readonly sealing: SealQueue;
+  readonly closed: Pick<ClosedIndex, "has">;
   readonly states: RolloutStates;
   readonly signer: Signer | undefined;
   readonly clock: Clock;
@@ -141,12 +143,12 @@ export class CloseCoordinator {
 
   /** Brings the catalog up to date, which then knows what need not be held here any longer. */
   async #catalogue(): Promise<void> {
-    const { states, sealing, log } = this.#deps;
+    const { states, sealing, closed, log } = this.#deps;
     this.#isCataloguing = true;
     const forget = states.handOver();
     try {
       await sealing.syncCatalog();
-      forget();
+      forget((id) => closed.has(id));
     } catch (error) {
       log(`the catalog could not be brought up to date, which is tried again: ${reasonOf(error)}`);
     }

@@ -23,9 +23,14 @@ export type LookUp = (digests: readonly Digest[]) => Promise<readonly (HeldBlob 
 
 export class ClosedIndex {
   readonly #catalog: Catalog;
+  readonly #worker: string;
+  /** Names of erased rollouts, and how many tombstones say so. */
+  #erased: { readonly tombstones: number; readonly ids: ReadonlySet<string> } | undefined;
 
-  constructor(catalog: Catalog) {
+  /** `worker`: the gateway that asks. Where two gateways sealed one name, each finds its own artifact. */
+  constructor(catalog: Catalog, worker: string) {
     this.#catalog = catalog;
+    this.#worker = worker;
   }
 
   /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
@@ -33,12 +38,20 @@ export class ClosedIndex {
     return this.#contents(id).length > 0 || this.#isErased(id);
   }
 
+  /** Calls of the largest whole artifact of that name; undefined if there is none, infinite if one was erased. */
+  sealedCalls(id: string): number | undefined {
+    if (this.#isErased(id)) return Number.POSITIVE_INFINITY;
+    const counts = this.#artifacts(id).map(
+      ({ content }) => (this.#catalog.record(content)!.fields as { calls: number }).calls,
+    );
+    return counts.length === 0 ? undefined : Math.max(...counts);
+  }
+
   /** Undefined if no such rollout was sealed. */
   async load(id: string, look: LookUp): Promise<ClosedRollout | undefined> {
-    for (const content of this.#contents(id)) {
-      const [envelope] = this.#catalog.referrersOfKind(content, RolloutEnvelope.kind);
-      if (envelope !== undefined) return this.#read({ id, content, envelope }, look);
-    }
+    const artifacts = this.#artifacts(id);
+    const own = artifacts.find(({ worker }) => worker === this.#worker) ?? artifacts[0];
+    if (own !== undefined) return this.#read({ id, ...own }, look);
     if (!this.#isErased(id)) return undefined;
     throw new HttpRefusal(410, "rollout-erased", `rollout ${id} was erased from the book.`);
   }
@@ -77,10 +90,25 @@ export class ClosedIndex {
     return this.#catalog.digestsOf(RolloutContent.kind, [id]).map(({ digest }) => digest);
   }
 
+  /** Contents that have an envelope: one without it was cut short. */
+  #artifacts(id: string): { content: Digest; envelope: Digest; worker: unknown }[] {
+    return this.#contents(id).flatMap((content) =>
+      this.#catalog.referrersOfKind(content, RolloutEnvelope.kind).map((envelope) => {
+        const { worker } = this.#catalog.record(envelope)!.fields as { worker?: unknown };
+        return { content, envelope, worker };
+      }),
+    );
+  }
+
+  /** Tombstones are read again only when there are more of them: this is asked for every new name. */
   #isErased(id: string): boolean {
-    for (const { fields } of this.#catalog.records({ kind: Tombstone.kind }))
-      if ((fields as { rollouts: string[] }).rollouts.includes(id)) return true;
-    return false;
+    const tombstones = this.#catalog.count(Tombstone.kind);
+    if (this.#erased?.tombstones !== tombstones) {
+      const all = [...this.#catalog.records({ kind: Tombstone.kind })];
+      const ids = new Set(all.flatMap(({ fields }) => (fields as { rollouts: string[] }).rollouts));
+      this.#erased = { tombstones, ids };
+    }
+    return this.#erased.ids.has(id);
   }
 }
 

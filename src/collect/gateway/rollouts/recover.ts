@@ -55,7 +55,7 @@ export interface RecoverOptions {
   /** Of the journal. */
   readonly directory: string;
   readonly catalog: Catalog;
-  readonly closed: Pick<ClosedIndex, "has">;
+  readonly closed: Pick<ClosedIndex, "sealedCalls">;
   readonly signer?: PublicKey | undefined;
 }
 
@@ -68,13 +68,14 @@ export function recoverRollouts({ directory, catalog, closed, signer }: RecoverO
     const envelope = closing?.envelope;
     if (isEmpty) journal.release(places);
     else if (rollout === undefined) {
-      if (closed.has(id)) journal.release(places);
+      if (closed.sealedCalls(id) !== undefined) journal.release(places);
       else recovered.damaged.push({ rollout: id });
     } else if (closing === undefined || envelope === undefined) {
       // The end of a sealed rollout may be gone with its segment, while the beginning stays with another rollout.
       const opening = digestBytes(RolloutEvent.kind, eventBytes(id, rollout.opening));
       const isSealed = catalog.record(opening) !== undefined || isErased(opening);
-      if (isSealed && closed.has(id)) journal.release(places);
+      // One whose sealing failed may have gone on: an artifact with fewer calls is not of all that is here.
+      if (isSealed && (closed.sealedCalls(id) ?? -1) >= rollout.calls.size) journal.release(places);
       else recovered.open.push(rollout);
     } else if (catalog.record(envelope) !== undefined) {
       const feedback = missingFeedback(rollout, envelope, catalog);
@@ -104,6 +105,8 @@ function missingFeedback({ grades, calls }: OpenRollout, envelope: Digest, catal
   if (grades.length === 0) return [];
   const isContent = (digest: Digest) => catalog.record(digest)?.kind === RolloutContent.kind;
   const content = catalog.referencesOf(envelope).find(isContent)!;
+  // With calls gone, the journal was being released: the artifact was complete. Numbers would be of other calls.
+  if (calls.size < (catalog.record(content)!.fields as { calls: number }).calls) return [];
   const numbers = [...calls.keys()].sort((a, b) => a - b);
   const feedback = grades.flatMap((grade) => feedbackFor({ content, calls: numbers }, grade));
   return feedback.filter(({ digest }) => catalog.record(digest) === undefined);

@@ -122,11 +122,12 @@ export class RolloutStates {
     this.#set(id, { kind: "torn" });
   }
 
-  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. */
-  handOver(): () => void {
+  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. What the
+   *  catalog does not find stays here: somebody may have replaced its file. */
+  handOver(): (isFound: (id: string) => boolean) => void {
     const sealed = [...this.#states].filter(([, state]) => state.kind === "sealed" && state.isDurable);
-    return () => {
-      for (const [id, state] of sealed) if (this.#states.get(id) === state) this.#delete(id);
+    return (isFound) => {
+      for (const [id, state] of sealed) if (this.#states.get(id) === state && isFound(id)) this.#delete(id);
     };
   }
 

@@ -324,7 +324,10 @@ export class Rollouts {
 
   async #gradeClosed(id: string, event: GradedEvent): Promise<boolean> {
     const { store } = this.#deps;
-    const before = await this.#closed(id);
+    const loaded = await this.#closed(id);
+    // Another outcome may have come in between: only what is held now has it.
+    const held = this.#states.get(id);
+    const before = held?.kind === "sealed" ? held.closed : loaded;
     const isNew = isNewGrade(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
     if (!isNew) {
       await store.flush();
