@@ -1,7 +1,8 @@
 /** A `router:` section in the gateway's configuration, through the official client. */
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openGateway } from "../../src/book/collect/index.ts";
@@ -9,8 +10,10 @@ import { openBook } from "../../src/book/open/index.ts";
 import { explainCall } from "../../src/book/serve/index.ts";
 import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
 import { RolloutContent } from "../../src/contract/index.ts";
+import { writeCheckpoint } from "../../src/policy/index.ts";
 import { readRecord } from "../../src/store/index.ts";
 import { rejectionOf } from "../support/refusal-of.ts";
+import { makePolicy } from "../support/served-policies.ts";
 
 /** Answers with the name of the model; `broken` always fails. */
 const models: LocalUpstream = async (request) => {
@@ -128,6 +131,35 @@ describe("a router in the gateway's configuration", () => {
     const { steps } = await explainCall(book, "r-1.0");
     expect(steps[0]).toMatchObject({ chosen: "small", masked: [{ id: "large", reasons: ["over-price"] }] });
   });
+
+  test("reloads under load: no request fails, and no decision is missing from the log", async () => {
+    const folder = join(mkdtempSync(join(tmpdir(), "rollbook-reload-")), "policy");
+    const write = (round: number) => {
+      rmSync(folder, { recursive: true, force: true });
+      writeCheckpoint(folder, makePolicy(`r-${round}`, { prefers: round % 2 === 0 ? "small" : "large" }));
+    };
+    write(0);
+    const { gateway, ask, steps } = await serve({
+      ...{ checkpoint: folder, allowUngated: true, reload: { everyMs: 20 } },
+    });
+    let isOver = false;
+    const swapping = (async () => {
+      for (let round = 1; round <= 30; round++) {
+        write(round);
+        await sleep(50);
+      }
+      isOver = true;
+    })();
+    let asked = 0;
+    const client = async (number: number) => {
+      while (!isOver) await ask(`r-${number}-${asked++}`);
+    };
+    await Promise.all([swapping, ...Array.from({ length: 50 }, (_, number) => client(number))]);
+    expect(gateway.router!.status().counts.reloads).toBeGreaterThan(5);
+    const logged = await steps();
+    expect(logged).toHaveLength(asked);
+    expect(new Set(logged.map(({ revision }) => revision.digest)).size).toBeGreaterThan(1);
+  }, 60_000);
 
   test.each([
     [
