@@ -33,8 +33,8 @@ const CONFIG = `run: ${RUN}
 book: book
 world: { kind: simulator, tasks: tasks, models: models.yaml }
 windows: 2
-rollouts: 72
-samples: 6
+rollouts: 36
+samples: 3
 learner: { kind: ucb, exploration: 0 }
 behaviour: { policy: epsilon-greedy, epsilon: 0.2 }
 split: { unit: decision, shares: [0.15, 0, 0.85] }

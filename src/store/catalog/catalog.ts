@@ -152,10 +152,13 @@ class SqliteCatalog implements Catalog {
   }
 
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {
-    const query = this.#statement(
-      "SELECT id, digest FROM records WHERE id IN (SELECT value FROM json_each(?)) AND +kind = ?",
-    );
-    const rows = query.all<{ id: string; digest: Uint8Array }>(JSON.stringify(ids), kind);
+    // One name is looked up on the way of every call to a closed rollout: without a list it takes half the time.
+    const [where, value] =
+      ids.length === 1
+        ? ["id = ?", ids[0]!]
+        : ["id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)];
+    const query = this.#statement(`SELECT id, digest FROM records WHERE ${where} AND +kind = ?`);
+    const rows = query.all<{ id: string; digest: Uint8Array }>(value, kind);
     return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
   }
 

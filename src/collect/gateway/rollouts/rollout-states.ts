@@ -122,12 +122,14 @@ export class RolloutStates {
     this.#set(id, { kind: "torn" });
   }
 
-  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. What the
-   *  catalog does not find stays here: somebody may have replaced its file. */
+  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. If the catalog
+   *  does not find the last of them, somebody has replaced its file, and all stay here. */
   handOver(): (isFound: (id: string) => boolean) => void {
     const sealed = [...this.#states].filter(([, state]) => state.kind === "sealed" && state.isDurable);
     return (isFound) => {
-      for (const [id, state] of sealed) if (this.#states.get(id) === state && isFound(id)) this.#delete(id);
+      const last = sealed.at(-1);
+      if (last !== undefined && !isFound(last[0])) return;
+      for (const [id, state] of sealed) if (this.#states.get(id) === state) this.#delete(id);
     };
   }
 
