@@ -1,5 +1,5 @@
 /** JSON objects, one per line of a file; blank lines are skipped. A line that holds something else stops with its place. */
-import { type Json, parseJson } from "../base/index.ts";
+import { isObject, type Json, parseJson } from "../base/index.ts";
 import { badRow, type LinePlace } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
@@ -14,11 +14,7 @@ export async function* readJsonLines(
     if (text.trim() === "") continue;
     const place = { file, line };
     const value = parseJson(text, `${file}:${line}`);
-    if (!isFields(value)) throw badRow(place, "is not a JSON object", remedy);
+    if (!isObject(value)) throw badRow(place, "is not a JSON object", remedy);
     yield { value, place };
   }
-}
-
-export function isFields(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

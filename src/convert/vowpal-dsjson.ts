@@ -1,6 +1,6 @@
 /** Decision Service JSON (dsjson) of Vowpal Wabbit and Azure Personalizer: one event per line with context `c`,
  *  ranked actions `a` (from 1, the chosen one first), their probabilities `p`, and the label. Rewards are −cost. */
-import type { Json } from "../base/index.ts";
+import { isObject, type Json } from "../base/index.ts";
 import {
   badRow,
   type ForeignDecision,
@@ -10,7 +10,7 @@ import {
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
-import { isFields, type JsonFields, readJsonLines } from "./json-lines.ts";
+import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
 export async function* readDsjson(file: string): AsyncGenerator<ForeignDecision> {
   for await (const { value, place } of readJsonLines(file, "One event per line"))
@@ -19,7 +19,7 @@ export async function* readDsjson(file: string): AsyncGenerator<ForeignDecision>
 
 function decisionOf(event: JsonFields, place: LinePlace): ForeignDecision {
   const context = event.c;
-  if (!isFields(context) || !Array.isArray(context._multi))
+  if (!isObject(context) || !Array.isArray(context._multi))
     throw badRow(
       place,
       "no context c with candidates c._multi",
@@ -77,7 +77,7 @@ function flatten(value: Json, prefix = ""): NamedFeatures {
   if (typeof value === "string") return [[`${prefix}=${value}`, 1]];
   if (value === null) return [];
   if (Array.isArray(value))
-    return value.flatMap((item, i) => flatten(item, isFields(item) ? prefix : `${prefix}[${i}]`));
+    return value.flatMap((item, i) => flatten(item, isObject(item) ? prefix : `${prefix}[${i}]`));
   return Object.entries(value)
     .filter(([key]) => !key.startsWith("_"))
     .flatMap(([key, item]) => flatten(item, prefix === "" ? key : `${prefix}^${key}`));
