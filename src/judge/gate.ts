@@ -100,10 +100,10 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule }: Case): G
   const reasons = [
     ...(data.certified
       ? []
-      : ["propensities were not logged: nothing estimated from a guess is let through"]),
+      : ["propensities were not logged: nothing estimated from guessed propensities is released"]),
     ...supportReasons("the candidate", found),
     ...(against === undefined ? [] : supportReasons("the baseline", data.support(against, asked[0]!))),
-    ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to let through`]),
+    ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to release`]),
   ];
   const { effectiveSize, largestWeight, meanWeight, unsupported } = found.diagnostics;
   const support = { effectiveSize, largestWeight, meanWeight, unsupportedMass: unsupported.mass };

@@ -72,8 +72,8 @@ export function refusedError(
   const rest = strict
     ? "Nothing was written, because of --strict."
     : imported + already + repaired === 0
-      ? "Nothing was imported; mend the input and import again."
-      : "The others are in the book; mend these and import again.";
+      ? "Nothing was imported; correct the input and import again."
+      : "The others are in the book; correct these and import again.";
   const why = first === undefined ? "" : ` The first: ${first.message}`;
   return new RollbookError(
     "import-refused",

@@ -21,10 +21,10 @@ const FEW_UNITS = 30;
 export function addEvaluate(program: Command, io: Io): void {
   const command = addCommand(program, "evaluate", {
     summary: "compare a learned policy with its baselines on rows it has not seen",
-    description: `Compare a learned policy with the static table fitted on the same training rows, the best single candidate, the
-policy behind the log, chance and, where every outcome is known, an oracle: on the judge split only, by the path the router
-takes. Prints what the log can carry before any number, and refuses (exit 1) where that is too little. From the book it
-reads the admitted decisions, whatever their age.`,
+    description: `Compare a learned policy with its baselines on the judge split: the static table fitted on the same training rows, the
+best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an oracle is added. Policies
+decide as the router does. The command first reports how much the log supports, and refuses (exit 1) if that is too little.
+From a book it reads the admitted decisions of any age.`,
     examples: ["rollbook evaluate --data decisions.jsonl --checkpoint policies/learned"],
   })
     .requiredOption("--checkpoint <dir>", "the policy, as `train` wrote it")

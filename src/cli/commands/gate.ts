@@ -37,10 +37,10 @@ const METHODS: readonly GateMethod[] = ["student-t", "empirical-bernstein", "con
 export function addGate(program: Command, io: Io): void {
   const command = addCommand(program, "gate", {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
-    description: `Pass a policy (exit 0) only if the lower bound of its quality minus the baseline's is at least -epsilon-quality
-and the upper bound of its cost minus the baseline's at most epsilon-cost, on the judge split alone; refuse it (exit 1) with
-the reasons otherwise. The error alpha is shared among all candidates tried (Bonferroni). The verdict is sealed in the book,
-where there is one, with everything needed to reach it again.
+    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the judge split, else refuse it with reasons (exit 1).
+Two bounds decide. The lower bound of the difference in quality must be at least -epsilon-quality. The upper bound of the
+difference in cost must be at most epsilon-cost. Alpha is shared among all candidates tried (Bonferroni). In a book, the
+verdict is sealed with everything needed to repeat it.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
@@ -121,5 +121,5 @@ function refusal({ candidates }: GateVerdict): RollbookError {
   const reasons = candidates.flatMap(({ revision, reasons: each }) =>
     each.map((reason) => `${revision.id}: ${reason}`),
   );
-  return new RollbookError("gate-refused", { reasons }, `the gate lets none through. ${reasons.join("; ")}`);
+  return new RollbookError("gate-refused", { reasons }, `the gate passes none. ${reasons.join("; ")}`);
 }

@@ -46,7 +46,8 @@ function addNew(keys: Command, io: Io): void {
         io.err(
           `the former key stays trusted: end that with \`rollbook keys untrust ${former}\` if others may have it\n`,
         );
-      if (!flags.json) io.err(`the private key is in ${keyring.keyPath}: keep a copy, give it to nobody\n`);
+      if (!flags.json)
+        io.err(`the private key is in ${keyring.keyPath}: keep a copy, share it with no other person\n`);
     });
 }
 

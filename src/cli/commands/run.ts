@@ -40,10 +40,10 @@ export function addRun(program: Command, io: Io): void {
   });
   addCommand(group, "start", {
     summary: "begin a run and work until its last window has ended",
-    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the policy that serves,
-cuts a sealed batch of them, trains a policy from it, judges the policy on rows it has not seen, and releases it if the
-gate passes, else keeps the old one. Every step is a sealed record of the book: killed at any moment, the run is continued
-by \`rollbook run resume\`, and a synchronous run ends with the same digests as one that was never killed.`,
+    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the released policy,
+cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes, the window
+releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill at any moment,
+\`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one that was never killed.`,
     examples: ["rollbook run start --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)

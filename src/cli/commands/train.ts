@@ -34,7 +34,7 @@ export function addTrain(program: Command, io: Io): void {
   });
   addTrainer(train, io, {
     name: "ucb",
-    summary: "UCB1: the best candidate whatever the question",
+    summary: "UCB1: the best candidate, the same for every prompt",
     note: STATE_NOTE,
     learner: ({ exploration = 1 }) => ({ kind: "ucb", exploration }),
   }).option("--exploration <x>", "factor of the confidence width", nonNegative, 1);

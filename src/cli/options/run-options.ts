@@ -70,7 +70,7 @@ export function gatewayToken(io: Io, variable: string | undefined): { token?: st
 /** The user's key, made if there is none. */
 export function identityFrom(io: Io): Identity {
   return identityOf(keyringOf(io), (path) =>
-    io.err(`made a key to sign with, ${path}: keep a copy, give it to nobody\n`),
+    io.err(`made a key to sign with, ${path}: keep a copy, share it with no other person\n`),
   );
 }
 

@@ -103,7 +103,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
       await close();
     });
 
-    it("gives an item by name, if it is ready and nobody has it", async () => {
+    it("gives an item by name, if it is ready and unclaimed", async () => {
       const { clock, queue, close } = await started([item("a"), item("b", { notBeforeMs: 1_000_001 })]);
       const named = async (id: string) =>
         (await queue.claim("w1", 9, { item: id })).map((claim) => claim.item);
@@ -323,7 +323,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
       await close();
     });
 
-    it("whatever happens, items are neither lost nor ended twice, and a token never returns", async () => {
+    it("under any sequence of operations, items are neither lost nor ended twice, and a token never returns", async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 40 }), (steps) => live(open, steps)),
         {

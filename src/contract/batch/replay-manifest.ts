@@ -38,7 +38,7 @@ const segment = z.strictObject({
 
 export const ReplayManifest = defineRecord({
   kind: "rollbook.replay-manifest.v1",
-  summary: "What a replay store consists of; replaced atomically, so it is the commit mark of every write.",
+  summary: "The parts of a replay store; replaced atomically, so it is the commit mark of every write.",
   shape: {
     /** The release that reads this store. */
     needs: text(128),

@@ -120,9 +120,9 @@ export const GateVerdict = defineRecord({
     if ((all === "pass") !== through.length > 0)
       throw bad("the gate passes if and only if a candidate does.");
     if ((passed === undefined) !== (all === "refuse"))
-      throw bad("a gate that passes names the candidate it lets through, and only then.");
+      throw bad("a gate that passes names the candidate it releases, and only then.");
     if (passed !== undefined && !through.some(({ revision }) => revision.digest === passed.digest))
-      throw bad(`${passed.id} was let through, but did not pass.`);
+      throw bad(`${passed.id} was released, but did not pass.`);
     for (const { outcome: one, checks, reasons } of candidates)
       if ((one === "pass") !== (reasons.length === 0 && checks.length > 0 && checks.every((c) => c.clears)))
         throw bad("a candidate passes if every check clears and no reason stands against it.");

@@ -26,7 +26,7 @@ import { checkStream, stream, streamReferences } from "./stream.ts";
 
 export const RolloutContent = defineRecord({
   kind: "rollbook.rollout-content.v1",
-  summary: "What happened in one rollout: task, seed, calls, streams of choices, scores, ending.",
+  summary: "The events of one rollout: task, seed, calls, streams of choices, scores, ending.",
   shape: {
     rolloutId: id,
     environment: environmentKey,
@@ -86,7 +86,7 @@ export type Delivery = z.output<typeof delivery>;
 
 export const RolloutEnvelope = defineRecord({
   kind: "rollbook.rollout-envelope.v1",
-  summary: "Who ran a rollout, when, on which attempt, and the proofs; binds the content by digest.",
+  summary: "The worker, times, attempt and proofs of a rollout; binds the content by digest.",
   shape: {
     content: digest,
     worker: id,

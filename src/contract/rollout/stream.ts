@@ -285,7 +285,7 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
       throw refuse(
         "non-finite-number",
         { field: `${field}.${name}`, index: at },
-        `${field}.${name}[${at}] is not finite. Drop the rollout or mend its numbers.`,
+        `${field}.${name}[${at}] is not finite. Drop the rollout or correct its numbers.`,
       );
   }
 }

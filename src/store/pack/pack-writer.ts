@@ -130,7 +130,7 @@ export function writeError(path: string, cause: unknown): RollbookError {
   return new RollbookError(
     "write-failed",
     { path },
-    `${path}: ${reasonOf(cause)}. What was flushed is safe; free space or repair the disk, then open the book again.`,
+    `${path}: ${reasonOf(cause)}. Flushed records are safe; free space or repair the disk, then open the book again.`,
     { cause },
   );
 }

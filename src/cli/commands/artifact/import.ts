@@ -28,7 +28,7 @@ export function addImport(artifact: Command, io: Io): void {
     summary: "seal and sign records from JSON or JSON Lines",
     description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
 assignments, verdicts, releases, feedback and other records by their schema, and psionic-v1 artifacts.
-What is in the book already is recognised by digest, and signed if your key has not signed it yet. A bad line is reported with file and line and costs itself only.`,
+Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad line is reported with file and line and costs itself only.`,
     examples: [
       "rollbook artifact import rollouts.jsonl",
       "rollbook artifact show r-0001 --json | rollbook artifact import -",

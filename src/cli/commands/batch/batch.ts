@@ -56,7 +56,7 @@ function addAssemble(batch: Command, io: Io): void {
     summary: "cut a batch from the artifacts of the book",
     description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
 has been said about them (receipts, verdicts, releases, feedback), the target, the options and the seed; the order in which
-they arrived leaves no trace. What is left out stands in the ledger, with the reason. Budgets of freshness
+they arrived leaves no trace. The ledger lists everything left out, with the reason. Budgets of freshness
 apply to this batch alone; the age of a rollout is judged first, and its verdicts are sealed. Without any budget, a token
 batch leaves out what is more than 3 revisions behind its target.`,
     examples: [

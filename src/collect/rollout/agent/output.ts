@@ -27,7 +27,7 @@ export function readOutput(value: unknown): ReadOutput {
   const unknown = Object.keys(value).find((name) => !FIELDS.has(name));
   if (unknown !== undefined)
     throw bad(
-      `it returned the field ${JSON.stringify(unknown)}, which nobody reads. Known: ${[...FIELDS].join(", ")}`,
+      `it returned the field ${JSON.stringify(unknown)}, which has no meaning. Known: ${[...FIELDS].join(", ")}`,
     );
   return readFields(value as Fields);
 }

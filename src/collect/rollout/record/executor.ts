@@ -158,7 +158,7 @@ function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): ReadOu
   const { ending } = output;
   // Only a signal cancels.
   if (ending.kind === "cancelled")
-    return { ...output, ending: failure("agent", "the agent says that it was cancelled, and nobody did") };
+    return { ...output, ending: failure("agent", "the agent says that it was cancelled, but it was not") };
   if (ending.kind !== "failed" || ending.owner === "agent" || blame === "trusted") return output;
   if (blame === "marked") return { ...output, ending: { ...ending, declaredBy: "agent" } };
   return { ...output, ending: failure("agent", `the agent blames the ${ending.owner}: ${ending.message}`) };

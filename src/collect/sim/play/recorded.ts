@@ -151,7 +151,7 @@ function correctness({ finalState, task, ending }: RewardInput): number | null {
   throw new RollbookError(
     "unknown-answer",
     { answers: found.length },
-    `the agent's finalState.response is ${what}, so nobody knows whether it is right. ${remedy}`,
+    `the agent's finalState.response is ${what}, so its correctness is unknown. ${remedy}`,
   );
 }
 

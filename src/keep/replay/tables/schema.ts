@@ -72,7 +72,7 @@ export const TABLES = {
     columns: { value: { dtype: "float32", doc: "the feature, rounded to float32" } },
   },
   targets: {
-    doc: "What the labels and rewards of a chain measure, and whether they may be trained on.",
+    doc: "The meaning of a chain's labels and rewards, and whether they may be trained on.",
     dimension: "target",
     columns: {
       key: digestColumn("digest of the other columns of this row; unique in a segment"),
