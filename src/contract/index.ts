@@ -60,6 +60,7 @@ export {
   LoopMembers,
   type LoopPolicy,
   LoopTransition,
+  RunPack,
   WINDOW_STATES,
   type WindowState,
 } from "./loop/index.ts";

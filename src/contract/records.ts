@@ -11,7 +11,7 @@ import {
   TrainerBatch,
 } from "./batch/index.ts";
 import type { RecordType } from "./codec/index.ts";
-import { LoopEnvelope, LoopMembers, LoopTransition } from "./loop/index.ts";
+import { LoopEnvelope, LoopMembers, LoopTransition, RunPack } from "./loop/index.ts";
 import { BanditIncrement, FloorPromise, GateVerdict, PolicyRevision, Rollback } from "./policy/index.ts";
 import {
   Assignment,
@@ -54,6 +54,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   LoopTransition,
   LoopMembers,
   LoopEnvelope,
+  RunPack,
 ] as unknown as readonly RecordType[];
 
 const byKind = new Map(RECORD_TYPES.map((type) => [type.kind, type]));

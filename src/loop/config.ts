@@ -7,6 +7,7 @@ import { type Digest, digestJson, parseId, RollbookError } from "../base/index.t
 import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
+import { learnerSchema } from "./learner.ts";
 
 const path = z.string().min(1).max(4096);
 const share = z.number().min(0).max(1);
@@ -37,19 +38,6 @@ const agent = z.strictObject({
   environment: z.string().default("local@1"),
 });
 
-const learner = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
-  z.strictObject({ kind: z.literal("linucb"), alpha: amount.default(1), features: z.optional(path) }),
-  z.strictObject({
-    kind: z.literal("thompson"),
-    form: z.enum(["beta", "linear"]).default("beta"),
-    draws: positive.default(256),
-    floor: share.default(0.01),
-    features: z.optional(path),
-  }),
-  z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features: z.optional(path) }),
-]);
-
 export const configSchema = z.strictObject({
   /** The name of the run: ids of rollouts and revisions begin with it. */
   run: z
@@ -65,7 +53,7 @@ export const configSchema = z.strictObject({
   samples: positive.default(1),
   /** Rollouts at a time. */
   workers: positive.max(1024).default(4),
-  learner,
+  learner: learnerSchema,
   /** Who chooses in window 1, and until something is released. */
   behaviour: z
     .strictObject({

@@ -18,7 +18,7 @@ import type { Identity } from "../book/collect/index.ts";
 import { evaluateCheckpoint, type GateRequest, gateCheckpoints } from "../book/judge/index.ts";
 import { cutWindow, type TransitionRecords } from "../book/loop/index.ts";
 import type { BookOnDisk } from "../book/open/index.ts";
-import { type Learner, readSpec, trainPolicy } from "../book/train/index.ts";
+import { trainPolicy } from "../book/train/index.ts";
 import type { Progress, RolloutResult } from "../collect/rollout/index.ts";
 import {
   batchContent,
@@ -34,6 +34,7 @@ import { digestRouter } from "../policy/index.ts";
 import { readRecord } from "../store/index.ts";
 import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import { learnerOf } from "./learner.ts";
 import { checkpointFolder, checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
 import { type CollectOptions, drawRows, type LoopWorld } from "./world/index.ts";
 
@@ -160,7 +161,13 @@ export async function train(context: StageContext, at: At): Promise<StageEnd> {
   const parent = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
   const { table, floor } = config;
   const { checkpoint, rows } = await trainPolicy(book, {
-    ...{ learner: learnerOf(config), id: `${config.run}-w${window.number}`, policy: "router", parent, out },
+    ...{
+      learner: learnerOf(config.learner),
+      id: `${config.run}-w${window.number}`,
+      policy: "router",
+      parent,
+      out,
+    },
     ...{ batch: window.need("scored").envelope.batch, split: config.split, seed: BigInt(config.seed) },
     ...{ family: world.family, contents: await contentsOf(context, at) },
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
@@ -304,12 +311,6 @@ function requireSame(what: string, expected: Digest, actual: Digest): void {
     { what, expected, actual },
     `${what} is ${actual}, the run began with ${expected}. Restore the files it was started with, or start another run.`,
   );
-}
-
-function learnerOf({ learner }: LoopConfig): Learner {
-  if (learner.kind === "ucb") return learner;
-  const { features, ...rest } = learner;
-  return { ...rest, spec: readSpec(features === undefined ? {} : { features }) };
 }
 
 /** Of a verdict without its times, and without records that hold times: what was found, and by which rule. */

@@ -17,9 +17,9 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   "collect/gateway": [
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
   ],
-  keep: ["admit", "replay", "batch", "verify", "erase"],
+  keep: ["admit", "replay", "batch", "verify", "erase", "pack"],
   learn: ["rows", "linear", "bandit", "train"],
-  judge: ["ope", "evaluate"],
+  judge: ["ope", "evaluate", "bench"],
   book: [
     "open",
     "import",

@@ -24,6 +24,8 @@ export const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   gate: async () => (await import("./gate.ts")).addGate,
   route: async () => (await import("./route.ts")).addRoute,
   run: async () => (await import("./run.ts")).addRun,
+  bench: async () => (await import("./bench.ts")).addBench,
+  pack: async () => (await import("./pack.ts")).addPack,
   verify: async () => (await import("./maintain/verify.ts")).addVerify,
   schema: async () => (await import("./schema.ts")).addSchema,
   catalog: async () => (await import("./maintain/catalog.ts")).addCatalog,

@@ -45,6 +45,7 @@ export {
 export type { VisibleTask } from "./tasks/index.ts";
 export {
   DEFAULT_MODELS,
+  DEFAULT_WEIGHTS,
   type FamilyValues,
   type KnownValues,
   type KnownWorld,

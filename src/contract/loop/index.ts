@@ -1,1 +1,2 @@
 export * from "./loop-transition.ts";
+export * from "./run-pack.ts";

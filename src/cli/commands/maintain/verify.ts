@@ -10,6 +10,7 @@ import {
   verifyNamed,
 } from "../../../book/maintain/index.ts";
 import { keyringOf, trustedKeys } from "../../../book/open/index.ts";
+import { isPack } from "../../../keep/pack/index.ts";
 import type { VerifyReport } from "../../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../../view/format.ts";
 import { renderReport } from "../../../view/verify-view.ts";
@@ -30,9 +31,16 @@ export function addVerify(program: Command, io: Io): void {
 followed, every batch assembled again. The report separates self-consistent from signed by a trusted key.`,
     examples: ["rollbook verify", "rollbook verify r-0001 --json"],
   })
-    .argument("[name]", "an id, a digest, or the first digits of one (default: the whole book)")
+    .argument(
+      "[name]",
+      "an id, a digest, the first digits of one, or the path of a run pack (default: the whole book)",
+    )
     .option(...TRUST_FLAG)
     .action(async (name: string | undefined, flags: VerifyFlags) => {
+      if (name !== undefined && isPack(name)) {
+        const { verifyPackAt } = await import("../pack.ts");
+        return verifyPackAt(io, name, flags);
+      }
       const verified = await withBook(io, flags, async (book) =>
         name === undefined ? [await verifyBook(book, options(io))] : verifyNamed(book, name, options(io)),
       );

@@ -1,0 +1,63 @@
+/** Two small run packs, signed: of a suite with two arms, and of a loop of two windows. */
+import { generateKeyPairSync } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
+import { signerFromPem } from "../../src/contract/index.ts";
+import { parseSuite, runSuite } from "../../src/loop/bench/index.ts";
+import { parseLoopConfig, runLoop } from "../../src/loop/index.ts";
+import { sealBenchPack, sealLoopPack } from "../../src/loop/pack/index.ts";
+import { makeDirectory } from "../../src/store/index.ts";
+import { handTasks } from "../../test/support/sim-tasks.ts";
+
+const SUITE = `suite: small
+tasks: { folder: tasks }
+train: { decisions: 60 }
+repetitions: 2
+arms:
+  - { name: linucb, learner: { kind: linucb } }
+  - { name: ucb, learner: { kind: ucb } }
+`;
+
+const LOOP = `run: small
+book: work
+world: { kind: simulator, tasks: tasks }
+windows: 2
+rollouts: 12
+samples: 2
+learner: { kind: ucb }
+split: { unit: decision, shares: [0.5, 0, 0.5] }
+`;
+
+export async function benchPack(folder: string): Promise<string> {
+  makeDirectory(folder);
+  writeTasks(join(folder, "tasks"), handTasks(8));
+  const suite = parseSuite(SUITE, "suite.yaml", folder);
+  const pack = join(folder, "pack");
+  await runSuite(suite, { folder: pack, source: SUITE });
+  sealBenchPack(pack, suite, { signer: newSigner() });
+  return pack;
+}
+
+export async function loopPack(folder: string): Promise<string> {
+  makeDirectory(folder);
+  writeTasks(join(folder, "tasks"), handTasks(8));
+  const file = join(folder, "loop.yaml");
+  writeFileSync(file, LOOP);
+  const signer = newSigner();
+  const config = parseLoopConfig(LOOP, file, folder);
+  await runLoop({
+    config,
+    book: config.book!,
+    how: "start",
+    identity: () => ({ signer, trusts: () => true }),
+  });
+  const pack = join(folder, "pack");
+  await sealLoopPack(file, { out: pack, signer });
+  return pack;
+}
+
+function newSigner() {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  return signerFromPem(privateKey.export({ type: "pkcs8", format: "pem" }) as string);
+}

@@ -1,0 +1,8 @@
+export { type ArmChange, compareResults, parseResult } from "./compare-results.ts";
+export {
+  differenceOverTasks,
+  type PairedCells,
+  type PairedDifference,
+  pairedDifference,
+} from "./paired-arms.ts";
+export type { ArmMeans, ArmResult, BenchResult } from "./result.ts";

@@ -1,0 +1,6 @@
+export { type Ablation, type AblationRow, ablate } from "./ablate.ts";
+export { measureSuite } from "./measure-suite.ts";
+export { runSuite } from "./run-suite.ts";
+export { shippedSuites } from "./shipped-suites.ts";
+export { parseSuite, type Suite } from "./suite.ts";
+export { checkpointFolder, logFile, MODELS_FILE, RESULT_FILE, SUITE_FILE } from "./suite-folder.ts";

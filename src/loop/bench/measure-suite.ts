@@ -1,0 +1,168 @@
+/** The result of a suite's run, computed from its folder alone: tasks, logs and checkpoints in, figures out.
+ *  Nothing is trained here, so a result can be checked by computing it again. */
+import { join } from "node:path";
+import { type Digest, type Rng, rngFrom } from "../../base/index.ts";
+import { datasetOf } from "../../book/decisions/index.ts";
+import { loadPolicy, setupOf } from "../../book/judge/index.ts";
+import {
+  behaviourRouter,
+  knownValues,
+  policyOfRouter,
+  policyValue,
+  type SimWorld,
+} from "../../collect/sim/index.ts";
+import { readDecisions } from "../../convert/index.ts";
+import {
+  type ArmMeans,
+  type ArmResult,
+  type BenchResult,
+  differenceOverTasks,
+  pairedDifference,
+} from "../../judge/bench/index.ts";
+import { routerOf } from "../../judge/evaluate/index.ts";
+import { fitStaticTable, type LoggedRow } from "../../learn/index.ts";
+import { draw, parseStaticTable, type Router } from "../../policy/index.ts";
+import { type Suite, TABLE_ARM } from "./suite.ts";
+import { checkpointFolder, logFile, type SuiteWorlds, worldsOf } from "./suite-folder.ts";
+
+interface Repetition {
+  readonly log: Digest;
+  readonly arms: readonly PlayedArm[];
+}
+
+interface PlayedArm {
+  readonly checkpoint: Digest;
+  /** Of every held-out task. */
+  readonly played: readonly ArmMeans[];
+  readonly exact: readonly ArmMeans[];
+}
+
+export async function measureSuite(suite: Suite, folder: string): Promise<BenchResult> {
+  const worlds = worldsOf(suite, folder);
+  const repetitions: Repetition[] = [];
+  for (let index = 0; index < suite.repetitions; index++)
+    repetitions.push(await repetitionOf(suite, { folder, heldOut: worlds.heldOut, index }));
+  return summarise(suite, worlds, repetitions);
+}
+
+async function repetitionOf(
+  suite: Suite,
+  { folder, heldOut, index }: { folder: string; heldOut: SimWorld; index: number },
+): Promise<Repetition> {
+  const data = join(folder, logFile(index));
+  const rows: LoggedRow[] = [];
+  for await (const row of readDecisions(data)) rows.push(row);
+  const rng = () => rngFrom(BigInt(suite.seed)).split(`play ${index}`);
+  const table = tableRouter(rows);
+  const learned = suite.arms.map(({ name, floor }) => {
+    const policy = loadPolicy(join(folder, checkpointFolder(name, index)));
+    const router = routerOf(setupOf(policy, { floor, exploration: 0 }));
+    return { checkpoint: policy.checkpoint.revision.digest, ...play(heldOut, router, rng()) };
+  });
+  return {
+    log: (await datasetOf({ data }, {})).digest,
+    arms: [{ checkpoint: table.table.digest, ...play(heldOut, table, rng()) }, ...learned],
+  };
+}
+
+/** The static table that the same rows give. */
+function tableRouter(rows: readonly LoggedRow[]): Router {
+  const { source } = fitStaticTable({ rows });
+  return { table: parseStaticTable(JSON.stringify(source), "the fitted table"), floor: 0, exploration: 0 };
+}
+
+/** Every arm meets the same seed on a task: with the same choice it has the same outcome. */
+function play(world: SimWorld, router: Router, rng: Rng): Pick<PlayedArm, "played" | "exact"> {
+  const policy = policyOfRouter(router);
+  const played: ArmMeans[] = [];
+  const exact: ArmMeans[] = [];
+  world.tasks.forEach(({ task }, index) => {
+    const own = rng.split(task.digest);
+    const seed = own.u32();
+    const probabilities = policy(world.contexts[index]!, world.candidates);
+    played.push(add(NOTHING, world.outcomes(index, draw(probabilities, own)).outcome(seed), 1));
+    exact.push(
+      probabilities.reduce(
+        (sum, p, candidate) => (p === 0 ? sum : add(sum, world.outcomes(index, candidate).expected, p)),
+        NOTHING,
+      ),
+    );
+  });
+  return { played, exact };
+}
+
+const NOTHING: ArmMeans = { reward: 0, quality: 0, costUsd: 0, latencyMs: 0 };
+
+function add(sum: ArmMeans, each: ArmMeans, weight: number): ArmMeans {
+  return {
+    reward: sum.reward + weight * each.reward,
+    quality: sum.quality + weight * each.quality,
+    costUsd: sum.costUsd + weight * each.costUsd,
+    latencyMs: sum.latencyMs + weight * each.latencyMs,
+  };
+}
+
+export function behaviourOf({ train }: Suite, { models }: SimWorld): Router {
+  return behaviourRouter(train.behaviour, { models: models.map(({ name }) => name), epsilon: train.epsilon });
+}
+
+function summarise(suite: Suite, worlds: SuiteWorlds, repetitions: readonly Repetition[]): BenchResult {
+  const { train, heldOut, all } = worlds;
+  const { best, bestSingle, uniform } = knownValues(heldOut);
+  const behaviour = policyValue(heldOut, policyOfRouter(behaviourOf(suite, heldOut)));
+  const named = [
+    { name: TABLE_ARM, learner: "table", floor: 0 },
+    ...suite.arms.map(({ name, learner, floor }) => ({ name, learner: learner.kind, floor })),
+  ];
+  return {
+    schema: "rollbook.bench-result.v1",
+    suite: { name: suite.suite, digest: suite.digest },
+    world: all.digest,
+    tasks: { train: train.tasks.length, heldOut: heldOut.tasks.length },
+    decisions: suite.train.decisions,
+    repetitions: suite.repetitions,
+    seed: suite.seed,
+    logs: repetitions.map(({ log }) => log),
+    known: { best, bestSingle: bestSingle.value, uniform, behaviour },
+    arms: named.map((arm, a) => armResult(suite, repetitions, { arm, a, best, single: bestSingle.value })),
+  };
+}
+
+function armResult(
+  { level }: Suite,
+  repetitions: readonly Repetition[],
+  {
+    arm,
+    a,
+    best,
+    single,
+  }: { arm: Pick<ArmResult, "name" | "learner" | "floor">; a: number; best: number; single: number },
+): ArmResult {
+  const own = repetitions.map(({ arms }) => arms[a]!);
+  const minusTable = (of: (arm: PlayedArm, task: number) => number) =>
+    repetitions.map(({ arms }) => arms[a]!.exact.map((_, task) => of(arms[a]!, task) - of(arms[0]!, task)));
+  const exact = meanOf(own.flatMap((each) => each.exact));
+  const rewards = minusTable((each, task) => each.exact[task]!.reward);
+  return {
+    ...arm,
+    checkpoints: own.map(({ checkpoint }) => checkpoint),
+    played: meanOf(own.flatMap((each) => each.played)),
+    exact,
+    cells: own.map((each) => each.exact.map(({ reward }) => reward)),
+    gapClosed: best === single ? 1 : (exact.reward - single) / (best - single),
+    versus: pairedDifference(rewards, level),
+    byRepetition: rewards.map((row) => differenceOverTasks(row, level)),
+    playedVersus: pairedDifference(
+      minusTable((each, task) => each.played[task]!.reward),
+      level,
+    ),
+    costVersus: pairedDifference(
+      minusTable((each, task) => each.exact[task]!.costUsd),
+      level,
+    ),
+  };
+}
+
+function meanOf(each: readonly ArmMeans[]): ArmMeans {
+  return each.reduce((sum, one) => add(sum, one, 1 / each.length), NOTHING);
+}

@@ -1,0 +1,29 @@
+/** Which learner a configuration asks for. */
+import { z } from "zod";
+import { type Learner, readSpec } from "../book/train/index.ts";
+
+const path = z.string().min(1).max(4096);
+const amount = z.number().min(0);
+const share = z.number().min(0).max(1);
+const features = z.optional(path);
+
+export const learnerSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
+  z.strictObject({ kind: z.literal("linucb"), alpha: amount.default(1), features }),
+  z.strictObject({
+    kind: z.literal("thompson"),
+    form: z.enum(["beta", "linear"]).default("beta"),
+    draws: z.number().int().min(1).default(256),
+    floor: share.default(0.01),
+    features,
+  }),
+  z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features }),
+]);
+export type LearnerConfig = z.output<typeof learnerSchema>;
+
+/** Reads the feature specification that it names. */
+export function learnerOf(learner: LearnerConfig): Learner {
+  if (learner.kind === "ucb") return learner;
+  const { features: named, ...rest } = learner;
+  return { ...rest, spec: readSpec(named === undefined ? {} : { features: named }) };
+}

@@ -1,0 +1,72 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { benchPack, loopPack } from "../../../bench/support/small-packs.ts";
+import { packPaths, readTar, writeTar } from "../../keep/pack/index.ts";
+import { brokenLinks, rerunPack, verifyPack } from "./index.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
+const packs = { bench: "", loop: "" };
+beforeAll(async () => {
+  packs.bench = await benchPack(join(folder, "bench"));
+  packs.loop = await loopPack(join(folder, "loop"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const rerun = (pack: string) => rerunPack(pack, { work: mkdtempSync(join(folder, "rerun-")), log: () => {} });
+
+describe.each(["bench", "loop"] as const)("a pack of a %s", (kind) => {
+  it("verifies, and its chain reaches down to what was trained on", async () => {
+    const { chain, signers } = await verifyPack(packs[kind]);
+    expect(brokenLinks(chain)).toEqual([]);
+    expect(signers).toHaveLength(1);
+    const text = JSON.stringify(chain);
+    for (const what of kind === "bench" ? ["log 1", "checkpoint ucb"] : ["window 2", "batch", "12 rollouts"])
+      expect(text).toContain(what);
+  });
+
+  it("gives the same results when it is run again", async () => {
+    const { differences } = await rerun(packs[kind]);
+    expect(differences).toEqual([]);
+  }, 60_000);
+
+  it("is the same bytes as a tar file, and the same pack when unpacked", async () => {
+    const [one, two] = [join(folder, `${kind}-1.tar`), join(folder, `${kind}-2.tar`)];
+    for (const file of [one, two]) writeTar(file, packs[kind], packPaths(packs[kind]));
+    expect(readFileSync(one).equals(readFileSync(two))).toBe(true);
+    const unpacked = mkdtempSync(join(folder, "untar-"));
+    readTar(one, unpacked);
+    expect(brokenLinks((await verifyPack(unpacked)).chain)).toEqual([]);
+  });
+});
+
+it("a result that was edited and listed again is not what the checkpoints give", async () => {
+  const pack = await benchPack(join(folder, "edited"));
+  const file = join(pack, "results.json");
+  writeFileSync(file, readFileSync(file, "utf8").replace(/"gapClosed":[^,]+/, '"gapClosed":0.99'));
+  const broken = brokenLinks((await verifyPack(pack)).chain);
+  expect(broken.map(({ path }) => path)).toEqual(["pack small → files", "pack small → results"]);
+  expect(broken[1]!.broken).toContain("figures are not those");
+});
+
+it("a rerun of other inputs says which figures differ", async () => {
+  const pack = await benchPack(join(folder, "other"));
+  const file = join(pack, "suite.yaml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("decisions: 60", "decisions: 61"));
+  const { differences } = await rerun(pack);
+  expect(differences).toContain("decisions");
+});
+
+it("a tar file with a path outside the pack is refused", () => {
+  const bad = join(folder, "bad.tar");
+  copyFileSync(join(folder, "bench-1.tar"), bad);
+  const bytes = readFileSync(bad);
+  bytes.write("../evil\0", 0, "latin1");
+  let sum = 0;
+  bytes.fill(" ", 148, 156);
+  for (let i = 0; i < 512; i++) sum += bytes[i]!;
+  bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  writeFileSync(bad, bytes);
+  expect(() => readTar(bad, mkdtempSync(join(folder, "evil-")))).toThrow(/outside the pack/);
+});

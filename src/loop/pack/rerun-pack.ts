@@ -1,0 +1,86 @@
+/** Runs a pack again from its own inputs and compares what comes out.
+ *  In: the folder of a pack and an empty one. Out: each compared figure, and what differs here from where it was sealed.
+ *  Suites, and synchronous loops on the simulator, are functions of their inputs: they must give the same digests. */
+import { cpSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { canonicalize, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import type { RunPack } from "../../contract/index.ts";
+import { readPack } from "../../keep/pack/index.ts";
+import { makeDirectory } from "../../store/index.ts";
+import { MODELS_FILE, parseSuite, RESULT_FILE, runSuite, SUITE_FILE } from "../bench/index.ts";
+import { parseLoopConfig } from "../config.ts";
+import { runLoop } from "../run-loop.ts";
+import { statusOf } from "../status.ts";
+import { BOOK_FOLDER, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
+import { thisCode } from "./this-code.ts";
+
+export interface Rerun {
+  readonly record: RunPack;
+  /** Differences of code and Node that may explain other results. */
+  readonly elsewhere: readonly string[];
+  /** Where the results differ, as paths into them; empty: the same bytes. */
+  readonly differences: readonly string[];
+}
+
+export async function rerunPack(
+  folder: string,
+  { work, log }: { work: string; log: (line: string) => void },
+): Promise<Rerun> {
+  const { record } = readPack(folder);
+  const again = await (record.run.kind === "bench"
+    ? rerunBench(folder, work, log)
+    : rerunLoop(folder, work, log));
+  const file = record.run.kind === "bench" ? RESULT_FILE : LOOP_RESULT;
+  const before = parseJson(readFileSync(join(folder, file), "utf8"));
+  return { record, elsewhere: elsewhere(record), differences: differing(before, again, "").slice(0, 20) };
+}
+
+async function rerunBench(folder: string, work: string, log: (line: string) => void): Promise<Json> {
+  const source = readFileSync(join(folder, SUITE_FILE), "utf8");
+  const suite = parseSuite(source, SUITE_FILE, folder);
+  const own = suite.models === undefined ? suite : { ...suite, models: join(folder, MODELS_FILE) };
+  const tasks = "folder" in own.tasks ? { folder: join(folder, "tasks") } : own.tasks;
+  const result = await runSuite({ ...own, tasks }, { folder: join(work, "run"), source, log });
+  return parseJson(canonicalize(result));
+}
+
+async function rerunLoop(folder: string, work: string, log: (line: string) => void): Promise<Json> {
+  const inputs = join(work, "inputs");
+  makeDirectory(inputs);
+  cpSync(folder, inputs, { recursive: true, filter: (path) => path !== join(folder, BOOK_FOLDER) });
+  const config = parseLoopConfig(readFileSync(join(inputs, LOOP_FILE), "utf8"), LOOP_FILE, inputs);
+  if (config.mode === "asynchronous")
+    throw new RollbookError(
+      "not-repeatable",
+      { mode: config.mode },
+      "an asynchronous loop depends on the order of arrival and does not end with the same digests twice. `rollbook verify` checks the pack.",
+    );
+  const book = join(work, "book");
+  const { state } = await runLoop({ config, book, how: "start", log });
+  const { run, windows, digest } = statusOf(state, { book, config });
+  return parseJson(canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest }));
+}
+
+function elsewhere({ code, node }: RunPack): string[] {
+  const here = thisCode();
+  return [
+    ...(code.version === here.version ? [] : [`rollbook ${here.version}, sealed with ${code.version}`]),
+    ...(code.commit === here.commit
+      ? []
+      : [`commit ${here.commit ?? "unknown"}, sealed with ${code.commit ?? "unknown"}`]),
+    ...(code.dirty === true ? ["sealed with files that differed from the commit"] : []),
+    ...(node === process.version ? [] : [`Node ${process.version}, sealed with ${node}`]),
+  ];
+}
+
+/** Paths at which two JSON values differ. */
+function differing(a: unknown, b: unknown, path: string): string[] {
+  if (Object.is(a, b)) return [];
+  if (Array.isArray(a) && Array.isArray(b) && a.length === b.length)
+    return a.flatMap((each, i) => differing(each, b[i], `${path}[${i}]`));
+  if (isObject(a) && isObject(b)) {
+    const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort();
+    return keys.flatMap((key) => differing(a[key], b[key], path === "" ? key : `${path}.${key}`));
+  }
+  return [path === "" ? "the whole result" : path];
+}

@@ -1,0 +1,106 @@
+/** Seals run packs: of a benchmark suite's folder, and of a finished training loop.
+ *  In: what was run. Out: the sealed record; the folder holds copies of everything the result rests on. */
+import { cpSync, existsSync, writeFileSync } from "node:fs";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
+import { sealPackFolder } from "../../keep/pack/index.ts";
+import { makeDirectory } from "../../store/index.ts";
+import type { Suite } from "../bench/index.ts";
+import { type LoopConfig, parseLoopConfig } from "../config.ts";
+import { readText } from "../read-text.ts";
+import { loopStatus } from "../status.ts";
+import { thisCode, thisMachine } from "./this-code.ts";
+
+export const LOOP_FILE = "loop.yaml";
+export const BOOK_FOLDER = "book";
+export const LOOP_RESULT = "results.json";
+
+interface SealOptions {
+  readonly signer?: Signer | undefined;
+  readonly clock?: Clock;
+}
+
+export function sealBenchPack(folder: string, suite: Suite, options: SealOptions = {}): Sealed<RunPack> {
+  return sealWith(folder, options, {
+    run: { kind: "bench", name: parseId(suite.suite), digest: suite.digest },
+    command: ["bench", "run", "--suite", "suite.yaml"],
+  });
+}
+
+/** `file`: the loop's configuration; its run must have ended. `out` is new. */
+export async function sealLoopPack(
+  file: string,
+  { out, book: at, ...options }: SealOptions & { out: string; book?: string | undefined },
+): Promise<Sealed<RunPack>> {
+  const source = readText(file, "the configuration of a loop");
+  const config = parseLoopConfig(source, file, dirname(file));
+  const book = at ?? config.book ?? ".rollbook";
+  const { world } = config;
+  if (world.kind !== "simulator")
+    throw new RollbookError(
+      "not-packable",
+      { world: world.kind },
+      "packs are made of loops on the simulator: an agent's code and its models are not in the book.",
+    );
+  const status = await loopStatus(book, config);
+  if (status.digest === undefined)
+    throw new RollbookError(
+      "run-not-ended",
+      { run: config.run, ended: status.ended, windows: config.windows },
+      `${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume --config ${file}\`.`,
+    );
+  if (existsSync(out))
+    throw new RollbookError("exists", { out }, `${out} exists already. Choose another path.`);
+  makeDirectory(out);
+  // The digest of the configuration covers the paths in it, so files keep their places relative to it.
+  for (const path of [world.tasks, world.models, config.table, featuresOf(config)]) {
+    if (path === undefined) continue;
+    const place = relative(dirname(file), path);
+    if (isAbsolute(place) || place.startsWith("..") || place.split(sep)[0] === BOOK_FOLDER)
+      throw new RollbookError(
+        "not-packable",
+        { path },
+        `${path} does not lie below the folder of ${file}, or lies in ${BOOK_FOLDER}/. Move it beside the configuration.`,
+      );
+    cpSync(path, join(out, place), { recursive: true });
+  }
+  writeFileSync(join(out, LOOP_FILE), source);
+  copyBook(book, join(out, BOOK_FOLDER));
+  const { run, windows, digest } = status;
+  writeFileSync(
+    join(out, LOOP_RESULT),
+    `${canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest })}\n`,
+  );
+  return sealWith(out, options, {
+    run: { kind: "loop", name: parseId(config.run), digest: config.digest },
+    command: ["run", "start", "--config", LOOP_FILE],
+  });
+}
+
+function featuresOf({ learner }: LoopConfig): string | undefined {
+  return "features" in learner ? learner.features : undefined;
+}
+
+function sealWith(
+  folder: string,
+  { signer, clock = systemClock }: SealOptions,
+  facts: Pick<RunPack, "run" | "command">,
+): Sealed<RunPack> {
+  return sealPackFolder(
+    folder,
+    {
+      ...facts,
+      ...{ code: thisCode(), node: process.version, machine: thisMachine(), sealedAtMs: clock.nowMs() },
+    },
+    signer,
+  );
+}
+
+/** The sealed records of a book. Catalog, queue, journals and locks can be made again or belong to processes. */
+export function copyBook(from: string, to: string): void {
+  // Empty folders do not travel in a pack, and a book has both.
+  for (const name of ["packs", "large"]) makeDirectory(join(to, name));
+  for (const name of ["book.json", "packs", "large", "heads"])
+    if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true });
+}
