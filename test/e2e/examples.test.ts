@@ -61,9 +61,7 @@ describe("the examples of the help texts", () => {
       "rollbook train linucb --data decisions.jsonl --out policies/learned --id learned --alpha 0.1",
     );
     expect(learned.stderr).not.toContain("error");
-    const measured = bash(
-      "rollbook bench run --suite smoke --out before.json && cp before.json after.json",
-    );
+    const measured = bash("rollbook bench run --suite smoke --out before.json && cp before.json after.json");
     expect(measured.stderr).not.toContain("error");
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
   });
