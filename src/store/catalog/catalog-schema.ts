@@ -38,9 +38,18 @@ export function removeCatalogDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
-/** Empties every table; other connections go on with the same file. */
-export function clearCatalog(db: Sqlite): void {
-  db.exec("DELETE FROM packs; DELETE FROM blobs; DELETE FROM records; DELETE FROM refs; DELETE FROM lost;");
+/** Puts the rows of another database in place of all there are, in one transaction: other connections go on with the
+ *  same file, and see the old rows or the new ones, never none. */
+export function replaceRows(db: Sqlite, path: string): void {
+  db.prepare("ATTACH ? AS made").run(path);
+  try {
+    db.transaction(() => {
+      for (const table of ["packs", "blobs", "records", "refs", "lost"])
+        db.exec(`DELETE FROM ${table}; INSERT INTO ${table} SELECT * FROM made.${table};`);
+    });
+  } finally {
+    db.exec("DETACH made");
+  }
 }
 
 function openCurrent(path: string): Sqlite {

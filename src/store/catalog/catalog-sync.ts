@@ -65,11 +65,12 @@ class CatalogSync {
 
   async run(): Promise<SyncReport> {
     const listed = listPacks(this.#paths);
-    this.#forgetMissing(new Set(listed.map(({ id }) => id)));
     for (const pack of listed) {
       const row = this.#packRow(pack.id);
       if (row.sealed === 0) await this.#syncPack(pack, row);
     }
+    // Last: what gc has moved is listed in its new place before it is forgotten in the old one.
+    this.#forgetMissing(new Set(listed.map(({ id }) => id)));
     this.#forgetErased();
     return this.#tally;
   }

@@ -16,6 +16,7 @@ import { MEDIA_KIND } from "../../contract/rollout/call.ts";
 import { Task } from "../../contract/task/task.ts";
 import { type Book, openBook } from "../book.ts";
 import { openSqlite } from "../disk/sqlite.ts";
+import { collectGarbage } from "../gc/index.ts";
 import { openCatalog, recordsQuery } from "./catalog.ts";
 
 let scratch = "";
@@ -211,5 +212,34 @@ describe("a catalog", () => {
     expect(await catalog.rebuild()).toMatchObject({ blobs: 4, records: 2, undescribed: 2, damaged: 2 });
     expect([...catalog.records()].map(({ id }) => id)).toEqual(["a", "c"]);
     catalog.close();
+  });
+
+  it("never looks empty to another connection, neither while it is rebuilt nor while it follows gc", async () => {
+    const root = fresh();
+    for (let session = 0; session < 9; session++) {
+      const book = await openBook(root, { clock });
+      for (let i = 0; i < 40; i++) putNote(book, { id: `${session}-${i}`, text: "x".repeat(9000), to: [] });
+      await book.close();
+    }
+    const [catalog, other] = [openCatalog(root), openCatalog(root)];
+    await catalog.sync();
+    const least = async (work: Promise<unknown>): Promise<number> => {
+      let [fewest, done] = [360, false];
+      const ended = work.finally(() => {
+        done = true;
+      });
+      while (!done) {
+        fewest = Math.min(fewest, other.count(NOTE));
+        await new Promise(setImmediate);
+      }
+      await ended;
+      return fewest;
+    };
+    expect(await least(catalog.rebuild())).toBe(360);
+    expect((await collectGarbage(root, { clock })).packsReplaced).toBe(9);
+    expect(await least(catalog.sync())).toBe(360);
+    expect([catalog.count(NOTE), catalog.lost()]).toEqual([360, []]);
+    catalog.close();
+    other.close();
   });
 });

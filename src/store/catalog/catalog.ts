@@ -2,11 +2,12 @@
  *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Digest, digestFromBytes, digestToBytes, type Json } from "../../base/index.ts";
 import type { Location } from "../blob/index.ts";
 import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
 import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
-import { clearCatalog, openCatalogDatabase, removeCatalogDatabase } from "./catalog-schema.ts";
+import { openCatalogDatabase, removeCatalogDatabase, replaceRows } from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 
 export interface Catalog {
@@ -118,13 +119,34 @@ class SqliteCatalog implements Catalog {
   }
 
   async rebuild(): Promise<SyncReport> {
+    const beside = join(this.#paths.tmp, `catalog.${process.pid}.db`);
+    removeCatalogDatabase(beside);
     try {
-      this.#db.transaction(() => clearCatalog(this.#db));
+      const report = await this.#makeAt(beside);
+      this.#replaceBy(beside);
+      return report;
+    } finally {
+      removeCatalogDatabase(beside);
+    }
+  }
+
+  async #makeAt(path: string): Promise<SyncReport> {
+    const made = openCatalogDatabase(path);
+    try {
+      return await syncCatalog(made, this.#paths);
+    } finally {
+      made.close();
+    }
+  }
+
+  #replaceBy(path: string): void {
+    try {
+      replaceRows(this.#db, path);
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       this.#startOver();
+      replaceRows(this.#db, path);
     }
-    return this.sync();
   }
 
   *records(filter: RecordFilter = {}): IterableIterator<CatalogRecord> {
