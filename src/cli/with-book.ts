@@ -1,11 +1,20 @@
 /** The book a command works on: found by its flags, opened, closed whatever happens. */
-import { type BookOnDisk, DEFAULT_BOOK, keyringOf, loadSigner, useBook } from "../book/open/index.ts";
+import {
+  type BookOnDisk,
+  DEFAULT_BOOK,
+  keyringOf,
+  loadSigner,
+  requiredKeys,
+  trustedSet,
+  useBook,
+} from "../book/open/index.ts";
 import type { Io } from "./io.ts";
 
 /** What every command has: --json, and --book where it works on a book. */
 export interface BookFlags {
   readonly book?: string;
   readonly json?: true;
+  readonly requireTrusted?: true;
 }
 
 export function bookRoot(io: Io, flags: BookFlags): string {
@@ -20,5 +29,7 @@ export function withBook<T>(
 ): Promise<T> {
   const { mode = "read", sign = true } = flags;
   const signer = () => (sign ? loadSigner(keyringOf(io)) : undefined);
-  return useBook(bookRoot(io, flags), { mode, clock: io.clock, signer }, work);
+  const keyring = keyringOf(io);
+  const required = flags.requireTrusted ? trustedSet(keyring) : requiredKeys(io.env, keyring);
+  return useBook(bookRoot(io, flags), { mode, clock: io.clock, signer, required }, work);
 }

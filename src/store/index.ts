@@ -14,6 +14,7 @@ export {
   type CatalogRecord,
   describeRecord,
   digestsOfKind,
+  isSignedKind,
   openCatalog,
   type RecordFilter,
   referencesOf,
@@ -43,4 +44,12 @@ export {
 export { collectGarbage, eraseBlobs, type GcReport, planErasure } from "./gc/index.ts";
 export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export type { Recovery } from "./pack/index.ts";
-export { attest, makeGroupSealer, makeSealer, type Sealable, type Sealer, subjectsOf } from "./sealer.ts";
+export {
+  attest,
+  makeGroupSealer,
+  makeSealer,
+  type Sealable,
+  type Sealer,
+  signedAmong,
+  subjectsOf,
+} from "./sealer.ts";

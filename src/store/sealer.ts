@@ -1,18 +1,22 @@
 /** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
  *  In: sealed records. Out: a promise for each, resolved when it is durable and signed. A commit starts when the one
  *  before it has ended; a rollout that nobody waits for may wait a little for others. */
-import type { Digest } from "../base/index.ts";
+import { type Digest, digestBytes } from "../base/index.ts";
 import type { SealedBlob, Signer } from "../contract/index.ts";
-import type { BlobStore } from "./blob/index.ts";
+import type { Blob, BlobStore } from "./blob/index.ts";
+import { isSignedKind } from "./catalog/index.ts";
 import { GroupCommit } from "./disk/index.ts";
 
-/** A sealed rollout, or another record in the place of its envelope: that is what gets signed. */
+/** A sealed rollout, or another record in the place of its envelope. The envelope is signed, and so is every blob of a
+ *  kind that has to be. */
 export interface Sealable {
   readonly envelope: { readonly digest: Digest };
-  readonly blobs: readonly Omit<SealedBlob, "digest">[];
-  /** What is signed beside the envelope. */
+  readonly blobs: readonly UnsealedBlob[];
+  /** What is signed beside them: it was put before. */
   readonly others?: readonly Digest[];
 }
+
+type UnsealedBlob = Blob & { readonly digest?: Digest };
 
 export interface Sealer<R extends Sealable = Sealable> {
   /** Resolves when the rollout, and its signature if there is a signer, survive a crash. Its commit starts within
@@ -67,7 +71,19 @@ export function makeGroupSealer<R extends Sealable>(
 
 /** What a group is signed for. */
 export function subjectsOf(group: readonly Sealable[]): Digest[] {
-  return group.flatMap(({ envelope, others = [] }) => [envelope.digest, ...others]);
+  const subjects = group.flatMap(({ envelope, blobs, others = [] }) => [
+    envelope.digest,
+    ...signedAmong(blobs),
+    ...others,
+  ]);
+  return [...new Set(subjects)];
+}
+
+/** Of these blobs, those that a signature has to name. */
+export function signedAmong(blobs: readonly UnsealedBlob[]): Digest[] {
+  return blobs
+    .filter(({ kind }) => isSignedKind(kind))
+    .map(({ kind, bytes, digest }) => digest ?? digestBytes(kind, bytes));
 }
 
 export function attest(subjects: readonly Digest[], signer: Signer): SealedBlob[] {

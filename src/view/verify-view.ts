@@ -3,6 +3,7 @@
 
 import type { Verified } from "../book/maintain/index.ts";
 import type { CatalogDifference } from "../book/open/index.ts";
+import { RolloutEnvelope } from "../contract/index.ts";
 import type { Problem, VerifyReport } from "../keep/verify/index.ts";
 import { page, plural, short, thousands } from "./format.ts";
 
@@ -24,6 +25,7 @@ export function renderReport(
       ? [`  … and ${thousands(problems.length - MOST_PROBLEMS)} more (--json lists all)`]
       : []),
     `signed: ${thousands(trust.signed)} of ${plural(trust.artifacts, "artifact")}, ${thousands(trust.trusted)} by a trusted key`,
+    ...otherRoots(trust.roots),
     ...trust.signers.map(
       ({ key, artifacts, trusted }) =>
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
@@ -38,6 +40,25 @@ export function renderReport(
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return page(lines);
+}
+
+/** Everything else that has to be signed; kinds that are not whole are named. */
+function otherRoots(roots: VerifyReport["trust"]["roots"]): string[] {
+  const others = Object.entries(roots).filter(([kind]) => kind !== RolloutEnvelope.kind);
+  if (others.length === 0) return [];
+  const sum = (of: "count" | "signed" | "trusted") => others.reduce((total, [, each]) => total + each[of], 0);
+  const short = others.filter(([, { count, trusted }]) => trusted < count);
+  return [
+    `  and ${thousands(sum("signed"))} of ${plural(sum("count"), "other record")}, ${thousands(sum("trusted"))} by a trusted key`,
+    ...short.map(
+      ([kind, { count, trusted }]) =>
+        `  NOT by a trusted key: ${thousands(count - trusted)} of ${thousands(count)} ${kindName(kind)}`,
+    ),
+  ];
+}
+
+export function kindName(kind: string): string {
+  return kind.replace(/^rollbook\.|\.v\d+$/g, "");
 }
 
 function reachedLines(reached: Verified["reached"]): string[] {

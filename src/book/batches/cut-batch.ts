@@ -13,6 +13,7 @@ import {
 } from "../../contract/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
+import { signedAmong } from "../../store/index.ts";
 import { type BookIndex, type IndexedArtifact, type OpenBook, resolveRevision } from "../open/index.ts";
 import {
   admitRollouts,
@@ -22,6 +23,7 @@ import {
   type FreshnessChoice,
   type RolloutFilter,
   requireFeedback,
+  requireTrustedManifest,
 } from "../rollouts/index.ts";
 
 export interface CutRequest extends RolloutFilter {
@@ -92,9 +94,15 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
     revisions: revisions?.map(({ digest }) => digest),
     feedback,
   });
+  // Revisions that are known by name alone enter with the batch, and are signed with it.
+  const known = manifest.record.revisions.filter(
+    (digest) => !revisions?.some((each) => each.digest === digest && each.bytes.length > 0),
+  );
+  await requireTrustedManifest(book, index, { ...manifest.record, revisions: known });
   const beside = new Map<Digest, SealedBlob>(
     [manifest, ...(revisions ?? [])].map((each) => [each.digest, each]),
   );
+  const entering = [...beside.values()].filter(({ bytes }) => bytes.length > 0);
   const batch = await assembleBatch({
     ...rest,
     read: async (digest) => {
@@ -103,14 +111,13 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
     },
     write(blob) {
       // The manifest stands by itself in the book, so it enters only with the batch that makes sense of it.
-      if (blob.kind === TrainerBatch.kind)
-        for (const { kind, bytes } of beside.values()) if (bytes.length > 0) store.put(kind, bytes);
+      if (blob.kind === TrainerBatch.kind) for (const { kind, bytes } of entering) store.put(kind, bytes);
       store.put(blob.kind, blob.bytes);
     },
     manifest: manifest.digest,
     ...given({ onProgress }),
   });
-  const attestation = signer?.attest([manifest.digest, batch.digest]);
+  const attestation = signer?.attest([...signedAmong(entering), batch.digest]);
   if (attestation !== undefined) store.put(attestation.kind, attestation.bytes);
   await store.flush();
   return batch;

@@ -2,9 +2,10 @@
  *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict; from a book it is sealed there, with the
  *  manifest its rows were admitted from and the ledger of what was not. */
 import { type Clock, given, rngFrom, systemClock } from "../../base/index.ts";
-import type { GateVerdict, Sealed } from "../../contract/index.ts";
+import type { GateVerdict, Sealed, SealedBlob } from "../../contract/index.ts";
 import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
+import { makeSealer } from "../../store/index.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
@@ -63,23 +64,22 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
     ...{ rule, candidates: setups, baseline: setup ?? "behaviour", rng: rngFrom(seed) },
   });
   const book = request.keepIn ?? ("store" in source ? source : undefined);
+  const beside: SealedBlob[] = [];
   const verdict = sealVerdict({
     ...{ candidates, setups, gated, rule, judged, baseline, seed },
     atMs: (request.clock ?? book?.clock ?? systemClock).nowMs(),
     // Another book does not hold the rollouts that the manifest names.
-    origin: book === source && admitted !== undefined ? keepOrigin(book, admitted) : undefined,
+    origin: book === source && admitted !== undefined ? keepOrigin(beside, admitted) : undefined,
   });
-  if (book !== undefined) {
-    book.store.put(verdict.kind, verdict.bytes);
-    await book.store.flush();
-  }
+  if (book !== undefined)
+    await makeSealer(book.store, book.signer).add({ envelope: verdict, blobs: [...beside, verdict] });
   return { verdict, sealed: book !== undefined, judged, admitted };
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */
-function keepOrigin({ store }: OpenBook, { manifest, ledger }: AdmittedRollouts) {
-  store.put(manifest.kind, manifest.bytes);
-  const sealed = ledger.seal(manifest.digest, ({ kind, bytes }) => store.put(kind, bytes));
+function keepOrigin(beside: SealedBlob[], { manifest, ledger }: AdmittedRollouts) {
+  beside.push(manifest);
+  const sealed = ledger.seal(manifest.digest, (blob) => beside.push(blob));
   return { manifest: manifest.digest, ledger: sealed.digest };
 }
 

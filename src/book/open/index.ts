@@ -41,3 +41,4 @@ export {
   resolveRevision,
   revisionsIn,
 } from "./resolve.ts";
+export { requiredKeys, requireTrusted, splitByTrust, trustedSet } from "./trust.ts";

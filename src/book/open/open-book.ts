@@ -13,6 +13,7 @@ import {
 } from "../../store/index.ts";
 import { type BookIndex, catalogIndex, scanIndex } from "./book-index.ts";
 import { loadSigner, ownKeyring } from "./keyring.ts";
+import { requiredKeys } from "./trust.ts";
 
 export const DEFAULT_BOOK = ".rollbook";
 
@@ -23,6 +24,8 @@ export interface OpenBook {
   readonly clock: Clock;
   /** Signs what is sealed; without one records are kept unsigned. */
   readonly signer: Signer | undefined;
+  /** Where given, judgements count only if one of these keys has signed them: all others are refused. */
+  readonly required?: ReadonlySet<string> | undefined;
   /** What the book holds now. */
   index(): Promise<BookIndex>;
   close(): Promise<void>;
@@ -40,14 +43,18 @@ export interface OpenBookOptions {
   readonly clock?: Clock;
   /** Asked when something is first signed (default: the user's own key, if there is one). */
   readonly signer?: () => Signer | undefined;
+  /** Refuses judgements that none of these keys has signed (default: none are refused, unless the environment variable
+   *  ROLLBOOK_REQUIRE_TRUSTED is set). */
+  readonly required?: ReadonlySet<string> | undefined;
 }
 
 export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<BookOnDisk> {
   const { mode = "write", create = false, clock = systemClock, signer = ownSigner } = options;
   if (!create || mode === "read") requireBook(root);
   if (mode === "write" && isBook(root)) requireWritable(root);
+  const required = options.required ?? requiredKeys(process.env, ownKeyring());
   const store = await openStore(root, { clock, mode });
-  return new DiskBook(store, { clock, signer });
+  return new DiskBook(store, { clock, signer, required });
 }
 
 /** Any store as a book; its index is read from the records, which takes as long as reading all of them. */
@@ -113,13 +120,22 @@ function ownSigner(): Signer | undefined {
 class DiskBook implements BookOnDisk {
   readonly store: Book;
   readonly clock: Clock;
+  readonly required: ReadonlySet<string> | undefined;
   readonly #findSigner: () => Signer | undefined;
   #signer: { found: Signer | undefined } | undefined;
   #catalog: Catalog | undefined;
 
-  constructor(store: Book, { clock, signer }: { clock: Clock; signer: () => Signer | undefined }) {
+  constructor(
+    store: Book,
+    {
+      clock,
+      signer,
+      required,
+    }: { clock: Clock; signer: () => Signer | undefined; required: ReadonlySet<string> | undefined },
+  ) {
     this.store = store;
     this.clock = clock;
+    this.required = required;
     this.#findSigner = signer;
   }
 

@@ -30,6 +30,7 @@ import {
   everyArtifact,
   type IndexedArtifact,
   type OpenBook,
+  requireTrusted,
   resolveArtifact,
 } from "../open/index.ts";
 import { readRevision } from "./read-revision.ts";
@@ -86,6 +87,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
     request.target === undefined ? undefined : await readRevision(book, request.target, request.family);
   const family = await familyOf(book, index, { ...request, target });
   const manifest = collectManifest(index, chooseArtifacts(index, request));
+  await requireTrustedManifest(book, index, manifest.record);
   const read: ReadBlob = (digest) => book.store.get(digest);
   const freshness = request.freshness ?? defaultFreshness(level);
   const admitted = await selectAdmitted({
@@ -154,6 +156,25 @@ export function collectManifest(
     feedback: about(Feedback.kind, feedback),
     receipts: about(Receipt.kind),
   });
+}
+
+/** Everything that a manifest lists and that decides what may teach or judge. */
+export async function requireTrustedManifest(
+  book: OpenBook,
+  index: BookIndex,
+  manifest: Manifest,
+): Promise<void> {
+  const { artifacts, revisions, verdicts, releases, feedback, receipts = [] } = manifest;
+  const named = (kind: string, digests: readonly Digest[]) => digests.map((digest) => ({ kind, digest }));
+  const envelopes = artifacts.map(({ envelope }) => envelope);
+  await requireTrusted(book, index, [
+    ...named(RolloutEnvelope.kind, envelopes),
+    ...named(PolicyRevision.kind, revisions),
+    ...named(Verdict.kind, verdicts),
+    ...named(Release.kind, releases),
+    ...named(Feedback.kind, feedback),
+    ...named(Receipt.kind, receipts),
+  ]);
 }
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {

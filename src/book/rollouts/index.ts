@@ -11,6 +11,7 @@ export {
   type RolloutFilter,
   requireAdmitted,
   requireFeedback,
+  requireTrustedManifest,
 } from "./admitted-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
 export { promptOfCall } from "./prompt-of-call.ts";

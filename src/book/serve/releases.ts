@@ -15,18 +15,30 @@ import {
 import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
 import type { Releases } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
-import type { BookIndex, OpenBook } from "../open/index.ts";
+import { type BookIndex, type IndexedRecord, type OpenBook, splitByTrust } from "../open/index.ts";
 
-export function bookReleases(book: OpenBook): Releases {
+/** Where trust is required, verdicts and rollbacks that no trusted key has signed do not stand, and `log` is told once. */
+export function bookReleases(book: OpenBook, log: (line: string) => void = () => {}): Releases {
   const reader = recordReader(book);
+  const told = new Set<Digest>();
+  const trustedOf = async (index: BookIndex, records: readonly IndexedRecord[]) => {
+    const { trusted, untrusted } = await splitByTrust(book, index, records);
+    for (const { digest, kind } of untrusted) {
+      if (!told.has(digest))
+        log(`router: the ${kind} ${digest} is not signed by a trusted key: it is refused`);
+      told.add(digest);
+    }
+    return trusted;
+  };
   return {
     async standing() {
       const index = await book.index();
       const passing = index.ofKind(GateVerdict.kind).filter(({ fields }) => fields.outcome === "pass");
       const verdicts: Sealed<GateVerdict>[] = [];
-      for (const { digest } of passing) verdicts.push(await reader(GateVerdict, digest));
+      for (const { digest } of await trustedOf(index, passing))
+        verdicts.push(await reader(GateVerdict, digest));
       const rollbacks: Rollback[] = [];
-      for (const { digest } of index.ofKind(Rollback.kind))
+      for (const { digest } of await trustedOf(index, index.ofKind(Rollback.kind)))
         rollbacks.push((await reader(Rollback, digest)).record);
       return { verdicts: verdicts.sort(newestFirst), rollbacks };
     },
@@ -54,13 +66,14 @@ export async function checkpointOf(
 }
 
 async function promiseOf(
-  { store }: OpenBook,
+  book: OpenBook,
   index: BookIndex,
   policy: Digest,
 ): Promise<Sealed<FloorPromise> | undefined> {
   let newest: FloorPromise | undefined;
-  for (const { digest } of index.ofKind(FloorPromise.kind)) {
-    const record = await readRecord(store, FloorPromise, digest);
+  const { trusted } = await splitByTrust(book, index, index.ofKind(FloorPromise.kind));
+  for (const { digest } of trusted) {
+    const record = await readRecord(book.store, FloorPromise, digest);
     if (record.policy.digest === policy && record.atMs >= (newest?.atMs ?? 0)) newest = record;
   }
   return newest === undefined ? undefined : seal(FloorPromise, newest);

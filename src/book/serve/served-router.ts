@@ -47,7 +47,7 @@ export async function openServedRouter(
   config: string | RouterConfigInput,
   { candidates, env = {}, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
-  const releases = bookReleases(book);
+  const releases = bookReleases(book, log);
   const checked =
     typeof config === "string"
       ? parseRouterConfig(readFileSync(config, "utf8"), config, env)

@@ -49,6 +49,7 @@ export async function banditOfBook(book: OpenBook, options: BanditRequest): Prom
     definition: { filters, ...(spec === undefined ? {} : { features: spec }) },
     known: own.map(({ digest }) => digest),
     fresh: (ids) => freshFrom(book, { ids, batches, rule }),
+    signer: book.signer,
   });
   return { ...state, spec, heldBack: split.heldBack };
 }

@@ -7,7 +7,7 @@ import { type AdmittedStream, streamKey } from "../../keep/admit/index.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { FeatureSpec } from "../../policy/index.ts";
 import { readRecord } from "../../store/index.ts";
-import type { OpenBook } from "../open/index.ts";
+import { type OpenBook, requireTrusted } from "../open/index.ts";
 
 export interface StandingIncrement {
   readonly digest: Digest;
@@ -24,7 +24,10 @@ export async function standingIncrements(
   const now = new Map(rows.map(({ content, stream, rewards }) => [streamKey(content, stream), rewards]));
   const checked = new Map<Digest, Promise<readonly string[] | undefined>>();
   const standing: StandingIncrement[] = [];
-  for (const { digest } of (await book.index()).ofKind(BanditIncrement.kind)) {
+  const index = await book.index();
+  const increments = index.ofKind(BanditIncrement.kind);
+  await requireTrusted(book, index, increments);
+  for (const { digest } of increments) {
     const record = await readRecord(book.store, BanditIncrement, digest);
     if (record.batches === undefined || canonicalize(record.filters) !== canonicalize(filters)) continue;
     const batches = new Map<Digest, readonly string[]>();

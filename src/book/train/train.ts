@@ -27,7 +27,7 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { makeSealer, readRecord } from "../../store/index.ts";
 import {
   type DatasetSource,
   type DecisionRequest,
@@ -234,10 +234,10 @@ async function keepCheckpoint(
   if (out !== undefined) writeCheckpoint(out, kept);
   if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false };
   const { revision, promise, bytes } = checkpoint;
-  source.store.put(CHECKPOINT_KIND, bytes);
-  source.store.put(revision.kind, revision.bytes);
-  if (promise !== undefined) source.store.put(promise.kind, promise.bytes);
-  await source.store.flush();
+  await makeSealer(source.store, source.signer).add({
+    envelope: revision,
+    blobs: [{ kind: CHECKPOINT_KIND, bytes }, revision, ...(promise === undefined ? [] : [promise])],
+  });
   return { checkpoint, sealed: true };
 }
 

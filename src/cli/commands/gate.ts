@@ -65,6 +65,7 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     )
     .addOption(new Option("--method <method>", "the bound").choices(METHODS).default("student-t"))
     .option("--cost-range <low..high>", "where cost lies, for the bounds that need it", toRange)
+    .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
     .option("--out <file>", "also write the verdict here; never overwritten");
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: GateFlags) => run(io, flags));
 }

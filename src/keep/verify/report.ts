@@ -23,6 +23,13 @@ export interface ErasedReport {
   tombstones: ErasedBy[];
 }
 
+/** Records of one kind: how many there are, how many are signed, how many of those by a trusted key. */
+export interface KindTrust {
+  count: number;
+  signed: number;
+  trusted: number;
+}
+
 interface ErasedBy {
   digest: Digest;
   reason: string;
@@ -47,10 +54,12 @@ export interface VerifyReport {
   external: number;
   /** Revisions that samples name without a record of theirs in the book. */
   unrecordedRevisions: string[];
+  /** `artifacts`, `signed` and `trusted` count rollouts; `roots` counts every kind of record that has to be signed. */
   trust: {
     artifacts: number;
     signed: number;
     trusted: number;
-    signers: { key: PublicKey; artifacts: number; trusted: boolean }[];
+    roots: Record<string, KindTrust>;
+    signers: { key: PublicKey; artifacts: number; roots: number; trusted: boolean }[];
   };
 }

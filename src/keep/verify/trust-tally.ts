@@ -1,19 +1,24 @@
-/** Which artifacts are signed, by how many distinct keys, and which of those the reader trusts. */
+/** Which roots are signed, by how many distinct keys, and which of those the reader trusts. */
 import { type Digest, DigestTable } from "../../base/index.ts";
-import { type Attestation, checkAttestation, type PublicKey } from "../../contract/index.ts";
-import type { VerifyReport } from "./report.ts";
+import { type Attestation, checkAttestation, type PublicKey, RolloutEnvelope } from "../../contract/index.ts";
+import type { KindTrust, VerifyReport } from "./report.ts";
 
 export class TrustTally {
   readonly #trusted: ReadonlySet<string>;
-  readonly #envelopes = new DigestTable();
+  readonly #roots = new DigestTable();
+  /** By the number of a root: the number of its kind. */
+  readonly #kindOf: number[] = [];
+  readonly #kinds: string[] = [];
   readonly #subjects = new Map<PublicKey, Digest[]>();
 
   constructor(trustedKeys: Iterable<string>) {
     this.#trusted = new Set(trustedKeys);
   }
 
-  addArtifact(envelope: Digest): void {
-    this.#envelopes.add(envelope);
+  addRoot(digest: Digest, kind: string): void {
+    if (this.#roots.add(digest) < this.#kindOf.length) return;
+    const known = this.#kinds.indexOf(kind);
+    this.#kindOf.push(known < 0 ? this.#kinds.push(kind) - 1 : known);
   }
 
   /** Throws a refusal if the signature is not good; a bad one counts for nothing. */
@@ -24,35 +29,52 @@ export class TrustTally {
     this.#subjects.set(attestation.signer, subjects);
   }
 
-  /** Who signed a record that is not an artifact. */
+  /** Everything that a good signature names, whoever made it. */
+  subjects(): ReadonlySet<Digest> {
+    return new Set([...this.#subjects.values()].flat());
+  }
+
+  /** Who signed one record. */
   trustOf(subject: Digest): { signed: boolean; trusted: boolean } {
     const signers = [...this.#subjects].filter(([, subjects]) => subjects.includes(subject));
     return { signed: signers.length > 0, trusted: signers.some(([key]) => this.#trusted.has(key)) };
   }
 
   report(): VerifyReport["trust"] {
-    const artifacts = this.#envelopes.size;
-    const [signed, trusted] = [new Uint8Array(artifacts), new Uint8Array(artifacts)];
-    /** The number of the signer who was last seen on an artifact: it counts once for each. */
-    const lastSigner = new Uint32Array(artifacts);
+    const count = this.#roots.size;
+    const [signed, trusted] = [new Uint8Array(count), new Uint8Array(count)];
+    /** The number of the signer who was last seen on a root: it counts once for each. */
+    const lastSigner = new Uint32Array(count);
+    const artifactKind = this.#kinds.indexOf(RolloutEnvelope.kind);
     const signers = [...this.#subjects].map(([key, subjects], signer) => {
       const isTrusted = this.#trusted.has(key);
-      let mine = 0;
+      const mine = { artifacts: 0, roots: 0 };
       for (const subject of subjects) {
-        const number = this.#envelopes.find(subject);
+        const number = this.#roots.find(subject);
         if (number < 0 || lastSigner[number] === signer + 1) continue;
         lastSigner[number] = signer + 1;
-        mine++;
+        mine.roots++;
+        if (this.#kindOf[number] === artifactKind) mine.artifacts++;
         signed[number] = 1;
         if (isTrusted) trusted[number] = 1;
       }
-      return { key, artifacts: mine, trusted: isTrusted };
+      return { key, ...mine, trusted: isTrusted };
     });
     signers.sort((a, b) => (a.key < b.key ? -1 : 1));
-    return { artifacts, signed: countOnes(signed), trusted: countOnes(trusted), signers };
+    const roots = this.#byKind(signed, trusted);
+    const { count: artifacts, ...of } = roots[RolloutEnvelope.kind] ?? { count: 0, signed: 0, trusted: 0 };
+    return { artifacts, ...of, roots, signers };
   }
-}
 
-function countOnes(flags: Uint8Array): number {
-  return flags.reduce((sum, flag) => sum + flag, 0);
+  #byKind(signed: Uint8Array, trusted: Uint8Array): Record<string, KindTrust> {
+    const tallies = this.#kinds.map(() => ({ count: 0, signed: 0, trusted: 0 }));
+    for (const [number, kind] of this.#kindOf.entries()) {
+      const tally = tallies[kind]!;
+      tally.count++;
+      tally.signed += signed[number]!;
+      tally.trusted += trusted[number]!;
+    }
+    const entries = this.#kinds.map((kind, i): [string, KindTrust] => [kind, tallies[i]!]);
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
 }

@@ -21,7 +21,7 @@ import {
   type TokenStream,
   Tombstone,
 } from "../../contract/index.ts";
-import type { Location } from "../../store/index.ts";
+import { isSignedKind, type Location } from "../../store/index.ts";
 import { BlobFacts, isColumnKind, type NotedBlob } from "./blob-facts.ts";
 import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
 import { Erasures } from "./erasures.ts";
@@ -74,6 +74,8 @@ export class Verifier {
   readonly #revisions = new RevisionNames<NamedBlob>();
   readonly #maskless: Maskless[] = [];
   readonly #erasures = new Erasures();
+  /** What signatures name, once all of them have been seen. */
+  #attested: ReadonlySet<Digest> | undefined;
   #bytes = 0;
   #external = 0;
 
@@ -136,6 +138,7 @@ export class Verifier {
     const { rolloutId, id } = record as { rolloutId?: string; id?: string };
     named.name = rolloutId ?? id;
     for (const reference of type.references(record)) this.#resolve(reference, named, false);
+    if (isSignedKind(type.kind)) this.#trust.addRoot(named.digest, type.kind);
     this.#acceptKnown(type.kind, record, named);
   }
 
@@ -182,7 +185,6 @@ export class Verifier {
   }
 
   #acceptEnvelope(envelope: RolloutEnvelope, named: NamedBlob): void {
-    this.#trust.addArtifact(named.digest);
     for (const each of envelope.proofs) {
       if (each.kind === "commitment" && each.digest !== commitTo(envelope.content, each.nonce)) {
         throw mismatch(`the commitment ${each.digest} does not fit content and nonce`);
@@ -214,7 +216,7 @@ export class Verifier {
       if (!final) this.#waiting.push({ reference, from });
       else if (!this.#whole && from.kind === Attestation.kind) return;
       else if (this.#erasures.meets(reference)) return;
-      else if (reference.external === true) this.#external++;
+      else if (reference.external === true && !this.#wasHeld(reference.digest)) this.#external++;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
         const message = `${reference.field} refers to ${what} ${reference.digest}, which is not there`;
@@ -225,6 +227,12 @@ export class Verifier {
     if (reference.kind === "" || kind === reference.kind) return;
     const message = `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`;
     this.#report(from, "unknown-schema", message);
+  }
+
+  /** Whether who stored the record signed for this too: then the book had it. */
+  #wasHeld(digest: Digest): boolean {
+    this.#attested ??= this.#trust.subjects();
+    return this.#attested.has(digest);
   }
 
   #reportUnfinished(): void {

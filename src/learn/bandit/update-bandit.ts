@@ -4,8 +4,8 @@
  *  written after its columns; readers resolve overlaps, so no decision is counted twice or lost.
  *  Does not check whether a decision is still admitted: `known` holds the increments that are. */
 import { type Digest, RollbookError } from "../../base/index.ts";
-import type { SealedBlob } from "../../contract/index.ts";
-import type { BlobStore } from "../../store/index.ts";
+import type { SealedBlob, Signer } from "../../contract/index.ts";
+import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
 import type { DecisionRow } from "../rows/index.ts";
 import {
   type BanditDefinition,
@@ -47,6 +47,8 @@ export interface BanditUpdate {
   readonly known: readonly Digest[];
   /** The decisions that are not in `counted`, and the batches they are rows of. One that is counted is passed over. */
   fresh(counted: ReadonlySet<string>): Promise<FreshDecisions>;
+  /** Signs the increments. */
+  readonly signer?: Signer | undefined;
   /** More increments than this are merged into a snapshot. */
   readonly mostIncrements?: number;
 }
@@ -55,8 +57,9 @@ const MOST_INCREMENTS = 32;
 
 export async function updateBandit(
   store: Pick<BlobStore, "get" | "put" | "flush">,
-  { definition, known, fresh: find, mostIncrements = MOST_INCREMENTS }: BanditUpdate,
+  { definition, known, fresh: find, signer, mostIncrements = MOST_INCREMENTS }: BanditUpdate,
 ): Promise<BanditState> {
+  const sealer = makeSealer(store, signer);
   const opened = await openIncrements(store, known, definition);
   const { kept, ids } = await disjointIncrements(store, opened);
   const parts = new Map<Digest, BanditStatistics>();
@@ -70,7 +73,7 @@ export async function updateBandit(
   const fresh = await countFresh(definition, found.rows, ids);
   if (fresh !== undefined) {
     for (const batch of found.batches) batches.add(batch);
-    const written = write(store, { definition, ...fresh, batches: found.batches });
+    const written = await write(sealer, { definition, ...fresh, batches: found.batches });
     parts.set(written, fresh.statistics);
   }
   for (const unit of fresh?.units ?? []) units.add(unit);
@@ -85,7 +88,7 @@ export async function updateBandit(
   const merged = increments.length > mostIncrements;
   const final = merged
     ? [
-        write(store, {
+        await write(sealer, {
           definition,
           statistics,
           ids: [...ids],
@@ -95,7 +98,6 @@ export async function updateBandit(
         }),
       ]
     : increments;
-  if (fresh !== undefined || merged) await store.flush();
   return {
     ...{ statistics, units, increments: final, digest: digestState(final) },
     batches: [...batches].sort(),
@@ -129,8 +131,8 @@ async function countFresh(
   return ids.length === 0 ? undefined : { statistics: counter.statistics(), ids, units: [...units] };
 }
 
-function write(store: Pick<BlobStore, "put">, options: Parameters<typeof sealIncrement>[0]): Digest {
+async function write(sealer: Sealer, options: Parameters<typeof sealIncrement>[0]): Promise<Digest> {
   const { increment, blobs } = sealIncrement(options);
-  for (const { kind, bytes } of blobs as readonly SealedBlob[]) store.put(kind, bytes);
+  await sealer.add({ envelope: increment, blobs: blobs as readonly SealedBlob[] });
   return increment.digest;
 }

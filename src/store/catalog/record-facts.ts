@@ -79,6 +79,16 @@ export function isRootKind(kind: string): boolean {
   return ROOTS.has(kind) || isUnknownKind(kind);
 }
 
+/** Blobs that records may name without holding them. The signature of who stored one names it too: then it is lost if it
+ *  is gone, and not merely outside the book. */
+const HELD: ReadonlySet<string> = new Set([MEDIA_KIND, FINAL_STATE_KIND]);
+
+/** What is signed when it is sealed: every root, and the blobs that nothing else says the book holds. */
+export function isSignedKind(kind: string): boolean {
+  if (kind === Attestation.kind) return false;
+  return ROOTS.has(kind) || HELD.has(kind) || kind.startsWith(CHECKPOINT_PREFIX);
+}
+
 /** Every digest a record mentions: more than it strictly needs, never less. */
 export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
   return isRecordKind(kind) ? digestsIn(parse(bytes)) : [];

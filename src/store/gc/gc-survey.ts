@@ -205,6 +205,12 @@ export class Survey {
     }
   }
 
+  /** A signature keeps the records it names. Media and checkpoints live as long as what refers to them. */
+  #isRecord(digest: Digest): boolean {
+    const copy = this.#copies.get(digest);
+    return copy !== undefined && copy.file % 2 === 1;
+  }
+
   async #neededBy(digest: Digest, store: Pick<BlobStore, "get">): Promise<Digest[]> {
     try {
       const blob = await store.get(digest);
@@ -212,8 +218,9 @@ export class Survey {
       if (!isUnknownKind(blob.kind)) {
         const { unlessNeeded, despite } = this.#erasure;
         const targets = keptBy(blob.kind, blob.bytes);
-        const needsAll = blob.kind !== Attestation.kind && !despite.has(digest);
-        return needsAll ? targets : targets.filter((target) => !unlessNeeded.has(target));
+        if (blob.kind === Attestation.kind)
+          return targets.filter((target) => this.#isRecord(target) && !unlessNeeded.has(target));
+        return despite.has(digest) ? targets.filter((target) => !unlessNeeded.has(target)) : targets;
       }
       const found = digestsInUnknown(blob.bytes);
       if (found === undefined) this.#keepsAll = true;

@@ -86,6 +86,7 @@ batch leaves out what is more than 3 revisions behind its target.`,
       ).choices(["sampling", "model"]),
     )
     .option("--require-verdict", "leave out what no validator has accepted")
+    .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--artifact <id...>", "only these artifacts")
     .option("--exclude <id...>", "not these artifacts");

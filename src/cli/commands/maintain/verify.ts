@@ -13,7 +13,7 @@ import { keyringOf, trustedKeys } from "../../../book/open/index.ts";
 import { isPack } from "../../../keep/pack/index.ts";
 import type { VerifyReport } from "../../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../../view/format.ts";
-import { renderReport } from "../../../view/verify-view.ts";
+import { kindName, renderReport } from "../../../view/verify-view.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
@@ -22,7 +22,10 @@ interface VerifyFlags extends BookFlags {
   requireTrusted?: true;
 }
 
-const TRUST_FLAG = ["--require-trusted", "fail unless every artifact is signed by a trusted key"] as const;
+const TRUST_FLAG = [
+  "--require-trusted",
+  "fail unless every record that is to be signed is signed by a trusted key",
+] as const;
 
 export function addVerify(program: Command, io: Io): void {
   addCommand(program, "verify", {
@@ -104,16 +107,29 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
     const message = `the catalog differs from the bytes in ${plural(differences, "record")}. Restore packs that are gone; otherwise the bytes are the truth: run \`rollbook catalog rebuild\`.`;
     throw new RollbookError("catalog-differs", { differences }, message);
   }
-  const untrusted = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.trusted, 0);
-  if (flags.requireTrusted && untrusted > 0) throw notTrusted(all, untrusted);
+  if (flags.requireTrusted) requireTrusted(all);
+}
+
+function requireTrusted(all: readonly Verified[]): void {
   const unsealed = all.flatMap(({ report }) => report.erased.tombstones.filter((each) => !each.trusted));
-  if (flags.requireTrusted && unsealed.length > 0)
+  if (unsealed.length > 0)
     throw new RollbookError(
       "not-trusted",
       { tombstones: unsealed.map(({ digest }) => digest) },
       `${plural(unsealed.length, "tombstone")} without a signature of a trusted key: what ${unsealed.length === 1 ? "it says" : "they say"} was erased may be lost. Trust the signer with \`rollbook keys trust\`, or restore the records.`,
     );
+  const kinds: UntrustedKinds = {};
+  for (const { report } of all)
+    for (const [kind, { count, signed, trusted }] of Object.entries(report.trust.roots)) {
+      if (count === trusted) continue;
+      const { untrusted = 0, unsigned = 0 } = kinds[kind] ?? {};
+      kinds[kind] = { untrusted: untrusted + count - trusted, unsigned: unsigned + count - signed };
+    }
+  if (Object.keys(kinds).length > 0) throw notTrusted(kinds);
 }
+
+/** By kind: records without a signature of a trusted key, and those of them without any. */
+type UntrustedKinds = Record<string, { untrusted: number; unsigned: number }>;
 
 /** A batch whose rollouts were erased is not broken, but it can no longer be compared. */
 function requireCut(all: readonly Verified[]): void {
@@ -138,8 +154,11 @@ function totalLine(all: readonly Verified[]): string {
 }
 
 /** Without any signature there is no signer to trust. */
-function notTrusted(all: readonly Verified[], untrusted: number): RollbookError {
-  const unsigned = all.reduce((sum, { report: { trust } }) => sum + trust.artifacts - trust.signed, 0);
+function notTrusted(kinds: UntrustedKinds): RollbookError {
+  const sum = (of: "untrusted" | "unsigned") =>
+    Object.values(kinds).reduce((total, each) => total + each[of], 0);
+  const [untrusted, unsigned] = [sum("untrusted"), sum("unsigned")];
+  const named = Object.entries(kinds).map(([kind, each]) => `${each.untrusted} ${kindName(kind)}`);
   const remedies = [
     unsigned === 0
       ? ""
@@ -150,7 +169,7 @@ function notTrusted(all: readonly Verified[], untrusted: number): RollbookError 
   ];
   return new RollbookError(
     "not-trusted",
-    { untrusted, unsigned },
-    `${plural(untrusted, "artifact")} without a signature of a trusted key.${remedies.join("")}`,
+    { untrusted, unsigned, kinds },
+    `${plural(untrusted, "record")} without a signature of a trusted key (${named.join(", ")}).${remedies.join("")}`,
   );
 }

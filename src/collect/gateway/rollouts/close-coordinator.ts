@@ -83,7 +83,7 @@ export class CloseCoordinator {
     const { store, signer, journal } = this.#deps;
     const [signing, plain] = [makeSealer(store, signer), makeSealer(store)];
     const adding = artifacts.map(({ envelope, receipt, feedback, toSign }) =>
-      (toSign ? signing : plain).add({
+      (toSign || feedback.length > 0 ? signing : plain).add({
         ...{ envelope: { digest: envelope }, blobs: feedback },
         ...(receipt === undefined ? {} : { others: [receipt] }),
       }),

@@ -3,6 +3,7 @@
  *  them sealed. Does not speak HTTP. */
 import { type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
+import { attest, signedAmong } from "../../../store/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import {
   feedbackFor,
@@ -323,7 +324,7 @@ export class Rollouts {
   }
 
   async #gradeClosed(id: string, event: GradedEvent): Promise<boolean> {
-    const { store } = this.#deps;
+    const { store, signer } = this.#deps;
     const loaded = await this.#closed(id);
     // Another outcome may have come in between: only what is held now has it.
     const held = this.#states.get(id);
@@ -334,7 +335,9 @@ export class Rollouts {
       return false;
     }
     const after = { ...before, grades: [...before.grades, event] };
-    for (const { kind, bytes } of feedbackFor(before, event)) store.put(kind, bytes);
+    const feedback = feedbackFor(before, event);
+    const signatures = signer === undefined ? [] : attest(signedAmong(feedback), signer);
+    for (const { kind, bytes } of [...feedback, ...signatures]) store.put(kind, bytes);
     // Whoever brings it again now waits for the same disk.
     this.#states.seals(id, after, false);
     try {

@@ -111,13 +111,23 @@ export class ArtifactSealer {
     };
     const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
     const calls = [...record.calls.keys()];
-    const receipt = await this.#commit({ ...rollout, task, calls }, sealed, { ...closing, atMs: endedAtMs });
+    const isHeld = finalState?.bytes !== undefined;
+    const others = [...record.signed, ...(isHeld ? [finalState.digest] : [])];
+    const told = { ...rollout, task, calls, others };
+    const receipt = await this.#commit(told, sealed, { ...closing, atMs: endedAtMs });
     const { content, envelope } = sealed;
     return { content: content.digest, envelope: envelope.digest, ending: closing.ending, ...receipt, drifts };
   }
 
   async #commit(
-    { id, openingBytes, grades, task, calls }: Told & { task: SealTask; calls: readonly number[] },
+    {
+      id,
+      openingBytes,
+      grades,
+      task,
+      calls,
+      others,
+    }: Told & Required<Pick<Sealable, "others">> & { task: SealTask; calls: readonly number[] },
     sealed: SealedRollout,
     closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
   ): Promise<{ receipt?: Digest }> {
@@ -139,7 +149,7 @@ export class ArtifactSealer {
         // The envelope stays last: where it is, everything is.
         blobs: [...events, ...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
         ...{ closing: { number: task.number, event }, finalState: task.finalState },
-        ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
+        others,
       };
       await this.#sealer.add(toCommit, task.isUrgent ? 0 : GATHER_MS);
     } catch (error) {

@@ -66,7 +66,7 @@ export class CallRecorder {
     const digest = this.#putCall(entry, halves);
     const place = record.tree.ask(index, messages);
     const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
-    this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
+    record.signed.push(this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event)), ...media);
     record.calls.set(index, {
       ...{ index, digest, outcome, model: target.model, parent: place.parent },
       finishReason: reply.finishReason,

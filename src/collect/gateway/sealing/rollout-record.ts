@@ -41,6 +41,8 @@ export class RolloutRecord {
   readonly calls = new Map<number, RecordedCall>();
   readonly steps: { readonly family: Id; readonly step: Step }[] = [];
   readonly tokens = new Map<string, TokenFamily>();
+  /** What was put for it and has to be signed: events and media. */
+  readonly signed: Digest[] = [];
   /** What shaped the draws, as the first call said it. */
   sampling: JsonObject | undefined;
 

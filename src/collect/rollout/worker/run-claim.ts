@@ -14,7 +14,7 @@ import {
   sampleSeed,
   Task,
 } from "../../../contract/index.ts";
-import { type BlobStore, readRecord } from "../../../store/index.ts";
+import { type BlobStore, readRecord, signedAmong } from "../../../store/index.ts";
 import { isTaken } from "../../admission.ts";
 import { type Claim, type ClaimKey, MAX_ATTEMPTS } from "../../queue/index.ts";
 import type { Agent } from "../agent/index.ts";
@@ -146,7 +146,7 @@ async function settleClaim(
 
 async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunner): Promise<Sealed<Receipt>> {
   const { server, session, signer, book } = options;
-  const attestation = signer.attest([recorded.envelope]).bytes;
+  const attestation = signer.attest([recorded.envelope, ...signedAmong(recorded.blobs)]).bytes;
   const whole = { claim: keyOf(claim), ...recorded, attestation };
   if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return server.upload(session, whole);
   // Too large for one message: into the book with its signature, then by name.

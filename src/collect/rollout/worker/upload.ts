@@ -223,8 +223,9 @@ async function checkSigned(
     );
   await checkAttestationAside(attestation);
   // Kept beside the artifact, it must not name what the book will never have.
+  const inline = new Set(upload.blobs.map(({ kind, bytes }) => digestBytes(kind, bytes)));
   for (const subject of subjects)
-    if (subject !== upload.envelope && !(await has(subject)))
+    if (subject !== upload.envelope && !inline.has(subject) && !(await has(subject)))
       throw refuse(
         "missing-blob",
         { digest: subject, what: "attested record" },

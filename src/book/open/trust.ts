@@ -1,0 +1,80 @@
+/** Refuses judgements that no trusted key has signed, where the reader requires trust.
+ *  In: an open book, records. Out: an error that names the first of them, or those that are trusted. Checks signatures, not
+ *  the records. */
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { Attestation, checkAttestation } from "../../contract/index.ts";
+import { type BlobStore, readRecord } from "../../store/index.ts";
+import type { BookIndex, IndexedRecord } from "./book-index.ts";
+import { type Keyring, trustedKeys } from "./keyring.ts";
+
+/** Set to anything but 0: every command refuses judgements without a signature of a trusted key. */
+const REQUIRE_TRUSTED = "ROLLBOOK_REQUIRE_TRUSTED";
+
+/** The keys that must have signed, if the environment says that they must. */
+export function requiredKeys(
+  env: Readonly<Record<string, string | undefined>>,
+  keyring: Keyring,
+): ReadonlySet<string> | undefined {
+  const wanted = env[REQUIRE_TRUSTED] ?? "";
+  return wanted === "" || wanted === "0" ? undefined : trustedSet(keyring);
+}
+
+export function trustedSet(keyring: Keyring): ReadonlySet<string> {
+  return new Set(trustedKeys(keyring, () => {}).keys());
+}
+
+type Judgement = Pick<IndexedRecord, "digest" | "kind">;
+
+interface TrustingBook {
+  readonly store: Pick<BlobStore, "get">;
+  readonly required?: ReadonlySet<string> | undefined;
+}
+
+/** Throws unless all of them are signed by a trusted key. Does nothing where trust is not required. */
+export async function requireTrusted(
+  book: TrustingBook,
+  index: BookIndex,
+  records: readonly Judgement[],
+): Promise<void> {
+  const { untrusted } = await splitByTrust(book, index, records);
+  const [first] = untrusted;
+  if (first === undefined) return;
+  throw new RollbookError(
+    "not-trusted",
+    { records: untrusted.map(({ digest }) => digest) },
+    `${untrusted.length} records that count here are not signed by a key you trust, first the ${first.kind} ${first.digest}. Trust its signer with \`rollbook keys trust\` if you know who made it; \`rollbook verify --require-trusted\` counts all of them.`,
+  );
+}
+
+/** Which of them a trusted key has signed; all, where trust is not required. */
+export async function splitByTrust<R extends Judgement>(
+  { store, required }: TrustingBook,
+  index: BookIndex,
+  records: readonly R[],
+): Promise<{ trusted: R[]; untrusted: R[] }> {
+  if (required === undefined) return { trusted: [...records], untrusted: [] };
+  const good = new Map<Digest, boolean>();
+  const isGood = async (attestation: Digest) => {
+    const known = good.get(attestation) ?? (await isTrustedSignature(store, attestation, required));
+    good.set(attestation, known);
+    return known;
+  };
+  const split = { trusted: [] as R[], untrusted: [] as R[] };
+  for (const record of records) {
+    let trusted = false;
+    for (const attestation of index.attestationsOf(record.digest)) trusted ||= await isGood(attestation);
+    (trusted ? split.trusted : split.untrusted).push(record);
+  }
+  return split;
+}
+
+async function isTrustedSignature(
+  store: TrustingBook["store"],
+  digest: Digest,
+  required: ReadonlySet<string>,
+): Promise<boolean> {
+  const attestation = await readRecord(store, Attestation, digest);
+  if (!required.has(attestation.signer)) return false;
+  checkAttestation(attestation);
+  return true;
+}
