@@ -256,7 +256,7 @@ async function startGateway(root: string): Promise<Started> {
   });
   let stopped: Promise<void> | undefined;
   const stop = () => {
-    stopped ??= gateway.close(100).then(() => book.close());
+    stopped ??= gateway.close(10_000, 100).then(() => book.close());
     return stopped;
   };
   onTestFinished(stop);

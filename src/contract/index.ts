@@ -85,6 +85,7 @@ export {
 export { RECORD_TYPES, recordType } from "./records.ts";
 export {
   Assignment,
+  BODY_KIND,
   Call,
   type Candidate,
   COLUMN_NAMES,

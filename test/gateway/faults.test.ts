@@ -138,14 +138,26 @@ describe("upstream faults", () => {
 
   it("what JSON cannot carry exactly is repaired in the record, never in what passes", async () => {
     const test = await TestGateway.open();
-    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+    const deep = nest(400);
     const reply = `{"choices":[{"message":{"role":"assistant","content":"\\ud800","x":1e999,"deep":${deep}},"finish_reason":"stop"}]}`;
     test.upstream.play(json(reply));
     const body = `{"model":"tiny-1","messages":[{"role":"user","content":"\\udc00"},{"role":"user","content":${deep}}],"seed":12345678901234567890}`;
     expect((await test.post(CHAT, body)).text).toBe(reply);
     expect(test.upstream.asked[0]!.body).toBe(body);
-    expect(await test.calls()).toHaveLength(1);
+    const [recorded, ...others] = await test.calls();
+    expect(others).toEqual([]);
+    // … and both bodies are kept as they passed.
+    const digests = [recorded!.request.bodyDigest!, recorded!.response.bodyDigest!];
+    expect(recorded!.bodies).toEqual(digests);
+    for (const [i, text] of [body, reply].entries())
+      expect(Buffer.from((await test.book.get(digests[i]!))!.bytes).toString()).toBe(text);
     expect((await test.verify()).problems).toEqual([]);
+    test.upstream.play(json(`{"choices":[{"message":{"role":"assistant","content":${nest(20_000)}}}]}`));
+    const tooDeep = `{"model":"tiny-1","messages":[{"role":"user","content":${nest(20_000)}}]}`;
+    expect((await test.post(CHAT, tooDeep)).body.error.code).toBe("too-deep");
+    expect((await test.post(CHAT, ASK)).status).toBe(200);
+    expect((await test.calls()).filter(({ bodies }) => bodies !== undefined)).toHaveLength(2);
   });
 
   it("a huge reply is streamed through without being held, and one beyond the limit is cut", async () => {

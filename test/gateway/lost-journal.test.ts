@@ -206,6 +206,10 @@ describe("what a journal says after a closing", () => {
     await test.start();
     expect(await test.feedback()).toMatchObject([{ name: "s", value: 1 }]);
     expect((await test.artifacts()).length).toBe(1);
+    // Whoever brings it again has not heard that it is there.
+    const again = { rollout: "a", name: "s", value: 1, source: "x", idempotencyKey: "k" };
+    expect((await test.post("/v1/feedback", again)).body).toEqual({ added: false });
+    expect(await test.feedback()).toHaveLength(1);
   });
 
   it("counts more than an older closing in the book: what went on is open", async () => {

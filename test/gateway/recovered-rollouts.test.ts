@@ -132,13 +132,13 @@ describe("two gateways that sealed one name", () => {
       await post(url, "/r/same/v1/chat/completions", { model: "tiny", messages });
       envelopes.push((await post(url, "/v1/rollouts/same/close", {})).envelope);
     }
-    await other.close(10);
+    await other.close(10_000, 10);
     await test.restart();
     const again = await test.openAnother({ worker: "b" });
     const found: string[] = [];
     for (const url of [test.gateway.url, again.url])
       found.push((await post(url, "/v1/rollouts/same/close", {})).envelope);
-    await again.close(10);
+    await again.close(10_000, 10);
     expect(found).toEqual(envelopes);
   });
 });

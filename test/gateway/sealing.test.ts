@@ -38,7 +38,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   const threads: Worker[] = [];
   const logs: string[] = [];
   const sealing = new SealQueue({
-    ...{ root, journal, directory, worker, signer, clock: manualClock(1000) },
+    ...{ root, journal, directory, worker, signer, clock: manualClock(1000), readMs: 60_000 },
     log: (line) => logs.push(line),
     start: (data) => {
       const thread = startSealWorker(data);

@@ -32,7 +32,7 @@ describe("a stop", () => {
     test.upstream.otherwise = () => {};
     const calls = Array.from({ length: 3 }, () => send(test, CHAT, ASK));
     await expect.poll(() => test.upstream.asked.length).toBe(3);
-    await test.gateway.close(1);
+    await test.gateway.close(10_000, 1);
     expect(segmentsOf(test)).toEqual([]);
     await test.book.close();
     await test.start();
@@ -52,7 +52,7 @@ describe("a stop", () => {
     const test = await TestGateway.open({ record: "async" });
     test.upstream.otherwise = good;
     await send(test, CHAT, ASK);
-    await test.gateway.close(1);
+    await test.gateway.close(10_000, 1);
     expect(segmentsOf(test)).toEqual([]);
     expect(await test.artifacts()).toHaveLength(1);
     await test.book.close();
@@ -69,7 +69,7 @@ describe("a stop", () => {
     const head = `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-length: ${body.length}`;
     client.write(`${head}\r\n\r\n${body}`.repeat(2));
     await expect.poll(() => test.upstream.asked.length).toBe(2);
-    await test.gateway.close(1);
+    await test.gateway.close(10_000, 1);
     expect(await test.artifacts()).toHaveLength(2);
     await test.book.close();
     await test.start();

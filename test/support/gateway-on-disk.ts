@@ -40,7 +40,7 @@ const REPLY = { role: "assistant", content: "ok" };
 async function stop() {
   const { gateway, book } = running!;
   const failures: string[] = [];
-  for (const end of [() => gateway.close(100), () => book.close()])
+  for (const end of [() => gateway.close(10_000, 100), () => book.close()])
     await end().catch((error: Error) => failures.push(error.message));
   return { failures };
 }

@@ -94,7 +94,7 @@ export class TestGateway {
   }
 
   async stop(): Promise<void> {
-    await this.gateway.close(100);
+    await this.gateway.close(30_000, 100);
     await this.book.close();
   }
 

@@ -9,7 +9,10 @@ const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, "is not a digest") as unknown as z.ZodType<Digest>;
 const positive = z.number().int().min(1);
-const amount = z.number().min(0);
+/** US dollars: a cost stays a finite number, however many tokens an upstream claims. */
+const amount = z.number().min(0).max(1e9);
+/** Past it a body could not be a text in one piece. */
+const bodyBytes = positive.max(256 * 1024 * 1024);
 
 const upstream = z.strictObject({
   /** `http://host:8000/v1`; without a path, `/v1` is implied. `local:<name>`: a function of the program that opens the gateway. */
@@ -64,8 +67,16 @@ const configSchema = z.strictObject({
   record: z.enum(["durable", "async"]).default("durable"),
   limits: z
     .strictObject({
-      requestBytes: positive.default(64 * 1024 * 1024),
-      responseBytes: positive.default(256 * 1024 * 1024),
+      requestBytes: bodyBytes.default(64 * 1024 * 1024),
+      responseBytes: bodyBytes.default(256 * 1024 * 1024),
+      /** Requests of calls in progress hold so many bytes together, and their replies as many. */
+      inFlightBytes: positive.default(512 * 1024 * 1024),
+      /** From the request to the last byte of the reply; a reply that goes on longer is cut. */
+      callMs: positive.default(60 * 60 * 1000),
+      /** What the calls of one rollout take in the journal, before no more of them are answered. */
+      rolloutBytes: positive.default(1024 ** 3),
+      /** Time to read the calls of a rollout that is sealed; those left then are kept as bytes, unread. */
+      sealMs: positive.default(60_000),
       headerBytes: positive.default(32 * 1024),
       openRollouts: positive.default(100_000),
       /** While so many calls without a rollout are in progress or not sealed yet, more of them are refused. */

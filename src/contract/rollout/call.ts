@@ -11,6 +11,7 @@ import {
   jsonObject,
   parseCanonical,
   type RecordOf,
+  refuse,
   text,
 } from "../codec/index.ts";
 import { revisionKey } from "../policy/index.ts";
@@ -18,6 +19,8 @@ import { revisionKey } from "../policy/index.ts";
 export const MESSAGE_KIND = "rollbook.message.v1";
 /** Bytes of an image, a sound or a file that a message carried; the message names them by digest. */
 export const MEDIA_KIND = "rollbook.media.v1";
+/** A request or a reply, byte for byte as it crossed the wire. */
+export const BODY_KIND = "rollbook.body.v1";
 
 export const Call = defineRecord({
   kind: "rollbook.call.v1",
@@ -44,6 +47,9 @@ export const Call = defineRecord({
     }),
     /** What the messages carried beside text. */
     media: z.optional(z.array(digest).max(10_000)),
+    /** Bodies that the messages above do not tell exactly, because no canonical JSON can: lone surrogates, numbers that
+     *  overflow, deep nests, no JSON at all. Each is one of the two body digests. */
+    bodies: z.optional(z.array(digest).min(1).max(2)),
     usage: z.optional(
       z.strictObject({ promptTokens: count, completionTokens: count, cachedTokens: z.optional(count) }),
     ),
@@ -72,7 +78,24 @@ export const Call = defineRecord({
       field: `media[${i}]`,
       external: true,
     })),
+    // … and without bodies whose messages are there.
+    ...(call.bodies ?? []).map((each, i) => ({
+      digest: each,
+      kind: BODY_KIND,
+      field: `bodies[${i}]`,
+      external: true,
+    })),
   ],
+  check(call) {
+    const known = [call.request.bodyDigest, call.response.bodyDigest];
+    const foreign = (call.bodies ?? []).findIndex((each) => !known.includes(each));
+    if (foreign >= 0)
+      throw refuse(
+        "bad-record",
+        { field: `bodies[${foreign}]` },
+        `bodies[${foreign}] is neither the request's bodyDigest nor the response's.`,
+      );
+  },
 });
 export type Call = RecordOf<typeof Call>;
 

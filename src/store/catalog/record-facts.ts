@@ -6,6 +6,7 @@ import {
   Assignment,
   Attestation,
   BanditIncrement,
+  BODY_KIND,
   digestsIn,
   EnvironmentPackage,
   Feedback,
@@ -60,6 +61,7 @@ const ROOTS: ReadonlySet<string> = new Set(
 const LEAVES: ReadonlySet<string> = new Set([
   MESSAGE_KIND,
   MEDIA_KIND,
+  BODY_KIND,
   FINAL_STATE_KIND,
   ...(Object.keys(ITEM_BYTES) as DType[]).map(columnTag),
 ]);

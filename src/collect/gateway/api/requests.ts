@@ -13,6 +13,7 @@ import {
   rolloutRun,
   text,
 } from "../../../contract/index.ts";
+import { totalOf } from "../../rollout/index.ts";
 import { SINGLE_TASK } from "../rollouts/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { decodePart } from "./identity.ts";
@@ -40,6 +41,10 @@ export const openRequest = z.strictObject({
   run: z.optional(rolloutRun),
 });
 
+function isFloat(value: number): boolean {
+  return Number.isFinite(Math.fround(value));
+}
+
 export const closeRequest = z.strictObject({
   ending: z.optional(ending),
   scores: z.optional(
@@ -52,7 +57,9 @@ export const closeRequest = z.strictObject({
           scorer: z.optional(digest),
         }),
       )
-      .max(1024),
+      .max(1024)
+      // Rewards are kept as floats: what does not fit one could not be sealed.
+      .refine((scores) => isFloat(totalOf(scores) ?? 0), "add up to more than a float holds"),
   ),
   /** The state in which it ended: any JSON. */
   finalState: z.optional(json as z.ZodType<Json>),
@@ -64,7 +71,7 @@ export const feedbackRequest = z
     call: z.optional(text(512)),
     rollout: z.optional(id),
     name: id,
-    value: finite,
+    value: finite.refine(isFloat, "is more than a float holds"),
     source: text(512).default("feedback"),
     idempotencyKey: text(256).min(1),
   })

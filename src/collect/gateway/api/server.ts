@@ -1,6 +1,6 @@
 /** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
  *  listening server that records. Model calls are in model-call.ts, everything else it answers in control-api.ts. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
@@ -61,12 +61,19 @@ export interface Gateway {
   readonly damaged: readonly DamagedRollout[];
   /** Seals rollouts that have been silent for too long; also done by a timer. */
   sealIdle(): Promise<number>;
-  /** Stops listening, lets calls in progress end, seals nothing that is still open: the next start goes on. */
-  close(graceMs?: number): Promise<void>;
+  /** Stops listening, lets calls in progress end, seals what is closed, and nothing that is still open. Ends within
+   *  `graceMs`: calls that go on after `callsMs` are cut, and what is not sealed then is sealed by the next start. */
+  close(graceMs?: number, callsMs?: number): Promise<void>;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const IDLE_CHECK_MS = 5_000;
+/** As long as a record takes it. */
+const MAX_NAME = 512;
+/** Of the time for a stop, that of calls in progress. */
+const CALLS_SHARE = 0.6;
+/** … and what writing the rest takes. */
+const END_MS = 500;
 /** Longer than the pools of common clients, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
 
@@ -123,6 +130,11 @@ function takeLock(root: string, worker: string): Lock {
   );
 }
 
+/** A response, and the bytes that its request holds until it is sent. */
+class GatewayResponse<T extends IncomingMessage = IncomingMessage> extends ServerResponse<T> {
+  heldBytes = 0;
+}
+
 class GatewayServer {
   readonly #options: GatewayOptions;
   readonly #server: Server;
@@ -141,9 +153,9 @@ class GatewayServer {
   /** What the gateway answers itself, and has not answered yet. */
   readonly #posts = new Set<Promise<void>>();
   #stopping = false;
-  readonly #onClose = () => {
-    this.#active--;
-  };
+  readonly #onClose: (this: GatewayResponse) => void;
+  /** Bytes of request bodies that are being read, or whose calls are in progress. */
+  #heldBytes = 0;
 
   constructor(
     options: GatewayOptions,
@@ -173,7 +185,8 @@ class GatewayServer {
     const log = options.log ?? (() => {});
     const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
     const at = { root: book.root, worker: config.worker, journal, directory };
-    const sealing = new SealQueue({ ...at, signer, admit, clock, log, onDeath });
+    const readMs = config.limits.sealMs;
+    const sealing = new SealQueue({ ...at, signer, admit, clock, log, onDeath, readMs });
     this.#sealing = sealing;
     const named = new NamedRecords((digests) => sealing.look(digests));
     const checkNamed: RolloutsOptions["checkNamed"] = (id, opening) => named.check(id, opening);
@@ -201,8 +214,16 @@ class GatewayServer {
         return metrics.text();
       },
     });
+    const server = this;
+    this.#onClose = function (this: GatewayResponse) {
+      server.#active--;
+      server.#heldBytes -= this.heldBytes;
+    };
     this.#server = createServer(
-      { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
+      {
+        ...{ maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
+        ServerResponse: GatewayResponse,
+      },
       (request, response) => this.#serve(request, response),
     );
   }
@@ -237,8 +258,8 @@ class GatewayServer {
       recovered: this.#recovered,
       damaged: this.#found.damaged,
       sealIdle: () => this.#rollouts.sealIdle(),
-      close: async (graceMs = 10_000) => {
-        await this.#stop(graceMs).finally(release);
+      close: async (graceMs = 10_000, callsMs = CALLS_SHARE * graceMs) => {
+        await this.#stop(graceMs, callsMs).finally(release);
       },
     };
   }
@@ -250,12 +271,13 @@ class GatewayServer {
     await this.#closeUpstreams();
   }
 
-  async #stop(graceMs: number): Promise<void> {
+  async #stop(graceMs: number, callsMs: number): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#idleTimer);
+    const late = setTimeout(() => void this.#sealing.abandon(), graceMs - END_MS);
     const silent = new Promise((done) => this.#server.close(done));
     this.#server.closeIdleConnections();
-    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    const cut = setTimeout(() => this.#server.closeAllConnections(), callsMs);
     await silent;
     clearTimeout(cut);
     // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
@@ -265,6 +287,7 @@ class GatewayServer {
     await Promise.allSettled(this.#posts);
     await this.#rollouts.settle();
     await this.#sealing.close();
+    clearTimeout(late);
     await this.#found.journal.close();
     await this.#options.book.flush();
   }
@@ -273,7 +296,7 @@ class GatewayServer {
     await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
+  #serve(request: IncomingMessage, response: GatewayResponse): void {
     this.#active++;
     response.on("close", this.#onClose);
     // A socket that breaks is the client's business; its call hears of it by "close".
@@ -287,7 +310,7 @@ class GatewayServer {
     }
   }
 
-  #route(request: IncomingMessage, response: ServerResponse, path: ApiPath): void {
+  #route(request: IncomingMessage, response: GatewayResponse, path: ApiPath): void {
     if (path.path === "/healthz") {
       const records = !this.#calls.journal.hasFailed;
       const seals = this.#sealing.isWorking;
@@ -312,7 +335,14 @@ class GatewayServer {
         failed(error);
       }
     };
-    readBody(request, this.#options.config.limits.requestBytes, { done, failed });
+    const { requestBytes: limit, inFlightBytes } = this.#options.config.limits;
+    const hold = (bytes: number) => {
+      if (this.#heldBytes + bytes > inFlightBytes) return false;
+      this.#heldBytes += bytes;
+      response.heldBytes += bytes;
+      return true;
+    };
+    readBody(request, { limit, hold, done, failed });
   }
 
   /** A stop waits for it, also when whoever asked has left. */
@@ -327,6 +357,8 @@ class GatewayServer {
     { path, caller, body, dialect }: { path: ApiPath; caller: Caller; body: Buffer; dialect: Dialect },
   ): void {
     const request = dialect.readRequest(parseBody(body));
+    if (request !== undefined && request.model.length > MAX_NAME)
+      throw new HttpRefusal(400, "name-too-long", `the model's name is longer than ${MAX_NAME} characters.`);
     if (request === undefined)
       throw new HttpRefusal(
         400,
@@ -360,7 +392,8 @@ class GatewayServer {
     }
     const body = (dialectAt(path)?.errorBody ?? openAiError)(refusal);
     // What is left of the request is not read; the connection cannot be used again.
-    const headers = refusal.status === 413 ? { connection: "close", ...refusal.headers } : refusal.headers;
+    const isUnread = refusal.code === "too-large" || refusal.code === "too-much-in-flight";
+    const headers = isUnread ? { connection: "close", ...refusal.headers } : refusal.headers;
     sendJson(response, refusal.status, body, headers);
   }
 }

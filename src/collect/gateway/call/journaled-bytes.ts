@@ -22,7 +22,7 @@ export interface PassedCall {
   readonly tooLarge: boolean;
 }
 
-const NO_REPLY: ReadReply = { reply: { messages: [] }, complete: true };
+const NO_REPLY: ReadReply = { reply: { messages: [] }, complete: true, hasUnread: false };
 const NOTHING: readonly Uint8Array[] = [];
 
 export function partsToKeep(call: PassedCall, redact: RedactCall | undefined): KeptParts {

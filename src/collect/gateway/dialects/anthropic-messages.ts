@@ -1,6 +1,16 @@
 /** Anthropic messages: POST /v1/messages. A reply is one message of content blocks. */
 import { type Accumulator, type Dialect, finishOf, type TokenUsage, usageOf, used } from "./dialect.ts";
-import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, tryParse, without } from "./json.ts";
+import {
+  countAt,
+  define,
+  isObject,
+  type JsonObject,
+  listAt,
+  objectAt,
+  textAt,
+  tryParse,
+  without,
+} from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "system", "tools"]);
 const ERROR_TYPES: Readonly<Record<number, string>> = {
@@ -61,6 +71,11 @@ function anthropicUsage(body: JsonObject): TokenUsage | undefined {
   return usageOf(prompt, countAt(usage, "output_tokens"), cached);
 }
 
+/** As Object.assign, which would take `__proto__` for the prototype. */
+function mergeOwn(target: JsonObject, source: JsonObject | undefined): void {
+  for (const key in source) define(target, key, source[key]);
+}
+
 class MessageStream implements Accumulator {
   readonly #blocks = new Map<number, JsonObject>();
   /** Tool input arrives as pieces of JSON text. */
@@ -76,13 +91,13 @@ class MessageStream implements Accumulator {
     const index = countAt(data, "index") ?? 0;
     if (kind === "message_start") {
       this.#begun = true;
-      Object.assign(this.#usage, objectAt(objectAt(data, "message"), "usage"));
+      mergeOwn(this.#usage, objectAt(objectAt(data, "message"), "usage"));
     } else if (kind === "content_block_start")
       this.#blocks.set(index, { ...objectAt(data, "content_block") });
     else if (kind === "content_block_delta") this.#grow(index, objectAt(data, "delta") ?? {});
     else if (kind === "message_delta") {
-      Object.assign(this.#message, objectAt(data, "delta"));
-      Object.assign(this.#usage, objectAt(data, "usage"));
+      mergeOwn(this.#message, objectAt(data, "delta"));
+      mergeOwn(this.#usage, objectAt(data, "usage"));
     } else if (kind === "message_stop" || kind === "error") {
       this.#ended = kind === "message_stop";
       return true;
@@ -105,7 +120,10 @@ class MessageStream implements Accumulator {
     if (piece !== undefined) this.#inputs.set(index, (this.#inputs.get(index) ?? "") + piece);
     for (const field of ["text", "thinking", "signature"])
       if (typeof delta[field] === "string") block[field] = (textAt(block, field) ?? "") + delta[field];
-    if (isObject(delta.citation)) block.citations = [...(listAt(block, "citations") ?? []), delta.citation];
+    if (!isObject(delta.citation)) return;
+    const citations = listAt(block, "citations") ?? [];
+    citations.push(delta.citation);
+    block.citations = citations;
   }
 
   #whole(index: number, block: JsonObject): JsonObject {

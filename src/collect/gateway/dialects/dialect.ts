@@ -60,6 +60,8 @@ export function usageOf(
   cachedTokens: number | undefined,
 ): TokenUsage | undefined {
   if (promptTokens === undefined && completionTokens === undefined) return undefined;
+  // A record counts up to 2^53; a sum of hostile counts may pass it.
+  if (!Number.isSafeInteger((promptTokens ?? 0) + (completionTokens ?? 0))) return undefined;
   const usage = { promptTokens: promptTokens ?? 0, completionTokens: completionTokens ?? 0 };
   return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
 }

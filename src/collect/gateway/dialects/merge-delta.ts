@@ -44,10 +44,8 @@ function addItem(list: unknown[], item: unknown): void {
     list.push(item);
     return;
   }
-  const known =
-    typeof item.index === "number"
-      ? list.find((each): each is JsonObject => isObject(each) && each.index === item.index)
-      : undefined;
+  const { index } = item;
+  const known = typeof index === "number" ? itemAt(list, index) : undefined;
   if (known !== undefined) {
     mergeDelta(known, item);
     return;
@@ -55,4 +53,23 @@ function addItem(list: unknown[], item: unknown): void {
   const fresh: JsonObject = {};
   mergeDelta(fresh, item);
   list.push(fresh);
+  if (typeof index === "number") ITEMS.get(list)?.set(index, fresh);
+}
+
+/** Items of long lists by index: a stream may have thousands of them, and names one in every event. */
+const ITEMS = new WeakMap<unknown[], Map<number, JsonObject>>();
+const LONG = 16;
+
+function itemAt(list: unknown[], index: number): JsonObject | undefined {
+  if (list.length < LONG)
+    return list.find((each): each is JsonObject => isObject(each) && each.index === index);
+  let items = ITEMS.get(list);
+  if (items === undefined) {
+    items = new Map();
+    for (const each of list)
+      if (isObject(each) && typeof each.index === "number" && !items.has(each.index))
+        items.set(each.index, each);
+    ITEMS.set(list, items);
+  }
+  return items.get(index);
 }

@@ -3,6 +3,7 @@
  *  `choices[].token_ids`; logprobs in the OpenAI form. SGLang: in the choice, `prompt_token_ids` and `token_ids` (chat calls
  *  them `response_token_ids`), or `meta_info.output_token_logprobs` as [logprob, id, text]. Absent stays absent: nothing
  *  is guessed. */
+import { LOGPROB_TOLERANCE } from "../../../contract/index.ts";
 import type { ReplyTokens } from "./dialect.ts";
 import { isObject, type JsonObject, listAt, objectAt, tokenIdsAt } from "./json.ts";
 
@@ -47,15 +48,24 @@ function logprobsOf(logprobs: JsonObject | undefined): number[] | undefined {
   const content = listAt(logprobs, "content");
   const values = content?.map((each) => (isObject(each) ? each.logprob : undefined));
   const all = values ?? listAt(logprobs, "token_logprobs");
-  return all?.every((each) => Number.isFinite(each)) ? (all as number[]) : undefined;
+  return all?.every(isLogprob) ? (all as number[]) : undefined;
 }
 
 function pairs(entries: unknown[] | undefined): { ids: number[]; logprobs: number[] } | undefined {
   const ids = idsOf(entries);
   const logprobs = entries?.map((entry) => (entry as unknown[])[0]);
-  return ids !== undefined && logprobs!.every(Number.isFinite)
+  return ids !== undefined && logprobs!.every(isLogprob)
     ? { ids, logprobs: logprobs as number[] }
     : undefined;
+}
+
+/** What a token stream takes: a number that a float holds, and no probability above 1. */
+function isLogprob(value: unknown): boolean {
+  return (
+    typeof value === "number" &&
+    Number.isFinite(Math.fround(value)) &&
+    Math.fround(value) <= LOGPROB_TOLERANCE
+  );
 }
 
 /** The ids of [logprob, id, text]; the first token of a prompt has no logprob, and nobody asks for it. */

@@ -22,6 +22,8 @@ export class OpenRollout {
   readonly grades: GradedEvent[] = [];
   /** Marks that the journal has not heard of yet. */
   pendingDeliveries: { call: number; delivery: Delivery }[] = [];
+  /** What its calls take in the journal. */
+  bytes = 0;
   promptTokens = 0;
   completionTokens = 0;
   costUsd = 0;
@@ -111,6 +113,7 @@ export class OpenRollout {
   ): void {
     const { index, usage, costUsd, estimatedUsd } = call;
     this.calls.set(index, place);
+    this.bytes += place.bytes;
     this.#reserved.delete(index);
     this.promptTokens += usage?.promptTokens ?? 0;
     this.completionTokens += usage?.completionTokens ?? 0;

@@ -2,7 +2,7 @@
  *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies that pass
  *  through are not touched: this is about the record. */
 import type { Json } from "../../../base/index.ts";
-import { define, type JsonObject } from "../dialects/index.ts";
+import { define, type JsonObject, MAX_NESTING } from "../dialects/index.ts";
 
 export type Redact = (value: Json) => Json;
 
@@ -46,8 +46,8 @@ function sought(secrets: readonly string[]): string[] {
   return [...new Set(secrets)].filter((secret) => secret.length >= 8);
 }
 
-/** Deeper than any format nests, and than a record goes: what stands there is not looked at, and not kept. */
-const MAX_DEPTH = 100;
+/** Deeper than text that is parsed nests. */
+const MAX_DEPTH = 2 * MAX_NESTING;
 
 /** Applies `redact` to every string, keys of objects included. Copies only where something changed. */
 export function redactStrings(value: unknown, redact: (text: string) => string, depth = 0): unknown {

@@ -28,7 +28,7 @@ export interface CloseCoordinatorOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Journal;
   readonly sealing: SealQueue;
-  readonly closed: Pick<ClosedIndex, "has">;
+  readonly closed: Pick<ClosedIndex, "has" | "refresh">;
   readonly states: RolloutStates;
   readonly signer: Signer | undefined;
   readonly clock: Clock;
@@ -89,6 +89,8 @@ export class CloseCoordinator {
       }),
     );
     await Promise.all(adding);
+    // An outcome that is brought again is looked for in the catalog.
+    if (artifacts.some(({ feedback }) => feedback.length > 0)) await this.#deps.closed.refresh();
     for (const { places } of artifacts) journal.release(places);
   }
 
@@ -122,7 +124,7 @@ export class CloseCoordinator {
     const { events, capped, pendingDeliveries: marks, lostCalls: lost, grades } = rollout;
     const indexes = [...rollout.calls.keys()];
     if (indexes.length > 1) indexes.sort((a, b) => a - b);
-    const { drifts, ...artifact } = await sealing.seal({
+    const { drifts, remarks, ...artifact } = await sealing.seal({
       task: {
         ...{ ...placesOf(rollout, indexes), marks, capped, endedAtMs: clock.nowMs() },
         isUrgent: closing.isUrgent === true,
@@ -133,12 +135,18 @@ export class CloseCoordinator {
       onJournaled: (place) => events.push(place),
     });
     this.#tellUngraded(rollout);
+    for (const remark of remarks) this.#deps.log(`rollout ${rollout.id}: ${remark}`);
     for (const drift in drifts)
       metrics.count("rollbook_gateway_drift_total", { drift }, drifts[drift as Drift]);
     const closed = { ...artifact, calls: indexes, grades };
     states.seals(rollout.id, closed);
-    if (states.hasManySealed && !this.#isCataloguing) this.#hold(this.#catalogue());
+    this.handOverMany();
     return this.reportOf(rollout.id, closed);
+  }
+
+  /** Lets the catalog take over sealed rollouts, once many of them are held. */
+  handOverMany(): void {
+    if (this.#deps.states.hasManySealed && !this.#isCataloguing) this.#hold(this.#catalogue());
   }
 
   /** Brings the catalog up to date, which then knows what need not be held here any longer. */

@@ -33,6 +33,11 @@ export class ClosedIndex {
     this.#worker = worker;
   }
 
+  /** Reads what was written to the book since the catalog was last brought up to date. */
+  async refresh(): Promise<void> {
+    await this.#catalog.sync();
+  }
+
   /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
   has(id: string): boolean {
     return this.#contents(id).length > 0 || this.#isErased(id);

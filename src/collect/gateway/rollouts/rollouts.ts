@@ -33,6 +33,9 @@ export interface RolloutStatus {
   };
 }
 
+/** As many calls as a record of a rollout takes. */
+const MOST_TURNS = 100_000;
+
 export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states"> {
   readonly config: GatewayConfig;
   readonly closed: ClosedIndex;
@@ -64,9 +67,8 @@ export class Rollouts {
       const { ending, scores, finalState: digest } = closed;
       void this.#closing.begin(rollout, { ending, scores, finalState: digest && { digest } });
     }
+    // Sealed while the gateway serves already. One that cannot be sealed stays open, and is tried again by and by.
     for (const rollout of open) if (isSingle(rollout)) void this.#closing.begin(rollout, {});
-    // One that cannot be sealed stays open, is tried again by and by, and keeps no other from starting.
-    await this.settle();
     this.#deps.metrics.count(
       "rollbook_gateway_rollouts_total",
       { event: "recovered" },
@@ -176,10 +178,19 @@ export class Rollouts {
   enter(id: string, mayCostUsd: () => number): OpenRollout {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
-    const { maxTurns, budgetUsd } = rollout.opening;
-    if (maxTurns !== undefined && rollout.turns >= maxTurns) {
+    const { maxTurns = MOST_TURNS, budgetUsd } = rollout.opening;
+    if (rollout.turns >= maxTurns || rollout.turns >= MOST_TURNS) {
       rollout.capped ??= "turns";
-      throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${maxTurns} turns.`);
+      throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${rollout.turns} turns.`);
+    }
+    const { rolloutBytes } = this.#deps.config.limits;
+    if (rollout.bytes >= rolloutBytes) {
+      rollout.capped ??= "budget";
+      throw new HttpRefusal(
+        429,
+        "size-cap",
+        `the calls of rollout ${id} take ${rollout.bytes} bytes, and limits.rolloutBytes is ${rolloutBytes}. Close it.`,
+      );
     }
     if (budgetUsd === undefined) return rollout;
     const { spentUsd, reservedUsd } = rollout;
@@ -348,6 +359,7 @@ export class Rollouts {
     }
     const state = this.#states.get(id);
     if (state?.kind === "sealed" && state.closed === after) this.#states.seals(id, after);
+    this.#closing.handOverMany();
     return true;
   }
 

@@ -1,7 +1,7 @@
 /** Seals a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and commits
  *  it. In: a rollout in which nothing happens any more, by its places. Out: the digests of a durable artifact. Does not
  *  decide when, and leaves the journal as it is: the close coordinator releases it. */
-import { type Digest, type Id, parseId } from "../../../base/index.ts";
+import { type Digest, type Id, parseId, reasonOf } from "../../../base/index.ts";
 import {
   FINAL_STATE_KIND,
   type PublicKey,
@@ -56,6 +56,10 @@ export interface ArtifactSealerOptions {
     | undefined;
   /** The name of the gateway. */
   readonly worker: string;
+  /** Time to read the calls of one rollout; those left then are sealed unread. */
+  readonly readMs: number;
+  /** A steady clock in milliseconds. */
+  readonly steadyMs: () => number;
 }
 
 /** A commit costs a signature, two writes to disk and messages between threads, however many rollouts it is for: a
@@ -103,20 +107,26 @@ export class ArtifactSealer {
     if (finalState?.bytes !== undefined) this.#deps.store.put(FINAL_STATE_KIND, finalState.bytes);
     const rollout = this.#toldOf(task);
     const drifts: Partial<Record<Drift, number>> = {};
-    const record = await this.#recordOf(task, drifts);
+    const remarks: string[] = [];
+    const record = await this.#recordOf(task, { drifts, remarks });
     const closing = {
       ending: task.ending ?? endingOf(record, task.capped),
       scores: task.scores ?? [],
       ...(finalState === undefined ? {} : { finalState: finalState.digest }),
     };
-    const sealed = sealOpenRollout(rollout, record, { ...closing, worker: this.#worker, endedAtMs });
+    const sealed = sealedOf(rollout, record, {
+      ...{ closing: { ...closing, worker: this.#worker, endedAtMs }, remarks },
+    });
     const calls = [...record.calls.keys()];
     const isHeld = finalState?.bytes !== undefined;
     const others = [...record.signed, ...(isHeld ? [finalState.digest] : [])];
     const told = { ...rollout, task, calls, others };
     const receipt = await this.#commit(told, sealed, { ...closing, atMs: endedAtMs });
     const { content, envelope } = sealed;
-    return { content: content.digest, envelope: envelope.digest, ending: closing.ending, ...receipt, drifts };
+    return {
+      ...{ content: content.digest, envelope: envelope.digest, ending: closing.ending },
+      ...{ ...receipt, drifts, remarks },
+    };
   }
 
   async #commit(
@@ -183,17 +193,23 @@ export class ArtifactSealer {
 
   /** Reads the calls back and puts them into the book, in order. */
   async #recordOf(
-    { calls, marks }: SealTask,
-    drifts: Partial<Record<Drift, number>>,
+    { calls, marks, isRaw = false }: SealTask,
+    { drifts, remarks }: { drifts: Partial<Record<Drift, number>>; remarks: string[] },
   ): Promise<RolloutRecord> {
-    const { journal } = this.#deps;
+    const { journal, steadyMs, readMs } = this.#deps;
     const record = new RolloutRecord();
     const deliveries = [];
     let bytes = 0;
+    let unread = 0;
+    // Time in which others had their turn does not count.
+    let leftMs = isRaw ? 0 : readMs;
     for (let at = 0; at < calls.length; at += 4) {
       const place = placeAt(calls, at + 1);
       const entry = journal.called(place);
-      const drift = this.#recorder.add(record, entry);
+      const startMs = steadyMs();
+      const drift = this.#recorder.add(record, entry, { isRaw: leftMs <= 0 });
+      if (leftMs <= 0) unread++;
+      leftMs -= steadyMs() - startMs;
       drifts[drift] = (drifts[drift] ?? 0) + 1;
       deliveries.push(...entry.deliveries);
       bytes += place.bytes;
@@ -201,6 +217,10 @@ export class ArtifactSealer {
       bytes = 0;
       await new Promise(setImmediate);
     }
+    if (unread > 0)
+      remarks.push(
+        `${unread} of its calls were sealed unread: their bodies are kept whole, without messages`,
+      );
     // What nobody marked before a crash stays unknown, unless a prompt proved it.
     for (const { call, delivery } of [...deliveries, ...marks]) record.mark(call, delivery);
     return record;
@@ -220,4 +240,26 @@ export class ArtifactSealer {
     const receipt = sealReceipt(admission, { subject, atMs, worker: envelope.record.worker });
     return { receipt, blobs: [...(admission.records ?? []), receipt] };
   }
+}
+
+/** What a model says of tokens, or a router of its choices, must not keep a rollout from being sealed: what has no place in
+ *  a record is left out, and the log says so. */
+function sealedOf(
+  rollout: Told,
+  record: RolloutRecord,
+  { closing, remarks }: { closing: Parameters<typeof sealOpenRollout>[2]; remarks: string[] },
+): SealedRollout {
+  const leaveOut = [
+    { what: "token streams", clear: () => record.tokens.clear() },
+    { what: "steps of its router", clear: () => record.steps.splice(0) },
+  ];
+  for (const { what, clear } of leaveOut) {
+    try {
+      return sealOpenRollout(rollout, record, closing);
+    } catch (error) {
+      remarks.push(`it is sealed without the ${what}: ${reasonOf(error)}`);
+      clear();
+    }
+  }
+  return sealOpenRollout(rollout, record, closing);
 }

@@ -1,8 +1,9 @@
 /** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
  *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
  *  Runs behind the calls: nobody waits for it but who closes a rollout. */
+import { isUtf8 } from "node:buffer";
 import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../../base/index.ts";
-import { Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
+import { BODY_KIND, Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
 import type { BlobStore } from "../../../store/index.ts";
 import {
   type Dialect,
@@ -10,6 +11,7 @@ import {
   dialectNamed,
   isObject,
   type JsonObject,
+  nestsDeeper,
   type ReplyFacts,
   type RequestFacts,
 } from "../dialects/index.ts";
@@ -20,7 +22,7 @@ import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
-const BODY_PREFIX = Buffer.from("rollbook.body.v1\0");
+const BODY_PREFIX = Buffer.from(`${BODY_KIND}\0`);
 /** Characters of message text kept to recognize what was stored before. */
 const REMEMBERED_CHARS = 4 * 1024 * 1024;
 
@@ -28,6 +30,30 @@ const REMEMBERED_CHARS = 4 * 1024 * 1024;
 interface Stored extends TreeMessage {
   readonly digest: Digest;
   readonly wantsTools: boolean;
+  /** The blob says what the message said. */
+  readonly isExact: boolean;
+}
+
+/** The messages of one half of a call. */
+class MessageGroup {
+  /** All of them are in the record, each as it was. */
+  isExact = true;
+  readonly #put: (value: unknown) => Stored;
+
+  constructor(put: (value: unknown) => Stored) {
+    this.#put = put;
+  }
+
+  put(value: unknown): Stored {
+    const stored = this.#put(value);
+    if (!stored.isExact) this.isExact = false;
+    return stored;
+  }
+
+  putAll(values: readonly unknown[], most: number): Stored[] {
+    if (values.length > most) this.isExact = false;
+    return values.slice(0, most).map((each) => this.put(each));
+  }
 }
 
 /** A call as it is recorded: what was asked and answered, by digest. */
@@ -38,7 +64,17 @@ interface Halves {
   readonly replies: readonly Stored[];
   readonly media: readonly Digest[];
   readonly reply: ReplyFacts;
+  /** Kept whole, because the messages do not tell them exactly. */
+  readonly bodies: readonly Digest[];
 }
+
+/** What a call says, as far as it can be read. */
+interface ReadCall extends ReadReply {
+  readonly request: RequestFacts;
+}
+
+/** As much as a record takes; the bodies hold the rest. */
+const MOST = { asked: 100_000, answered: 1024, media: 10_000 };
 
 export class CallRecorder {
   readonly #store: Pick<BlobStore, "put">;
@@ -49,20 +85,25 @@ export class CallRecorder {
     this.#store = store;
   }
 
-  /** Puts one call and adds it to the record. Returns how its prompt continued earlier ones. */
-  add(record: RolloutRecord, entry: CalledEntry): Drift {
+  /** Puts one call and adds it to the record, whatever it says: what cannot be told as messages is kept as bytes.
+   *  `isRaw`: nothing of it is read. Returns how its prompt continued earlier ones. */
+  add(record: RolloutRecord, entry: CalledEntry, { isRaw = false } = {}): Drift {
     const { index, target } = entry;
-    const dialect = dialectNamed(entry.dialect);
-    const request = requestOf(entry, dialect);
-    const { reply, complete } = replyOf(entry, dialect);
+    const { request, reply, complete, hasUnread } = isRaw ? UNREAD : readCall(entry);
     const outcome = entry.outcome === "answered" && !complete ? "cut" : entry.outcome;
     const media = entry.media.map((bytes) => this.#store.put(MEDIA_KIND, bytes));
-    const put = (value: unknown) => this.#putMessage(value, media);
-    const messages = request.messages.map(put);
-    const tools = request.tools === undefined ? undefined : put(request.tools).digest;
+    const asked = new MessageGroup((value) => this.#putMessage(value, media));
+    const messages = asked.putAll(request.messages, MOST.asked);
+    const tools = request.tools === undefined ? undefined : asked.put(request.tools).digest;
     const parameters = cleaned(request.parameters);
-    const replies = reply.messages.map(put);
-    const halves = { messages, tools, parametersText: parameters.text, replies, media, reply };
+    const answered = new MessageGroup((value) => this.#putMessage(value, media));
+    const replies = answered.putAll(reply.messages, MOST.answered);
+    const bodies = this.#putBodies(entry, {
+      request:
+        request === UNREAD.request || !asked.isExact || !parameters.isExact || media.length > MOST.media,
+      reply: hasUnread || !answered.isExact || media.length > MOST.media,
+    });
+    const halves = { messages, tools, parametersText: parameters.text, replies, media, reply, bodies };
     const digest = this.#putCall(entry, halves);
     const place = record.tree.ask(index, messages);
     const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
@@ -90,10 +131,12 @@ export class CallRecorder {
   #putCall(entry: CalledEntry, halves: Halves): Digest {
     const { target, costUsd, replyForm } = entry;
     const { finishReason, usage } = halves.reply;
-    const media = [...new Set(halves.media)];
+    const media = [...new Set(halves.media)].slice(0, MOST.media);
+    const { bodies } = halves;
     const bodyDigest = entry.bodyDigest ?? digestBody(entry.request);
     const replyDigest = entry.replyDigest ?? (replyForm === "none" ? undefined : digestBody(entry.reply));
-    let text = costUsd === undefined ? "{" : `{"costUsd":${canonicalize(costUsd)},`;
+    let text = bodies.length === 0 ? "{" : `{"bodies":${digests(bodies)},`;
+    if (costUsd !== undefined) text += `"costUsd":${canonicalize(costUsd)},`;
     text += `"dialect":"${entry.dialect}"`;
     if (media.length > 0) text += `,"media":${digests(media)}`;
     text += `,"model":${canonicalize(target.model)},"request":{"bodyDigest":"${bodyDigest}"`;
@@ -113,19 +156,32 @@ export class CallRecorder {
     return this.#store.put(Call.kind, Buffer.from(`${text}}`));
   }
 
+  /** Bytes that the journal has; where something was redacted, it has none. */
+  #putBodies(
+    { requestForm, replyForm, request, reply }: CalledEntry,
+    wanted: { readonly request: boolean; readonly reply: boolean },
+  ): Digest[] {
+    const bodies = new Set<Digest>();
+    if (wanted.request && requestForm === "body") bodies.add(this.#store.put(BODY_KIND, request));
+    if (wanted.reply && (replyForm === "json" || replyForm === "sse"))
+      bodies.add(this.#store.put(BODY_KIND, reply));
+    return [...bodies];
+  }
+
   #putMessage(message: unknown, media: Digest[]): Stored {
     const extracted = extractMedia(message);
     for (const { digest, bytes } of extracted.media) {
       this.#store.put(MEDIA_KIND, bytes);
       media.push(digest);
     }
-    const { value, text } = cleaned(extracted.message);
+    const { value, text, isExact } = cleaned(extracted.message);
     const known = this.#stored.get(text);
-    if (known !== undefined) return known;
+    if (known?.isExact === isExact) return known;
     const stored = {
       digest: this.#store.put(MESSAGE_KIND, Buffer.from(text)),
       key: messageKey(value),
       isReply: isReply(value),
+      isExact,
       wantsTools: wantsTools(value),
     };
     this.#remember(text, stored);
@@ -147,11 +203,35 @@ export function digestBody(bytes: Uint8Array): Digest {
   return digestTagged(Buffer.concat([BODY_PREFIX, bytes]));
 }
 
-function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): RequestFacts {
+/** What nobody could read, or was not to be read. */
+const UNREAD: ReadCall = {
+  request: { model: "", stream: false, messages: [], parameters: {} },
+  reply: { messages: [] },
+  complete: true,
+  hasUnread: true,
+};
+
+/** Never fails: what cannot be read is left to the bytes. */
+function readCall(entry: CalledEntry): ReadCall {
+  const dialect = dialectNamed(entry.dialect);
+  const request = attempt(() => requestOf(entry, dialect)) ?? UNREAD.request;
+  const reply = attempt(() => replyOf(entry, dialect)) ?? UNREAD;
+  return { ...reply, request, hasUnread: reply.hasUnread || !isUtf8(entry.reply) };
+}
+
+/** Undefined where the content is at fault: reading it is a pure function of its bytes. */
+function attempt<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): RequestFacts | undefined {
   switch (requestForm) {
     case "body":
-      // Read once before it was sent: it can be read again.
-      return dialect.readRequest(parseBody(request))!;
+      return dialect.readRequest(parseBody(request));
     case "facts":
       return JSON.parse(request.toString()) as RequestFacts;
     default:
@@ -162,9 +242,9 @@ function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): Req
 export function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
   switch (replyForm) {
     case "none":
-      return { reply: { messages: [] }, complete: true };
+      return { reply: { messages: [] }, complete: true, hasUnread: false };
     case "facts":
-      return { reply: JSON.parse(reply.toString()) as ReplyFacts, complete: true };
+      return { reply: JSON.parse(reply.toString()) as ReplyFacts, complete: true, hasUnread: false };
     case "json":
     case "sse": {
       const reader = readerOf(replyForm, dialect);
@@ -194,18 +274,20 @@ function digests(list: readonly Digest[]): string {
   return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
 }
 
-/** The value such that it has a canonical form. */
-function cleaned(value: unknown): { value: unknown; text: string } {
+/** The value such that it has a canonical form; `isExact` if it had one before. */
+function cleaned(value: unknown): { value: unknown; text: string; isExact: boolean } {
   try {
-    return { value, text: canonicalize(value) };
+    const text = canonicalize(value);
+    if (!nestsDeeper(text, MAX_RECORDED_DEPTH)) return { value, text, isExact: true };
   } catch (error) {
     if (!isRollbookError(error)) throw error;
-    const repaired = repair(value, 0);
-    return { value: repaired, text: canonicalize(repaired) };
   }
+  const repaired = repair(value, 0);
+  return { value: repaired, text: canonicalize(repaired), isExact: false };
 }
 
-/** Models and clients do send lone surrogates, 1e999 and deep nests: the record keeps what JSON can carry of them. */
+/** Models and clients do send lone surrogates, 1e999 and deep nests: messages keep what JSON can carry of them. Records
+ *  hold messages and parameters inside other objects, and may be 128 levels deep in all. */
 const MAX_RECORDED_DEPTH = 100;
 
 function repair(value: unknown, depth: number): unknown {

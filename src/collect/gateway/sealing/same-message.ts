@@ -1,8 +1,8 @@
 /** When two messages are the same to a model: clients resend a reply with nulls dropped, text as a list of parts,
  *  or tool arguments re-serialized. In: a message. Out: a key; equal keys, same message. Pure. */
 import { hash } from "node:crypto";
-import { canonicalize } from "../../../base/index.ts";
-import { isObject, type JsonObject, tryParse } from "../dialects/index.ts";
+import { canonicalize, isRollbookError } from "../../../base/index.ts";
+import { define, isObject, type JsonObject, tryParse } from "../dialects/index.ts";
 
 /** What servers add to a reply and clients leave out of a prompt. */
 const ADDED: ReadonlySet<string> = new Set([
@@ -19,25 +19,41 @@ const ADDED: ReadonlySet<string> = new Set([
   ...["logprobs", "citations", "phase", "caller"],
 ]);
 /** An id names the same item in a reply and in the prompt, but some clients drop it: only call ids bind. */
-const ITEM_TYPES_WITH_OPTIONAL_ID: ReadonlySet<string> = new Set(["message", "function_call"]);
+const ITEM_TYPES_WITH_OPTIONAL_ID: ReadonlySet<unknown> = new Set(["message", "function_call"]);
 const SHORT = 64;
 
+/** The message must have a canonical form; what its arguments say need not. */
 export function messageKey(message: unknown): string {
-  if (isObject(message) && typeof message.content === "string" && isBare(message))
-    return shorten(`${String(message.role)}\n${message.content}`);
+  if (isBare(message)) return bareKey(message);
   const normal = normalize(message);
-  if (isObject(normal) && typeof normal.content === "string" && isBare(normal))
-    return shorten(`${String(normal.role)}\n${normal.content}`);
-  return shorten(canonicalize(normal));
+  if (isBare(normal)) return bareKey(normal);
+  try {
+    return shorten(canonicalize(normal));
+  } catch (error) {
+    // Arguments that JSON reads and cannot write: then their text counts.
+    if (!isRollbookError(error)) throw error;
+    return shorten(canonicalize(message));
+  }
 }
 
 export function isReply(message: unknown): boolean {
   return isObject(message) && (message.role === "assistant" || message.type === "function_call");
 }
 
-function isBare(message: JsonObject): boolean {
+interface BareMessage {
+  readonly role?: string;
+  readonly content: string;
+}
+
+function isBare(message: unknown): message is BareMessage {
+  if (!isObject(message) || typeof message.content !== "string") return false;
+  if (message.role !== undefined && typeof message.role !== "string") return false;
   for (const key in message) if (key !== "role" && key !== "content") return false;
   return true;
+}
+
+function bareKey({ role, content }: BareMessage): string {
+  return shorten(`${role}\n${content}`);
 }
 
 function shorten(key: string): string {
@@ -52,11 +68,11 @@ function normalize(value: unknown, key = ""): unknown {
   const out: JsonObject = {};
   for (const [name, item] of Object.entries(value)) {
     if (item === null || item === undefined || ADDED.has(name)) continue;
-    if (name === "id" && ITEM_TYPES_WITH_OPTIONAL_ID.has(String(value.type))) continue;
+    if (name === "id" && ITEM_TYPES_WITH_OPTIONAL_ID.has(value.type)) continue;
     if (name === "type" && item === "message") continue;
     const normal = normalize(item, name);
     const isEmpty = normal === "" || (Array.isArray(normal) && normal.length === 0);
-    if (!isEmpty) out[name] = normal;
+    if (!isEmpty) define(out, name, normal);
   }
   return out;
 }
@@ -68,7 +84,8 @@ function contentOf(parts: readonly unknown[]): unknown {
   return normal.length === 1 &&
     isObject(only) &&
     typeof only.text === "string" &&
-    /text$/.test(String(only.type))
+    typeof only.type === "string" &&
+    only.type.endsWith("text")
     ? only.text
     : normal;
 }

@@ -26,7 +26,7 @@ import {
   type WorkerQuestion,
 } from "./thread-protocol.ts";
 
-export interface SealQueueOptions extends Pick<SealingData, "root" | "worker"> {
+export interface SealQueueOptions extends Pick<SealingData, "root" | "worker" | "readMs"> {
   readonly journal: Journal;
   /** Where the journal is. */
   readonly directory: string;
@@ -73,6 +73,7 @@ const GIVE_MS = 10;
 const DEATHS_PER_TASK = 3;
 /** After so many deaths in a row, with nothing sealed in between, sealing is said not to work. */
 const DEATHS_IN_A_ROW = 5;
+const OUT_OF_MEMORY = "ERR_WORKER_OUT_OF_MEMORY";
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -90,7 +91,10 @@ export class SealQueue {
     commit: async () => this.#give(),
     gather: (start) => setImmediate(start),
   });
+  readonly #handOver = { durable() {}, lost: (error: unknown) => this.#notGiven(error) };
   #deathsInARow = 0;
+  /** A thread died for want of memory: rollouts are given one by one, until none is left, to find which one needs it. */
+  #isCareful = false;
   #pause: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -118,7 +122,7 @@ export class SealQueue {
       list.push({ task, onJournaled, given: undefined, done, failed, deaths: 0 });
       this.#pause?.ref();
       this.#giving.add();
-      this.#giving.want(task.isUrgent ? 0 : GIVE_MS);
+      this.#giving.whenDurable(this.#handOver, task.isUrgent ? 0 : GIVE_MS);
     });
   }
 
@@ -151,6 +155,14 @@ export class SealQueue {
     }
   }
 
+  /** Seals nothing more, at once: what has no answer is refused, and stays in the journal. */
+  async abandon(): Promise<void> {
+    const thread = this.#thread;
+    this.#refuseAll();
+    this.#thread = undefined;
+    await thread?.terminate();
+  }
+
   /** Ends the thread, and takes nothing more. Whoever wants everything sealed waits for the answers first: what has none
    *  is refused. */
   async close(): Promise<void> {
@@ -166,14 +178,23 @@ export class SealQueue {
       thread.postMessage({ kind: "close" } satisfies ToSealing);
       await ended;
     }
-    for (const each of [...this.#given.values(), ...this.#requests.values()]) each.failed(closed());
+    this.#refuseAll();
+  }
+
+  #refuseAll(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
+    const waiting = [...this.#urgent.splice(0), ...this.#others.splice(0), ...this.#given.values()];
+    for (const each of [...waiting, ...this.#requests.values()]) each.failed(closed());
     this.#given.clear();
     this.#requests.clear();
   }
 
   #give(): void {
     if (this.#pause !== undefined) return;
-    const room = WITH_THREAD - this.#given.size;
+    const room = (this.#isCareful ? 1 : WITH_THREAD) - this.#given.size;
+    if (room <= 0) return;
     const next = this.#urgent.splice(0, room);
     if (next.length < room) next.push(...this.#others.splice(0, room - next.length));
     if (next.length === 0) return;
@@ -185,10 +206,20 @@ export class SealQueue {
     this.#send({ kind: "seal", tasks: next.map(({ given }) => given!) });
   }
 
+  /** Rollouts could not be handed over: no thread starts, or it does not take them. */
+  #notGiven(error: unknown): void {
+    if (this.#thread !== undefined) {
+      void this.#thread.terminate();
+      return;
+    }
+    for (const each of this.#given.values()) each.failed(error as Error);
+    this.#given.clear();
+  }
+
   #startThread(): Worker {
-    const { root, directory, worker, signer, admit, clock, start = startSealWorker } = this.#deps;
+    const { root, directory, worker, readMs, signer, admit, clock, start = startSealWorker } = this.#deps;
     const thread = start({
-      ...{ root, journal: directory, worker, startedAtMs: clock.nowMs() },
+      ...{ root, journal: directory, worker, readMs, startedAtMs: clock.nowMs() },
       ...{ signer: signer?.publicKey, isJudged: admit !== undefined },
     });
     let reason: unknown;
@@ -202,6 +233,8 @@ export class SealQueue {
   }
 
   #heard(thread: Worker, message: FromSealing): void {
+    // What it still says after it was given up nobody waits for.
+    if (thread !== this.#thread && this.#given.size === 0 && this.#requests.size === 0) return;
     if (message.kind === "ask") {
       void this.#reply(thread, message);
       return;
@@ -213,6 +246,7 @@ export class SealQueue {
       else done(message.held);
     } else for (const answer of message.answers) this.#settle(answer);
     if (this.#given.size === 0 && this.#requests.size === 0) thread.unref();
+    if (this.waiting === 0) this.#isCareful = false;
     if (this.#given.size <= WITH_THREAD / 2) this.#give();
   }
 
@@ -284,9 +318,12 @@ export class SealQueue {
     });
     const again = [...this.#given.values()];
     this.#given.clear();
+    if ((reason as NodeJS.ErrnoException | undefined)?.code === OUT_OF_MEMORY) this.#isCareful = true;
     for (const each of again.reverse()) {
       if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
       else this.#urgent.unshift(each);
+      // Reading its calls takes more memory than there is: the next try only keeps them.
+      if (this.#isCareful && again.length === 1) each.given = { ...each.given!, isRaw: true };
     }
     // The caller may ask again.
     for (const { failed } of this.#requests.values()) failed(error);

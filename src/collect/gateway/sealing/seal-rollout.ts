@@ -30,7 +30,9 @@ export function sealOpenRollout(
   const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
-  const reward = totalOf(closing.scores);
+  const total = totalOf(closing.scores);
+  // Refused when it arrives; a journal of an earlier version may have it.
+  const reward = total !== null && Number.isFinite(total) ? total : null;
   return sealRecorded({
     rolloutId,
     environment,
@@ -77,6 +79,9 @@ export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout[
   return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
 }
 
+/** A record holds 1024 streams: the first branches, with room for what routers chose. */
+const MOST_TOKEN_STREAMS = 1000;
+
 function streamsOf(
   record: RolloutRecord,
   calls: readonly RecordedCall[],
@@ -85,6 +90,7 @@ function streamsOf(
   const streams: RecordedRollout["streams"] = [];
   for (const { branches, ...facts } of record.tokens.values())
     for (const item of tokenStreamsOf(branches.branches, facts)) {
+      if (streams.length === MOST_TOKEN_STREAMS) break;
       const segments = item.segments.map((part) => ({ ...part, call: numbers.get(part.call)! }));
       streams.push({ ...item, family: facts.family, tokenizer: facts.tokenizer, segments });
     }

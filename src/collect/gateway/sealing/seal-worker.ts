@@ -20,6 +20,14 @@ import {
   type WorkerQuestion,
 } from "./thread-protocol.ts";
 
+/** An answer that does not get through would leave the serving thread waiting: then this one ends, and another is asked. */
+const ANSWERED = {
+  durable() {},
+  lost(error: unknown) {
+    throw error;
+  },
+};
+
 class SealWorker {
   readonly #data: SealingData;
   readonly #port: MessagePort;
@@ -38,13 +46,14 @@ class SealWorker {
   #questions = 0;
 
   constructor(port: MessagePort, book: Book, data: SealingData) {
-    const { journal, worker, signer, isJudged } = data;
+    const { journal, worker, signer, isJudged, readMs } = data;
     this.#data = data;
     this.#port = port;
     this.#book = book;
     this.#journal = new JournalReader(journal);
     this.#sealer = new ArtifactSealer({
-      ...{ store: book, journal: this.#journal, worker },
+      ...{ store: book, journal: this.#journal, worker, readMs },
+      steadyMs: () => performance.now(),
       signer,
       commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
       judge: isJudged ? (artifact) => this.#ask<JudgedArtifact>({ kind: "judge", artifact }) : undefined,
@@ -119,7 +128,7 @@ class SealWorker {
       this.#answers.push({ number, failure: failureOf(error) });
     }
     this.#answering.add();
-    this.#answering.want();
+    this.#answering.whenDurable(ANSWERED);
   }
 
   #answer(): void {

@@ -19,6 +19,8 @@ export interface SealingData {
   readonly signer: PublicKey | undefined;
   /** Whether somebody judges. */
   readonly isJudged: boolean;
+  /** Time to read the calls of one rollout; those left then are sealed unread. */
+  readonly readMs: number;
 }
 
 /** A rollout to seal: nothing happens in it any more. */
@@ -38,6 +40,8 @@ export interface SealTask {
   /** With its bytes, unless the book has them. */
   readonly finalState?: { readonly digest: Digest; readonly bytes?: Uint8Array } | undefined;
   readonly endedAtMs: number;
+  /** Its calls are not to be read, only kept: threads died that read them. */
+  readonly isRaw?: boolean;
 }
 
 /** A rollout that is sealed, durably. */
@@ -48,6 +52,8 @@ export interface SealReport {
   readonly receipt?: Digest | undefined;
   /** How its prompts continued earlier ones. */
   readonly drifts: Readonly<Partial<Record<Drift, number>>>;
+  /** What the artifact leaves out, for the log. */
+  readonly remarks: readonly string[];
 }
 
 /** An error on its way to the other thread. */

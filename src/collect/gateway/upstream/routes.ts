@@ -243,11 +243,13 @@ function contextOf(request: RequestFacts, requestBytes: number | undefined): Dec
       tools: Array.isArray(request.tools) ? request.tools.length : 0,
       stream: request.stream,
       ...(requestBytes === undefined ? {} : { requestTokens: Math.ceil(requestBytes / BYTES_PER_TOKEN) }),
-      ...(requestBytes === undefined || typeof maxTokens !== "number" ? {} : { maxTokens }),
+      ...(requestBytes === undefined || !Number.isFinite(maxTokens)
+        ? {}
+        : { maxTokens: maxTokens as number }),
     },
   };
 }
 
 function seedOf({ parameters }: RequestFacts): { seed?: number } {
-  return typeof parameters.seed === "number" ? { seed: parameters.seed } : {};
+  return Number.isFinite(parameters.seed) ? { seed: parameters.seed as number } : {};
 }

@@ -1,3 +1,4 @@
+export * from "./chunk-list.ts";
 export * from "./media.ts";
 export * from "./read-body.ts";
 export * from "./refusal.ts";

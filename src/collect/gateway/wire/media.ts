@@ -70,7 +70,7 @@ function isMediaOwner(of: JsonObject): boolean {
     "media_type" in of ||
     "format" in of ||
     "filename" in of ||
-    /image/.test(String(of.type))
+    (typeof of.type === "string" && of.type.includes("image"))
   );
 }
 

@@ -1,40 +1,68 @@
 /** Reads a request's body, up to a limit. In: the request. Out: its bytes, or a refusal. */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { isObject, type JsonObject, tryParse } from "../dialects/index.ts";
+import { isObject, type JsonObject, MAX_NESTING, nestsDeeper, tryParse } from "../dialects/index.ts";
+import { ChunkList } from "./chunk-list.ts";
 import { HttpRefusal } from "./refusal.ts";
 
+export interface BodyReader {
+  readonly limit: number;
+  /** Makes room for so many bytes more; false if there is none. */
+  hold(bytes: number): boolean;
+  done(body: Buffer): void;
+  failed(refusal: HttpRefusal): void;
+}
+
 /** Calls `done` with the body, or `failed` with a refusal; one of them, once. */
-export function readBody(
-  request: IncomingMessage,
-  limit: number,
-  { done, failed }: { done: (body: Buffer) => void; failed: (refusal: HttpRefusal) => void },
-): void {
-  if (Number(request.headers["content-length"] ?? 0) > limit) {
-    failed(tooLarge(limit));
+export function readBody(request: IncomingMessage, { limit, hold, done, failed }: BodyReader): void {
+  const length = request.headers["content-length"];
+  const isTold = length !== undefined;
+  const isTooLarge = isTold && Number(length) > limit;
+  if (isTooLarge || (isTold && !hold(Number(length)))) {
+    failed(isTooLarge ? tooLarge(limit) : tooMuch());
     return;
   }
-  const chunks: Buffer[] = [];
+  const chunks = new ChunkList();
   let bytes = 0;
+  let isRefused = false;
+  const refuse = (refusal: HttpRefusal) => {
+    isRefused = true;
+    chunks.list.length = 0;
+    failed(refusal);
+  };
   request.on("data", (chunk: Buffer) => {
+    if (isRefused) return;
     bytes += chunk.length;
-    if (bytes <= limit) chunks.push(chunk);
-    else if (bytes - chunk.length <= limit) failed(tooLarge(limit));
+    if (bytes > limit) refuse(tooLarge(limit));
+    else if (!isTold && !hold(chunk.length)) refuse(tooMuch());
+    else chunks.push(chunk);
   });
   request.on("end", () => {
-    if (bytes <= limit) done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    if (!isRefused) done(chunks.whole());
   });
   request.on("close", () => {
-    if (!request.complete && bytes <= limit)
+    if (!request.complete && !isRefused)
       failed(new HttpRefusal(400, "incomplete", "the request ended before its body did."));
   });
 }
 
 export function parseBody(body: Buffer): JsonObject {
-  const value = isUtf8(body) ? tryParse(body.toString()) : undefined;
-  if (value === undefined) throw new HttpRefusal(400, "bad-json", "the body is not JSON in UTF-8.");
+  const text = isUtf8(body) ? body.toString() : "";
+  const value = tryParse(text);
   if (isObject(value)) return value;
+  if (value === undefined && nestsDeeper(text))
+    throw new HttpRefusal(400, "too-deep", `the body is nested more than ${MAX_NESTING} levels deep.`);
+  if (value === undefined) throw new HttpRefusal(400, "bad-json", "the body is not JSON in UTF-8.");
   throw new HttpRefusal(400, "bad-json", "the body is not a JSON object.");
+}
+
+function tooMuch(): HttpRefusal {
+  return new HttpRefusal(
+    503,
+    "too-much-in-flight",
+    "the requests in progress hold as many bytes as the gateway takes (limits.inFlightBytes). Ask again in a moment.",
+    { retry: true },
+  );
 }
 
 function tooLarge(limit: number): HttpRefusal {

@@ -1,6 +1,7 @@
 /** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
  *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
 import { type Dialect, isObject, type ReplyFacts, type TokenUsage, tryParse } from "../dialects/index.ts";
+import { ChunkList } from "./chunk-list.ts";
 import { readUsage } from "./reply-usage.ts";
 import { SseParser } from "./sse.ts";
 
@@ -8,6 +9,8 @@ export interface ReadReply {
   readonly reply: ReplyFacts;
   /** The reply has the form its protocol demands. */
   readonly complete: boolean;
+  /** Something in it could not be read as JSON: only its bytes say what it was. */
+  readonly hasUnread: boolean;
 }
 
 export interface ReplyReader {
@@ -30,35 +33,43 @@ export function readerOf(form: "json" | "sse", dialect: Dialect): ReplyReader {
 
 /** Text that is no JSON is recorded as it is, up to here. */
 const MAX_UNPARSED = 64 * 1024;
+/** A reply in one piece that is longer is not parsed. */
+const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 /** A reply in one piece: its last chunk waits. */
 class JsonReader implements ReplyReader {
   readonly form = "json";
-  readonly chunks: Buffer[] = [];
+  readonly #chunks = new ChunkList();
+  readonly chunks = this.#chunks.list;
   bytes = 0;
   readonly #dialect: Dialect;
+  #last: Buffer | undefined;
 
   constructor(dialect: Dialect) {
     this.#dialect = dialect;
   }
 
   push(chunk: Buffer): Buffer | undefined {
-    const before = this.chunks.at(-1);
-    this.chunks.push(chunk);
+    const before = this.#last;
+    this.#last = chunk;
+    this.#chunks.push(chunk);
     this.bytes += chunk.length;
     return before;
   }
 
   held(): Buffer | undefined {
-    return this.chunks.at(-1);
+    return this.#last;
   }
 
   peek() {
-    return { usage: readUsage(this.#whole(), this.#dialect), complete: true };
+    const isRead = this.bytes <= MAX_READ_BYTES;
+    return { usage: isRead ? readUsage(this.#chunks.whole(), this.#dialect) : undefined, complete: true };
   }
 
   finish(): ReadReply {
-    const text = this.#whole().toString();
+    // The bytes of a longer one say what it was.
+    if (this.bytes > MAX_READ_BYTES) return { reply: { messages: [] }, complete: true, hasUnread: true };
+    const text = this.#chunks.whole().toString();
     const body = tryParse(text);
     const isWhole = isObject(body);
     const unparsed = { messages: text === "" ? [] : [{ unparsed: text.slice(0, MAX_UNPARSED) }] };
@@ -66,42 +77,42 @@ class JsonReader implements ReplyReader {
     // An error is recorded in the upstream's own words.
     const reply =
       isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
-    return { reply, complete: isWhole };
-  }
-
-  #whole(): Buffer {
-    return this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
+    return { reply, complete: isWhole, hasUnread: !isWhole };
   }
 }
 
 /** A stream of events: everything passes at once, but the event that ends it, and what follows, waits. */
 class SseReader implements ReplyReader {
   readonly form = "sse";
-  readonly chunks: Buffer[] = [];
+  readonly #chunks = new ChunkList();
+  readonly chunks = this.#chunks.list;
   bytes = 0;
   readonly #accumulator;
   readonly #parser: SseParser;
   readonly #heldChunks: Buffer[] = [];
   #lastAt: number | undefined;
   #finished: ReadReply | undefined;
+  #hasUnread = false;
 
   constructor(dialect: Dialect) {
     const accumulator = dialect.accumulate();
     this.#accumulator = accumulator;
     this.#parser = new SseParser(({ type, data, start }) => {
-      const isLast = accumulator.push(type, tryParse(data), data);
+      const value = tryParse(data);
+      const isLast = accumulator.push(type, value, data);
       if (isLast) this.#lastAt ??= start;
+      else if (value === undefined) this.#hasUnread = true;
     });
   }
 
   push(chunk: Buffer): Buffer | undefined {
     this.bytes += chunk.length;
-    this.chunks.push(chunk);
+    this.#chunks.push(chunk);
     if (this.#lastAt !== undefined) {
       this.#heldChunks.push(chunk);
       return undefined;
     }
-    this.#parser.push(chunk);
+    if (!this.#parser.push(chunk)) this.#hasUnread = true;
     if (this.#lastAt === undefined) return chunk;
     this.#heldChunks.push(chunk.subarray(this.#lastAt));
     return this.#lastAt === 0 ? undefined : chunk.subarray(0, this.#lastAt);
@@ -123,6 +134,6 @@ class SseReader implements ReplyReader {
 
   #accumulate(): ReadReply {
     this.#parser.end();
-    return this.#accumulator.finish();
+    return { ...this.#accumulator.finish(), hasUnread: this.#hasUnread };
   }
 }

@@ -11,8 +11,9 @@ export interface SseEvent {
 }
 
 const [LF, CR] = [10, 13];
-/** One event larger than this is not an event but a fault. */
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
+/** One event larger than this, in bytes or in lines, is not an event but a fault. */
+const MAX_EVENT_BYTES = 64 * 1024 * 1024;
+const MAX_EVENT_LINES = 100_000;
 
 export class SseParser {
   readonly #onEvent: (event: SseEvent) => void;
@@ -21,49 +22,61 @@ export class SseParser {
   #partial: Uint8Array[] = [];
   #partialBytes = 0;
   #data: string[] = [];
+  #dataChars = 0;
   #type = "";
   #start = 0;
   #begun = false;
   #skipLf = false;
+  #isBroken = false;
 
   constructor(onEvent: (event: SseEvent) => void) {
     this.#onEvent = onEvent;
   }
 
-  /** False once a line is longer than any event: then nothing more is parsed. */
+  /** False once something is larger than any event: then nothing more is parsed. */
   push(chunk: Uint8Array): boolean {
-    if (this.#partialBytes > MAX_LINE_BYTES) return false;
+    if (this.#isBroken) return false;
     let from = 0;
     if (this.#begun || this.#partialBytes > 0) this.#start = 0;
     if (this.#skipLf && chunk.length > 0) {
       if (chunk[0] === LF) from = 1;
       this.#skipLf = false;
     }
-    for (let at = nextBreak(chunk, from); at >= 0; at = nextBreak(chunk, from)) {
+    // Each kind of break is looked for from its last place on: looking for both at every line would be quadratic.
+    let lf = next(chunk, LF, from);
+    let cr = next(chunk, CR, from);
+    while ((lf >= 0 || cr >= 0) && !this.#isBroken) {
+      const isCr = lf < 0 || (cr >= 0 && cr < lf);
+      const at = isCr ? cr : lf;
       this.#line(this.#take(chunk.subarray(from, at)), from);
       from = at + 1;
-      if (chunk[at] !== CR) continue;
-      if (from === chunk.length) this.#skipLf = true;
-      else if (chunk[from] === LF) from++;
+      if (isCr) {
+        if (from === chunk.length) this.#skipLf = true;
+        else if (chunk[from] === LF) from++;
+        cr = next(chunk, CR, from);
+      }
+      if (lf >= 0 && lf < from) lf = next(chunk, LF, from);
     }
-    if (from < chunk.length) {
+    if (from < chunk.length && !this.#isBroken) {
       if (!this.#begun && this.#partialBytes === 0) this.#start = from;
       // A copy: the chunk may be a view into a buffer that is used again.
       const rest = chunk.slice(from);
       this.#partial.push(rest);
       this.#partialBytes += rest.length;
+      if (this.#partialBytes > MAX_EVENT_BYTES) this.#break();
     }
-    return true;
+    return !this.#isBroken;
   }
 
   /** The stream has ended: an event without its empty line still counts, because its bytes were delivered. */
   end(): void {
+    if (this.#isBroken) return;
     if (this.#partialBytes > 0) this.#line(this.#take(new Uint8Array(0)), 0);
     this.#line("", 0);
   }
 
   #take(last: Uint8Array): string {
-    if (this.#partialBytes === 0) return this.#decoder.decode(last);
+    if (this.#partialBytes === 0) return last.length === 0 ? "" : this.#decoder.decode(last);
     const whole = Buffer.concat([...this.#partial, last]);
     this.#partial = [];
     this.#partialBytes = 0;
@@ -83,8 +96,17 @@ export class SseParser {
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
-    if (field === "data") this.#data.push(value);
-    else if (field === "event") this.#type = value;
+    if (field === "data") {
+      this.#dataChars += value.length;
+      if (this.#data.push(value) > MAX_EVENT_LINES || this.#dataChars > MAX_EVENT_BYTES) this.#break();
+    } else if (field === "event") this.#type = value;
+  }
+
+  #break(): void {
+    this.#isBroken = true;
+    this.#partial = [];
+    this.#partialBytes = 0;
+    this.#data = [];
   }
 
   #dispatch(): void {
@@ -92,15 +114,14 @@ export class SseParser {
     this.#begun = false;
     if (data.length === 0 && type === "") return;
     this.#data = [];
+    this.#dataChars = 0;
     this.#type = "";
     if (data.length > 0)
       this.#onEvent({ type: type || "message", data: data.join("\n"), start: this.#start });
   }
 }
 
-function nextBreak(chunk: Uint8Array, from: number): number {
-  const lf = chunk.indexOf(LF, from);
-  const cr = chunk.indexOf(CR, from);
-  if (cr < 0) return lf;
-  return lf < 0 ? cr : Math.min(lf, cr);
+/** The next byte of that value; looked at here where it comes at once, as in a flood of empty lines. */
+function next(chunk: Uint8Array, byte: number, from: number): number {
+  return chunk[from] === byte ? from : chunk.indexOf(byte, from);
 }
