@@ -13,41 +13,53 @@ export interface CsvRecord {
 const MAX_RECORD_CHARS = 16 * 1024 * 1024;
 
 export async function* readCsv(file: string): AsyncGenerator<CsvRecord> {
-  let open = "";
+  let open: OpenRecord | undefined;
   let start = 0;
+  let chars = 0;
   for await (const { text, line } of readLines(file)) {
-    if (open === "") {
+    if (open === undefined) {
       if (!text.includes('"')) {
         const bare = text.endsWith("\r") ? text.slice(0, -1) : text;
         if (bare !== "") yield { fields: bare.split(","), line };
         continue;
       }
       start = line;
-      open = text;
-    } else {
-      open += `\n${text}`;
+      chars = 0;
     }
-    if (open.length > MAX_RECORD_CHARS)
+    chars += text.length + 1;
+    if (chars > MAX_RECORD_CHARS)
       throw badRow({ file, line: start }, "a quoted field does not end", "Close the quote");
-    const fields = splitQuoted(open, { file, line: start });
-    if (fields === undefined) continue;
-    yield { fields, line: start };
-    open = "";
+    const split: OpenRecord | { readonly fields: string[] } = splitQuoted(text, { file, line: start }, open);
+    open = "value" in split ? split : undefined;
+    if (open === undefined) yield { fields: split.fields, line: start };
   }
-  if (open !== "") throw badRow({ file, line: start }, "a quoted field does not end", "Close the quote");
+  if (open !== undefined)
+    throw badRow({ file, line: start }, "a quoted field does not end", "Close the quote");
 }
 
-/** Undefined while a quote is open at the end of `text`. */
-function splitQuoted(text: string, place: LinePlace): string[] | undefined {
-  const fields: string[] = [];
+/** A record whose last field has an open quote: the fields before it, and its text so far. */
+interface OpenRecord {
+  readonly fields: string[];
+  readonly value: string;
+}
+
+/** Goes on from `open`, so that a field over many lines is read once. */
+function splitQuoted(
+  text: string,
+  place: LinePlace,
+  open?: OpenRecord,
+): OpenRecord | { readonly fields: string[] } {
+  const fields = open?.fields ?? [];
+  let resumed = open?.value;
   let at = 0;
   for (;;) {
-    if (text[at] === '"') {
-      let value = "";
-      let from = at + 1;
+    if (resumed !== undefined || text[at] === '"') {
+      let value = resumed ?? "";
+      let from = resumed === undefined ? at + 1 : at;
+      resumed = undefined;
       for (;;) {
         const quote = text.indexOf('"', from);
-        if (quote < 0) return undefined;
+        if (quote < 0) return { fields, value: `${value}${text.slice(from)}\n` };
         value += text.slice(from, quote);
         at = quote + 1;
         if (text[at] !== '"') break;
@@ -68,7 +80,7 @@ function splitQuoted(text: string, place: LinePlace): string[] | undefined {
       fields.push(comma < 0 && text.endsWith("\r") ? text.slice(at, -1) : text.slice(at, end));
       at = end;
     }
-    if (at >= text.length) return fields;
+    if (at >= text.length) return { fields };
     at++;
   }
 }

@@ -70,6 +70,20 @@ export function toPropensity(text: unknown, column: string, place: LinePlace): n
   );
 }
 
+/** More candidates than this are no decision but an id in the wrong column: every row lists all of them. */
+export const MAX_ACTIONS = 65_536;
+
+/** The index of a candidate, checked before anything is made for that many candidates. */
+export function toAction(text: unknown, column: string, place: LinePlace): number {
+  const index = toIndex(text, column, place);
+  if (index < MAX_ACTIONS) return index;
+  throw badRow(
+    place,
+    `${column} ${index} is beyond the ${MAX_ACTIONS} candidates that a decision may have`,
+    "Name the column of the choice",
+  );
+}
+
 export function toIndex(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
   if (Number.isInteger(value) && value >= 0) return value;

@@ -1,6 +1,6 @@
 /** A decision of a foreign log as the row that the rest of the package reads. Pure. */
 import type { LoggedRow } from "../learn/index.ts";
-import { badRow, type ForeignDecision } from "./foreign-decision.ts";
+import { badRow, type ForeignDecision, MAX_ACTIONS } from "./foreign-decision.ts";
 
 /** A decision of another format. Its sparse features become fields, its episode the task: steps of one
  *  episode are not independent, and units are tasks unless another is asked for. */
@@ -10,11 +10,11 @@ export function fromForeign(
 ): LoggedRow {
   const { name, source, actions } = options;
   const count = decision.actions ?? actions?.length;
-  if (count === undefined || decision.action >= count)
+  if (count === undefined || count > MAX_ACTIONS || decision.action >= count)
     throw badRow(
       { file: name, line: decision.line },
       `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
-      "State how many there are",
+      `State how many there are, ${MAX_ACTIONS} at the most`,
     );
   const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
   const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;

@@ -6,6 +6,7 @@ import {
   type ForeignDecision,
   type LinePlace,
   type NamedFeatures,
+  toAction,
   toIndex,
   toNumber,
   toPropensity,
@@ -67,7 +68,7 @@ function rowParser(
 }
 
 function numberOf(text: string, column: string, place: LinePlace): number {
-  if (/^\d+$/.test(text)) return toIndex(text, column, place);
+  if (/^\d+$/.test(text)) return toAction(text, column, place);
   throw badRow(
     place,
     `${column} ${JSON.stringify(text)} is no number from 0 on`,

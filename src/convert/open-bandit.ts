@@ -1,7 +1,14 @@
 /** Open Bandit Dataset (Saito et al., arXiv 2008.07146): logs of a fashion shop with logged propensities,
  *  CSV or CSV.gz. */
 import { type CsvRecord, readTable } from "./csv-records.ts";
-import { badRow, type ForeignDecision, toIndex, toNumber, toPropensity } from "./foreign-decision.ts";
+import {
+  badRow,
+  type ForeignDecision,
+  toAction,
+  toIndex,
+  toNumber,
+  toPropensity,
+} from "./foreign-decision.ts";
 
 export interface OpenBanditDecision extends ForeignDecision {
   /** 0, 1 or 2: left, centre, right. */
@@ -30,7 +37,7 @@ function rowParser(
       throw badRow(place, "position is not 1, 2 or 3", "Restore the row");
     return {
       line,
-      action: toIndex(fields[at("item_id")], "item_id", place),
+      action: toAction(fields[at("item_id")], "item_id", place),
       ...(affinities.length > 0 ? { actions: affinities.length } : {}),
       reward: toNumber(fields[at("click")], "click", place),
       propensity: toPropensity(fields[at("propensity_score")], "propensity_score", place),

@@ -43,6 +43,26 @@ describe("lines and records", () => {
     });
   });
 
+  test("a small compressed file of very many blank lines stops with an error, however the blanks look", async () => {
+    for (const blank of ["\n", "\r\n", "   \n", "\t\n\n"]) {
+      const zipped = gzipSync(`a\n${blank.repeat(3_000_000 / blank.length)}b\n`);
+      expect(zipped.byteLength).toBeLessThan(20_000);
+      await expect(collect(readLines(fileOf(zipped)))).rejects.toMatchObject({
+        code: "unreadable-file",
+        message: expect.stringContaining("blank lines"),
+      });
+    }
+    expect(await collect(readLines(fileOf(`a${"\n".repeat(1000)}b`)))).toHaveLength(1001);
+  });
+
+  test("a quoted field over very many lines is read once, not once for every line", async () => {
+    const lines = Array.from({ length: 100_000 }, (_, i) => `${i} ""quoted""`).join("\n");
+    const began = performance.now();
+    const [record] = await collect(readCsv(fileOf(`x,"${lines}",y\nnext`)));
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(record!.fields).toEqual(["x", lines.replaceAll('""', '"'), "y"]);
+  });
+
   test("CSV written by RFC 4180 comes back, whatever the fields hold", async () => {
     const field = fc.string({ unit: fc.constantFrom("a", ",", '"', "\n", " ", "é") });
     await fc.assert(

@@ -5,6 +5,7 @@ import {
   badRow,
   type ForeignDecision,
   type LinePlace,
+  toAction,
   toIndex,
   toNumber,
   toPropensity,
@@ -32,7 +33,7 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
 }
 
 function decisionOf(row: JsonFields, { place, step }: { place: LinePlace; step: number }): ForeignDecision {
-  const action = toIndex(row.actions, "actions", place);
+  const action = toAction(row.actions, "actions", place);
   const propensity = propensityOf(row, place);
   const distribution = distributionOf(row, { action, propensity, place });
   const ending = endingOf(row);

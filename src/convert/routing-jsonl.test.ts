@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { isRollbookError } from "../base/errors.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { fromForeign } from "./foreign-row.ts";
 import { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
@@ -94,8 +96,79 @@ describe("routing rows", () => {
     await expect(read({ ...plain, decision_id: "d" }, row)).rejects.toThrow("rows.jsonl:2");
   });
 
+  test("junk in any place of a row is read as nothing else than before, or stops with its line", async () => {
+    const whole = toRoutingRow(
+      fromForeign(
+        {
+          ...{ line: 3, action: 1, reward: 0.5, propensity: 0.25, actions: 2, context: [["x", 2]] },
+          candidates: [[["cost", 1]], [["cost", 2]]],
+        },
+        { name: "log", source: "real" },
+      ),
+    );
+    const terms = { quality: { value: 0.5, weight: 1 } };
+    const row = { ...whole, state: { ...whole.state, terms } };
+    Object.assign(row.state.candidates[0]!, { outcome: { reward: 1, terms }, reasons: ["cheap"] });
+    const [known] = await read(row);
+    const junk = fc.constantFrom<unknown>(
+      null,
+      7,
+      -1,
+      "text",
+      true,
+      [],
+      [1],
+      [null],
+      {},
+      { a: {} },
+      { a: null },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...pathsIn(row)), junk, async (path, value) => {
+        const changed = withValue(row, path, value);
+        try {
+          const [, second] = await read({ ...row, decision_id: "first" }, changed);
+          for (const { value: term, weight } of Object.values(second!.terms))
+            expect([typeof term, typeof weight]).toEqual(["number", "number"]);
+          for (const one of second!.candidates) expect(typeof one.id).toBe("string");
+        } catch (error) {
+          if (!isRollbookError(error, "bad-row")) throw error;
+          expect(error.message).toContain("rows.jsonl:2");
+        }
+      }),
+      { numRuns: 400 },
+    );
+    expect(known!.terms).toEqual(terms);
+  });
+
+  test.each([
+    ["a number", 5],
+    ["a list", [1, 2]],
+    ["a term without a weight", { quality: { value: 1 } }],
+    ["a term that is a text", { quality: "good" }],
+  ])("state.terms that is %s stops with its line", async (_what, terms) => {
+    const row = { ...plain, state: { candidates: [{ id: "large", selectable: true }], terms } };
+    await expect(read({ ...plain, decision_id: "d" }, row)).rejects.toThrow(/rows\.jsonl:2: state\.terms/);
+  });
+
   test("with one id twice are refused: outcomes are joined by id", async () => {
     const row = { ...plain, decision_id: "d" };
     await expect(read(row, row)).rejects.toThrow("line 1 already");
   });
 });
+
+type Path = readonly (string | number)[];
+
+function pathsIn(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== "object" || value === null) return [path];
+  const inner = Object.entries(value).flatMap(([key, each]) => pathsIn(each, [...path, key]));
+  return path.length === 0 ? inner : [path, ...inner];
+}
+
+function withValue(whole: object, path: Path, value: unknown): object {
+  const copy = structuredClone(whole);
+  let at = copy as Record<string | number, unknown>;
+  for (const key of path.slice(0, -1)) at = at[key] as Record<string | number, unknown>;
+  at[path.at(-1)!] = value;
+  return copy;
+}

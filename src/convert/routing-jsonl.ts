@@ -1,7 +1,7 @@
 /** The routing dataset: one decision with its outcome per line of JSON.
  *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too:
  *  their candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
-import { digestJson, type Json } from "../base/index.ts";
+import { digestJson, isObject, type Json } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdLines } from "./id-lines.ts";
@@ -201,35 +201,24 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
 
 /** A foreign state is a map of features, and its role one of them; ours has candidates, and the fields that were shown. */
 function stateOf(
-  value: unknown,
+  value: Json | undefined,
   { place, models, role }: { place: LinePlace; models: readonly string[]; role: string },
 ): RoutingState {
-  const raw = (typeof value === "object" && value !== null ? value : {}) as Partial<RoutingState> &
-    Record<string, unknown>;
+  const raw: JsonFields = isObject(value) ? value : {};
   if (Array.isArray(raw.candidates)) {
-    raw.candidates.forEach((one) => {
-      if (typeof one?.id !== "string" || typeof one.selectable !== "boolean")
-        throw badRow(place, "a candidate lacks id or selectable", "Export the dataset again");
-    });
+    const prompt = raw.prompt ?? "";
+    if (typeof prompt !== "string") throw badState(place, "state.prompt", "a text");
     return {
-      prompt: raw.prompt ?? "",
-      fields: raw.fields ?? {},
-      candidates: raw.candidates.map((one) => ({
-        id: one.id,
-        selectable: one.selectable,
-        reasons: one.reasons ?? [],
-        probability: one.probability ?? null,
-        features: one.features ?? {},
-        ...(one.outcome === undefined
-          ? {}
-          : {
-              outcome: {
-                reward: toNumber(one.outcome.reward, `the outcome of ${one.id}`, place),
-                terms: one.outcome.terms ?? {},
-              },
-            }),
-      })),
-      terms: raw.terms ?? {},
+      prompt,
+      fields: recordOf(raw.fields, "state.fields", {
+        place,
+        what: "texts, numbers and booleans",
+        read: toScalar,
+      }),
+      candidates: raw.candidates.map((one, i) =>
+        candidateOf(one, { place, where: `state.candidates[${i}]` }),
+      ),
+      terms: termsOf(raw.terms, "state.terms", place),
     };
   }
   const fields = {
@@ -246,6 +235,70 @@ function stateOf(
     features: {},
   }));
   return { prompt: "", fields, candidates, terms: {} };
+}
+
+function candidateOf(
+  one: Json,
+  { place, where }: { place: LinePlace; where: string },
+): RoutingState["candidates"][number] {
+  if (!isObject(one) || typeof one.id !== "string" || typeof one.selectable !== "boolean")
+    throw badRow(place, "a candidate lacks id or selectable", "Export the dataset again");
+  const { id, selectable, reasons = [], probability = null, features, outcome } = one;
+  if (!Array.isArray(reasons) || !reasons.every((each) => typeof each === "string"))
+    throw badState(place, `${where}.reasons`, "a list of texts");
+  const number = (each: Json) => (typeof each === "number" ? each : undefined);
+  return {
+    ...{ id, selectable, reasons: reasons as string[] },
+    probability: probability === null ? null : toNumber(probability, `${where}.probability`, place),
+    features: recordOf(features, `${where}.features`, { place, what: "numbers", read: number }),
+    ...(outcome === undefined ? {} : { outcome: outcomeOf(outcome, { place, where: `${where}.outcome` }) }),
+  };
+}
+
+function outcomeOf(outcome: Json, { place, where }: { place: LinePlace; where: string }) {
+  if (!isObject(outcome)) throw badState(place, where, "an object with a reward");
+  return {
+    reward: toNumber(outcome.reward, `${where}.reward`, place),
+    terms: termsOf(outcome.terms, `${where}.terms`, place),
+  };
+}
+
+function termsOf(value: Json | undefined, where: string, place: LinePlace): RewardTerms {
+  const what = 'terms such as { "quality": { "value": 0.5, "weight": 1 } }';
+  return recordOf(value, where, {
+    ...{ place, what },
+    read: (term) =>
+      isObject(term) && typeof term.value === "number" && typeof term.weight === "number"
+        ? { value: term.value, weight: term.weight }
+        : undefined,
+  });
+}
+
+function toScalar(value: Json): string | number | boolean | undefined {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? value
+    : undefined;
+}
+
+/** An object whose every value `read` understands; absent means empty. */
+function recordOf<T>(
+  value: Json | undefined,
+  where: string,
+  { place, what, read }: { place: LinePlace; what: string; read: (value: Json) => T | undefined },
+): Record<string, T> {
+  if (value === undefined || value === null) return {};
+  if (!isObject(value)) throw badState(place, where, `an object of ${what}`);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      const known = read(each as Json);
+      if (known === undefined) throw badState(place, `${where}.${name.slice(0, 80)}`, what);
+      return [name, known];
+    }),
+  );
+}
+
+function badState(place: LinePlace, where: string, what: string) {
+  return badRow(place, `${where} is not ${what}`, "Correct the row, or export the dataset again");
 }
 
 function textOf(raw: JsonFields, name: string, place: LinePlace): string {

@@ -1,5 +1,6 @@
 /** Lines of a text file, plain or gzipped (told by its first bytes), one at a time.
- *  Strict UTF-8; a line longer than the limit is refused instead of filling the memory. */
+ *  Strict UTF-8. A line longer than the limit is refused instead of filling the memory, and so is a long run of blank
+ *  lines: a compressed megabyte can hold a billion of them. */
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
@@ -13,18 +14,26 @@ export interface TextLine {
 }
 
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
+/** Of blank lines in a row. */
+const MAX_BLANK_CHARS = 1024 * 1024;
 
 export async function* readLines(file: string): AsyncGenerator<TextLine> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let rest = "";
   let line = 0;
+  let blankChars = 0;
   try {
     for await (const chunk of await openText(file)) {
       const text = rest + decoder.decode(chunk, { stream: true });
       let from = 0;
       for (let at = text.indexOf("\n", from); at >= 0; at = text.indexOf("\n", from)) {
-        yield { text: text.slice(from, at), line: ++line };
+        const found = text.slice(from, at);
         from = at + 1;
+        line++;
+        blankChars = found.trim() === "" ? blankChars + found.length + 1 : 0;
+        if (blankChars > MAX_BLANK_CHARS)
+          throw new RangeError(`more than ${MAX_BLANK_CHARS} characters of blank lines follow each other`);
+        yield { text: found, line };
       }
       rest = text.slice(from);
       if (rest.length > MAX_LINE_CHARS)

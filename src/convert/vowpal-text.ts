@@ -5,7 +5,7 @@ import {
   type ForeignDecision,
   type LinePlace,
   type NamedFeatures,
-  toIndex,
+  toAction,
   toNumber,
   toPropensity,
 } from "./foreign-decision.ts";
@@ -83,7 +83,7 @@ function labelOf(label: string, place: LinePlace): Label | undefined {
   if (full.length > 1) throw badRow(place, "two labels with a probability", "One choice per example");
   const [action, cost, probability] = full[0]!.split(":");
   return {
-    action: toIndex(action, "action", place),
+    action: toAction(action, "action", place),
     reward: 0 - toNumber(cost, "cost", place),
     propensity: toPropensity(probability, "probability", place),
   };

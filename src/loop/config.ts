@@ -1,12 +1,12 @@
 /** The configuration of a training loop: a YAML file, read strictly, so that a misspelt key is an error.
  *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
 import { isAbsolute, join } from "node:path";
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
+import { readYaml } from "../policy/index.ts";
 import { learnerSchema } from "./learner.ts";
 
 const path = z.string().min(1).max(4096);
@@ -105,10 +105,7 @@ export type LoopConfig = z.output<typeof configSchema> & {
 };
 
 export function parseLoopConfig(text: string, where: string, folder: string): LoopConfig {
-  const document = parseDocument(text, { uniqueKeys: true, strict: true });
-  const fault = document.errors[0] ?? document.warnings[0];
-  if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
-  const value: unknown = document.toJS({ maxAliasCount: 0 }) ?? {};
+  const value = readYaml(text, (what) => bad(where, what)) ?? {};
   const result = configSchema.safeParse(value);
   if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
   const config = result.data;

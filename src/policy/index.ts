@@ -27,6 +27,7 @@ export { DEFAULT_FEATURES, type FeatureSpec, parseFeatureSpec } from "./feature-
 export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
+export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export { planSafetensors, type Tensor, type TensorShape, type Tensors } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";

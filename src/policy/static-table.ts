@@ -1,10 +1,10 @@
 /** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Digest, digestJson, nearestName, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+import { readYaml } from "./read-yaml.ts";
 
 const range = z
   .strictObject({ min: z.optional(z.number()), max: z.optional(z.number()) })
@@ -51,10 +51,7 @@ export interface StaticTable {
 
 /** `known`: the candidates there are. A rule that names another is a typo. */
 export function parseStaticTable(text: string, where: string, known?: Iterable<string>): StaticTable {
-  const document = parseDocument(text, { uniqueKeys: true, strict: true });
-  const [problem] = [...document.errors, ...document.warnings];
-  if (problem !== undefined) throw bad(where, problem.message.split("\n")[0]!);
-  const value: unknown = document.toJS();
+  const value = readYaml(text, (what) => bad(where, what));
   const result = schema.safeParse(value);
   if (!result.success) throw bad(where, configProblem(schema, result.error.issues, value));
   const table = result.data;

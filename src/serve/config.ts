@@ -1,10 +1,9 @@
 /** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
  *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
-import { parseDocument } from "yaml";
 import { z } from "zod";
-import { parseId, RollbookError } from "../base/index.ts";
+import { isObject, parseId, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
-import type { Constraints } from "../policy/index.ts";
+import { type Constraints, readYaml } from "../policy/index.ts";
 
 const share = z.number().min(0).max(1);
 const amount = z.number().min(0);
@@ -123,11 +122,8 @@ export function parseRouterConfig(
   where: string,
   env: Readonly<Record<string, string | undefined>> = {},
 ): RouterConfig {
-  const document = parseDocument(text, { uniqueKeys: true });
-  const fault = document.errors[0] ?? document.warnings[0];
-  if (fault !== undefined) throw badConfig(where, fault.message.split("\n")[0]!);
-  const value = document.toJS({ maxAliasCount: 0 }) as { router?: unknown } | null;
-  const isSection = value !== null && typeof value === "object" && "router" in value;
+  const value = readYaml(text, (what) => badConfig(where, what));
+  const isSection = isObject(value) && "router" in value;
   return checkRouterConfig(isSection ? value.router : value, { where, env });
 }
 

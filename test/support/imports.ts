@@ -45,11 +45,11 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
   store: ["libsql"],
   policy: ["yaml", "zod"],
-  collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "yaml", "zod"],
+  collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "zod"],
   keep: ["numcodecs"],
-  serve: ["yaml", "zod"],
+  serve: ["zod"],
   convert: ["hyparquet-writer"],
-  loop: ["yaml", "zod"],
+  loop: ["zod"],
   cli: ["commander"],
 };
 

@@ -1,9 +1,9 @@
 /** The gateway's configuration: a YAML file, read strictly, so that a typo is refused and never ignored.
  *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
+import { readYaml } from "../../policy/index.ts";
 
 const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
@@ -111,10 +111,7 @@ export type UpstreamConfig = GatewayConfig["upstreams"][string];
 export type ModelConfig = GatewayConfig["models"][string];
 
 export function parseGatewayConfig(text: string, where = "gateway.yaml"): GatewayConfig {
-  const document = parseDocument(text, { uniqueKeys: true });
-  const fault = document.errors[0] ?? document.warnings[0];
-  if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
-  return checkGatewayConfig(document.toJS({ maxAliasCount: 0 }) ?? {}, where);
+  return checkGatewayConfig(readYaml(text, (what) => bad(where, what)) ?? {}, where);
 }
 
 export function checkGatewayConfig(value: unknown, where = "configuration"): GatewayConfig {

@@ -1,11 +1,11 @@
 /** A benchmark suite: which tasks, which models, which arms, how often. A YAML file, read strictly.
  *  In: text and the folder that its paths are relative to. Out: a checked suite with its digest. Reads no other file. */
 import { isAbsolute, join } from "node:path";
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Digest, digestJson, RollbookError } from "../../base/index.ts";
 import { BEHAVIOURS, DIFFICULTIES, FAMILIES } from "../../collect/sim/index.ts";
 import { configProblem } from "../../contract/index.ts";
+import { readYaml } from "../../policy/index.ts";
 import { learnerSchema } from "../learner.ts";
 
 const name = z
@@ -76,10 +76,7 @@ export interface Suite extends SuiteConfig {
 }
 
 export function parseSuite(text: string, where: string, folder: string): Suite {
-  const document = parseDocument(text, { uniqueKeys: true, strict: true });
-  const fault = document.errors[0] ?? document.warnings[0];
-  if (fault !== undefined) throw bad(where, fault.message.split("\n")[0]!);
-  const value: unknown = document.toJS({ maxAliasCount: 0 }) ?? {};
+  const value = readYaml(text, (what) => bad(where, what)) ?? {};
   const result = suiteSchema.safeParse(value);
   if (!result.success) throw bad(where, configProblem(suiteSchema, result.error.issues, value));
   return suiteOf(result.data, where, folder);

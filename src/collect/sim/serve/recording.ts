@@ -2,7 +2,7 @@
  *  description; a typo is refused. Reads no file. */
 import { z } from "zod";
 import { RollbookError } from "../../../base/index.ts";
-import { readYaml } from "../world/index.ts";
+import { readDeclaration } from "../world/index.ts";
 
 const column = z.string().min(1);
 const amount = z.number().min(0);
@@ -21,7 +21,8 @@ const schema = z.strictObject({
         price: z.strictObject({ prompt: amount, completion: amount }),
       }),
     )
-    .min(1),
+    .min(1)
+    .max(64),
   /** How dollars enter the reward. */
   cost: z
     .strictObject({ weight: z.number().min(0), perUsd: z.number().gt(0) })
@@ -32,7 +33,7 @@ const schema = z.strictObject({
 export type RecordedFile = z.output<typeof schema>;
 
 export function parseRecording(text: string, where: string): RecordedFile {
-  return readYaml(text, schema, (what) => badRecording(where, what));
+  return readDeclaration(text, schema, (what) => badRecording(where, what));
 }
 
 export function badRecording(where: string, what: string): RollbookError {

@@ -3,7 +3,7 @@
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import { z } from "zod";
 import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
-import { readYaml } from "./read-yaml.ts";
+import { readDeclaration } from "./read-yaml.ts";
 
 const probability = z.number().min(0).max(1);
 const amount = z.number().min(0);
@@ -51,7 +51,7 @@ export function digestModels(models: readonly SimModel[]): Digest {
 }
 
 export function parseModels(text: string, where: string): SimModel[] {
-  const { models } = readYaml(text, schema, (what) => bad(where, what));
+  const { models } = readDeclaration(text, schema, (what) => bad(where, what));
   const names = models.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw bad(where, `two models are called ${twice}`);
