@@ -3,7 +3,7 @@
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import { z } from "zod";
 import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
-import { readDeclaration } from "./read-yaml.ts";
+import { readDeclaration } from "./read-declaration.ts";
 
 const probability = z.number().min(0).max(1);
 const amount = z.number().min(0);
