@@ -1,5 +1,6 @@
 /** A hostile mix: attacks of every kind among honest programs, several at a time, each verdict checked, all of it
  *  twice; then the host is compared with what it was. 2 000 tasks at scale 1, on the strongest engine that is here.
+ *  Forty more processes inherit random descriptors of the host before they open a sandbox, which must not pass them on.
  *  Now and then the engine itself is killed under a task: that task must end in a typed error, and is tried again. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -13,6 +14,7 @@ import { prints } from "../../src/collect/sandbox/probe/judge.ts";
 import { faultOf } from "../../src/collect/sandbox/probe/probe.ts";
 import { openWitness, type Witness } from "../../src/collect/sandbox/probe/witness.ts";
 import type { Sandbox } from "../../src/collect/sandbox/sandbox.ts";
+import { foundWithDescriptors, OPEN_ON } from "../../test/support/inherit-descriptors.ts";
 import { attacksFor } from "../../test/support/sandbox-attacks/catalogue.ts";
 import type { Campaign } from "../support/programs.ts";
 
@@ -20,6 +22,8 @@ const TASKS = 2_000;
 const WORKERS = 4;
 /** One task in this many has its engine killed. */
 const STRIKE_EVERY = 250;
+/** Processes that inherit descriptors. */
+const INHERITORS = 40;
 
 export const campaign: Campaign = {
   summary: "a hostile mix of 2 000 sandboxed tasks, every verdict checked, twice; the host stays as it was",
@@ -28,6 +32,7 @@ export const campaign: Campaign = {
     const tally = { passed: 0, failed: 0 };
     for (const round of [1, 2])
       await runRound({ count: Math.ceil(TASKS * scale), rng: rngFrom(seed).split(round), tally });
+    await inheritDescriptors({ count: Math.ceil(INHERITORS * scale), rng: rngFrom(seed).split(3), tally });
     const after = hostState();
     for (const key of Object.keys(before) as (keyof HostState)[])
       report(
@@ -63,6 +68,28 @@ async function runRound({ count, rng, tally }: { count: number; rng: Rng; tally:
   } finally {
     await sandbox.close();
     await witness.close();
+  }
+}
+
+async function inheritDescriptors({
+  count,
+  rng,
+  tally,
+}: {
+  count: number;
+  rng: Rng;
+  tally: Tally;
+}): Promise<void> {
+  const { engine, ...sandbox } = await openSandbox({ engine: "auto", workers: 1 });
+  await sandbox.close();
+  for (let trial = 0; trial < count; trial++) {
+    const draw = rng.split(trial);
+    const fds = new Set(
+      Array.from({ length: 1 + draw.below(12) }, () => 3 + draw.below(draw.below(2) ? 30 : 1000)),
+    );
+    const inherited = [...fds].map((fd) => ({ fd, on: OPEN_ON[draw.below(OPEN_ON.length)]! }));
+    const found = await foundWithDescriptors(engine, inherited);
+    report(tally, `descriptors ${JSON.stringify(inherited)}`, found === "" ? undefined : found);
   }
 }
 

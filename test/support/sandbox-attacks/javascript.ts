@@ -70,6 +70,32 @@ export function javascriptAttacks(witness: Witness): Attack[] {
         exits(result, 0) ??
         (Number(textOf(result.stdout)) <= 4 * MIB ? undefined : "more than the limit fitted"),
     ),
+    ...[0, 40, 190, 250, 4_000, 3_000_000].map((length) =>
+      attack(
+        {
+          name: `take memory by file names of ${length} characters more`,
+          ...{ threat: "memory", source: nameMany(length) },
+          limits: { memoryBytes: 64 * MIB, scratchBytes: 8 * MIB, timeoutMs: 4_000 },
+        },
+        // The kernel counts names as memory and may end the program for it; QuickJS counts them as scratch space.
+        (result) =>
+          result.outOfMemory || result.timedOut
+            ? undefined
+            : (exits(result, 0) ??
+              (Number(textOf(result.stdout)) <= 64 * MIB
+                ? undefined
+                : "names took more than the memory limit")),
+      ),
+    ),
+    ...["stdout", "stderr"].map((stream) =>
+      attack(
+        {
+          name: `write nothing and single characters to ${stream} very often`,
+          ...{ threat: "output", source: drip(stream), limits: { outputBytes: 100_000 } },
+        },
+        (result) => exits(result, 0),
+      ),
+    ),
     attack({ name: "find what the last task left", threat: "leftovers", source: LEFTOVERS }, (result) =>
       prints(result, "[]\n"),
     ),
@@ -135,6 +161,25 @@ import { writeFileSync } from "node:fs";
 let written = 0;
 try { for (let i = 0; i < 100; i++) { writeFileSync("/tmp/fill" + i, "x".repeat(1 << 20)); written += 1 << 20; } } catch {}
 console.log(written);`;
+
+function nameMany(length: number): string {
+  return `
+import { mkdirSync, writeFileSync } from "node:fs";
+let taken = 0;
+try {
+  for (let i = 0; ; i++) {
+    const name = "/tmp/" + String(i).padStart(5 + ${length}, "0");
+    if (i % 2) mkdirSync(name); else writeFileSync(name, "");
+    taken += name.length;
+  }
+} catch {}
+console.log(taken);`;
+}
+
+function drip(stream: string): string {
+  return `
+for (let i = 0; i < 50000; i++) { process.${stream}.write(""); process.${stream}.write("x"); }`;
+}
 
 const FLOOD = `
 for (const line = "x".repeat(9999); ; await new Promise((resolve) => setTimeout(resolve, 1)))

@@ -2,6 +2,7 @@
  *  system of read-only system directories, the task's files and one small writable /tmp.
  *  In: task and paths. Out: argv and the file descriptors it expects. Pure: starts nothing, touches nothing. */
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { closeAbove, SHELL } from "../descriptors.ts";
 import { programArgv } from "../ending.ts";
 import { CLEAN_ENV, type Limits, type Program, type SandboxTask } from "../sandbox.ts";
 
@@ -29,7 +30,7 @@ export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
   const { program, limits } = task;
   const outputs = program.outputs ?? [];
   return [
-    ...["/bin/sh", "-c", ENTER, "sh", String(paths.procsFiles.length), ...paths.procsFiles],
+    ...[...SHELL, ENTER, "sh", String(paths.procsFiles.length), ...paths.procsFiles],
     ...ulimits(limits),
     // Root keeps its capabilities through bwrap and ignores several limits: leave root before entering.
     ...(process.getuid?.() === 0 ? dropRoot(paths.setpriv) : []),
@@ -41,6 +42,7 @@ export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
 
 /** `sh -c` text: $1 = number of cgroup.procs files, then the files, then two limits, then the command. */
 const ENTER = [
+  closeAbove(FD.status),
   "n=$1; shift",
   'while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n-1)); done',
   'ulimit -c 0; ulimit -n 256; ulimit -f "$1"; ulimit -t "$2"; shift 2',

@@ -15,6 +15,12 @@ export function probeAttacks(witness: Witness): Attack[] {
     javascript("connect to the host", "network", connect(witness.port), {
       fault: (result) => prints(result, "refused\n"),
     }),
+    javascript("list folders through open descriptors", "host-files", OPEN_FOLDERS, {
+      fault: (result) => prints(result, "[]\n"),
+    }),
+    shell("find an open descriptor", "host-files", OPEN_DESCRIPTORS, {
+      fault: (result) => prints(result, "0 1 2 \n"),
+    }),
     javascript("read the environment", "environment", ENVIRONMENT, {
       fault: (result) => exits(result, 0) ?? cleanEnvironment(JSON.parse(textOf(result.stdout))),
     }),
@@ -95,6 +101,15 @@ const reach = (host) => new Promise((resolve) => {
 const reached = net !== undefined && ((await reach("127.0.0.1")) || (await reach("::1")));
 console.log(reached || typeof fetch === "function" && await fetch("http://127.0.0.1:${port}/").then(() => true, () => false) ? "reached" : "refused");`;
 }
+
+const OPEN_FOLDERS = `
+import { readdirSync } from "node:fs";
+const found = [];
+for (let fd = 3; fd < 1100; fd++) try { found.push(...readdirSync("/proc/self/fd/" + fd + "/")); } catch {}
+console.log(JSON.stringify(found));`;
+
+/** The listing's own descriptor is closed by the time it is looked at. */
+const OPEN_DESCRIPTORS = `for fd in /proc/self/fd/*; do [ -e "$fd" ] && printf "%s " "\${fd##*/}"; done; echo`;
 
 const ENVIRONMENT = "console.log(JSON.stringify(Object.keys(process.env)));";
 

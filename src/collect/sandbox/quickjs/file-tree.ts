@@ -1,5 +1,14 @@
-/** The guest's whole file system: /task as given, read-only; /tmp in memory, bounded; nothing else.
+/** The guest's whole file system: /task as given, read-only; /tmp in memory, bounded; nothing else. Names count against
+ *  the scratch space like content: they are kept in the host's memory.
  *  In: the task's files. Out: reads, writes and listings by absolute or relative path. Holds no handle of the host. */
+
+type WriteFault = "EROFS" | "ENOENT" | "ENOSPC" | "ENAMETOOLONG";
+
+/** What a file or a folder takes beside its content: entries of two maps, and two bytes for a character of its path. */
+const ENTRY_BYTES = 256;
+/** As on Linux: of one name, and of a whole path. */
+const MAX_NAME_CHARS = 255;
+const MAX_PATH_CHARS = 4096;
 
 export class FileTree {
   readonly #task: ReadonlyMap<string, Uint8Array>;
@@ -22,18 +31,21 @@ export class FileTree {
   }
 
   /** Undefined when written, else the error's name, as in errno(3). */
-  write(path: string, content: Uint8Array): "EROFS" | "ENOENT" | "ENOSPC" | undefined {
+  write(path: string, content: Uint8Array): WriteFault | undefined {
+    if (isTooLong(path)) return "ENAMETOOLONG";
     const whole = absolute(path);
     if (!whole.startsWith("/tmp/")) return "EROFS";
     if (!this.#folders.has(parentOf(whole))) return "ENOENT";
-    const room = this.#room + (this.#tmp.get(whole.slice(5))?.byteLength ?? 0);
+    const before = this.#tmp.get(whole.slice(5));
+    const room = this.#room + (before === undefined ? -entryBytes(whole) : before.byteLength);
     if (content.byteLength > room) return "ENOSPC";
     this.#room = room - content.byteLength;
     this.#tmp.set(whole.slice(5), content);
     return undefined;
   }
 
-  makeFolder(path: string, recursive: boolean): "EROFS" | "ENOENT" | "EEXIST" | undefined {
+  makeFolder(path: string, recursive: boolean): WriteFault | "EEXIST" | undefined {
+    if (isTooLong(path)) return "ENAMETOOLONG";
     const whole = absolute(path);
     if (!whole.startsWith("/tmp/")) return whole === "/tmp" ? "EEXIST" : "EROFS";
     if (this.#folders.has(whole) || this.#tmp.has(whole.slice(5))) return recursive ? undefined : "EEXIST";
@@ -41,6 +53,8 @@ export class FileTree {
       const fault = recursive ? this.makeFolder(parentOf(whole), true) : "ENOENT";
       if (fault !== undefined) return fault;
     }
+    if (entryBytes(whole) > this.#room) return "ENOSPC";
+    this.#room -= entryBytes(whole);
     this.#folders.add(whole);
     return undefined;
   }
@@ -49,7 +63,7 @@ export class FileTree {
     const whole = absolute(path);
     const held = whole.startsWith("/tmp/") ? this.#tmp.get(whole.slice(5)) : undefined;
     if (held === undefined) return false;
-    this.#room += held.byteLength;
+    this.#room += held.byteLength + entryBytes(whole);
     return this.#tmp.delete(whole.slice(5));
   }
 
@@ -64,6 +78,14 @@ export class FileTree {
       if (entry.startsWith(`${whole}/`)) names.add(entry.slice(whole.length + 1).split("/")[0]!);
     return names.size > 0 || whole === "/task" || this.#folders.has(whole) ? [...names].sort() : undefined;
   }
+}
+
+function entryBytes(path: string): number {
+  return ENTRY_BYTES + 2 * path.length;
+}
+
+function isTooLong(path: string): boolean {
+  return path.length > MAX_PATH_CHARS || path.split("/").some((name) => name.length > MAX_NAME_CHARS);
 }
 
 function parentOf(path: string): string {

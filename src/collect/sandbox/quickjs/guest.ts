@@ -39,7 +39,8 @@ export const PRELUDE = `(() => {
     next.call(...next.args);
     return true;
   };
-  const path = (name) => name === 0 ? "/dev/stdin" : String(name);
+  // One character past the longest path: the host calls it too long, without a copy of the rest.
+  const path = (name) => name === 0 ? "/dev/stdin" : String(name).slice(0, 4097);
   const encoding = (options) => typeof options === "string" ? options : options?.encoding;
   const fs = {
     readFileSync(name, options) {

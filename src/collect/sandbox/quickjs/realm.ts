@@ -25,6 +25,9 @@ const INITIAL_PAGES = 256;
 const STACK_BYTES = 256 * 1024;
 /** Node's status for a program whose top-level await never settles. */
 const UNSETTLED = 13;
+/** Writes that are sent one by one; later ones in pieces of at least so many bytes. */
+const PROMPT_MESSAGES = 1_000;
+const GATHERED_BYTES = 4_096;
 
 export async function runGuest(
   task: GuestTask,
@@ -45,6 +48,8 @@ export async function runGuest(
   } catch (error) {
     outcome = guest.crashed(error);
   }
+  guest.flush("stdout");
+  guest.flush("stderr");
   return { ...outcome, files: guest.outputs(), peakMemoryBytes: wasmMemory.buffer.byteLength };
 }
 
@@ -54,6 +59,11 @@ class Guest {
   readonly #tree: FileTree;
   readonly #deadline: number;
   readonly #written = { stdout: 0, stderr: 0 };
+  #messages = 0;
+  readonly #unsent = {
+    stdout: { parts: [] as Uint8Array[], bytes: 0 },
+    stderr: { parts: [] as Uint8Array[], bytes: 0 },
+  };
   #stop: { exitCode: number | null; why: GuestEnd["why"] } | undefined;
 
   constructor(task: GuestTask, send: (message: FromWorker) => void) {
@@ -155,10 +165,26 @@ class Guest {
     const { outputBytes } = this.#task.limits;
     // One byte past the limit travels too: it tells the other side that something was cut.
     const room = outputBytes + 1 - this.#written[stream];
-    if (room > 0)
-      this.#send({ kind: "output", stream, bytes: Uint8Array.prototype.slice.call(bytes, 0, room) });
+    if (room > 0 && bytes.byteLength > 0)
+      this.#sendOutput(stream, Uint8Array.prototype.slice.call(bytes, 0, room));
     this.#written[stream] += bytes.byteLength;
     if (this.#written[stream] > floodBytes(outputBytes)) this.#stop ??= { exitCode: null, why: "flood" };
+  }
+
+  /** The first writes travel at once; after many, small ones are gathered: a message takes far more than the byte in it. */
+  #sendOutput(stream: "stdout" | "stderr", bytes: Uint8Array): void {
+    const unsent = this.#unsent[stream];
+    unsent.parts.push(bytes);
+    unsent.bytes += bytes.byteLength;
+    if (this.#messages < PROMPT_MESSAGES || unsent.bytes >= GATHERED_BYTES) this.flush(stream);
+  }
+
+  flush(stream: "stdout" | "stderr"): void {
+    const { parts } = this.#unsent[stream];
+    if (parts.length === 0) return;
+    this.#unsent[stream] = { parts: [], bytes: 0 };
+    this.#messages++;
+    this.#send({ kind: "output", stream, bytes: new Uint8Array(Buffer.concat(parts)) });
   }
 
   #installHost(context: QuickJSContext): void {
