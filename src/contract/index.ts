@@ -138,7 +138,13 @@ export {
   type TokenColumns,
   type TokenStream,
 } from "./rollout/index.ts";
-export { type EnvironmentKey, EnvironmentPackage, environmentKey, Task } from "./task/index.ts";
+export {
+  DECISION_LOG,
+  type EnvironmentKey,
+  EnvironmentPackage,
+  environmentKey,
+  Task,
+} from "./task/index.ts";
 export {
   Attestation,
   checkAttestation,

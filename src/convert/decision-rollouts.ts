@@ -4,7 +4,7 @@
  *  A propensity without the whole distribution is kept as the step's propensity. A missing outcome stays missing. */
 import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
 import {
-  type EnvironmentKey,
+  DECISION_LOG,
   loggedPolicy,
   type RecordedRollout,
   type SealedRollout,
@@ -15,9 +15,6 @@ import {
 } from "../contract/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import type { DecisionContext } from "../policy/index.ts";
-
-/** The environment of decisions that were made elsewhere. */
-export const DECISION_LOG = "decision-log@1" as EnvironmentKey;
 
 interface SealedDecision extends SealedRollout {
   readonly task: ReturnType<typeof taskOf>;

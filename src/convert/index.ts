@@ -1,6 +1,6 @@
 export { type ActionSet, findActions, findNamedActions, withActions } from "./action-set.ts";
 export { readTable } from "./csv-records.ts";
-export { DECISION_LOG, sealDecision, stateOfTask } from "./decision-rollouts.ts";
+export { sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";
 export { fromForeign } from "./foreign-row.ts";
 export { readJsonLines } from "./json-lines.ts";

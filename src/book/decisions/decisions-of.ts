@@ -1,17 +1,9 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
-import type { Digest } from "../../base/index.ts";
-import {
-  type ReadBlob,
-  type RolloutContent,
-  type Step,
-  type StepStream,
-  Task,
-} from "../../contract/index.ts";
-import { DECISION_LOG, stateOfTask } from "../../convert/index.ts";
-import { decisionId, readRecord, sessionOf } from "../../keep/admit/index.ts";
+import type { ReadBlob, RolloutContent, StepStream } from "../../contract/index.ts";
+import { decisionId, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { promptOfCall } from "../rollouts/index.ts";
+import { seenBy } from "../rollouts/index.ts";
 
 interface LabelledStream {
   readonly content: RolloutContent;
@@ -59,33 +51,3 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
   }
   return rows;
 }
-
-/** Where the record keeps what the policy had before it. A decision that was made elsewhere has no calls: its task is what
- *  the policy saw, and the environment of its rollout says so. */
-type SeenIn =
-  | { readonly kind: "task"; readonly task: Digest }
-  | { readonly kind: "call"; readonly call: Digest | undefined };
-
-function seenIn({ environment, task, calls }: RolloutContent, step: Step): SeenIn {
-  return environment === DECISION_LOG && task.digest !== undefined
-    ? { kind: "task", task: task.digest }
-    : { kind: "call", call: calls[step.call ?? 0] };
-}
-
-async function seenBy(read: ReadBlob, content: RolloutContent, step: Step) {
-  const place = seenIn(content, step);
-  switch (place.kind) {
-    case "task":
-      return stateOfTask(await readRecord(read, Task, place.task));
-    case "call":
-      return {
-        prompt: await promptOfCall(read, place.call),
-        fields: step.seen ?? {},
-        features: {} as CandidateFeatures,
-      };
-    default:
-      return place satisfies never;
-  }
-}
-
-type CandidateFeatures = Readonly<Record<string, Record<string, number>>>;

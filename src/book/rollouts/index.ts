@@ -14,7 +14,6 @@ export {
   requireTrustedManifest,
 } from "./admitted-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
-export { promptOfCall } from "./prompt-of-call.ts";
 export { readRevision } from "./read-revision.ts";
 export {
   exportRollout,
@@ -25,4 +24,5 @@ export {
   type RolloutRow,
   showRollout,
 } from "./rollouts.ts";
+export { seenBy } from "./seen-by.ts";
 export type { AdmissionResult } from "./verdict-writer.ts";

@@ -7,7 +7,7 @@ import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type OpenBook, resolveArtifact } from "../open/index.ts";
-import { promptOfCall } from "../rollouts/index.ts";
+import { seenBy } from "../rollouts/index.ts";
 import { checkpointOf, judgedAs } from "./releases.ts";
 
 export interface ExplainedCall {
@@ -37,9 +37,11 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
       { rollout, call },
       `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself.`,
     );
-  const prompt = await promptOfCall((digest) => book.store.get(digest), content.calls[call]);
   const steps: ExplainedStep[] = [];
-  for (const { family, step } of decided) steps.push(await explainStep(book, { family, step, prompt }));
+  for (const { family, step } of decided) {
+    const { prompt } = await seenBy((digest) => book.store.get(digest), content, step);
+    steps.push(await explainStep(book, { family, step, prompt }));
+  }
   return { rollout, call, steps };
 }
 

@@ -26,6 +26,9 @@ function keyFault(key: string): string | undefined {
   return version === undefined ? undefined : `the version ${version}`;
 }
 
+/** The environment of decisions without a call: what the policy saw is their task. */
+export const DECISION_LOG = "decision-log@1" as EnvironmentKey;
+
 export const EnvironmentPackage = defineRecord({
   kind: "rollbook.environment-package.v1",
   summary: "Everything an environment consists of, under the key ref@version; the digest covers it all.",

@@ -13,6 +13,7 @@ import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { redactClosing, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
+import { decideRoute } from "./route.ts";
 
 export interface ControlApiOptions {
   readonly rollouts: Rollouts;
@@ -80,6 +81,7 @@ export class ControlApi {
     const [, closed] = /^\/v1\/rollouts\/([^/]+)\/close$/.exec(path.path) ?? [];
     if (path.path === "/v1/messages/count_tokens")
       return this.#countTokens(request, response, { path, body });
+    if (path.path === "/v1/route") return this.#route(response, { caller, body });
     if (path.path !== "/v1/rollouts" && path.path !== "/v1/feedback" && closed === undefined)
       throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
     requireOwner(caller);
@@ -96,6 +98,16 @@ export class ControlApi {
     const { id, created } = await rollouts.open(Object.fromEntries(wanted));
     const basePath = `/r/${encodeURIComponent(id)}`;
     sendJson(response, created ? 201 : 200, { id, apiKey: this.#deps.keyFor(id), basePath });
+  }
+
+  /** An agent may ask it, as it may call models. */
+  async #route(
+    response: ServerResponse,
+    { caller: { rollout }, body }: { caller: Caller; body: Buffer },
+  ): Promise<void> {
+    const at = { within: rollout, requestBytes: body.length };
+    const decided = await decideRoute(this.#deps, parseBody(body), at);
+    sendJson(response, 200, decided, { "x-rollbook-rollout": encodeURIComponent(decided.id) });
   }
 
   /** Counting is not a call: nothing is sampled, nothing is recorded. */

@@ -65,6 +65,12 @@ export const closeRequest = z.strictObject({
   finalState: z.optional(json as z.ZodType<Json>),
 });
 
+/** What POST /v1/route takes beside a chat request. */
+export const routeContext = z.strictObject({
+  prompt: z.optional(z.string()),
+  context: z.optional(z.record(text(128), z.union([text(1024), finite, z.boolean()]))),
+});
+
 export const feedbackRequest = z
   .strictObject({
     /** `<rollout>.<number>`, as in the header x-rollbook-call. */

@@ -22,7 +22,7 @@ import {
   type RolloutsOptions,
   recoverRollouts,
 } from "../rollouts/index.ts";
-import { SealQueue } from "../sealing/index.ts";
+import { DecisionSealer, SealQueue } from "../sealing/index.ts";
 import { type Choose, firstInList, type LocalUpstream, Routes, Upstream } from "../upstream/index.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from "../wire/index.ts";
 import { ControlApi, sendJson } from "./control-api.ts";
@@ -191,7 +191,11 @@ class GatewayServer {
     const named = new NamedRecords((digests) => sealing.look(digests));
     const checkNamed: RolloutsOptions["checkNamed"] = (id, opening) => named.check(id, opening);
     const records = { store: book, journal, closed, sealing, checkNamed };
-    const rollouts = new Rollouts({ config, ...records, signer, clock, newId, metrics, log });
+    const { dataSource } = config.rollouts;
+    const decisions = new DecisionSealer({
+      ...{ store: book, signer, admit, clock, worker: config.worker, dataSource },
+    });
+    const rollouts = new Rollouts({ config, ...records, decisions, signer, clock, newId, metrics, log });
     this.#rollouts = rollouts;
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
@@ -416,6 +420,9 @@ function refusalFor(error: unknown): HttpRefusal {
   if (isRollbookError(error, "bad-id"))
     return new HttpRefusal(400, error.code, error.message, { cause: error });
   if (isDiskFailure(error)) return cannotRecord(error);
+  // The router's constraints leave nothing to choose.
+  if (isRollbookError(error, "no-candidate"))
+    return new HttpRefusal(422, error.code, error.message, { cause: error });
   const said = "the gateway failed; its log says how.";
   return new HttpRefusal(500, "internal", said, { retry: true, cause: error });
 }

@@ -184,7 +184,13 @@ export class ModelCall implements Receiver, Waiter {
     if (this.#candidate === "" || this.#over) return false;
     this.#failed = new Set(this.#failed).add(this.#candidate);
     const before = this.#exchange;
-    if (!this.#aim(this.#readAgain())) return false;
+    try {
+      if (!this.#aim(this.#readAgain())) return false;
+    } catch (error) {
+      // The client gets what the upstream said: a router that refuses what remains has nothing better.
+      this.#with.log(`call ${this.#in.rollout.id}.${this.#index} has no other candidate: ${reasonOf(error)}`);
+      return false;
+    }
     before?.abort();
     this.#send();
     return true;

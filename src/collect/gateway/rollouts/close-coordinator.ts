@@ -63,6 +63,12 @@ export class CloseCoordinator {
     return report;
   }
 
+  /** An artifact of that name is durable. */
+  sealed(id: string, closed: ClosedRollout): void {
+    this.#deps.states.seals(id, closed);
+    this.handOverMany();
+  }
+
   reportOf(id: string, { ending, calls, content, envelope, receipt }: ClosedRollout): CloseReport {
     const signedBy = this.#deps.signer?.publicKey;
     return {
@@ -119,7 +125,7 @@ export class CloseCoordinator {
   }
 
   async #seal(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
-    const { journal, sealing, clock, metrics, states } = this.#deps;
+    const { journal, sealing, clock, metrics } = this.#deps;
     await journal.flush();
     const { events, capped, pendingDeliveries: marks, lostCalls: lost, grades } = rollout;
     const indexes = [...rollout.calls.keys()];
@@ -139,8 +145,7 @@ export class CloseCoordinator {
     for (const drift in drifts)
       metrics.count("rollbook_gateway_drift_total", { drift }, drifts[drift as Drift]);
     const closed = { ...artifact, calls: indexes, grades };
-    states.seals(rollout.id, closed);
-    this.handOverMany();
+    this.sealed(rollout.id, closed);
     return this.reportOf(rollout.id, closed);
   }
 

@@ -12,7 +12,7 @@ import {
   type OpenedEvent,
   OpenRollout,
 } from "../journal/index.ts";
-import { detached } from "../sealing/index.ts";
+import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
@@ -42,6 +42,7 @@ export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states">
   /** Refuses an opening whose artifact would name what the book does not hold; undefined where none is named. */
   readonly checkNamed: (id: Id, opening: OpenedEvent) => Promise<void> | undefined;
   readonly newId: () => string;
+  readonly decisions: DecisionSealer;
 }
 
 export class Rollouts {
@@ -211,6 +212,24 @@ export class Rollouts {
 
   isOpen(id: string): boolean {
     return this.#states.live(id) !== undefined;
+  }
+
+  /** Records a decision without a call: a rollout of its own, sealed at once, of the session of the open rollout `within`.
+   *  Resolves when it is durable. */
+  async decide<D extends Omit<DecisionToSeal, "id" | "group">>(
+    decide: (id: Id) => D,
+    within: string | undefined,
+  ): Promise<{ id: Id; decided: D }> {
+    const asking = within === undefined ? undefined : this.#states.enterable(within);
+    if (within !== undefined && asking === undefined) throw this.#notOpen(within);
+    const id = parseId(this.#deps.newId(), "id");
+    const decided = decide(id);
+    const { family, step, prompt } = decided;
+    const group = asking?.opening.group ?? asking?.id;
+    const artifact = await this.#deps.decisions.seal({ id, family, step, prompt, group });
+    this.#closing.sealed(id, { ...artifact, calls: [], grades: [] });
+    this.#deps.metrics.count("rollbook_gateway_rollouts_total", { event: "decided" });
+    return { id, decided };
   }
 
   /** A call begins: its number in the rollout. */

@@ -18,7 +18,7 @@ import {
   type Sealer,
   subjectsOf,
 } from "../../../store/index.ts";
-import { sealReceipt } from "../../admission.ts";
+import { type Admission, sealReceipt } from "../../admission.ts";
 import { newRevisions } from "../../revision-records.ts";
 import {
   type EventOf,
@@ -226,19 +226,13 @@ export class ArtifactSealer {
     return record;
   }
 
-  /** The receipt names no claim: whether the artifact is the result of an item is for the worker server to say, which knows
-   *  whether the claim still holds. */
-  async #judge({
-    content,
-    envelope,
-  }: SealedRollout): Promise<{ receipt: Sealed<Receipt>; blobs: readonly SealedBlob[] } | undefined> {
+  async #judge(sealed: SealedRollout): Promise<JudgedRecords | undefined> {
     const { judge } = this.#deps;
     if (judge === undefined) return undefined;
-    const subject = content.digest;
-    const artifact = { content: content.record, envelope: envelope.record, digest: subject };
+    const { content, envelope } = sealed;
+    const artifact = { content: content.record, envelope: envelope.record, digest: content.digest };
     const { admission, atMs } = await judge(artifact);
-    const receipt = sealReceipt(admission, { subject, atMs, worker: envelope.record.worker });
-    return { receipt, blobs: [...(admission.records ?? []), receipt] };
+    return receiptFor(sealed, admission, atMs);
   }
 }
 
@@ -262,4 +256,21 @@ function sealedOf(
     }
   }
   return sealOpenRollout(rollout, record, closing);
+}
+
+interface JudgedRecords {
+  readonly receipt: Sealed<Receipt>;
+  /** The receipt included. */
+  readonly blobs: readonly SealedBlob[];
+}
+
+/** The receipt names no claim: whether the artifact is the result of an item is for the worker server to say, which knows
+ *  whether the claim still holds. */
+export function receiptFor(
+  { content, envelope }: SealedRollout,
+  admission: Admission,
+  atMs: number,
+): JudgedRecords {
+  const receipt = sealReceipt(admission, { subject: content.digest, atMs, worker: envelope.record.worker });
+  return { receipt, blobs: [...(admission.records ?? []), receipt] };
 }

@@ -1,5 +1,6 @@
 export * from "./artifact-sealer.ts";
 export * from "./call-recorder.ts";
+export * from "./decision-sealer.ts";
 export * from "./message-tree.ts";
 export * from "./rollout-record.ts";
 export * from "./same-message.ts";

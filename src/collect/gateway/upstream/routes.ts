@@ -62,6 +62,8 @@ export interface Choice {
   readonly candidate: string;
   readonly step: Step;
   readonly family: Id;
+  /** What the router read. */
+  readonly prompt: string;
 }
 
 const MAX_OTHERS = 1000;
@@ -80,7 +82,11 @@ export class Routes {
   }
 
   get names(): string[] {
-    return [...Object.keys(this.#config.models), ...Object.keys(this.#config.routes)];
+    return [...Object.keys(this.#config.models), ...this.aliases];
+  }
+
+  get aliases(): string[] {
+    return Object.keys(this.#config.routes);
   }
 
   /** Whether the configuration has that name, or a client used it before. */
@@ -127,6 +133,8 @@ export class Routes {
       requestBytes: number;
       failed: ReadonlySet<string>;
       isResting: (upstream: string) => boolean;
+      /** More facts for the router, beside those of the request. */
+      fields?: DecisionContext["fields"] | undefined;
     },
   ): Choice | undefined {
     const names = this.#config.routes[alias]!;
@@ -135,7 +143,8 @@ export class Routes {
     const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
     const selectable = new Set(awake.length > 0 ? awake : left);
     const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
-    const context = contextOf(request, this.#config.router === undefined ? undefined : at.requestBytes);
+    const own = contextOf(request, this.#config.router === undefined ? undefined : at.requestBytes);
+    const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
     const { decision, family, revision } = this.#choose({
       ...{ alias, context, candidates, call: `${at.rollout}.${at.call}` },
       ...seedOf(request),
@@ -144,6 +153,7 @@ export class Routes {
     return {
       target: this.#targets.get(candidate)!,
       candidate,
+      prompt: context.prompt,
       family: parseId(family, "family"),
       step: stepOf({ decision, context, candidates, revision, turn: at.call, call: at.call }),
     };

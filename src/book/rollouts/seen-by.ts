@@ -1,0 +1,57 @@
+/** What the policy had before it when it took a step: prompt, fields of the request, features of the candidates.
+ *  In: a content, one of its steps. Out: the same words for the router's record and for the dataset it learns from. */
+import type { Digest } from "../../base/index.ts";
+import {
+  Call,
+  DECISION_LOG,
+  openMessage,
+  type ReadBlob,
+  type RolloutContent,
+  type Step,
+  Task,
+} from "../../contract/index.ts";
+import { stateOfTask } from "../../convert/index.ts";
+import { readRecord } from "../../keep/admit/index.ts";
+import { isUsers, promptOfMessages } from "../../policy/index.ts";
+
+type SeenState = ReturnType<typeof stateOfTask>;
+
+export async function seenBy(read: ReadBlob, content: RolloutContent, step: Step): Promise<SeenState> {
+  const place = seenIn(content, step);
+  switch (place.kind) {
+    case "task": {
+      const state = stateOfTask(await readRecord(read, Task, place.task));
+      return { ...state, fields: step.seen ?? state.fields };
+    }
+    case "call":
+      return { prompt: await promptOfCall(read, place.call), fields: step.seen ?? {}, features: {} };
+    default:
+      return place satisfies never;
+  }
+}
+
+/** Where the record keeps the prompt. A decision without a call has it in its task, and the environment says so. */
+type SeenIn =
+  | { readonly kind: "task"; readonly task: Digest }
+  | { readonly kind: "call"; readonly call: Digest | undefined };
+
+function seenIn({ environment, task, calls }: RolloutContent, step: Step): SeenIn {
+  return environment === DECISION_LOG && task.digest !== undefined
+    ? { kind: "task", task: task.digest }
+    : { kind: "call", call: calls[step.call ?? 0] };
+}
+
+/** A rollout without calls has none. */
+async function promptOfCall(read: ReadBlob, digest: Digest | undefined): Promise<string> {
+  if (digest === undefined) return "";
+  const { request } = await readRecord(read, Call, digest);
+  // From the end: a long history is not read for its last question.
+  const passed: unknown[] = [];
+  for (const message of [...request.messages].reverse()) {
+    const blob = await read(message);
+    if (blob === undefined) continue;
+    passed.unshift(openMessage(blob.bytes, message));
+    if (isUsers(passed[0])) break;
+  }
+  return promptOfMessages(passed);
+}

@@ -1,0 +1,84 @@
+/** POST /v1/route: the router's choice without a call. In: the request as a client would send it, or a prompt. Out: the
+ *  model, with its probability, once the decision is durable. It is a rollout of its own, so feedback can name it. What the
+ *  router sees is what is recorded: secrets are replaced before it is asked. */
+import type { Id, Json } from "../../../base/index.ts";
+import type { Step } from "../../../contract/index.ts";
+import type { DecisionContext } from "../../../policy/index.ts";
+import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
+import { type RedactOptions, redactValue } from "../redact/index.ts";
+import type { Rollouts } from "../rollouts/index.ts";
+import type { Routes, Upstream } from "../upstream/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
+import { check, routeContext } from "./requests.ts";
+
+export interface RouteReply {
+  /** Of the decision: feedback names it as its rollout. */
+  readonly id: Id;
+  readonly model: string;
+  readonly probability: number | null;
+  readonly reason: string | undefined;
+  readonly confidence: number | undefined;
+  readonly family: Id;
+  readonly router: Step["revision"];
+  readonly policy: Step["policy"];
+  readonly candidates: readonly Pick<
+    Step["candidates"][number],
+    "id" | "probability" | "selectable" | "reasons"
+  >[];
+}
+
+export async function decideRoute(
+  { rollouts, routes, upstreams, redact }: RouteDeps,
+  body: JsonObject,
+  { within, requestBytes }: { within: string | undefined; requestBytes: number },
+): Promise<RouteReply> {
+  const { request, fields } = read(redactValue(body as Json, redact));
+  if (!routes.isAlias(request.model)) throw notAnAlias(request.model, routes);
+  const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
+  const decide = (rollout: Id) => {
+    const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields };
+    const { step, family, prompt } = routes.choose(request.model, request, at)!;
+    const { call: _, ...rest } = step;
+    return { step: rest, family, prompt };
+  };
+  const { id, decided } = await rollouts.decide(decide, within);
+  const { revision, policy, candidates, chosen, reason, confidence } = decided.step;
+  const { id: model, probability } = candidates[chosen]!;
+  return {
+    ...{ id, model, probability, reason, confidence, family: decided.family, router: revision, policy },
+    candidates: candidates.map(({ id: each, probability: its, selectable, reasons }) => ({
+      ...{ id: each, probability: its, selectable, reasons },
+    })),
+  };
+}
+
+interface RouteDeps {
+  readonly rollouts: Rollouts;
+  readonly routes: Routes;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly redact: RedactOptions;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** A chat request with `messages`, or with one `prompt`; `context` holds more facts for the router. */
+function read(body: Json): { request: RequestFacts; fields: DecisionContext["fields"] | undefined } {
+  const { prompt, context, ...rest } = isObject(body) ? body : {};
+  if ((prompt === undefined) === (rest.messages === undefined))
+    throw new HttpRefusal(400, "bad-request", "name either messages or prompt.");
+  const { prompt: text, context: fields } = check(routeContext, { prompt, context });
+  const messages = text === undefined ? rest.messages : [{ role: "user", content: text }];
+  const request = openAiChat.readRequest({ ...rest, messages });
+  if (request === undefined)
+    throw new HttpRefusal(400, "bad-request", "model is missing, or messages is not a list.");
+  return { request, fields };
+}
+
+function notAnAlias(model: string, { aliases }: Routes): HttpRefusal {
+  const known = aliases.length === 0 ? "none is configured" : aliases.slice(0, 20).join(", ");
+  return new HttpRefusal(
+    404,
+    "model_not_found",
+    `${JSON.stringify(model.slice(0, 80))} is not an alias, so there is nothing to decide; aliases: ${known}.`,
+  );
+}
