@@ -118,6 +118,7 @@ async function byHand(folder: string, text: string): Promise<void> {
         book,
         identity,
         router,
+        model: undefined,
         assigned: world.assign(rows, config.samples),
         experiment: "hand",
         seed: 0n,

@@ -30,7 +30,7 @@ import {
   type SealedBlob,
   seal,
 } from "../contract/index.ts";
-import { digestRouter } from "../policy/index.ts";
+import { digestRouter, readCheckpoint } from "../policy/index.ts";
 import { readRecord } from "../store/index.ts";
 import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
@@ -115,6 +115,7 @@ export async function collect(context: StageContext, at: At): Promise<StageEnd> 
   const options: CollectOptions = {
     ...context,
     ...{ router, assigned, experiment, seed, queue, gateway, workers: config.workers, drain: context.signal },
+    model: checkpoint === undefined ? undefined : readCheckpoint(checkpoint).model,
     onProgress: (progress) => onProgress(window.number, progress),
   };
   const { results, progress } = await world.collect(options);

@@ -46,6 +46,8 @@ const schema = z.strictObject({
   allowUngated: z.boolean().default(false),
   /** A file that `rollbook gate --out` wrote, where there is no book. */
   verdict: z.optional(path),
+  /** `signed`: only verdicts of the book that a trusted key signed release a checkpoint. */
+  trust: z.enum(["any", "signed"]).default("any"),
   /** A feature spec: a checkpoint trained on another is refused. */
   features: z.optional(path),
   table: z.optional(table),
@@ -135,7 +137,9 @@ export function constraintsOf({ constraints: stated }: RouterConfig): Constraint
 }
 
 function contradiction(config: RouterConfig): string | undefined {
-  const { checkpoint, strategy, rollback, candidates, constraints: limits = {} } = config;
+  const { checkpoint, strategy, rollback, candidates, constraints: limits = {}, trust, verdict } = config;
+  if (trust === "signed" && verdict !== undefined)
+    return "trust: signed and a verdict file are both set, and a file carries no signature. Remove one";
   if (checkpoint !== undefined && strategy !== "table")
     return `checkpoint and strategy ${strategy} are both set. Remove one; below its floor a checkpoint falls back to the table`;
   if (strategy === "softmax") {

@@ -9,9 +9,6 @@ export { type Explanation, explainDecision } from "./explain.ts";
 export { type HarmEvidence, type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 export { type Releases, settingsToJudge } from "./load.ts";
 export type { ReleaseHistory } from "./passed-routers.ts";
-export {
-  openRouter,
-  type RouterStatus,
-  ServedRouter,
-} from "./router.ts";
+export { openRouter, type RouterStatus, ServedRouter, serveRouter } from "./router.ts";
+export { routerMetrics } from "./router-metrics.ts";
 export type { Served } from "./served.ts";

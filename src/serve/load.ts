@@ -18,7 +18,7 @@ import {
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
-import { findRelease, passedBy, type ReleaseHistory, takenBack } from "./passed-routers.ts";
+import { distrustOf, findRelease, passedBy, type ReleaseHistory, takenBack } from "./passed-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */
@@ -162,7 +162,7 @@ async function learned(context: LoadContext, standing: ReleaseHistory): Promise<
     { family: config.family, verdicts: standing.verdicts.length },
     place.releases === undefined
       ? "checkpoint: released needs a book. Name a folder, or open the router on a book."
-      : `no gate verdict of the book lets a revision of ${config.family} through that it holds. Train with --book and judge it with \`rollbook gate\`.`,
+      : `no gate verdict of the book lets a revision of ${config.family} through that it holds${distrustOf(standing)}. Train with --book and judge it with \`rollbook gate\`.`,
   );
 }
 
@@ -247,11 +247,11 @@ async function standingOf(
   { verdict }: Pick<RouterConfig, "verdict">,
   { releases, takenBack: own = [] }: LoadPlace,
 ): Promise<ReleaseHistory> {
-  const { verdicts, rollbacks: sealed } = (await releases?.standing()) ?? { verdicts: [], rollbacks: [] };
-  const rollbacks = [...own, ...sealed];
-  if (verdict === undefined) return { verdicts, rollbacks };
+  const standing: ReleaseHistory = (await releases?.standing()) ?? { verdicts: [], rollbacks: [] };
+  const rollbacks = [...own, ...standing.rollbacks];
+  if (verdict === undefined) return { ...standing, rollbacks };
   const record = openRecord(GateVerdict, readFileSync(verdict), verdict);
-  return { verdicts: [seal(GateVerdict, record), ...verdicts], rollbacks };
+  return { verdicts: [seal(GateVerdict, record), ...standing.verdicts], rollbacks };
 }
 
 function readTable(table: RouterConfig["table"], ids: readonly string[]): StaticTable | undefined {

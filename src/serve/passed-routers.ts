@@ -1,6 +1,6 @@
 /** Which routers may serve: those whose digest a gate verdict lets through and no later rollback took back.
  *  In: verdicts and rollbacks. Out: the router as it was judged, or why there is none. Pure. */
-import { type Digest, RollbookError } from "../base/index.ts";
+import { type Digest, plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict, Rollback, Sealed } from "../contract/index.ts";
 import { type Checkpoint, digestRouter, type Router, type StaticTable } from "../policy/index.ts";
 import type { RouterConfig } from "./config.ts";
@@ -10,6 +10,8 @@ export interface ReleaseHistory {
   /** Verdicts that pass a candidate, newest first. */
   readonly verdicts: readonly Sealed<GateVerdict>[];
   readonly rollbacks: readonly Pick<Rollback, "from" | "atMs">[];
+  /** Verdicts that pass a candidate and count for nothing: no trusted key signed them. */
+  readonly distrusted?: number;
 }
 
 export interface FoundRelease {
@@ -49,9 +51,14 @@ export function findRelease(
     "not-released",
     { revision: id, digest },
     faults.length === 0
-      ? `no gate verdict lets revision ${id} through. Judge it with \`rollbook gate --exploration 0.02\`, or set router.allowUngated.`
+      ? `no gate verdict lets revision ${id} through${distrustOf(standing)}. Judge it with \`rollbook gate --exploration 0.02\`, or set router.allowUngated.`
       : `revision ${id} is not released as configured: ${faults[0]}. Judge it as it is to be served with \`rollbook gate\`, configure what was judged, or set router.allowUngated.`,
   );
+}
+
+/** In words, where it may be the reason that nothing is released. */
+export function distrustOf({ distrusted = 0 }: ReleaseHistory): string {
+  return distrusted === 0 ? "" : ` (${plural(distrusted, "verdict")} not signed by a trusted key)`;
 }
 
 /** When a router was last taken back. */

@@ -5,9 +5,17 @@
 import type { Clock, Rng } from "../base/index.ts";
 import { RollbookError, reasonOf, rngFrom, short } from "../base/index.ts";
 import type { RouteAnswer, RouteQuestion } from "../collect/gateway/index.ts";
-import { type Decision, type DecisionCandidate, decide, distribution, draw } from "../policy/index.ts";
+import {
+  type Decision,
+  type DecisionCandidate,
+  decide,
+  distribution,
+  draw,
+  type PolicyModel,
+  type Router,
+} from "../policy/index.ts";
 import { type Declare, declareWith, listTable } from "./candidates.ts";
-import type { RouterConfig } from "./config.ts";
+import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
 import type { ReleaseHistory } from "./passed-routers.ts";
@@ -61,6 +69,25 @@ export async function openRouter(config: RouterConfig, place: RouterPlace): Prom
   const signature = await signatureOf(config, place);
   const loaded = await loadServed(config, place);
   return new ServedRouter(config, place, { loaded, signature });
+}
+
+/** A router that stands as it was built, as in a window of a training loop: nothing is looked for, nothing is swapped. */
+export function serveRouter(
+  router: Router,
+  { family, seed, model, why, ...place }: FixedRouter & Pick<RouterPlace, "clock" | "log">,
+): ServedRouter {
+  const served = serve(router, { why, ...(model === undefined ? {} : { model }) });
+  const config = checkRouterConfig({ family, seed });
+  return new ServedRouter(config, place, { loaded: { served, previous: undefined }, signature: "" });
+}
+
+interface FixedRouter {
+  readonly family: string;
+  /** Draws follow from it and from the call. */
+  readonly seed: number;
+  /** Of the learned policy, where there is one. */
+  readonly model?: PolicyModel | undefined;
+  readonly why: string;
 }
 
 export class ServedRouter {

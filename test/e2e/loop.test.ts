@@ -178,6 +178,13 @@ describe("rollbook run with an agent of the user's", () => {
       expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
       expect(windows[0]!.behaviourValue).toBeUndefined();
       expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
+      // The gateway serves the router as the plan names it, and its steps name the policy behind it.
+      const decided = [];
+      for (const { rolloutId } of (await cli.json("artifact ls")).slice(0, 24))
+        decided.push((await cli.json(`route explain ${rolloutId}.0`))[0].steps[0]);
+      const learned = decided.filter(({ policy }) => policy !== null);
+      expect(learned.length).toBeGreaterThan(0);
+      for (const { policy, reason } of learned) expect([policy.id, reason]).toEqual(["loop-w1", "policy"]);
     } finally {
       await upstream.close();
     }

@@ -6,7 +6,7 @@ import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
-import { serveRouter } from "../support/routed-gateway.ts";
+import { routedGateway } from "../support/routed-gateway.ts";
 import { chatReply, chatStream, eventText } from "../support/scripted-upstream.ts";
 
 interface Asked {
@@ -130,7 +130,7 @@ describe.each([
   ])(
     "%s replies with tools come from the model that was chosen, and both turns are logged",
     async (_, stream) => {
-      const { gateway, post, steps } = await serveRouter(
+      const { gateway, post, steps } = await routedGateway(
         { strategy: "epsilon-greedy", exploration: 0.6, seed: 4 },
         { models: toolModels },
       );

@@ -9,7 +9,7 @@ import { trainPolicy } from "../../src/book/train/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import type { LoggedRow } from "../../src/learn/index.ts";
 import { collect } from "../support/collect.ts";
-import { serveRouter } from "../support/routed-gateway.ts";
+import { routedGateway } from "../support/routed-gateway.ts";
 
 const EVEN = { strategy: "epsilon-greedy", exploration: 1, seed: 3 };
 
@@ -22,7 +22,7 @@ async function rowsIn(book: OpenBook, feedback?: string): Promise<LoggedRow[]> {
 
 describe("POST /v1/route", () => {
   test("answers with a model and its probability, once another process can read the decision", async () => {
-    const { post, openAgain } = await serveRouter({ table: { default: ["large"] }, exploration: 0.2 });
+    const { post, openAgain } = await routedGateway({ table: { default: ["large"] }, exploration: 0.2 });
     const { status, body } = await post("/v1/route", {
       ...{ model: "auto", prompt: "Prove that 2 is prime.", context: { team: "maths", urgent: true } },
     });
@@ -48,7 +48,7 @@ describe("POST /v1/route", () => {
   });
 
   test("its decisions take feedback, also after a restart, and judge a policy", async () => {
-    const first = await serveRouter(EVEN);
+    const first = await routedGateway(EVEN);
     const decided = await Promise.all(
       Array.from({ length: 300 }, async (_, i) => {
         const hard = i % 2 === 0;
@@ -65,7 +65,7 @@ describe("POST /v1/route", () => {
     for (const one of decided.slice(0, 100))
       expect(await grade(first.post, one)).toEqual({ status: 200, body: { added: true } });
     await first.close();
-    const second = await serveRouter(EVEN, { root: first.root });
+    const second = await routedGateway(EVEN, { root: first.root });
     for (const one of decided.slice(100))
       expect((await grade(second.post, one)).body).toEqual({ added: true });
     expect((await grade(second.post, decided[0]!)).body).toEqual({ added: false });
@@ -91,7 +91,7 @@ describe("POST /v1/route", () => {
   });
 
   test("a decision within a rollout belongs to its session, and a closed rollout decides no more", async () => {
-    const { post, openAgain, close } = await serveRouter(EVEN);
+    const { post, openAgain, close } = await routedGateway(EVEN);
     const { body: opened } = await post("/v1/rollouts", { id: "run-1" });
     const key = { authorization: `Bearer ${opened.apiKey}` };
     const { body } = await post("/v1/route", { model: "auto", prompt: "hello" }, key);
@@ -109,7 +109,7 @@ describe("POST /v1/route", () => {
   });
 
   test("a secret in the prompt is not recorded", async () => {
-    const { post, close, openAgain } = await serveRouter(EVEN, { config: { redact: ["hunter\\d+"] } });
+    const { post, close, openAgain } = await routedGateway(EVEN, { config: { redact: ["hunter\\d+"] } });
     await post("/v1/route", { model: "auto", prompt: "my password is hunter2", context: { who: "hunter3" } });
     await close();
     const [row] = await rowsIn(await openAgain());
@@ -122,7 +122,7 @@ describe("POST /v1/route", () => {
   test("draws by the decision: the same seed and ids give the same models", async () => {
     const play = async () => {
       let ids = 0;
-      const { post } = await serveRouter(EVEN, { newId: () => `d-${ids++}` });
+      const { post } = await routedGateway(EVEN, { newId: () => `d-${ids++}` });
       const models: string[] = [];
       for (let i = 0; i < 20; i++)
         models.push((await post("/v1/route", { model: "auto", prompt: "x" })).body.model);
@@ -145,7 +145,7 @@ describe("POST /v1/route", () => {
       /context/,
     ],
   ])("refuses %s", async (_what, request, status, message) => {
-    const { post, steps } = await serveRouter(EVEN);
+    const { post, steps } = await routedGateway(EVEN);
     const answer = await post("/v1/route", request);
     expect(answer.status).toBe(status);
     expect(answer.body.error.message).toMatch(message);
@@ -153,7 +153,7 @@ describe("POST /v1/route", () => {
   });
 
   test("where constraints leave nothing, the refusal names every reason", async () => {
-    const { post } = await serveRouter({ constraints: { maxPriceUsdPerCall: 0, onNone: "refuse" } });
+    const { post } = await routedGateway({ constraints: { maxPriceUsdPerCall: 0, onNone: "refuse" } });
     const { status, body } = await post("/v1/route", { model: "auto", prompt: "x" });
     expect(status).toBe(422);
     expect(body.error.message).toMatch(/small: over-price; large: over-price/);

@@ -7,12 +7,12 @@ import { describe, expect, test } from "vitest";
 import { explainCall } from "../../src/book/serve/index.ts";
 import { writeCheckpoint } from "../../src/policy/index.ts";
 import { rejectionOf } from "../support/refusal-of.ts";
-import { serveRouter } from "../support/routed-gateway.ts";
-import { makePolicy } from "../support/served-policies.ts";
+import { routedGateway } from "../support/routed-gateway.ts";
+import { makePolicy, placePolicy } from "../support/served-policies.ts";
 
 describe("a router in the gateway's configuration", () => {
   test("answers to `auto` without training, and logs what every choice could have been", async () => {
-    const { ask, steps } = await serveRouter({ strategy: "epsilon-greedy", exploration: 0.5, seed: 3 });
+    const { ask, steps } = await routedGateway({ strategy: "epsilon-greedy", exploration: 0.5, seed: 3 });
     const said: string[] = [];
     for (let i = 0; i < 40; i++) said.push(await ask(`r-${i}`));
     expect(new Set(said)).toEqual(new Set(["small", "large"]));
@@ -26,7 +26,7 @@ describe("a router in the gateway's configuration", () => {
 
   test("draws the same for the same seed and the same calls", async () => {
     const play = async () => {
-      const { ask } = await serveRouter({ strategy: "epsilon-greedy", exploration: 1, seed: 5 });
+      const { ask } = await routedGateway({ strategy: "epsilon-greedy", exploration: 1, seed: 5 });
       const said: string[] = [];
       for (let i = 0; i < 12; i++) said.push(await ask(`r-${i}`));
       return said;
@@ -35,7 +35,7 @@ describe("a router in the gateway's configuration", () => {
   });
 
   test("asks the next candidate when one fails, with its probability among the rest", async () => {
-    const { ask, steps } = await serveRouter(
+    const { ask, steps } = await routedGateway(
       { table: { default: ["broken", "small"] }, exploration: 0.2 },
       { names: ["broken", "small", "large"] },
     );
@@ -51,14 +51,14 @@ describe("a router in the gateway's configuration", () => {
 
   test("masks what a limit forbids and says so in plain words", async () => {
     const router = { exploration: 0, constraints: { maxPriceUsdPerCall: 0.000_05 } };
-    const { openAgain, ask } = await serveRouter({ ...router, table: { default: ["large", "small"] } });
+    const { openAgain, ask } = await routedGateway({ ...router, table: { default: ["large", "small"] } });
     expect(await ask("r-1", "x".repeat(60))).toBe("small");
     const { steps } = await explainCall(await openAgain(), "r-1.0");
     expect(steps[0]).toMatchObject({ chosen: "small", masked: [{ id: "large", reasons: ["over-price"] }] });
   });
 
   test("a limit that must refuse does so in words, before and after a failure, and serves on", async () => {
-    const { post } = await serveRouter(
+    const { post } = await routedGateway(
       {
         ...{ exploration: 0, table: { default: ["broken"] } },
         constraints: { maxPriceUsdPerCall: 0.0042, onNone: "refuse" },
@@ -86,7 +86,7 @@ describe("a router in the gateway's configuration", () => {
       writeCheckpoint(folder, makePolicy(`r-${round}`, { prefers: round % 2 === 0 ? "small" : "large" }));
     };
     write(0);
-    const { gateway, ask, steps } = await serveRouter({
+    const { gateway, ask, steps } = await routedGateway({
       ...{ checkpoint: folder, allowUngated: true, reload: { everyMs: 20 } },
     });
     let isOver = false;
@@ -117,12 +117,28 @@ describe("a router in the gateway's configuration", () => {
     ["a key nobody reads", { explore: 0.1 }, /explor/],
     ["an alias that is a model", { aliases: ["small"] }, /small is both a model and an alias/],
   ])("refuses %s before it listens", async (_what, router, message) => {
-    const refusal = await rejectionOf(serveRouter(router));
+    const refusal = await rejectionOf(routedGateway(router));
     expect(refusal.message).toMatch(message);
   });
 
+  test("tells in its metrics what serves, and counts choices and reloads", async () => {
+    const folder = placePolicy(makePolicy("first", { prefers: "small" }));
+    const { gateway, ask } = await routedGateway({ checkpoint: folder, allowUngated: true });
+    for (const id of ["r-1", "r-2", "r-3"]) await ask(id);
+    rmSync(folder, { recursive: true });
+    writeCheckpoint(folder, makePolicy("second"));
+    await gateway.router!.reload();
+    const text = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(text).toContain("\nrollbook_router_decisions_total 3\n");
+    expect(text).toContain("\nrollbook_router_reloads_total 1\n");
+    const { router } = gateway.router!.status();
+    expect(text).toContain(
+      `rollbook_router_serving_since_seconds{serving="policy",router="${router}",policy="second"} `,
+    );
+  });
+
   test("serves the static table where the environment names a checkpoint that is not there", async () => {
-    const { gateway, ask } = await serveRouter(
+    const { gateway, ask } = await routedGateway(
       {},
       { env: { ROLLBOOK_POLICY: "1", ROLLBOOK_CHECKPOINT: "/nowhere" } },
     );

@@ -32,7 +32,7 @@ interface RoutedGateway {
   readonly config?: object;
 }
 
-export async function serveRouter(router: object, options: RoutedGateway = {}) {
+export async function routedGateway(router: object, options: RoutedGateway = {}) {
   const { names = ["small", "large"], env = {}, models = echoModels, newId, config = {} } = options;
   const { root = mkdtempSync(join(tmpdir(), "rollbook-router-")) } = options;
   const gateway = await openGateway({

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { nearestName, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
 import type { DecisionCandidate } from "../../policy/index.ts";
-import { checkRouterConfig, type RouterConfig } from "../../serve/index.ts";
+import { checkRouterConfig, type RouterConfig, routerMetrics } from "../../serve/index.ts";
 import { type BookRouter, openServedRouter } from "../serve/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
 
@@ -37,7 +37,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   const read = configOf(request, module);
   const routing = request.choose === undefined ? routerConfigOf(read, env) : undefined;
   const config = routing === undefined ? read : withAliases(read, routing);
-  const { book, clock, signer, admit, leave } = await openPlace(request, { create: true });
+  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
   let served: BookRouter | undefined;
   const end = async () => {
     await served?.close();
@@ -45,15 +45,20 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   };
   try {
     if (routing !== undefined)
-      served = await openServedRouter(book, routing, { candidates: candidatesOf(config, routing), log });
-    const choose = request.choose ?? served?.router.choose;
+      served = await openServedRouter(book, routing, {
+        ...{ candidates: candidatesOf(config, routing), log },
+        trusts: (key) => key === signer.publicKey || trusts(key),
+      });
+    const router = served?.router;
     const gateway = await module.openGateway({
-      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, choose, local, redact, log },
+      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
+      choose: request.choose ?? router?.choose,
+      moreMetrics: router && (() => routerMetrics(router.status())),
     });
     return {
       ...gateway,
       config,
-      router: served?.router,
+      router,
       async close(graceMs) {
         try {
           await gateway.close(graceMs);

@@ -25,9 +25,11 @@ export function trustedSet(keyring: Keyring): ReadonlySet<string> {
 
 type Judgement = Pick<IndexedRecord, "digest" | "kind">;
 
+type TrustedKeys = Pick<ReadonlySet<string>, "has">;
+
 interface TrustingBook {
   readonly store: Pick<BlobStore, "get">;
-  readonly required?: ReadonlySet<string> | undefined;
+  readonly required?: TrustedKeys | undefined;
 }
 
 /** Throws unless all of them are signed by a trusted key. Does nothing where trust is not required. */
@@ -71,7 +73,7 @@ export async function splitByTrust<R extends Judgement>(
 async function isTrustedSignature(
   store: TrustingBook["store"],
   digest: Digest,
-  required: ReadonlySet<string>,
+  required: TrustedKeys,
 ): Promise<boolean> {
   const attestation = await readRecord(store, Attestation, digest);
   if (!required.has(attestation.signer)) return false;

@@ -10,7 +10,7 @@ import {
   type RouterStatus,
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import { bookReleases } from "./releases.ts";
+import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
 
 interface AskRequest {
   readonly context: DecisionContext;
@@ -21,6 +21,8 @@ interface AskRequest {
   readonly clock: Clock;
   /** Where released policies are found. */
   readonly book?: OpenBook | undefined;
+  /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
+  readonly trusts?: Trusts | undefined;
 }
 
 export interface AskedRouter {
@@ -48,7 +50,8 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
       {},
       "there is no candidate to choose among. Set router.candidates, or name some with --candidate.",
     );
-  const releases = book === undefined ? undefined : bookReleases(book);
+  const releases =
+    book === undefined ? undefined : bookReleases(book, { trusts: trustsOf(config, request.trusts) });
   // One question: nothing is watched.
   const { reload: _, ...once } = config;
   const router = await openRouter(once, { releases, clock, candidates });

@@ -5,6 +5,7 @@ import {
   FloorPromise,
   GateVerdict,
   PolicyRevision,
+  type PublicKey,
   type RecordOf,
   type RecordType,
   type RevisionKey,
@@ -13,16 +14,31 @@ import {
   seal,
 } from "../../contract/index.ts";
 import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
-import type { Releases } from "../../serve/index.ts";
+import type { Releases, RouterConfig } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { type BookIndex, type IndexedRecord, type OpenBook, splitByTrust } from "../open/index.ts";
+import {
+  type BookIndex,
+  type IndexedRecord,
+  type OpenBook,
+  ownKeyring,
+  splitByTrust,
+  trustedKeys,
+} from "../open/index.ts";
 
-/** Where trust is required, verdicts and rollbacks that no trusted key has signed do not stand, and `log` is told once. */
-export function bookReleases(book: OpenBook, log: (line: string) => void = () => {}): Releases {
+/** Whose signatures count. */
+export type Trusts = (key: PublicKey) => boolean;
+
+/** `trusts`: verdicts and rollbacks that no such key signed do not stand, and `log` is told once (default: as the book
+ *  requires). */
+export function bookReleases(
+  book: OpenBook,
+  { trusts, log = () => {} }: { trusts?: Trusts | undefined; log?: (line: string) => void } = {},
+): Releases {
+  const required = trusts === undefined ? book.required : { has: (key: string) => trusts(key as PublicKey) };
   const reader = recordReader(book);
   const told = new Set<Digest>();
   const trustedOf = async (index: BookIndex, records: readonly IndexedRecord[]) => {
-    const { trusted, untrusted } = await splitByTrust(book, index, records);
+    const { trusted, untrusted } = await splitByTrust({ store: book.store, required }, index, records);
     for (const { digest, kind } of untrusted) {
       if (!told.has(digest))
         log(`router: the ${kind} ${digest} is not signed by a trusted key: it is refused`);
@@ -40,10 +56,21 @@ export function bookReleases(book: OpenBook, log: (line: string) => void = () =>
       const rollbacks: Rollback[] = [];
       for (const { digest } of await trustedOf(index, index.ofKind(Rollback.kind)))
         rollbacks.push((await reader(Rollback, digest)).record);
-      return { verdicts: verdicts.sort(newestFirst), rollbacks };
+      const distrusted = passing.length - verdicts.length;
+      return { verdicts: verdicts.sort(newestFirst), rollbacks, distrusted };
     },
     checkpoint: (revision, family) => checkpointOf(book, revision, family),
   };
+}
+
+/** What a configuration asks for: undefined where every verdict counts. */
+export function trustsOf(
+  { trust }: Pick<RouterConfig, "trust">,
+  given: Trusts | undefined,
+): Trusts | undefined {
+  if (trust === "any" || given !== undefined) return trust === "any" ? undefined : given;
+  const trusted = trustedKeys(ownKeyring(), () => {});
+  return (key) => trusted.has(key);
 }
 
 /** The checkpoint of a policy, by the digest of its weights. Undefined: the book does not hold it. */

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { asked, keyOf, makePolicy, verdictOn } from "../../../test/support/served-policies.ts";
 import { manualClock } from "../../base/clock.ts";
-import { columnFrom } from "../../base/index.ts";
+import { columnFrom, digestJson } from "../../base/index.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { checkGatewayConfig, type Gateway, openGateway } from "../../collect/gateway/index.ts";
-import { newKeyPem, Rollback, signerFromPem } from "../../contract/index.ts";
+import { Attestation, newKeyPem, Rollback, seal, signerFromPem } from "../../contract/index.ts";
 import { ConfidenceSequence } from "../../judge/ope/index.ts";
 import {
   CHECKPOINT_KIND,
@@ -166,6 +166,39 @@ describe("a router on a book", () => {
       to: { router: { policy: { revision: keyOf(one) } } },
     });
     await served.close();
+  });
+});
+
+describe("with trust: signed", () => {
+  test("a verdict releases nothing until a trusted key has signed it", async () => {
+    const { book, release } = await makeBook();
+    const [own, other] = [signerFromPem(newKeyPem()), signerFromPem(newKeyPem())];
+    const verdict = await release(makePolicy("r1"), 20_000);
+    const config = { ...CONFIG, trust: "signed" } as const;
+    const trusts = (key: string) => key === own.publicKey;
+    const served = await openServedRouter(book, config, { candidates: asked(), trusts });
+    onTestFinished(() => served.close());
+    const sign = async (attestation: { kind: string; bytes: Uint8Array }) => {
+      book.store.put(attestation.kind, attestation.bytes);
+      await book.store.flush();
+      return served.router.reload();
+    };
+    expect(statusOf(served)).toMatchObject({
+      ...{ serving: "static", why: expect.stringContaining("1 verdict not signed by a trusted key") },
+    });
+    expect(await sign(other.attest([verdict.digest]))).toBe("unchanged");
+    // A signature over something else, with another list of subjects put in.
+    const { record } = own.attest([digestJson("test", 1)]);
+    const forged = seal(Attestation, { ...record, subjects: [verdict.digest] });
+    expect(await sign(forged)).toBe("unchanged");
+    expect(await sign(own.attest([verdict.digest]))).toBe("swapped");
+    expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
+  });
+
+  test("a verdict file is refused: it carries no signature", async () => {
+    const { book } = await makeBook();
+    const config = { ...CONFIG, trust: "signed", verdict: "verdict.json" } as const;
+    await expect(openServedRouter(book, config)).rejects.toThrow("a file carries no signature");
   });
 });
 

@@ -17,7 +17,7 @@ import {
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { OutcomeReader } from "./outcomes.ts";
-import { bookReleases } from "./releases.ts";
+import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
 
 interface ServeRequest {
@@ -25,6 +25,8 @@ interface ServeRequest {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
+  /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
+  readonly trusts?: Trusts | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
@@ -45,13 +47,13 @@ export async function openServedRouter(
   book: OpenBook,
   /** The path of a YAML file with a router section, or what that section says. */
   config: string | RouterConfigInput,
-  { candidates, env = {}, log = () => {} }: ServeRequest = {},
+  { candidates, env = {}, trusts, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
-  const releases = bookReleases(book, log);
   const checked =
     typeof config === "string"
       ? parseRouterConfig(readFileSync(config, "utf8"), config, env)
       : checkRouterConfig(config, { env });
+  const releases = bookReleases(book, { trusts: trustsOf(checked, trusts), log });
   const router = await openRouter(checked, { releases, clock: book.clock, candidates, log });
   const watch = new RollbackWatch(book, router, log);
   watch.start();

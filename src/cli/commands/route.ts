@@ -1,7 +1,8 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
 import { type Command, InvalidArgumentError } from "commander";
-import { isBook } from "../../book/open/index.ts";
+import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall } from "../../book/serve/index.ts";
+import type { PublicKey } from "../../contract/index.ts";
 import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderAsked, renderExplained } from "../../view/route-view.ts";
@@ -62,7 +63,11 @@ second decision.`,
 async function ask(io: Io, flags: AskFlags): Promise<void> {
   const config = configOf(io, flags);
   const { prompt, field = {}, candidate: candidates, call } = flags;
-  const request = { context: { prompt, fields: field }, candidates, call, clock: io.clock };
+  const trusted = trustedKeys(keyringOf(io), () => {});
+  const request = {
+    ...{ context: { prompt, fields: field }, candidates, call, clock: io.clock },
+    trusts: (key: PublicKey) => trusted.has(key),
+  };
   const asked = isBook(bookRoot(io, flags))
     ? await withBook(io, flags, (book) => askRouter(config, { ...request, book }))
     : await askRouter(config, request);

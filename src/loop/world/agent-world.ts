@@ -3,7 +3,8 @@
 import { digestJson, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { followLaunch, launch, openGateway } from "../../book/collect/index.ts";
 import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
-import { chooseWith, ROUTER_FAMILY } from "../../collect/sim/index.ts";
+import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
+import { serveRouter } from "../../serve/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { readText } from "../read-text.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
@@ -22,11 +23,15 @@ export async function agentWorld(config: AgentConfig): Promise<LoopWorld> {
     }),
     ...{ models, family: ROUTER_FAMILY, rows: rows.length },
     assign: (chosen, samples) => assignedOf(chosen, samples, digests),
-    async collect({ router, assigned, experiment, identity, book, seed, workers, ...place }) {
+    async collect({ router, model, assigned, experiment, identity, book, seed, workers, ...place }) {
+      const served = serveRouter(router, {
+        ...{ family: ROUTER_FAMILY, seed: Number(seed), model, why: `the router of ${experiment}` },
+        ...{ clock: book.clock, log: place.log },
+      });
       const gateway = await openGateway({
         ...{ book, config: config.gateway, port: 0, log: place.log },
         identity: () => identity,
-        choose: chooseWith(router, seed),
+        choose: served.choose,
       });
       try {
         const results: RolloutResult[] = [];

@@ -41,6 +41,8 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
+  /** More lines of `GET /metrics`, as of that router. */
+  readonly moreMetrics?: (() => string) | undefined;
   /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
   readonly admit?: Admit | undefined;
   /** Upstreams of this process, for base URLs of the form `local:<name>`. */
@@ -215,7 +217,7 @@ class GatewayServer {
         metrics.set("rollbook_gateway_active_calls", this.#active);
         metrics.set("rollbook_gateway_seal_backlog", sealing.waiting);
         metrics.set("rollbook_gateway_unsealed_singles", rollouts.unsealedSingles);
-        return metrics.text();
+        return metrics.text() + (options.moreMetrics?.() ?? "");
       },
     });
     const server = this;
