@@ -1,7 +1,7 @@
 /** Refuses judgements that no trusted key has signed, where the reader requires trust.
  *  In: an open book, records. Out: an error that names the first of them, or those that are trusted. Checks signatures, not
  *  the records. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, checkAttestation } from "../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../store/index.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
@@ -77,6 +77,12 @@ async function isTrustedSignature(
 ): Promise<boolean> {
   const attestation = await readRecord(store, Attestation, digest);
   if (!required.has(attestation.signer)) return false;
-  checkAttestation(attestation);
-  return true;
+  try {
+    checkAttestation(attestation);
+    return true;
+  } catch (error) {
+    // A signature that is not good counts for nothing, and must not keep good ones from counting; `verify` names it.
+    if (isRollbookError(error)) return false;
+    throw error;
+  }
 }
