@@ -1,0 +1,43 @@
+/** Faults of upstreams and budgets behind `model: "auto"`. Those of policies and tables are in src/serve/router.test.ts. */
+import { describe, expect, test } from "vitest";
+import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
+import { echoModels, routedGateway } from "../support/routed-gateway.ts";
+
+const TABLE = { table: { default: ["large"] }, exploration: 0 };
+
+test("with every upstream down the client hears the last one, every choice is logged, and the next call is served", async () => {
+  let isDown = true;
+  const models: LocalUpstream = async (request) =>
+    isDown ? Response.json({ error: { message: "down" } }, { status: 503 }) : echoModels(request);
+  const { post, steps } = await routedGateway({ exploration: 0.5 }, { models });
+  const ask = () =>
+    post("/v1/chat/completions", { model: "auto", messages: [{ role: "user", content: "hello" }] });
+  expect(await ask()).toMatchObject({ status: 503, body: { error: { message: "down" } } });
+  isDown = false;
+  expect((await ask()).status).toBe(200);
+  const logged = await steps();
+  expect(logged).toHaveLength(3);
+  const [first, second] = logged.filter(({ id }) => logged.filter((each) => each.id === id).length === 2);
+  expect(first!.candidates.map(({ probability }) => probability)).toEqual([0.75, 0.25]);
+  // What is left is certain, and what failed says so.
+  expect(second!.candidates[first!.chosen]).toMatchObject({ probability: 0, reasons: ["failed"] });
+  expect(second!.candidates[second!.chosen]).toMatchObject({ probability: 1 });
+});
+
+describe("a budget of zero", () => {
+  test("of a rollout refuses its calls before anything is decided", async () => {
+    const { post, gateway } = await routedGateway({});
+    const { body } = await post("/v1/rollouts", { id: "r-1", budgetUsd: 0 });
+    const key = { authorization: `Bearer ${body.apiKey}` };
+    const call = { model: "auto", messages: [{ role: "user", content: "hello" }] };
+    const answer = await post("/v1/chat/completions", call, key);
+    expect([answer.status, answer.body.error.code]).toEqual([402, "budget-cap"]);
+    expect(gateway.router!.status().counts.decisions).toBe(0);
+  });
+
+  test("per call leaves the cheapest model, and the log says so", async () => {
+    const { ask, steps } = await routedGateway({ ...TABLE, constraints: { maxPriceUsdPerCall: 0 } });
+    expect(await ask("r-1")).toBe("small");
+    expect(await steps()).toMatchObject([{ reason: "constraints-relaxed" }]);
+  });
+});
