@@ -116,11 +116,17 @@ class Threefry implements Rng {
       return new Threefry(low, high);
     }
     // Names enter through a second level, so that no name meets a number.
-    const word = hash("sha256", key, "buffer");
+    const word = hash("sha256", key, "binary");
     const [low, high] = threefry2x32(this.#key, [
-      word.readUInt32LE(0),
-      (word.readUInt32LE(4) | SPLIT_BIT | 0x40000000) >>> 0,
+      wordAt(word, 0),
+      (wordAt(word, 4) | SPLIT_BIT | 0x40000000) >>> 0,
     ]);
     return new Threefry(low, high);
   }
+}
+
+/** Four bytes, the lowest first, of a string of bytes: a digest comes as one in half the time of a Buffer. */
+function wordAt(bytes: string, at: number): number {
+  const [a, b] = [bytes.charCodeAt(at), bytes.charCodeAt(at + 1)];
+  return (a | (b << 8) | (bytes.charCodeAt(at + 2) << 16) | (bytes.charCodeAt(at + 3) << 24)) >>> 0;
 }

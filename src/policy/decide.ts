@@ -58,8 +58,13 @@ function unconstrained(
   candidates: readonly DecisionCandidate[],
   router: Router,
 ): Omit<Decision, "chosen"> {
-  const selectable = candidates.flatMap((one, i) => (one.selectable ? [i] : []));
-  if (selectable.length === 0) {
+  let [open, only] = [0, -1];
+  for (let i = 0; i < candidates.length; i++) {
+    if (!candidates[i]!.selectable) continue;
+    open++;
+    only = i;
+  }
+  if (open === 0) {
     throw new RollbookError(
       "no-candidate",
       { candidates: candidates.map(({ id, reasons }) => ({ id, reasons })) },
@@ -71,13 +76,13 @@ function unconstrained(
   const answer = router.policy?.answer(context, candidates);
   if (answer !== undefined) checkAnswer(answer.probabilities, candidates, router.policy!);
   const confidence = answer?.confidence ?? null;
-  if (selectable.length === 1)
-    return { probabilities: oneHot(candidates.length, selectable[0]!), reason: "only-candidate", confidence };
+  if (open === 1)
+    return { probabilities: oneHot(candidates.length, only), reason: "only-candidate", confidence };
   const trusted = answer !== undefined && answer.confidence >= router.floor;
   const base = trusted
     ? answer.probabilities
     : oneHot(candidates.length, tableChoice(context, candidates, router.table));
-  const share = router.exploration / selectable.length;
+  const share = router.exploration / open;
   const probabilities = base.map((probability, i) =>
     candidates[i]!.selectable ? (1 - router.exploration) * probability + share : 0,
   );
@@ -111,7 +116,8 @@ export function draw(probabilities: readonly number[], rng: Rng): number {
   const point = rng.float();
   let sum = 0;
   let last = 0;
-  for (const [i, probability] of probabilities.entries()) {
+  for (let i = 0; i < probabilities.length; i++) {
+    const probability = probabilities[i]!;
     if (probability === 0) continue;
     sum += probability;
     last = i;
@@ -121,15 +127,20 @@ export function draw(probabilities: readonly number[], rng: Rng): number {
 }
 
 function oneHot(length: number, index: number): number[] {
-  return Array.from({ length }, (_, i) => (i === index ? 1 : 0));
+  const hot = new Array<number>(length).fill(0);
+  hot[index] = 1;
+  return hot;
 }
 
 function checkRouter({ floor, exploration, constraints }: Router): void {
   if (constraints !== undefined) checkConstraints(constraints);
-  for (const [name, value] of Object.entries({ floor, exploration })) {
-    if (!(value >= 0 && value <= 1))
-      throw new RollbookError("bad-router", { name, value }, `${name} is ${value}, not a number in 0 … 1.`);
-  }
+  checkShare("floor", floor);
+  checkShare("exploration", exploration);
+}
+
+function checkShare(name: string, value: number): void {
+  if (value >= 0 && value <= 1) return;
+  throw new RollbookError("bad-router", { name, value }, `${name} is ${value}, not a number in 0 … 1.`);
 }
 
 function checkAnswer(

@@ -6,7 +6,12 @@ import type { DeclaredFacts, RouterConfig } from "./config.ts";
 export type Declare = (candidates: readonly DecisionCandidate[]) => readonly DecisionCandidate[];
 
 export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidates">): Declare {
-  const declared = new Map(Object.entries(facts).map(([id, each]) => [id, featuresOf(each)]));
+  const declared = new Map(
+    Object.entries(facts)
+      .map(([id, each]) => [id, featuresOf(each)] as const)
+      .filter(([, features]) => Object.keys(features).length > 0),
+  );
+  if (declared.size === 0) return (candidates) => candidates;
   return (candidates) =>
     candidates.map((one) => {
       const features = declared.get(one.id);

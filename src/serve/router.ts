@@ -249,13 +249,16 @@ export class ServedRouter {
   }
 
   #decide(question: RouteQuestion, { served, drawKey }: { served: Served; drawKey: string }): ServedAnswer {
-    const { context, candidates } = question;
-    const failed = candidates.filter(({ reasons }) => reasons.includes("failed")).map(({ id }) => id);
-    const key = failed.length === 0 ? drawKey : `${drawKey}\nwithout ${failed.join(" ")}`;
+    const { candidates } = question;
+    const isFirst = !candidates.some(hasFailed);
+    const failed = isFirst ? [] : candidates.filter(hasFailed).map(({ id }) => id);
+    const key = isFirst ? drawKey : `${drawKey}\nwithout ${failed.join(" ")}`;
     this.#counts.decisions++;
     const { decision, by } = this.#firstThatAnswers(question, served, () => this.#rng.split(key));
     const shadow =
-      failed.length === 0 ? this.#askShadow(question, { key, chosen: decision.chosen }) : undefined;
+      isFirst && this.#shadow !== undefined
+        ? this.#askShadow(question, { shadow: this.#shadow, key, chosen: decision.chosen })
+        : undefined;
     const { policy } = by.router;
     return {
       decision: {
@@ -267,8 +270,7 @@ export class ServedRouter {
       family: this.config.family,
       revision: by.revision,
       served: by,
-      question: { ...question, context },
-      drawKey,
+      ...{ question, drawKey },
     };
   }
 
@@ -307,10 +309,8 @@ export class ServedRouter {
 
   #askShadow(
     { context, candidates }: RouteQuestion,
-    { key, chosen: acted }: { key: string; chosen: number },
+    { shadow, key, chosen: acted }: { shadow: Served; key: string; chosen: number },
   ): Decision["shadow"] {
-    const shadow = this.#shadow;
-    if (shadow === undefined) return undefined;
     try {
       const { probabilities } = distribution(context, candidates, shadow.router);
       const chosen = draw(probabilities, this.#rng.split(`shadow ${key}`));
@@ -354,6 +354,10 @@ export class ServedRouter {
   #log(line: string): void {
     this.#place.log?.(line);
   }
+}
+
+function hasFailed({ reasons }: DecisionCandidate): boolean {
+  return reasons.length > 0 && reasons.includes("failed");
 }
 
 /** Lists of candidates, and lines, that are remembered. */

@@ -31,8 +31,9 @@ export function rewrittenBody(
   if (target.model === request.model && target.capture === undefined) return undefined;
   const fields: Record<string, unknown> = {};
   if (target.model !== request.model) fields.model = target.model;
-  for (const [name, value] of Object.entries(captureFields(dialect, target, request.stream)))
-    if (!isAsked(request.parameters[name], value)) fields[name] = value;
+  if (target.capture !== undefined)
+    for (const [name, value] of Object.entries(captureFields(dialect, target.capture, request.stream)))
+      if (!isAsked(request.parameters[name], value)) fields[name] = value;
   return Object.keys(fields).length === 0 ? undefined : Buffer.from(spliceFields(body.toString(), fields));
 }
 
@@ -41,10 +42,9 @@ const SGLANG_CHAT = { return_prompt_token_ids: true, return_meta_info: true };
 
 function captureFields(
   dialect: DialectName,
-  { capture }: Target,
+  capture: NonNullable<Target["capture"]>,
   stream: boolean,
 ): Readonly<Record<string, unknown>> {
-  if (capture === undefined) return {};
   const isText = dialect === "openai-completions";
   if (dialect !== "openai-chat" && !isText) return capture.fields;
   const logprobs = isText ? { logprobs: 1 } : { logprobs: true };

@@ -31,43 +31,65 @@ interface JsonField {
 function* topLevelFields(text: string): IterableIterator<JsonField> {
   let at = text.indexOf("{") + 1;
   for (;;) {
-    at = skip(text, at, /[\s,]/);
+    at = skip(text, at, COMMA);
     if (text[at] !== '"') return;
     const nameEnd = endOfString(text, at);
-    const name = JSON.parse(text.slice(at, nameEnd)) as string;
-    const start = skip(text, nameEnd, /[\s:]/);
+    const spelled = text.slice(at + 1, nameEnd - 1);
+    const name = spelled.includes("\\") ? (JSON.parse(`"${spelled}"`) as string) : spelled;
+    const start = skip(text, nameEnd, COLON);
     const end = endOfValue(text, start);
     yield { name, start, end };
     at = end;
   }
 }
 
-function skip(text: string, from: number, what: RegExp): number {
+const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Past white space and this mark. */
+function skip(text: string, from: number, mark: number): number {
   let at = from;
-  while (at < text.length && what.test(text[at]!)) at++;
+  for (; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit !== mark && unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) break;
+  }
   return at;
 }
 
+/** From quote to quote: prompts are long, and most of their characters are neither. */
 function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === "\\") at++;
-    else if (text[at] === '"') return at + 1;
-  }
-  return text.length;
+  let quote = text.indexOf('"', start + 1);
+  while (quote >= 0 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
+  return quote < 0 ? text.length : quote + 1;
+}
+
+/** By an odd number of backslashes before it; the quote that begins the string ends their run. */
+function isEscaped(text: string, quote: number): boolean {
+  let at = quote;
+  while (text.charCodeAt(at - 1) === BACKSLASH) at--;
+  return (quote - at) % 2 === 1;
 }
 
 function endOfValue(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
-    const char = text[at]!;
-    if (char === '"') {
-      at = endOfString(text, at) - 1;
-      if (depth === 0) return at + 1;
-    } else if (char === "{" || char === "[") depth++;
-    else if (char === "}" || char === "]") {
-      if (depth === 0) return trimEnd(text, at);
-      if (--depth === 0) return at + 1;
-    } else if (char === "," && depth === 0) return trimEnd(text, at);
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = endOfString(text, at) - 1;
+        if (depth === 0) return at + 1;
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth++;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        if (depth === 0) return trimEnd(text, at);
+        if (--depth === 0) return at + 1;
+        break;
+      case COMMA:
+        if (depth === 0) return trimEnd(text, at);
+    }
   }
   return text.length;
 }
