@@ -4,7 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
-import { BEHAVIOURS } from "../collect/sim/index.ts";
+import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
 import { readYaml } from "../policy/index.ts";
 import { learnerSchema } from "./learner.ts";
@@ -18,6 +18,19 @@ const simulator = z.strictObject({
   kind: z.literal("simulator"),
   /** The folder that `rollbook sim generate` wrote. */
   tasks: path,
+  /** Makes that folder when the run starts, if it is not there. */
+  generate: z.optional(
+    z.strictObject({
+      count: positive,
+      seed: z.number().int().min(0).default(0),
+      /** By name (default: all that the engine runs). */
+      families: z.optional(z.array(z.string().min(1)).min(1)),
+      difficulties: z
+        .array(z.literal([...DIFFICULTIES]))
+        .min(1)
+        .default([...DIFFICULTIES]),
+    }),
+  ),
   /** Simulated models in YAML (default: the built-in ones). */
   models: z.optional(path),
   /** Looks results up in the proofs of the tasks instead of running programs in a sandbox. */

@@ -21,7 +21,7 @@ import {
   score,
   train,
 } from "./stages.ts";
-import { agentWorld, type LoopWorld, simWorld } from "./world/index.ts";
+import { agentWorld, ensureTasks, type LoopWorld, simWorld } from "./world/index.ts";
 
 export interface RunRequest {
   readonly config: LoopConfig;
@@ -84,8 +84,10 @@ function followed({ follow, config }: RunRequest): Promise<RunState> | undefined
     : useBook(follow, { mode: "read" }, (book) => readRun(book, config.run));
 }
 
-function openWorld({ world }: LoopConfig): Promise<LoopWorld> | LoopWorld {
-  return world.kind === "simulator" ? simWorld(world) : agentWorld(world);
+async function openWorld({ world }: LoopConfig): Promise<LoopWorld> {
+  if (world.kind === "agent") return agentWorld(world);
+  await ensureTasks(world);
+  return simWorld(world);
 }
 
 function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): void {

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -86,6 +86,25 @@ describe("rollbook run on the simulator", () => {
     expect(windows[0]).toEqual(before[0]);
     expect(windows[1]).toMatchObject({ collectedBy: "loop-w1" });
   }, 60_000);
+});
+
+describe("a world with generate", () => {
+  it("makes its tasks at the start, and a resumed run takes them as they are", async () => {
+    const generate = { count: 6, seed: 7, families: ["js-bugfix"], difficulties: [1, 2] };
+    const world = { kind: "simulator", tasks: "made", generate, engine: "quickjs" };
+    const cli = new Cli({ clock: systemClock });
+    const small = { ...SMALL, world, windows: 1, rollouts: 6 };
+    // A run that was killed while it made them leaves half of a folder aside.
+    mkdirSync(join(cli.folder, "made.part"));
+    writeFileSync(join(cli.folder, "made.part", "tasks.jsonl"), "half");
+    const first = await statusOf(cli, `start --config ${writeConfig(cli.folder, small)}`);
+    expect([first.ended, existsSync(join(cli.folder, "made.part"))]).toEqual([1, false]);
+    const made = readFileSync(join(cli.folder, "made", "tasks.jsonl"), "utf8");
+    expect(made.trim().split("\n")).toHaveLength(6);
+    const longer = writeConfig(cli.folder, { ...small, windows: 2 });
+    expect((await statusOf(cli, `resume --config ${longer}`)).ended).toBe(2);
+    expect(readFileSync(join(cli.folder, "made", "tasks.jsonl"), "utf8")).toBe(made);
+  }, 120_000);
 });
 
 describe("asynchronous windows", () => {

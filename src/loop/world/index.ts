@@ -1,3 +1,3 @@
 export { agentWorld } from "./agent-world.ts";
-export { simWorld } from "./sim-world.ts";
+export { ensureTasks, simWorld } from "./sim-world.ts";
 export { type CollectOptions, drawRows, type LoopWorld } from "./world.ts";

@@ -1,5 +1,6 @@
 /** The simulator as the world of a loop: proved tasks, declared models, exact values. */
-import { readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { generateTaskFolder, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
 import {
   knownValues,
   makeWorld,
@@ -11,7 +12,9 @@ import {
 import type { LoopConfig } from "../config.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
 
-export function simWorld(config: Extract<LoopConfig["world"], { kind: "simulator" }>): LoopWorld {
+type SimConfig = Extract<LoopConfig["world"], { kind: "simulator" }>;
+
+export function simWorld(config: SimConfig): LoopWorld {
   const { fast, engine } = config;
   const world = readWorld(config);
   const { tasks, models, weights } = world;
@@ -39,4 +42,20 @@ export function simWorld(config: Extract<LoopConfig["world"], { kind: "simulator
       best: knownValues(world).best,
     },
   };
+}
+
+/** Programs at a time while tasks are proved. */
+const PROVERS = 4;
+
+/** Makes the tasks of the configuration where there are none. Aside, so that the folder is whole or not there: a run that
+ *  is killed meanwhile makes it again, the same. */
+export async function ensureTasks({ tasks, generate, engine }: SimConfig): Promise<void> {
+  if (generate === undefined || existsSync(tasks)) return;
+  const { count, seed, families, difficulties } = generate;
+  const out = `${tasks}.part`;
+  rmSync(out, { recursive: true, force: true });
+  await generateTaskFolder({
+    ...{ out, count, seed: BigInt(seed), families, difficulties, engine, workers: PROVERS, prove: true },
+  });
+  renameSync(out, tasks);
 }
