@@ -62,6 +62,7 @@ async function startWith(test: TestGateway, blobs: readonly StoredBlob[], journa
   await book.close();
   if (journal !== undefined) cpSync(journal, join(test.root, "journal"), { recursive: true });
   await test.start();
+  await test.gateway.sealIdle();
 }
 
 describe("closing", () => {
@@ -132,6 +133,7 @@ describe("closing", () => {
     expect(journalText(test)).toContain(`"kind":"closed"`);
     isLocked = false;
     await test.start();
+    await test.gateway.sealIdle();
     expect((await test.artifacts()).map(({ finalState }) => typeof finalState)).toEqual(["string"]);
     expect((await test.verify()).trust).toMatchObject({ artifacts: 1, signed: 1 });
     await test.stop();

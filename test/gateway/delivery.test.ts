@@ -58,7 +58,7 @@ describe("a delivery", () => {
     const body = JSON.stringify(ASK);
     const socket = connect(test.gateway.port, "127.0.0.1");
     socket.pause();
-    const head = `POST ${basePath}${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}`;
+    const head = `POST ${basePath}${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${TOKEN}`;
     socket.write(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     await sleep(500);
     socket.destroy();

@@ -216,7 +216,7 @@ describe("bad clients", () => {
     const test = await TestGateway.open();
     const socket = connect(test.gateway.port, "127.0.0.1");
     socket.write(
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\ncontent-length: 100\r\n\r\n{`,
+      `POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${TOKEN}\r\ncontent-length: 100\r\n\r\n{`,
     );
     await sleep(50);
     socket.destroy();

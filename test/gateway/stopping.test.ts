@@ -66,7 +66,7 @@ describe("a stop", () => {
     const { host, port } = test.gateway;
     const client = connect(port, host).on("error", () => {});
     const body = JSON.stringify(ASK);
-    const head = `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-length: ${body.length}`;
+    const head = `POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${authorization}\r\ncontent-length: ${body.length}`;
     client.write(`${head}\r\n\r\n${body}`.repeat(2));
     await expect.poll(() => test.upstream.asked.length).toBe(2);
     await test.gateway.close(10_000, 1);

@@ -68,7 +68,7 @@ export class TestGateway {
   }
 
   /** A gateway on the same book, with some of the configuration changed. */
-  openAnother(changes: object): Promise<Gateway> {
+  openAnother(changes: object, options: Partial<GatewayOptions> = {}): Promise<Gateway> {
     const fast = { keyEnv: "UPSTREAM_KEY", retryBaseMs: 1, retryMaxMs: 20 };
     const { upstreams = {}, ...rest } = this.#config as { upstreams?: Record<string, object> };
     const config = checkGatewayConfig({
@@ -90,6 +90,7 @@ export class TestGateway {
       signer: this.signer,
       log: (line) => this.logs.push(line),
       ...this.#options,
+      ...options,
     });
   }
 

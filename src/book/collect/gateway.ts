@@ -123,8 +123,9 @@ function configOf(
 ): GatewayConfig {
   const config =
     typeof given === "string" ? parseGatewayConfig(readConfig(given), given) : checkGatewayConfig(given);
-  const listen = { host: host ?? config.listen.host, port: port ?? config.listen.port };
-  return { ...config, listen, record: record ?? config.record };
+  const { listen } = config;
+  const at = { ...listen, host: host ?? listen.host, port: port ?? listen.port };
+  return { ...config, listen: at, record: record ?? config.record };
 }
 
 function readConfig(path: string): string {

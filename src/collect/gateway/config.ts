@@ -60,6 +60,8 @@ const configSchema = z.strictObject({
     .strictObject({
       host: z.string().default("127.0.0.1"),
       port: z.number().int().min(0).max(65_535).default(8790),
+      /** Names, without port, by which clients reach it beside the address: its name in DNS, or a proxy's. */
+      names: z.array(z.string().min(1).max(253)).default([]),
     })
     .prefault({}),
   /** Environment variables that hold tokens. Required unless the gateway listens on loopback only. */
@@ -121,14 +123,53 @@ export function checkGatewayConfig(value: unknown, where = "configuration"): Gat
   return result.data;
 }
 
-/** The values of the named variables; a variable that is not set is an error, not an open door. */
+/** What local servers are given for a key that they do not check: no secrets, and not looked for. */
+export const PLACEHOLDER_KEYS: ReadonlySet<string> = new Set([
+  ...[
+    "EMPTY",
+    "empty",
+    "none",
+    "None",
+    "null",
+    "dummy",
+    "test",
+    "local",
+    "key",
+    "token",
+    "x",
+    "-",
+    "sk-",
+    "unused",
+  ],
+  ...["ollama", "vllm", "sglang", "llama", "lmstudio", "lm-studio", "no-key", "nokey", "fake", "fake-key"],
+  ...[
+    "not-needed",
+    "not-used",
+    "no-key-required",
+    "sk-no-key-required",
+    "placeholder",
+    "dummy-key",
+    "test-key",
+  ],
+]);
+/** A shorter key would be found in ordinary words, and so could not be kept out of the record. */
+const MIN_KEY = 8;
+
+/** The values of the named variables; a variable that is not set is an error, not an open door. Keys that are
+ *  placeholders are given out, and are no secrets. */
 export function readSecrets(
   config: GatewayConfig,
   env: Readonly<Record<string, string | undefined>>,
-): { tokens: string[]; keys: Map<string, string> } {
-  const need = (variableName: string, what: string): string => {
+): { tokens: string[]; keys: Map<string, string>; secrets: string[] } {
+  const secrets: string[] = [];
+  const need = (variableName: string, what: string, placeholders: ReadonlySet<string>): string => {
     const value = env[variableName];
-    if (value !== undefined && value !== "") return value;
+    if (value !== undefined && placeholders.has(value)) return value;
+    if (value !== undefined && value !== "") {
+      if (value.length < MIN_KEY) throw tooShort(variableName, what);
+      secrets.push(value);
+      return value;
+    }
     throw new RollbookError(
       "no-key",
       { variable: variableName },
@@ -137,8 +178,21 @@ export function readSecrets(
   };
   const keys = new Map<string, string>();
   for (const [upstreamName, { keyEnv }] of Object.entries(config.upstreams))
-    if (keyEnv !== undefined) keys.set(upstreamName, need(keyEnv, `the key of upstream ${upstreamName}`));
-  return { tokens: config.tokensEnv.map((each) => need(each, "a token of the gateway")), keys };
+    if (keyEnv !== undefined)
+      keys.set(upstreamName, need(keyEnv, `the key of upstream ${upstreamName}`, PLACEHOLDER_KEYS));
+  // A token that everybody knows would be an open door.
+  const tokens = config.tokensEnv.map((each) => need(each, "a token of the gateway", NONE));
+  return { tokens, keys, secrets };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+function tooShort(variableName: string, what: string): RollbookError {
+  return new RollbookError(
+    "short-key",
+    { variable: variableName, least: MIN_KEY },
+    `${what}, in the environment variable ${variableName}, has fewer than ${MIN_KEY} characters and could not be kept out of the record. Use a longer one; for a server that checks no key, EMPTY.`,
+  );
 }
 
 function checkNames(config: GatewayConfig, where: string): void {

@@ -3,7 +3,7 @@ import { manualClock } from "../../base/clock.ts";
 import { digestBytes } from "../../base/digest.ts";
 import { Gatekeeper, parsePath } from "./api/identity.ts";
 import { parseGatewayConfig, readSecrets } from "./config.ts";
-import { REDACTED, redactStrings, redactText } from "./redact/redact.ts";
+import { REDACTED, redactOptions, redactStrings, redactText } from "./redact/index.ts";
 import { Breaker } from "./upstream/breaker.ts";
 import { extractMedia } from "./wire/media.ts";
 
@@ -44,7 +44,8 @@ describe("media", () => {
 });
 
 describe("redaction", () => {
-  const redact = redactText(["sk-secret-1234"], [/\b\d{3}-\d{2}-\d{4}\b/])!;
+  const options = redactOptions(["sk-secret-1234"], { patterns: [/\b\d{3}-\d{2}-\d{4}\b/] });
+  const redact = (text: string) => redactText(text, options);
 
   it("replaces known secrets and patterns in every string and key, and copies only then", () => {
     const value = { a: ["key sk-secret-1234!", { "sk-secret-1234": "id 123-45-6789" }], n: 1 };
@@ -57,7 +58,7 @@ describe("redaction", () => {
   });
 
   it("does not look for secrets so short that they would hit words", () => {
-    expect(redactText(["none"], [])).toBeUndefined();
+    expect(redactOptions(["none"], { patterns: [] }).secrets).toBeUndefined();
   });
 });
 
@@ -94,7 +95,7 @@ routes:
 `;
   it("is read with its defaults", () => {
     const config = parseGatewayConfig(GOOD);
-    expect(config.listen).toEqual({ host: "127.0.0.1", port: 8790 });
+    expect(config.listen).toEqual({ host: "127.0.0.1", port: 8790, names: [] });
     expect(config.record).toBe("durable");
     expect(readSecrets(config, { KEY: "k" }).keys.get("main")).toBe("k");
   });

@@ -2,6 +2,9 @@
 import { closeSync, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
+/** The mode of files that hold what was recorded. */
+export const OWNER_ONLY = 0o600;
+
 /** Makes renames, creations and removals in a directory durable. */
 export function syncDirectory(path: string): void {
   // Windows cannot open directories, and its renames are durable on their own.

@@ -1,8 +1,10 @@
 /** SQLite, whichever engine this Node has: node:sqlite (Node >= 22), else libsql.
  *  In: a path. Out: exec, prepared statements, transactions; rows are plain objects with their columns only.
  *  Synchronous, as SQLite is. Integers beyond 2^53 are not carried: store them as text. */
+import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
 import { RollbookError, reasonOf } from "../../base/index.ts";
+import { OWNER_ONLY } from "./files.ts";
 
 export type SqlValue = null | number | bigint | string | Uint8Array;
 type SqlRow = Record<string, null | number | string | Uint8Array>;
@@ -31,6 +33,7 @@ interface SqliteOptions {
 
 export function openSqlite(path: string, options: SqliteOptions = {}): Sqlite {
   const { busyTimeoutMs = 5000, journal = "wal" } = options;
+  makePrivate(path);
   let native: NativeDatabase;
   try {
     native = new (engine().Database)(path);
@@ -47,6 +50,16 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Sqlite {
     throw error;
   }
   return sqlite;
+}
+
+/** A database that is not there yet is made for its owner alone; SQLite gives its journal the same mode. */
+function makePrivate(path: string): void {
+  if (path === ":memory:" || existsSync(path)) return;
+  try {
+    closeSync(openSync(path, "ax", OWNER_ONLY));
+  } catch {
+    // Made by another process meanwhile; or SQLite says what is wrong with the path.
+  }
 }
 
 /** True if `error` says that another connection holds a lock. */

@@ -6,7 +6,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Digest, digestBytes } from "../../base/index.ts";
 import type { Finding } from "../blob/index.ts";
-import { isMissing, syncDirectory, writeFully } from "../disk/index.ts";
+import { isMissing, OWNER_ONLY, syncDirectory, writeFully } from "../disk/index.ts";
 import { type BookPaths, largeFile } from "./pack-names.ts";
 import type { LargeEntry } from "./pack-records.ts";
 import { writeError } from "./pack-writer.ts";
@@ -26,7 +26,7 @@ export function writeLarge(
   const name = largeFile({ pack, digest: entry.digest, kind: entry.kind });
   const temp = join(paths.tmp, name);
   try {
-    const fd = openSync(temp, "w");
+    const fd = openSync(temp, "w", OWNER_ONLY);
     try {
       writeFully(fd, bytes, 0);
       fsyncSync(fd);

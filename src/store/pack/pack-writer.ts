@@ -4,7 +4,7 @@
 import { closeSync, fdatasync, fsyncSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { promisify } from "node:util";
 import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
-import { syncDirectory, writeFully } from "../disk/index.ts";
+import { OWNER_ONLY, syncDirectory, writeFully } from "../disk/index.ts";
 import {
   encodeEntry,
   entryLayout,
@@ -39,7 +39,7 @@ export class PackWriter {
   constructor(paths: BookPaths, header: PackHeader) {
     this.id = header.pack;
     this.#paths = paths;
-    this.#fd = openSync(paths.openPack(this.id), "wx");
+    this.#fd = openSync(paths.openPack(this.id), "wx", OWNER_ONLY);
     this.append({ kind: PACK_HEADER_KIND, payload: jsonBytes(header) });
     this.drain();
     syncDirectory(paths.packs);

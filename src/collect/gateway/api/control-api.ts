@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
 import type { Book } from "../../../store/index.ts";
-import { passThrough } from "../call/index.ts";
+import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
 import type { RedactOptions } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
@@ -20,6 +20,8 @@ export interface ControlApiOptions {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly redact: RedactOptions;
+  readonly returned: Returned;
+  readonly maxErrorBytes: number;
   /** Where rollouts are sealed. */
   readonly book: Pick<Book, "id" | "root">;
   /** The key of a rollout. */
@@ -121,7 +123,9 @@ export class ControlApi {
     if (target === undefined)
       throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
     const upstream = this.#deps.upstreams.get(target.upstream)!;
-    passThrough({ upstream, model, target, body, path: path.path.slice(3) + path.query, request, response });
+    const { returned, maxErrorBytes: maxBytes } = this.#deps;
+    const to = { upstream, model, target, body, path: path.path.slice(3) + path.query };
+    passThrough({ ...to, request, response, returned, maxBytes });
   }
 }
 

@@ -7,12 +7,20 @@ import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "
 import type { Signer } from "../../../contract/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
-import { type CallContext, estimateAgain, ModelCall, reservationUsd, TurnEnd } from "../call/index.ts";
-import { compile, type GatewayConfig, readSecrets } from "../config.ts";
+import {
+  type CallContext,
+  estimateAgain,
+  isCredentialHeader,
+  ModelCall,
+  Returned,
+  reservationUsd,
+  TurnEnd,
+} from "../call/index.ts";
+import { compile, type GatewayConfig, PLACEHOLDER_KEYS, readSecrets } from "../config.ts";
 import { type Dialect, dialectAt, openAiError } from "../dialects/index.ts";
 import { JournalReader } from "../journal/index.ts";
 import { Metrics } from "../metrics.ts";
-import { plainlyClear, type Redact, type RedactOptions, redactCall, redactText } from "../redact/index.ts";
+import { type Redact, type RedactOptions, redactCall, redactOptions, redactText } from "../redact/index.ts";
 import {
   ClosedIndex,
   type DamagedRollout,
@@ -26,6 +34,7 @@ import { DecisionSealer, SealQueue } from "../sealing/index.ts";
 import { type Choose, firstInList, type LocalUpstream, Routes, Upstream } from "../upstream/index.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from "../wire/index.ts";
 import { ControlApi, sendJson } from "./control-api.ts";
+import { HostCheck, LOOPBACK } from "./host-check.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
@@ -68,7 +77,6 @@ export interface Gateway {
   close(graceMs?: number, callsMs?: number): Promise<void>;
 }
 
-const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const IDLE_CHECK_MS = 5_000;
 /** As long as a record takes it. */
 const MAX_NAME = 512;
@@ -81,7 +89,7 @@ const KEEP_ALIVE_MS = 75_000;
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, book } = options;
-  const { tokens, keys } = readSecrets(config, options.env);
+  const { tokens, keys, secrets } = readSecrets(config, options.env);
   if (tokens.length === 0 && !LOOPBACK.test(config.listen.host))
     throw new RollbookError(
       "bad-config",
@@ -100,7 +108,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await opened.sync();
     const closed = new ClosedIndex(opened, config.worker);
     recovered = recoverRollouts({ directory, catalog: opened, closed, signer: options.signer?.publicKey });
-    server = new GatewayServer(options, { tokens, keys, closed, recovered, directory });
+    server = new GatewayServer(options, { tokens, keys, secrets, closed, recovered, directory });
     await server.start();
     const release = () => {
       opened.close();
@@ -141,6 +149,7 @@ class GatewayServer {
   readonly #options: GatewayOptions;
   readonly #server: Server;
   readonly #gatekeeper: Gatekeeper;
+  readonly #hosts: HostCheck;
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
   readonly #sealing: SealQueue;
@@ -164,27 +173,26 @@ class GatewayServer {
     given: {
       tokens: string[];
       keys: Map<string, string>;
+      secrets: readonly string[];
       closed: ClosedIndex;
       recovered: Recovered;
       directory: string;
     },
   ) {
     const { config, book, clock, rng, signer, newId, admit } = options;
-    const { tokens, keys, closed, recovered, directory } = given;
+    const { tokens, keys, secrets, closed, recovered, directory } = given;
     const { journal } = recovered;
     this.#options = options;
     this.#found = recovered;
     this.#directory = directory;
     const metrics = this.#metrics;
-    const secrets = [...tokens, ...keys.values()];
-    const patterns = config.redact.map((each) => compile(each));
-    const redact: RedactOptions = {
+    const redact = redactOptions([...secrets, ...headerSecrets(config)], {
+      patterns: config.redact.map((each) => compile(each)),
       redact: options.redact,
-      redactText: redactText(secrets, patterns),
-      isPlainlyClear: plainlyClear(secrets, patterns),
-    };
+    });
+    const returned = new Returned(redact.secrets);
     this.#redact = redact;
-    const log = options.log ?? (() => {});
+    const log = (line: string) => options.log?.(redactText(line, redact));
     const onDeath = () => metrics.count("rollbook_gateway_sealing_deaths_total");
     const at = { root: book.root, worker: config.worker, journal, directory };
     const readMs = config.limits.sealMs;
@@ -199,19 +207,22 @@ class GatewayServer {
     });
     const rollouts = new Rollouts({ config, ...records, decisions, signer, clock, newId, metrics, log });
     this.#rollouts = rollouts;
+    this.#hosts = new HostCheck(config.listen.host, config.listen.names);
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
     this.#calls = {
       ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
       turnEnd: new TurnEnd(),
       redact: redactCall(redact),
+      ...{ returned, replies: { heldBytes: 0 } },
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
       upstreams: openUpstreams(options, keys, metrics),
       log,
     };
     const { routes, upstreams } = this.#calls;
     this.#control = new ControlApi({
-      ...{ rollouts, routes, upstreams, redact, book },
+      ...{ rollouts, routes, upstreams, redact, book, returned },
+      maxErrorBytes: config.limits.responseBytes,
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
         metrics.set("rollbook_gateway_active_calls", this.#active);
@@ -324,6 +335,12 @@ class GatewayServer {
       sendJson(response, ok ? 200 : 503, ok ? { ok } : { ok, records, seals });
       return;
     }
+    if (!this.#hosts.isServed(request.headers.host))
+      throw new HttpRefusal(
+        421,
+        "wrong-host",
+        "the gateway is not known by the name in the Host header. Add it to `listen.names`, or use the address.",
+      );
     const caller = this.#gatekeeper.admit(request.headers, path);
     if (request.method === "GET") {
       this.#control.get(response, path, caller);
@@ -402,6 +419,14 @@ class GatewayServer {
     const headers = isUnread ? { connection: "close", ...refusal.headers } : refusal.headers;
     sendJson(response, refusal.status, body, headers);
   }
+}
+
+/** Keys that stand in the configuration itself. */
+function headerSecrets({ upstreams }: GatewayConfig): string[] {
+  const all = Object.values(upstreams).flatMap(({ headers }) => Object.entries(headers));
+  return all
+    .filter(([name, value]) => isCredentialHeader(name.toLowerCase()) && !PLACEHOLDER_KEYS.has(value))
+    .map(([, value]) => value.replace(/^(?:Bearer|Basic|Token)\s+/i, ""));
 }
 
 function openUpstreams(

@@ -59,8 +59,9 @@ function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefi
     request,
     body,
     reply: () => read().reply,
-    replyBytes: reader?.chunks ?? [],
-    isWhole: reader?.form !== "sse",
+    // What is not kept need not be looked at.
+    replyBytes: tooLarge ? [] : (reader?.chunks ?? []),
+    joinedTexts: () => (tooLarge ? [] : (reader?.joinedTexts() ?? [])),
   });
   if (redacted === undefined) return undefined;
   return {
@@ -76,7 +77,7 @@ function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefi
 }
 
 function digestOf(reader: ReplyReader | undefined): Digest | undefined {
-  return reader === undefined ? undefined : digestBody(Buffer.concat(reader.chunks));
+  return reader === undefined ? undefined : digestBody(...reader.chunks);
 }
 
 export function jsonBytes(value: unknown): Buffer {

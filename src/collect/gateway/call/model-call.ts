@@ -16,7 +16,7 @@ import type { Exchange, Receiver, ReplyHeaders, Routes, Target, Upstream } from 
 import { HttpRefusal, parseBody, type ReplyReader, readerOf } from "../wire/index.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
-import { passedHeaders, returnedHeaders, rewrittenBody } from "./outgoing.ts";
+import { passedHeaders, passedPath, type Returned, rewrittenBody, withLength } from "./outgoing.ts";
 import { costUsd, estimateUsd } from "./prices.ts";
 
 /** What every call of a gateway shares. */
@@ -28,6 +28,9 @@ export interface CallContext {
   readonly journal: Journal;
   /** Undefined if nothing is to be redacted. */
   readonly redact: RedactCall | undefined;
+  readonly returned: Returned;
+  /** Bytes of replies that are passing or not recorded yet. */
+  readonly replies: { heldBytes: number };
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -75,6 +78,8 @@ export class ModelCall implements Receiver, Waiter {
   #status = 0;
   #firstByteMs: number | undefined;
   #tooLarge = false;
+  /** Of a reply that goes out once it is whole. */
+  #heldHeaders: string[] | undefined;
   #over = false;
   #durationMs = 0;
   #isToDestroy = false;
@@ -107,21 +112,31 @@ export class ModelCall implements Receiver, Waiter {
     this.#status = status;
     this.#firstByteMs = this.#elapsedMs();
     const isStream = String(headers["content-type"] ?? "").startsWith("text/event-stream");
-    this.#reader = readerOf(isStream ? "sse" : "json", dialect);
-    response.writeHead(status, this.#named(returnedHeaders(headers)));
+    const { returned, redact } = this.#with;
+    this.#reader = readerOf(isStream ? "sse" : "json", dialect, { joinsTexts: redact !== undefined });
+    const passed = this.#named(returned.headers(headers));
+    if (returned.isHeld(status)) {
+      this.#heldHeaders = passed;
+      return;
+    }
+    response.writeHead(status, passed);
     if (isStream) response.flushHeaders();
   }
 
   onData(chunk: Buffer): boolean {
     const reader = this.#reader!;
     const passed = reader.push(chunk);
-    if (reader.bytes > this.#with.config.limits.responseBytes) {
+    const { replies, config } = this.#with;
+    const { responseBytes, inFlightBytes, callMs } = config.limits;
+    replies.heldBytes += chunk.length;
+    if (reader.bytes > responseBytes || replies.heldBytes > inFlightBytes || this.#elapsedMs() > callMs) {
       this.#exchange!.abort();
-      this.#tooLarge = true;
+      this.#tooLarge = reader.bytes > responseBytes || replies.heldBytes > inFlightBytes;
       this.#finish("cut", { thenDestroy: true });
       return true;
     }
-    if (passed === undefined || this.#in.response.write(passed)) return true;
+    if (passed === undefined || this.#heldHeaders !== undefined || this.#in.response.write(passed))
+      return true;
     this.#in.response.once("drain", () => this.#exchange!.resume());
     return false;
   }
@@ -174,9 +189,13 @@ export class ModelCall implements Receiver, Waiter {
 
   #send(): void {
     const { rawHeaders, path, body } = this.#in;
-    this.#exchange = this.#with.upstreams
-      .get(this.#target.upstream)!
-      .send({ method: "POST", path, headers: passedHeaders(rawHeaders), body: this.#sent ?? body }, this);
+    this.#exchange = this.#with.upstreams.get(this.#target.upstream)!.send(
+      {
+        ...{ method: "POST", path: passedPath(path), headers: passedHeaders(rawHeaders) },
+        body: this.#sent ?? body,
+      },
+      this,
+    );
   }
 
   /** True if another candidate takes over. */
@@ -217,6 +236,7 @@ export class ModelCall implements Receiver, Waiter {
     const body = Buffer.from(JSON.stringify(dialect.errorBody(refusal)));
     this.#reader = readerOf("json", dialect);
     this.#reader.push(body);
+    this.#with.replies.heldBytes += body.length;
     const headers = { "content-type": "application/json", "content-length": String(body.length) };
     response.writeHead(
       refusal.status,
@@ -248,6 +268,11 @@ export class ModelCall implements Receiver, Waiter {
   durable(): void {
     this.#with.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
     this.#release();
+    this.#end();
+  }
+
+  #end(): void {
+    this.#with.replies.heldBytes -= this.#reader?.bytes ?? 0;
     this.#with.rollouts.end(this.#in.rollout, this.#index);
   }
 
@@ -256,7 +281,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#with.metrics.count("rollbook_gateway_record_failures_total");
     this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
     this.#in.response.destroy();
-    this.#with.rollouts.end(this.#in.rollout, this.#index);
+    this.#end();
   }
 
   /** Hands the call to the journal and to the counters. */
@@ -327,7 +352,13 @@ export class ModelCall implements Receiver, Waiter {
       response.destroy();
       return;
     }
-    response.end(this.#reader?.held());
+    if (this.#heldHeaders === undefined) {
+      response.end(this.#reader?.held());
+      return;
+    }
+    const body = this.#with.returned.body(this.#reader!.chunks);
+    response.writeHead(this.#status, withLength(this.#heldHeaders, body.length));
+    response.end(body);
   }
 
   #peeked: ReturnType<ReplyReader["peek"]> | undefined;

@@ -1,7 +1,7 @@
 /** A request that is handed to an upstream and back without being recorded. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
-import { passedHeaders, returnedHeaders } from "./outgoing.ts";
+import { passedHeaders, passedPath, type Returned, withLength } from "./outgoing.ts";
 import { spliceFields } from "./splice-json.ts";
 
 export function passThrough(options: {
@@ -12,20 +12,37 @@ export function passThrough(options: {
   path: string;
   request: IncomingMessage;
   response: ServerResponse;
+  returned: Returned;
+  /** Of an error. */
+  maxBytes: number;
 }): void {
-  const { upstream, model, target, body, path, request, response } = options;
+  const { upstream, model, target, body, path, request, response, returned, maxBytes } = options;
+  /** An error waits until it is whole. */
+  let held: { readonly status: number; readonly headers: string[]; readonly chunks: Buffer[] } | undefined;
+  let bytes = 0;
   const sent =
     model === target.model ? body : Buffer.from(spliceFields(body.toString(), { model: target.model }));
   const exchange = upstream.send(
-    { method: "POST", path, headers: passedHeaders(request.rawHeaders), body: sent },
+    { method: "POST", path: passedPath(path), headers: passedHeaders(request.rawHeaders), body: sent },
     {
-      onStart: (status, headers) => void response.writeHead(status, returnedHeaders(headers)),
+      onStart: (status, given) => {
+        const headers = returned.headers(given);
+        if (returned.isHeld(status)) held = { status, headers, chunks: [] };
+        else response.writeHead(status, headers);
+      },
       onData: (chunk) => {
+        bytes += chunk.length;
+        if (held !== undefined && bytes > maxBytes) response.destroy();
+        if (held !== undefined) return held.chunks.push(chunk) > 0;
         if (response.write(chunk)) return true;
         response.once("drain", () => exchange.resume());
         return false;
       },
-      onEnd: () => void response.end(),
+      onEnd: () => {
+        const whole = held && returned.body(held.chunks);
+        if (whole !== undefined) response.writeHead(held!.status, withLength(held!.headers, whole.length));
+        response.end(whole);
+      },
       onError: (error) => {
         if (response.headersSent) response.destroy();
         else response.writeHead(502, { "content-type": "application/json" }).end(JSON.stringify({ error }));

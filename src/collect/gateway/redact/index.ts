@@ -1,2 +1,3 @@
 export * from "./redact.ts";
 export * from "./redact-call.ts";
+export * from "./secrets.ts";

@@ -1,49 +1,46 @@
 /** What must not be recorded: keys the gateway knows, and whatever the configuration or a hook names.
- *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies that pass
- *  through are not touched: this is about the record. */
+ *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies of replies that
+ *  succeed pass untouched: this is about the record. */
 import type { Json } from "../../../base/index.ts";
 import { define, type JsonObject, MAX_NESTING } from "../dialects/index.ts";
+import { MIN_SECRET, REDACTED, SecretFinder } from "./secrets.ts";
 
 export type Redact = (value: Json) => Json;
 
-export const REDACTED = "[redacted]";
-const BACKSLASH = 0x5c;
+/** What is looked for, in everything that is written. */
+export interface RedactOptions {
+  /** A hook of the program that opens the gateway. */
+  readonly redact: Redact | undefined;
+  /** Undefined without secrets. */
+  readonly secrets: SecretFinder | undefined;
+  /** What they match is not recorded, in texts as they are and as they are decoded. */
+  readonly patterns: readonly RegExp[];
+}
 
-/** Undefined if there is nothing to look for. */
-export function redactText(
+/** Secrets that are too short to look for are left out. */
+export function redactOptions(
   secrets: readonly string[],
-  patterns: readonly RegExp[],
-): ((text: string) => string) | undefined {
-  const known = sought(secrets);
-  const global = patterns.map((pattern) => new RegExp(pattern.source, addFlag(pattern.flags, "g")));
-  if (known.length + global.length === 0) return undefined;
-  return (text) => {
-    let out = text;
-    for (const secret of known) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED);
-    for (const pattern of global) out = out.replace(pattern, REDACTED);
-    return out;
+  { patterns, redact }: { patterns: readonly RegExp[]; redact?: Redact | undefined },
+): RedactOptions {
+  const sought = secrets.filter((secret) => secret.length >= MIN_SECRET);
+  return {
+    redact,
+    secrets: sought.length === 0 ? undefined : new SecretFinder(sought),
+    patterns: patterns.map((pattern) => new RegExp(pattern.source, addFlag(pattern.flags, "g"))),
   };
 }
 
-/** Says of JSON in UTF-8 that it surely holds none of the secrets, without parsing it. False where that takes a parser: a
- *  secret may be spelled in escapes. Undefined if there is more to look for than secrets that stand in JSON as they are. */
-export function plainlyClear(
-  secrets: readonly string[],
-  patterns: readonly RegExp[],
-): ((json: Buffer) => boolean) | undefined {
-  const known = sought(secrets);
-  const isPlain = known.every((secret) => /^[\x20-\x7e]+$/.test(secret) && !/["\\]/.test(secret));
-  if (patterns.length > 0 || !isPlain) return undefined;
-  const spelled = known.map((secret) => Buffer.from(secret));
-  return (json) => {
-    const hasEscapes = json.includes(BACKSLASH) && (json.includes("\\u") || json.includes("\\/"));
-    return !hasEscapes && spelled.every((secret) => !json.includes(secret));
-  };
+export function redactText(text: string, { secrets, patterns }: RedactOptions): string {
+  let out = secrets === undefined ? text : secrets.redact(text);
+  for (const pattern of patterns) out = out.replace(pattern, REDACTED);
+  return out;
 }
 
-/** A secret shorter than eight characters would hit ordinary words. */
-function sought(secrets: readonly string[]): string[] {
-  return [...new Set(secrets)].filter((secret) => secret.length >= 8);
+/** A value that is recorded: the same object if there is nothing to hide in it. */
+export function redactValue(given: Json, options: RedactOptions): Json {
+  const value = options.redact === undefined ? given : options.redact(given);
+  if (options.secrets === undefined && options.patterns.length === 0) return value;
+  return redactStrings(value, (text) => redactText(text, options)) as Json;
 }
 
 /** Deeper than text that is parsed nests. */
@@ -52,6 +49,7 @@ const MAX_DEPTH = 2 * MAX_NESTING;
 /** Applies `redact` to every string, keys of objects included. Copies only where something changed. */
 export function redactStrings(value: unknown, redact: (text: string) => string, depth = 0): unknown {
   if (typeof value === "string") return redact(value);
+  if (typeof value === "number") return redact(String(value)) === String(value) ? value : REDACTED;
   if (typeof value !== "object" || value === null) return value;
   if (depth >= MAX_DEPTH) return REDACTED;
   return Array.isArray(value)

@@ -92,8 +92,11 @@ export class Rollouts {
     }
   }
 
+  /** Rollouts that take calls: those that are being closed do not. */
   get openIds(): string[] {
-    return [...this.#states.allLive()].map(({ rollout }) => rollout.id);
+    return [...this.#states.allLive()]
+      .filter(({ kind }) => kind !== "closing")
+      .map(({ rollout }) => rollout.id);
   }
 
   /** Calls without a rollout that are in progress or not sealed yet. */

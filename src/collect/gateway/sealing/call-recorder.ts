@@ -2,6 +2,7 @@
  *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
  *  Runs behind the calls: nobody waits for it but who closes a rollout. */
 import { isUtf8 } from "node:buffer";
+import { createHash } from "node:crypto";
 import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../../base/index.ts";
 import { BODY_KIND, Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
 import type { BlobStore } from "../../../store/index.ts";
@@ -22,6 +23,8 @@ import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
+/** Up to here a copy, hashed in one go, takes less than a hash that is fed twice; past it, memory. */
+const JOINED_BYTES = 64 * 1024;
 const BODY_PREFIX = Buffer.from(`${BODY_KIND}\0`);
 /** Characters of message text kept to recognize what was stored before. */
 const REMEMBERED_CHARS = 4 * 1024 * 1024;
@@ -199,8 +202,13 @@ export class CallRecorder {
   }
 }
 
-export function digestBody(bytes: Uint8Array): Digest {
-  return digestTagged(Buffer.concat([BODY_PREFIX, bytes]));
+export function digestBody(...chunks: readonly Uint8Array[]): Digest {
+  let bytes = 0;
+  for (const { length } of chunks) bytes += length;
+  if (bytes <= JOINED_BYTES) return digestTagged(Buffer.concat([BODY_PREFIX, ...chunks]));
+  const hash = createHash("sha256").update(BODY_PREFIX);
+  for (const chunk of chunks) hash.update(chunk);
+  return `sha256:${hash.digest("hex")}` as Digest;
 }
 
 /** What nobody could read, or was not to be read. */

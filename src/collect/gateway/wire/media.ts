@@ -16,12 +16,21 @@ const BASE64_FIELDS: ReadonlySet<string> = new Set(["data", "file_data", "result
 const MIN_CHARS = 64;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-export function extractMedia(message: unknown): { message: unknown; media: Media[] } {
+/** `instead` may say what stands there in place of the bytes, which then are left out. */
+export function extractMedia(
+  message: unknown,
+  instead: (bytes: Buffer) => string | undefined = () => undefined,
+): { message: unknown; media: Media[] } {
   // Only structured content can hold any.
   if (!isObject(message) || (typeof message.content === "string" && message.type === undefined))
     return { message, media: [] };
   const media: Media[] = [];
-  return { message: replace(message, media, { depth: 0 }), media };
+  return { message: replace(message, { media, instead }, { depth: 0 }), media };
+}
+
+interface Found {
+  readonly media: Media[];
+  readonly instead: (bytes: Buffer) => string | undefined;
 }
 
 /** Where a value stands: how deep, and in which field of which object. */
@@ -34,34 +43,34 @@ interface Where {
 /** No format nests so deep; what does is repaired in the record, and must not break it before. */
 const MAX_DEPTH = 100;
 
-function replace(value: unknown, media: Media[], where: Where): unknown {
-  if (typeof value === "string") return replaceText(value, media, where);
+function replace(value: unknown, found: Found, where: Where): unknown {
+  if (typeof value === "string") return replaceText(value, found, where);
   const depth = where.depth + 1;
   if (depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
-    const next = value.map((item) => replace(item, media, { depth }));
+    const next = value.map((item) => replace(item, found, { depth }));
     return next.some((item, i) => item !== value[i]) ? next : value;
   }
   if (!isObject(value)) return value;
   let changed = false;
   const out: JsonObject = {};
   for (const [key, item] of Object.entries(value)) {
-    const next = replace(item, media, { depth, key, of: value });
+    const next = replace(item, found, { depth, key, of: value });
     changed ||= next !== item;
     define(out, key, next);
   }
   return changed ? out : value;
 }
 
-function replaceText(text: string, media: Media[], { key, of }: Where): string {
+function replaceText(text: string, found: Found, { key, of }: Where): string {
   if (text.length < MIN_CHARS) return text;
   if (text.startsWith("data:")) {
     const [head, type, rest] = DATA_URL.exec(text.slice(0, 512)) ?? [];
     if (head === undefined) return text;
-    return `data:${type}${rest};digest=${keep(text.slice(head.length), media)}`;
+    return `data:${type}${rest};${keep(text.slice(head.length), found)}`;
   }
   const isBase64 = key !== undefined && BASE64_FIELDS.has(key) && isMediaOwner(of!);
-  return isBase64 && BASE64.test(text) ? `digest=${keep(text, media)}` : text;
+  return isBase64 && BASE64.test(text) ? keep(text, found) : text;
 }
 
 function isMediaOwner(of: JsonObject): boolean {
@@ -74,9 +83,12 @@ function isMediaOwner(of: JsonObject): boolean {
   );
 }
 
-function keep(base64: string, media: Media[]): Digest {
+/** What the message says in its place. */
+function keep(base64: string, { media, instead }: Found): string {
   const bytes = Buffer.from(base64, "base64");
+  const other = instead(bytes);
+  if (other !== undefined) return other;
   const digest = digestBytes(MEDIA_KIND, bytes);
   media.push({ digest, bytes });
-  return digest;
+  return `digest=${digest}`;
 }

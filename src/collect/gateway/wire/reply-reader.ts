@@ -2,6 +2,7 @@
  *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
 import { type Dialect, isObject, type ReplyFacts, type TokenUsage, tryParse } from "../dialects/index.ts";
 import { ChunkList } from "./chunk-list.ts";
+import { EventTexts } from "./event-texts.ts";
 import { readUsage } from "./reply-usage.ts";
 import { SseParser } from "./sse.ts";
 
@@ -25,10 +26,13 @@ export interface ReplyReader {
   /** What the call must know at once. A whole reply passes for complete: whether it is, is found out with the rest. */
   peek(): { readonly usage: TokenUsage | undefined; readonly complete: boolean };
   finish(): ReadReply;
+  /** What the events of a stream spell together; nothing where the reply is one text. */
+  joinedTexts(): Iterable<string>;
 }
 
-export function readerOf(form: "json" | "sse", dialect: Dialect): ReplyReader {
-  return form === "sse" ? new SseReader(dialect) : new JsonReader(dialect);
+/** `joinsTexts`: it is to be asked for what the events of a stream spell together. */
+export function readerOf(form: "json" | "sse", dialect: Dialect, { joinsTexts = false } = {}): ReplyReader {
+  return form === "sse" ? new SseReader(dialect, joinsTexts) : new JsonReader(dialect);
 }
 
 /** Text that is no JSON is recorded as it is, up to here. */
@@ -79,6 +83,10 @@ class JsonReader implements ReplyReader {
       isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
     return { reply, complete: isWhole, hasUnread: !isWhole };
   }
+
+  joinedTexts(): Iterable<string> {
+    return [];
+  }
 }
 
 /** A stream of events: everything passes at once, but the event that ends it, and what follows, waits. */
@@ -93,12 +101,16 @@ class SseReader implements ReplyReader {
   #lastAt: number | undefined;
   #finished: ReadReply | undefined;
   #hasUnread = false;
+  readonly #texts: EventTexts | undefined;
 
-  constructor(dialect: Dialect) {
+  constructor(dialect: Dialect, joinsTexts: boolean) {
     const accumulator = dialect.accumulate();
+    const texts = joinsTexts ? new EventTexts() : undefined;
+    this.#texts = texts;
     this.#accumulator = accumulator;
     this.#parser = new SseParser(({ type, data, start }) => {
       const value = tryParse(data);
+      texts?.add(value);
       const isLast = accumulator.push(type, value, data);
       if (isLast) this.#lastAt ??= start;
       else if (value === undefined) this.#hasUnread = true;
@@ -130,6 +142,15 @@ class SseReader implements ReplyReader {
   finish(): ReadReply {
     this.#finished ??= this.#accumulate();
     return this.#finished;
+  }
+
+  /** … and what is made of them. */
+  *joinedTexts(): Iterable<string> {
+    if (this.#texts === undefined) return;
+    yield* this.#texts.texts();
+    const { messages, finishReason = "" } = this.finish().reply;
+    yield JSON.stringify(messages);
+    yield finishReason;
   }
 
   #accumulate(): ReadReply {

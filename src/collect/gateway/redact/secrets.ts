@@ -1,0 +1,194 @@
+/** Finds secrets however they are spelled. In: the secrets, and text or bytes. Out: whether one is in there, and the text
+ *  without it. A secret is found as it is, in base64 and base64url at any of three alignments, with any of its characters
+ *  percent-encoded or spelled as a JSON escape, also in JSON inside of JSON. Pure. Does not find a secret that is
+ *  compressed, encrypted or spelled backwards. */
+
+export const REDACTED = "[redacted]";
+/** A shorter secret would hit ordinary words. */
+export const MIN_SECRET = 8;
+
+/** What a secret looks like in text. */
+interface Needle {
+  readonly text: string;
+  /** A part of a longer run of base64 characters, which goes as a whole. */
+  readonly isBase64: boolean;
+}
+
+const [BACKSLASH, PERCENT] = [0x5c, 0x25];
+const PRINTABLE = /^[\x20-\x7e]+$/;
+const BASE64_RUN = /[A-Za-z0-9+/_=-]/;
+/** A line of base64 that is broken has at least so many characters of it before the break. */
+const WRAPPED = 12;
+
+export class SecretFinder {
+  readonly #needles: readonly Needle[];
+  readonly #bytes: readonly Buffer[];
+  readonly #pattern: RegExp;
+  /** Undefined where a needle does not stand in JSON as it is. */
+  readonly #codes: SpelledCodes | undefined;
+  readonly #hasSlash: boolean;
+
+  /** At least one secret. */
+  constructor(secrets: readonly string[]) {
+    this.#needles = [...new Set(secrets)].flatMap(needlesOf);
+    this.#bytes = this.#needles.map(({ text }) => Buffer.from(text));
+    const spelled = (isBase64: boolean) =>
+      this.#needles.filter((each) => each.isBase64 === isBase64).map(spellingsOf);
+    this.#pattern = new RegExp(`(${spelled(true).join("|")})|${spelled(false).join("|")}`, "g");
+    const isPlain = secrets.every((secret) => PRINTABLE.test(secret) && !/["\\%]/.test(secret));
+    this.#codes = isPlain ? codesOf(this.#needles) : undefined;
+    this.#hasSlash = this.#needles.some(({ text }) => text.includes("/"));
+  }
+
+  /** Says that bytes surely hold no secret, without decoding them; may say no for want of a closer look. */
+  isPlainlyClear(bytes: Buffer): boolean {
+    const codes = this.#codes;
+    if (codes === undefined) return false;
+    for (const needle of this.#bytes) if (bytes.includes(needle)) return false;
+    if (bytes.includes(BACKSLASH)) {
+      if (this.#hasSlash && bytes.includes("\\/")) return false;
+      if (hasCode(bytes, { mark: "\\u00", codes: codes.escaped })) return false;
+    }
+    if (bytes.includes(PERCENT) && hasCode(bytes, { mark: "%", codes: codes.encoded })) return false;
+    return !bytes.includes("base64") || !isWrapped(bytes);
+  }
+
+  isClear(bytes: Buffer): boolean {
+    return this.isPlainlyClear(bytes) || !this.finds(bytes.toString("latin1"), bytes);
+  }
+
+  /** Whether the text holds a secret; `bytes` in which a secret may stand that is not ASCII. */
+  finds(text: string, bytes?: Buffer): boolean {
+    this.#pattern.lastIndex = 0;
+    if (this.#pattern.test(text)) return true;
+    return bytes !== undefined && this.#codes === undefined && this.finds(bytes.toString());
+  }
+
+  /** The same text if there is none in it. */
+  redact(text: string): string {
+    if (!this.#mayHold(text)) return text;
+    let out = "";
+    let copied = 0;
+    this.#pattern.lastIndex = 0;
+    for (let found = this.#pattern.exec(text); found !== null; found = this.#pattern.exec(text)) {
+      let start = found.index;
+      let end = start + found[0].length;
+      if (found[1] !== undefined) {
+        while (start > copied && BASE64_RUN.test(text[start - 1]!)) start--;
+        while (end < text.length && BASE64_RUN.test(text[end]!)) end++;
+      }
+      out += text.slice(copied, start) + REDACTED;
+      copied = end;
+      this.#pattern.lastIndex = end;
+    }
+    return copied === 0 ? text : out + text.slice(copied);
+  }
+
+  /** Most texts are short, and hold neither a needle nor an escape. */
+  #mayHold(text: string): boolean {
+    if (text.length < MIN_SECRET) return false;
+    if (text.includes("\\") || text.includes("%") || text.includes("\n")) return true;
+    return this.#needles.some((needle) => text.includes(needle.text));
+  }
+}
+
+function needlesOf(secret: string): Needle[] {
+  const bytes = Buffer.from(secret);
+  const needles: Needle[] = [{ text: secret, isBase64: false }];
+  for (const offset of [0, 1, 2]) {
+    const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
+    // Characters at the ends say something of what stands beside the secret.
+    const [from, to] = [Math.ceil((8 * offset) / 6), Math.floor((8 * (offset + bytes.length)) / 6)];
+    const text = encoded.slice(from, to);
+    const inUrl = text.replaceAll("+", "-").replaceAll("/", "_");
+    needles.push({ text, isBase64: true });
+    if (inUrl !== text) needles.push({ text: inUrl, isBase64: true });
+  }
+  return needles;
+}
+
+/** Characters of which a secret may be made, by their codes. */
+interface SpelledCodes {
+  /** As an escape of JSON: also what percent-encoding and broken lines are written with. */
+  readonly escaped: Uint8Array;
+  /** After a percent sign. */
+  readonly encoded: Uint8Array;
+}
+
+function codesOf(needles: readonly Needle[]): SpelledCodes {
+  const tableOf = (chars: string) => {
+    const codes = new Uint8Array(256);
+    for (const char of chars) codes[char.charCodeAt(0)] = 1;
+    return codes;
+  };
+  const own = needles.map(({ text }) => text).join("");
+  return { escaped: tableOf(`${own}%0123456789abcdefABCDEF\t\n\r `), encoded: tableOf(`${own}%`) };
+}
+
+/** Repetitions have bounds: text of backslashes alone must not take quadratic time. */
+const ESCAPE = "\\\\{1,16}";
+const BREAKS = `(?:\\s|${ESCAPE}(?:[nrt]|u00(?:0[9aAdD]|20))){0,4}`;
+
+function spellingsOf({ text, isBase64 }: Needle): string {
+  return [...text].map(charSpellings).join(isBase64 ? BREAKS : "");
+}
+
+function charSpellings(char: string): string {
+  const literal = char.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
+  const units = Array.from({ length: char.length }, (_, i) => char.charCodeAt(i));
+  const escapes = units.map((unit) => `${ESCAPE}u${hexOf(unit, 4)}`).join("");
+  const percents = [...Buffer.from(char)]
+    .map(
+      (byte) =>
+        `${asciiSpellings("%")}(?:${[..."25"].map(asciiSpellings).join("")}){0,3}${percentDigits(byte)}`,
+    )
+    .join("");
+  const quoted = /["\\/]/.test(char) ? `|${ESCAPE}${literal}` : "";
+  return `(?:${literal}|${escapes}|${percents}${quoted})`;
+}
+
+/** The two hexadecimals after a percent sign, in either case, each of which may be an escape again. */
+function percentDigits(byte: number): string {
+  const digits = [...byte.toString(16).padStart(2, "0")];
+  return digits
+    .map((digit) => [...new Set([digit, digit.toUpperCase()])].map(asciiSpellings).join("|"))
+    .map((either) => `(?:${either})`)
+    .join("");
+}
+
+function asciiSpellings(char: string): string {
+  return `(?:${char}|${ESCAPE}u${hexOf(char.charCodeAt(0), 4)})`;
+}
+
+/** In either case. */
+function hexOf(value: number, digits: number): string {
+  const text = value.toString(16).padStart(digits, "0");
+  return text.replaceAll(/[a-f]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+}
+
+/** Whether a mark is followed by two hexadecimals of one of these codes. */
+function hasCode(bytes: Buffer, { mark, codes }: { mark: string; codes: Uint8Array }): boolean {
+  for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) {
+    const from = at + mark.length;
+    const code = 16 * hexValue(bytes[from]) + hexValue(bytes[from + 1]);
+    if (code >= 0 && codes[code] === 1) return true;
+  }
+  return false;
+}
+
+/** Of no digit, so much below 0 that no sum with another passes it. */
+function hexValue(code = 0): number {
+  if (code >= 48 && code <= 57) return code - 48;
+  const letter = code | 32;
+  return letter >= 97 && letter <= 102 ? letter - 87 : -1000;
+}
+
+/** Whether something is broken into lines that may be base64. */
+function isWrapped(bytes: Buffer): boolean {
+  for (const mark of ["\\n", "\\r", "\n"])
+    for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) {
+      const line = bytes.toString("latin1", Math.max(0, at - WRAPPED), at);
+      if (line.length === WRAPPED && /^[A-Za-z0-9+/_-]+$/.test(line)) return true;
+    }
+  return false;
+}

@@ -1,0 +1,25 @@
+/** Whether bytes give a secret away, found by another way than the gateway looks for it: everything that can be decoded is
+ *  decoded, and the secret is looked for in the result. */
+
+export function leaks(bytes: Uint8Array, secret: string): boolean {
+  const texts = new Set([Buffer.from(bytes).toString("latin1"), Buffer.from(bytes).toString()]);
+  for (let round = 0; round < 6; round++)
+    for (const text of [...texts]) for (const decode of DECODERS) texts.add(decode(text));
+  return [...texts].some((text) => text.includes(secret) || inBase64(text, secret));
+}
+
+const DECODERS: readonly ((text: string) => string)[] = [
+  (text) =>
+    text.replaceAll(/\\+u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+  (text) =>
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+  (text) => text.replaceAll(/\\+([/"\\])/g, "$1"),
+  (text) => text.replaceAll(/(?:\\+[nr]|\s)+/g, ""),
+];
+
+function inBase64(text: string, secret: string): boolean {
+  for (const [run] of text.matchAll(/[A-Za-z0-9+/_-]{10,}/g))
+    for (let cut = 0; cut < 4; cut++)
+      if (Buffer.from(run.slice(cut), "base64url").includes(secret)) return true;
+  return false;
+}
