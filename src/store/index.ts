@@ -12,6 +12,7 @@ export { type Book, type BookOptions, openBook } from "./book.ts";
 export {
   type Catalog,
   type CatalogRecord,
+  type CatalogRun,
   describeRecord,
   digestsOfKind,
   isSignedKind,

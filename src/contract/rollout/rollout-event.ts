@@ -38,7 +38,12 @@ const tokens = z.strictObject({
     .max(1024),
 });
 
-export const rolloutRun = z.strictObject({ worker: id, attempt: count, claim: z.optional(id) });
+export const rolloutRun = z.strictObject({
+  worker: id,
+  attempt: count,
+  claim: z.optional(id),
+  experiment: z.optional(id),
+});
 
 const event = z.discriminatedUnion("kind", [
   z.strictObject({

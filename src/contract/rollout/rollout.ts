@@ -92,6 +92,8 @@ export const RolloutEnvelope = defineRecord({
     worker: id,
     attempt: count,
     claim: z.optional(id),
+    /** The launch it was run for, by the name that its launcher gave. */
+    experiment: z.optional(id),
     startedAtMs: timeMs,
     endedAtMs: timeMs,
     callTimes: z.optional(

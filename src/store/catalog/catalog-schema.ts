@@ -1,9 +1,13 @@
 /** The tables of catalog.db. Nothing in them is original but `lost`, a memory of roots whose pack has vanished: all
  *  else follows from the packs, and a file with another version, or none that SQLite can read, is made anew. */
 import { rmSync } from "node:fs";
+import { RolloutEnvelope } from "../../contract/index.ts";
 import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 
-const VERSION = 2;
+/** When a run ended, out of what the catalog lists of an envelope. */
+export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
+
+const VERSION = 3;
 
 const TABLES = `
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
@@ -18,6 +22,7 @@ const TABLES = `
   ) WITHOUT ROWID;
   CREATE INDEX records_by_kind ON records (kind, family, id);
   CREATE INDEX records_by_id ON records (id);
+  CREATE INDEX runs_by_time ON records (${endedAt("fields")}) WHERE kind = '${RolloutEnvelope.kind}';
   CREATE TABLE refs (source BLOB NOT NULL, target BLOB NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
   CREATE INDEX refs_by_target ON refs (target);
   CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;

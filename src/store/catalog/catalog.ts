@@ -3,11 +3,19 @@
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Digest, digestFromBytes, digestToBytes, type Json } from "../../base/index.ts";
+import {
+  compareUtf8,
+  type Digest,
+  digestFromBytes,
+  digestToBytes,
+  type Json,
+  RollbookError,
+} from "../../base/index.ts";
+import { RolloutEnvelope } from "../../contract/index.ts";
 import type { Location } from "../blob/index.ts";
 import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
 import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
-import { openCatalogDatabase, removeCatalogDatabase, replaceRows } from "./catalog-schema.ts";
+import { endedAt, openCatalogDatabase, removeCatalogDatabase, replaceRows } from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 
 export interface Catalog {
@@ -17,11 +25,15 @@ export interface Catalog {
   rebuild(): Promise<SyncReport>;
   /** Records in the order of kind, family, id and digest. */
   records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
+  /** Envelopes with the contents they name, the run that ended last first. One whose content is gone is left out. */
+  runs(): IterableIterator<CatalogRun>;
   /** How many records of this kind there are. */
   count(kind: string): number;
   record(digest: Digest): CatalogRecord | undefined;
   /** Records whose digest begins with these hex digits. */
   recordsStarting(hex: string): CatalogRecord[];
+  /** Blobs of any kind whose digest begins with these hex digits. */
+  blobsStarting(hex: string): Digest[];
   /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
   /** One place of the blob's bytes; the book reads and checks them. */
@@ -51,6 +63,11 @@ export interface CatalogRecord {
   readonly id?: string;
   readonly family?: string;
   readonly fields: Json;
+}
+
+export interface CatalogRun {
+  readonly envelope: CatalogRecord;
+  readonly content: CatalogRecord;
 }
 
 interface LostRecord {
@@ -97,6 +114,12 @@ export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string;
   const sql = `SELECT * FROM records ${where} ORDER BY kind, family, id, digest`;
   return { sql, values: wanted.map(([, value]) => value!) };
 }
+
+/** SQLite would take the index of kinds and sort everything: told to, it reads in order, and a reader of the first rows
+ *  waits for no other. Of runs that ended together, `runs` sorts the ids. */
+const RUNS = `SELECT contents.*, runs.digest AS ownDigest, runs.fields AS ownFields FROM records AS runs INDEXED BY runs_by_time
+  CROSS JOIN records AS contents ON contents.digest = unhex(substr(json_extract(runs.fields, '$.content'), 8))
+  WHERE runs.kind = '${RolloutEnvelope.kind}' ORDER BY ${endedAt("runs.fields")} DESC`;
 
 class SqliteCatalog implements Catalog {
   readonly #paths: BookPaths;
@@ -154,6 +177,27 @@ class SqliteCatalog implements Catalog {
     for (const row of this.#db.prepare(sql).iterate<RecordRow>(...values)) yield recordOf(row);
   }
 
+  *runs(): IterableIterator<CatalogRun> {
+    let together: (CatalogRun & { endedAtMs: number })[] = [];
+    for (const { ownDigest, ownFields, ...content } of this.#db.prepare(RUNS).iterate<RunRow>()) {
+      const own = {
+        digest: ownDigest,
+        kind: RolloutEnvelope.kind,
+        id: null,
+        family: null,
+        fields: ownFields,
+      };
+      const envelope = recordOf(own);
+      const { endedAtMs } = envelope.fields as { endedAtMs: number };
+      if (together.length > 0 && together[0]!.endedAtMs !== endedAtMs) {
+        yield* together.length === 1 ? together : together.sort(byId);
+        together = [];
+      }
+      together.push({ envelope, content: recordOf(content), endedAtMs });
+    }
+    yield* together.sort(byId);
+  }
+
   record(digest: Digest): CatalogRecord | undefined {
     const query = this.#statement("SELECT * FROM records WHERE digest = ?");
     const row = query.get<RecordRow>(digestToBytes(digest));
@@ -161,10 +205,13 @@ class SqliteCatalog implements Catalog {
   }
 
   recordsStarting(hex: string): CatalogRecord[] {
-    if (!/^[0-9a-f]{0,64}$/.test(hex)) return [];
-    const bound = (fill: string) => Buffer.from(hex.padEnd(64, fill), "hex");
     const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
-    return query.all<RecordRow>(bound("0"), bound("f")).map(recordOf);
+    return query.all<RecordRow>(...digestsBetween(hex)).map(recordOf);
+  }
+
+  blobsStarting(hex: string): Digest[] {
+    const query = "SELECT DISTINCT digest FROM blobs WHERE digest BETWEEN ? AND ? ORDER BY digest";
+    return this.#digests(query, ...digestsBetween(hex));
   }
 
   count(kind: string): number {
@@ -259,6 +306,12 @@ class SqliteCatalog implements Catalog {
   }
 }
 
+function byId(a: CatalogRun, b: CatalogRun): number {
+  return (
+    compareUtf8(a.content.id ?? "", b.content.id ?? "") || (a.envelope.digest < b.envelope.digest ? -1 : 1)
+  );
+}
+
 interface RecordRow {
   readonly digest: Uint8Array;
   readonly kind: string;
@@ -267,12 +320,24 @@ interface RecordRow {
   readonly fields: string;
 }
 
+interface RunRow extends RecordRow {
+  readonly ownDigest: Uint8Array;
+  readonly ownFields: string;
+}
+
 interface LocationRow {
   readonly pack: string;
   readonly kind: string;
   readonly large: number;
   readonly offset: number;
   readonly length: number;
+}
+
+/** The first and the last digest that begin with these hex digits. */
+function digestsBetween(hex: string): [Uint8Array, Uint8Array] {
+  if (!/^[0-9a-f]{0,64}$/.test(hex))
+    throw new RollbookError("bad-digest", { hex }, `${hex} is not hex digits.`);
+  return [Buffer.from(hex.padEnd(64, "0"), "hex"), Buffer.from(hex.padEnd(64, "f"), "hex")];
 }
 
 function recordOf(row: RecordRow): CatalogRecord {

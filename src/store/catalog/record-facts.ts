@@ -128,14 +128,26 @@ export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | u
   const record = parse(bytes) as Record<string, unknown>;
   if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
   if (kind === Tombstone.kind) return describeTombstone(record as unknown as Tombstone);
-  const fields: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(record))
-    if (name !== "schema" && isBrief(value)) fields[name] = value;
   return {
     ...(typeof record.id === "string" ? { id: record.id } : {}),
     ...(typeof record.family === "string" ? { family: record.family } : {}),
-    fields,
+    fields: { ...briefFields(record), ...(kind === Task.kind ? titleOf(record) : {}) },
   };
+}
+
+function briefFields(record: object): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(record))
+    if (name !== "schema" && isBrief(value)) fields[name] = value;
+  return fields;
+}
+
+/** What people call a task: a launched one has a digest for an id. */
+function titleOf({ payload, prompt }: Partial<Task>): { title?: string } {
+  // Nothing has checked the record: the catalog lists what stands in the book.
+  const { name, title, id } = (payload ?? {}) as Record<string, unknown>;
+  const words = [name, title, id, prompt].find((each) => typeof each === "string" && each.trim() !== "");
+  return words === undefined ? {} : { title: (words as string).trim().slice(0, 80) };
 }
 
 function describeContent(content: RolloutContent): RecordFacts {
@@ -152,9 +164,24 @@ function describeContent(content: RolloutContent): RecordFacts {
     levels: [...new Set(streams.map((item) => item.level))].sort(),
     samples: streams.reduce((sum, item) => sum + sampleCount(item), 0),
     calls: calls.length,
+    models: modelsOf(streams),
     score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
   };
   return { id: rolloutId, family: streams[0]!.family, fields };
+}
+
+/** Names a list of rollouts can do with. */
+const MOST_MODELS = 4;
+
+/** What was chosen, step by step; where only tokens tell, the revisions that sampled them. */
+function modelsOf(streams: RolloutContent["streams"]): string[] {
+  const chosen = streams.flatMap((item) =>
+    item.level === "step" ? item.steps.map((step) => step.candidates[step.chosen]!.id) : [],
+  );
+  const sampled = streams.flatMap((item) =>
+    item.level === "token" ? item.segments.map(({ revision }) => revision.id as string) : [],
+  );
+  return [...new Set(chosen.length > 0 ? chosen : sampled)].slice(0, MOST_MODELS);
 }
 
 function describeTombstone({ subjects, records, blobs, reason, by, atMs }: Tombstone): RecordFacts {

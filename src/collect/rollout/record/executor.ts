@@ -33,6 +33,7 @@ export interface RolloutJob {
   readonly seed: bigint;
   readonly attempt: number;
   readonly claim?: Id;
+  readonly experiment?: Id;
   readonly token?: number;
   readonly config: ConfigParts;
   readonly limits: RolloutLimits;
@@ -76,6 +77,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
     attempt: job.attempt,
     ...(job.group === undefined ? {} : { group: job.group }),
     ...(job.claim === undefined ? {} : { claim: job.claim }),
+    ...(job.experiment === undefined ? {} : { experiment: job.experiment }),
     ...(job.token === undefined ? {} : { token: job.token }),
     ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
     ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),

@@ -48,10 +48,10 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
 
 function openingBody(id: string, opening: RolloutOpening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
-  const { worker, attempt, claim } = opening;
+  const { worker, attempt, claim, experiment } = opening;
   return {
     ...{ id, environment, task, assignment, group, seed: String(seed), dataSource, maxTurns, budgetUsd },
-    run: { worker, attempt, claim },
+    run: { worker, attempt, claim, experiment },
   };
 }
 

@@ -1,7 +1,7 @@
 /** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
  *  that report their choices themselves, and a gateway, which records model calls as they pass.
  *  In: what the rollout is for; later how it ended. Out: a sealed artifact, ready to be uploaded. Does not store. */
-import { type Digest, type Id, type Json, parseId } from "../../../base/index.ts";
+import { type Digest, given, type Id, type Json, parseId } from "../../../base/index.ts";
 import {
   type Ending,
   nameRevision,
@@ -31,6 +31,8 @@ export interface RolloutOpening
   readonly worker: Id;
   readonly attempt: number;
   readonly claim?: Id;
+  /** The launch it is run for. */
+  readonly experiment?: Id;
   /** The number of the claim, which grows with every claim, also where the attempt does not. */
   readonly token?: number;
   readonly startedAtMs: number;
@@ -97,7 +99,7 @@ function draftOf(
   finalState: Digest | undefined,
 ): RolloutDraft {
   const { rolloutId, environment, task, assignment, group, seed, dataSource, sampling } = opening;
-  const { worker, attempt, claim, startedAtMs } = opening;
+  const { worker, attempt, claim, experiment, startedAtMs } = opening;
   const reward = totalOf(closing.scores);
   return {
     ...{ rolloutId, environment, task, assignment, group, seed, dataSource, sampling },
@@ -111,7 +113,7 @@ function draftOf(
     ...(finalState === undefined ? {} : { finalState }),
     envelope: {
       ...{ worker, attempt, startedAtMs },
-      ...(claim === undefined ? {} : { claim }),
+      ...given({ claim, experiment }),
       endedAtMs: Math.max(startedAtMs, closing.endedAtMs),
     },
   };

@@ -201,6 +201,7 @@ async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob>
     attempt: claim.attempt,
     claim: parseId(claimId(claim)),
     token: claim.token,
+    experiment: parseId(exp),
     config: {
       required: { exp_id: exp, input_id: task.id },
       ...(extra === undefined ? {} : { extra }),
