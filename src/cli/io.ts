@@ -4,15 +4,22 @@ import { type Clock, systemClock } from "../base/index.ts";
 
 export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Data. */
-  out(text: string): void;
+  /** Data: text, or bytes as they are. */
+  out(data: string | Uint8Array): void;
   /** Prose and progress. */
   err(text: string): void;
   /** True if somebody watches stderr: only then is progress drawn. */
   readonly live: boolean;
+  /** True if stdout is a terminal: data is laid out for people. */
+  readonly terminal: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly clock: Clock;
+}
+
+/** NO_COLOR (https://no-color.org) and dumb terminals turn colours off. */
+export function hasColor({ terminal, env }: Pick<Io, "terminal" | "env">): boolean {
+  return terminal && !env.NO_COLOR && env.TERM !== "dumb";
 }
 
 export function processIo(): Io {
@@ -21,6 +28,7 @@ export function processIo(): Io {
     out: writerTo(process.stdout),
     err: writerTo(process.stderr),
     live: process.stderr.isTTY === true,
+    terminal: process.stdout.isTTY === true,
     env: process.env,
     home: homedir(),
     clock: systemClock,
@@ -28,9 +36,9 @@ export function processIo(): Io {
 }
 
 /** A reader that goes away (`| head`) ends the output, not the work: the exit code still tells how that went. */
-function writerTo(stream: NodeJS.WriteStream): (text: string) => void {
+function writerTo(stream: NodeJS.WriteStream): (data: string | Uint8Array) => void {
   let state: "new" | "open" | "gone" = "new";
-  return (text) => {
+  return (data) => {
     if (state === "new") {
       state = "open";
       stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -38,6 +46,6 @@ function writerTo(stream: NodeJS.WriteStream): (text: string) => void {
         state = "gone";
       });
     }
-    if (state === "open") stream.write(text);
+    if (state === "open") stream.write(data);
   };
 }

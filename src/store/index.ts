@@ -12,7 +12,6 @@ export { type Book, type BookOptions, openBook } from "./book.ts";
 export {
   type Catalog,
   type CatalogRecord,
-  type CatalogRun,
   describeRecord,
   digestsOfKind,
   isSignedKind,

@@ -8,14 +8,24 @@ import { figure, page, plural, short, table } from "./format.ts";
 export function renderArtifacts(rows: readonly RolloutRow[]): string {
   return table(rows, [
     { title: "ROLLOUT", cell: (each) => each.rolloutId },
-    { title: "DIGEST", cell: (each) => short(each.content) },
-    { title: "TASK", cell: (each) => each.task },
-    { title: "GROUP", cell: (each) => each.group ?? "-" },
+    { title: "ENDED", cell: (each) => minuteText(each.endedAtMs) },
+    { title: "EXPERIMENT", cell: (each) => each.experiment ?? "-" },
+    { title: "TASK", cell: ({ task, taskTitle }) => brief(taskTitle ?? task) },
+    { title: "MODEL", cell: ({ models }) => brief(models.join(",")) || "-" },
+    { title: "CALLS", align: "right", cell: (each) => String(each.calls) },
+    { title: "REWARD", align: "right", cell: ({ score }) => (score === null ? "-" : figure(score)) },
     { title: "ENDING", cell: (each) => each.ending },
-    { title: "FAMILIES", cell: (each) => each.families.join(",") },
-    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
-    { title: "SCORE", align: "right", cell: ({ score }) => (score === null ? "-" : figure(score)) },
   ]);
+}
+
+/** `2026-01-31 12:00`, in UTC. */
+function minuteText(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 16).replace("T", " ");
+}
+
+function brief(text: string): string {
+  const [line = ""] = text.split("\n");
+  return line.length > 40 ? `${line.slice(0, 39)}…` : line;
 }
 
 /** One row of `artifact ls --revisions`, as JSON. */
@@ -32,16 +42,12 @@ export function renderRevisions(revisions: readonly IndexedRecord[]): string {
   ]);
 }
 
-export function renderArtifact({ digest: contentDigest, content, envelopes, about }: RolloutDetails): string {
-  const { task, group, environment, seed, dataSource, calls, scores, streams } = content;
+/** What the records of a rollout say beside its conversation: digests, streams, who ran it, who signed. */
+export function renderRecords({ digest: contentDigest, content, envelopes, about }: RolloutDetails): string {
+  const { seed, streams } = content;
   const lines = [
-    `rollout ${content.rolloutId}`,
     `  content      ${contentDigest}`,
-    `  environment  ${environment}, task ${task.id}${group === undefined ? "" : `, group ${group}`}`,
-    `  seed         ${seed} (${dataSource} data)`,
-    `  ending       ${endingText(content.ending)}`,
-    `  calls        ${calls.length}`,
-    ...scores.map(({ name, value, weight }) => `  score        ${name} ${figure(value)} × ${figure(weight)}`),
+    `  seed         ${seed}`,
     ...streams.map((stream, i) => `  stream ${i}     ${streamText(stream)}`),
     ...envelopes.flatMap(({ digest, envelope, signers }) => [
       `  envelope     ${digest}`,
@@ -49,7 +55,7 @@ export function renderArtifact({ digest: contentDigest, content, envelopes, abou
       `    ${plural(envelope.proofs.length, "proof")}: ${envelope.proofs.map((each) => each.kind).join(", ") || "-"}`,
       ...(signers.length === 0 ? ["    not signed"] : signers.map((signer) => `    signed by ${signer}`)),
     ]),
-    ...about.map((each) => `  ${saying(each)}`),
+    ...about.filter(({ kind }) => kind !== Feedback.kind).map((each) => `  ${saying(each)}`),
   ];
   return page(lines);
 }
@@ -72,7 +78,7 @@ function stepRewards(stream: Extract<Stream, { level: "step" }>): string {
   return `reward ${figure(labelled.reduce((sum, step) => sum + step.reward!, 0))}`;
 }
 
-function endingText(ending: Ending): string {
+export function endingText(ending: Ending): string {
   switch (ending.kind) {
     case "terminal":
     case "cancelled":
@@ -90,8 +96,6 @@ function saying({ kind, digest, fields }: IndexedRecord): string {
   switch (kind) {
     case Receipt.kind:
       return `receipt      ${receiptText(fields)} (${short(digest)})`;
-    case Feedback.kind:
-      return `feedback     ${fields.name} ${figure(fields.value as number)} from ${fields.source}`;
     case Verdict.kind:
       return `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`;
     case Release.kind:

@@ -3,9 +3,56 @@ import { printable, RollbookError } from "../base/index.ts";
 
 export { figure, plural, printable, short, thousands } from "../base/index.ts";
 
-/** One line of JSON. Bigints leave as decimal strings, as in every record. */
+/** One line of JSON. Bigints leave as decimal strings, as in every record; characters that steer a terminal leave escaped,
+ *  which is the same JSON. */
 export function jsonLine(value: unknown): string {
-  return `${JSON.stringify(value, (_, each) => (typeof each === "bigint" ? each.toString() : each))}\n`;
+  return jsonText(value);
+}
+
+/** The same over several lines, for people. */
+export function prettyJson(value: unknown): string {
+  return jsonText(value, 2);
+}
+
+function jsonText(value: unknown, indentation?: number): string {
+  const plain = (_: string, each: unknown) => (typeof each === "bigint" ? each.toString() : each);
+  return `${escapeSteering(JSON.stringify(value, plain, indentation))}\n`;
+}
+
+/** What JSON leaves as it is: delete, the second range of control characters, separators, directions of writing. */
+function escapeSteering(json: string): string {
+  return json.replace(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** Text of records that may have several lines. */
+export function textLines(text: string): string[] {
+  return text.split(/\r\n|\r|\n/).map((line) => printable(line.replaceAll("\t", "  ")));
+}
+
+/** Colours, or nothing where there are none. */
+export interface Paint {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+  cyan(text: string): string;
+}
+
+export function paint(color: boolean): Paint {
+  const wrap = (code: number, end: number) => (text: string) =>
+    color ? `\u001b[${code}m${text}\u001b[${end}m` : text;
+  return {
+    bold: wrap(1, 22),
+    dim: wrap(2, 22),
+    red: wrap(31, 39),
+    green: wrap(32, 39),
+    yellow: wrap(33, 39),
+    cyan: wrap(36, 39),
+  };
 }
 
 export interface TableColumn<Row> {
@@ -20,7 +67,7 @@ export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<R
     columns.map((each) => each.title),
     ...rows.map((row) => columns.map((each) => printable(each.cell(row)))),
   ];
-  const widths = columns.map((_, c) => Math.max(...lines.map((line) => line[c]!.length)));
+  const widths = columns.map((_, c) => lines.reduce((most, line) => Math.max(most, line[c]!.length), 0));
   const render = (line: readonly string[]) =>
     line.map((cell, c) =>
       columns[c]!.align === "right" ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!),

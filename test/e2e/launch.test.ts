@@ -39,7 +39,7 @@ describe("rollbook launch", () => {
       `launch ${tasks} --agent ${cli.file("a.mjs", "export default () => ({ metrics: { x: 1 } });")}`,
     );
     expect((await cli.json("artifact ls"))[0].score).toBeNull();
-    expect((await cli.ok("artifact ls")).split("\n")[1]).toMatch(/ -$/);
+    expect((await cli.ok("artifact ls")).split("\n")[1]).toMatch(/ - {2}terminal$/);
     const agent = cli.file("b.cjs", 'require("./none.cjs");');
     const { code, err } = await cli.run(`launch ${tasks} --agent ${agent}`);
     expect([code, err]).toEqual([1, expect.stringMatching(/Cannot find module .* Require stack: - /)]);

@@ -18,15 +18,20 @@ export class Cli {
   readonly book = join(this.folder, "book");
   readonly home = join(this.folder, "home");
 
+  /** Whether stdout is taken for a terminal. */
+  readonly terminal: boolean;
+
   /** What the commands take for the time. */
   readonly clock: Clock;
 
   /** `whenDone` takes what removes the folder: the end of the test, unless a whole file shares the instance. */
   constructor({
     clock = manualClock(1000),
+    terminal = false,
     whenDone = onTestFinished,
-  }: { clock?: Clock; whenDone?: (remove: () => void) => void } = {}) {
+  }: { clock?: Clock; terminal?: boolean; whenDone?: (remove: () => void) => void } = {}) {
     this.clock = clock;
+    this.terminal = terminal;
     whenDone(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
@@ -40,13 +45,14 @@ export class Cli {
       stdin: (async function* () {
         yield Buffer.from(stdin as string);
       })(),
-      out: (text) => {
-        outcome.out += text;
+      out: (data) => {
+        outcome.out += typeof data === "string" ? data : Buffer.from(data).toString();
       },
       err: (text) => {
         outcome.err += text;
       },
       live: false,
+      terminal: this.terminal,
       env: { ROLLBOOK_BOOK: this.book, ROLLBOOK_HOME: this.home, ...env },
       home: this.folder,
       clock: this.clock,

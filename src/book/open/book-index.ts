@@ -1,7 +1,7 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
-import { Attestation, recordType, Tombstone } from "../../contract/index.ts";
+import { Attestation, RolloutEnvelope, recordType, Tombstone } from "../../contract/index.ts";
 import {
   type BlobStore,
   type Catalog,
@@ -18,13 +18,25 @@ export interface IndexedRecord {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+export interface IndexedRun {
+  readonly envelope: IndexedRecord;
+  readonly content: IndexedRecord;
+}
+
 export interface BookIndex {
   /** Sorted by id, then digest. */
   ofKind(kind: string): IndexedRecord[];
   /** Records whose id is `name`, or whose digest begins with it (`sha256:` may be left out). */
   named(name: string): IndexedRecord[];
+  /** Blobs of any kind whose digest begins with `name`. */
+  blobsNamed(name: string): Digest[];
+  record(digest: Digest): IndexedRecord | undefined;
   /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
+  /** Envelopes with their contents, the run that ended last first. */
+  runs(): Iterable<IndexedRun>;
+  /** Records of this kind whose subject or content this is. */
+  about(subject: Digest, kind: string): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
   /** The tombstones that name this digest as erased. */
   tombstonesOf(erased: Digest): Digest[];
@@ -46,7 +58,22 @@ export function catalogIndex(catalog: Catalog): BookIndex {
         for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
       return [...found.values()].map(toIndexed).sort(byIdAndDigest);
     },
+    blobsNamed(name) {
+      const prefix = prefixOf(name);
+      return prefix === undefined ? [] : catalog.blobsStarting(prefix);
+    },
+    record(digest) {
+      const found = catalog.record(digest);
+      return found === undefined ? undefined : toIndexed(found);
+    },
     digestsOf: (kind, ids) => catalog.digestsOf(kind, ids),
+    runs: () => catalog.runs() as Iterable<IndexedRun>,
+    about(subject, kind) {
+      const found = catalog
+        .referrersOfKind(subject, kind)
+        .map((digest) => toIndexed(catalog.record(digest)!));
+      return found.filter(isAbout(subject)).sort(byIdAndDigest);
+    },
     attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
     tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
     lostSubjects: () =>
@@ -59,9 +86,11 @@ export function catalogIndex(catalog: Catalog): BookIndex {
 /** For stores without a catalog. Takes as long as reading everything does. */
 export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise<BookIndex> {
   const records = new Map<Digest, IndexedRecord>();
+  const blobs = new Set<Digest>();
   const attestations = new Map<Digest, Digest[]>();
   const tombstones = new Map<Digest, Digest[]>();
   for await (const item of store.scan()) {
+    if (item.type !== "damage") blobs.add(item.digest);
     if (item.type === "damage" || records.has(item.digest) || recordType(item.kind) === undefined) continue;
     const { digest, kind } = item;
     const bytes = item.type === "blob" ? item.bytes : (await store.get(digest))!.bytes;
@@ -78,16 +107,40 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
       const starts = (digest: Digest) => prefix !== undefined && digest.startsWith(`sha256:${prefix}`);
       return sorted.filter((record) => record.id === name || starts(record.digest));
     },
+    blobsNamed(name) {
+      const prefix = prefixOf(name);
+      return [...blobs]
+        .filter((digest) => prefix !== undefined && digest.startsWith(`sha256:${prefix}`))
+        .sort();
+    },
+    record: (digest) => records.get(digest),
     digestsOf(kind, ids) {
       const wanted = new Set<string | undefined>(ids);
       const found = sorted.filter((record) => record.kind === kind && wanted.has(record.id));
       return found.map(({ id, digest }) => ({ id: id!, digest }));
     },
+    runs: () => runsIn(records),
+    about: (subject, kind) => sorted.filter((record) => record.kind === kind && isAbout(subject)(record)),
     attestationsOf: (subject) => attestations.get(subject) ?? [],
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],
     lostSubjects: () =>
       [...attestations.keys()].filter((digest) => !records.has(digest) && !tombstones.has(digest)),
   };
+}
+
+/** A record mentions more than what it is about. */
+function isAbout(subject: Digest): (record: IndexedRecord) => boolean {
+  return ({ fields }) => fields.subject === subject || fields.content === subject;
+}
+
+function runsIn(records: ReadonlyMap<Digest, IndexedRecord>): IndexedRun[] {
+  const endedAt = ({ envelope }: IndexedRun) => envelope.fields.endedAtMs as number;
+  return [...records.values()]
+    .flatMap((envelope) => {
+      const content = records.get(envelope.fields.content as Digest);
+      return envelope.kind !== RolloutEnvelope.kind || content === undefined ? [] : [{ envelope, content }];
+    })
+    .sort((a, b) => endedAt(b) - endedAt(a) || byIdAndDigest(a.content, b.content));
 }
 
 function prefixOf(name: string): string | undefined {

@@ -1,4 +1,4 @@
-export type { BookIndex, IndexedRecord } from "./book-index.ts";
+export type { BookIndex, IndexedRecord, IndexedRun } from "./book-index.ts";
 export { CatalogComparison, type CatalogDifference } from "./compare-catalog.ts";
 export { initBook } from "./init-book.ts";
 export {
@@ -27,7 +27,7 @@ export {
   requireWritable,
   useBook,
 } from "./open-book.ts";
-export { readOf } from "./read-blob.ts";
+export { readBlob, readOf } from "./read-blob.ts";
 export { rebuildCatalog } from "./rebuild-catalog.ts";
 export {
   artifactsOf,
@@ -36,6 +36,7 @@ export {
   nameOf,
   resolveArtifact,
   resolveBatch,
+  resolveBlob,
   resolveErasable,
   resolveRecord,
   resolveRevision,

@@ -1,8 +1,9 @@
-/** Reads blobs of a book for those who read a batch. What is missing because it was erased is told as erased, with the
+/** Reads blobs of a book. What is missing because it was erased is told as erased, with the
  *  tombstone, and not as a loss to be restored. */
 import { type Digest, RollbookError, short } from "../../base/index.ts";
 import type { Blob } from "../../store/index.ts";
 import type { OpenBook } from "./open-book.ts";
+import { resolveBlob } from "./resolve.ts";
 
 /** `what` is read for: it begins the message. */
 export function readOf(book: OpenBook, what: string): (digest: Digest) => Promise<Blob | undefined> {
@@ -17,4 +18,16 @@ export function readOf(book: OpenBook, what: string): (digest: Digest) => Promis
       `${what}: rows of it were erased on purpose, as the tombstone ${short(tombstone)} says. \`rollbook verify\` prints it. Cut a new batch with \`rollbook batch assemble\`.`,
     );
   };
+}
+
+/** Any blob, by digest, the first digits of one, or the id of a record. */
+export async function readBlob(book: OpenBook, name: string): Promise<Blob & { digest: Digest }> {
+  const digest = resolveBlob(await book.index(), name);
+  const blob = await book.store.get(digest);
+  if (blob !== undefined) return { digest, kind: blob.kind, bytes: blob.bytes };
+  throw new RollbookError(
+    "missing-blob",
+    { digest },
+    `${digest} is damaged or gone. \`rollbook verify\` says what is wrong; import it again.`,
+  );
 }

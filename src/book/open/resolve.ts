@@ -55,9 +55,17 @@ export function resolveArtifact(index: BookIndex, name: string): IndexedArtifact
       return kind === RolloutEnvelope.kind ? [fields.content as Digest] : [];
     }),
   );
-  const found = artifactsOf(index).filter(({ content }) => named.has(content.digest));
+  const found = [...named].sort().flatMap((digest) => artifactOf(index, digest) ?? []);
   if (found.length === 0) requireNotErased(index, name);
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
+}
+
+function artifactOf(index: BookIndex, digest: Digest): IndexedArtifact | undefined {
+  const content = index.record(digest);
+  const envelopes = index.about(digest, RolloutEnvelope.kind).map((each) => each.digest);
+  return content === undefined || envelopes.length === 0
+    ? undefined
+    : { content, envelopes: envelopes.sort() };
 }
 
 /** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */
@@ -148,6 +156,13 @@ export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
 /** Any record. */
 export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   return one(index.named(name), { what: "record", name, hint: seeArtifacts, show: nameOf });
+}
+
+/** Any blob, by id of a record, digest, or the first digits of one. */
+export function resolveBlob(index: BookIndex, name: string): Digest {
+  const named = index.named(name).filter(({ id }) => id === name);
+  const found = [...new Set([...named.map(({ digest }) => digest), ...index.blobsNamed(name)])];
+  return one(found, { what: "blob", name, hint: seeArtifacts, show: (digest) => digest.slice(7, 39) });
 }
 
 export function nameOf(record: IndexedRecord): string {

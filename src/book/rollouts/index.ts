@@ -15,14 +15,29 @@ export {
 } from "./admitted-rollouts.ts";
 export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
 export { readRevision } from "./read-revision.ts";
+export type { RolloutQuery, RolloutRow } from "./rollout-row.ts";
+export {
+  facetsOf,
+  type RolloutSummary,
+  type RolloutWindow,
+  selectRows,
+  summaryOf,
+  windowOf,
+} from "./rollout-window.ts";
 export {
   exportRollout,
   listRevisions,
   listRollouts,
   type RolloutDetails,
-  type RolloutQuery,
-  type RolloutRow,
   showRollout,
 } from "./rollouts.ts";
 export { seenBy } from "./seen-by.ts";
+export {
+  readTranscript,
+  type Transcript,
+  type TranscriptCall,
+  type TranscriptChoice,
+  type TranscriptTurn,
+  transcriptOf,
+} from "./transcript.ts";
 export type { AdmissionResult } from "./verdict-writer.ts";

@@ -5,52 +5,23 @@ import {
   Attestation,
   Feedback,
   inlineRollout,
-  type Level,
   Receipt,
   Release,
   RolloutContent,
   RolloutEnvelope,
+  Task,
   Verdict,
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
-  artifactsOf,
   type BookIndex,
-  type IndexedArtifact,
   type IndexedRecord,
+  type IndexedRun,
   type OpenBook,
   resolveArtifact,
   revisionsIn,
 } from "../open/index.ts";
-
-export interface RolloutQuery {
-  /** With a stream of this policy family. */
-  readonly family?: string | undefined;
-  readonly group?: string | undefined;
-  readonly task?: string | undefined;
-  /** terminal, truncated, cancelled, failed, or a failure of one owner: failed-provider. */
-  readonly ending?: string | undefined;
-  readonly limit?: number | undefined;
-}
-
-export interface RolloutRow {
-  readonly rolloutId: string;
-  /** The digest of its content. */
-  readonly content: Digest;
-  /** One for each time it was run. */
-  readonly envelopes: readonly Digest[];
-  readonly environment: string;
-  readonly task: string;
-  readonly group: string | null;
-  readonly dataSource: "real" | "synthetic";
-  readonly ending: string;
-  readonly families: readonly string[];
-  readonly levels: readonly Level[];
-  readonly samples: number;
-  readonly calls: number;
-  /** Null: unlabelled. */
-  readonly score: number | null;
-}
+import { matchesQuery, type RolloutQuery, type RolloutRow } from "./rollout-row.ts";
 
 export interface RolloutDetails {
   readonly digest: Digest;
@@ -60,10 +31,28 @@ export interface RolloutDetails {
   readonly about: readonly IndexedRecord[];
 }
 
-/** Sorted by rollout id. */
+/** The rollout that ended last first, each once. */
 export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Promise<RolloutRow[]> {
-  const rows = artifactsOf(await book.index()).map(rowOf);
-  return rows.filter((row) => matches(row, query)).slice(0, query.limit);
+  const index = await book.index();
+  const titleOf = taskTitles(index);
+  const { limit = Number.POSITIVE_INFINITY } = query;
+  const found = new Map<Digest, Listed>();
+  const others = new Set<Digest>();
+  for (const run of index.runs()) {
+    const { digest } = run.content;
+    const known = found.get(digest);
+    if (known !== undefined) known.envelopes.push(run.envelope.digest);
+    if (known !== undefined || others.has(digest)) continue;
+    if (found.size >= limit) break;
+    const row = rowOf(run, titleOf);
+    if (matchesQuery(row, query)) found.set(digest, row);
+    else others.add(digest);
+  }
+  // A limit ends the reading before earlier runs of a rollout are seen.
+  if (query.limit !== undefined)
+    for (const row of found.values()) row.envelopes = envelopesOf(index, row.content);
+  for (const { envelopes } of found.values()) envelopes.sort();
+  return [...found.values()];
 }
 
 /** One record for each policy revision. */
@@ -89,9 +78,7 @@ export async function showRollout(book: OpenBook, name: string): Promise<Rollout
         signers: await signersOf(book, index, digest),
       })),
     ),
-    about: [Receipt, Feedback, Verdict, Release].flatMap(({ kind }) =>
-      index.ofKind(kind).filter(({ fields }) => fields.subject === content.digest),
-    ),
+    about: [Receipt, Feedback, Verdict, Release].flatMap(({ kind }) => index.about(content.digest, kind)),
   };
 }
 
@@ -105,18 +92,41 @@ export async function exportRollout(
   return Promise.all(envelopes.map((envelope) => inlineRollout(read, { content: content.digest, envelope })));
 }
 
-function rowOf({ content, envelopes }: IndexedArtifact): RolloutRow {
-  const facts = content.fields as Omit<RolloutRow, "rolloutId" | "content" | "envelopes">;
-  return { rolloutId: content.id!, content: content.digest, envelopes, ...facts };
+type Listed = Omit<RolloutRow, "envelopes"> & { envelopes: Digest[] };
+type RunFact = "envelopes" | "startedAtMs" | "endedAtMs" | "experiment" | "taskTitle";
+type ContentFacts = Omit<RolloutRow, RunFact | "rolloutId" | "content">;
+
+/** Of the latest run of a content. */
+function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): Listed {
+  const facts = content.fields as unknown as ContentFacts;
+  const { startedAtMs, endedAtMs, experiment = null } = envelope.fields as unknown as RolloutRow;
+  return {
+    rolloutId: content.id!,
+    content: content.digest,
+    envelopes: [envelope.digest],
+    startedAtMs,
+    endedAtMs,
+    experiment,
+    taskTitle: titleOf(facts.task),
+    ...facts,
+  };
 }
 
-function matches(row: RolloutRow, { family, group, task, ending }: RolloutQuery): boolean {
-  return (
-    (family === undefined || row.families.includes(family)) &&
-    (group === undefined || row.group === group) &&
-    (task === undefined || row.task === task) &&
-    (ending === undefined || row.ending === ending || row.ending.startsWith(`${ending}-`))
-  );
+function envelopesOf(index: BookIndex, content: Digest): Digest[] {
+  return index.about(content, RolloutEnvelope.kind).map(({ digest }) => digest);
+}
+
+/** Each looked up once, when a row first names the task. */
+function taskTitles(index: BookIndex): (task: string) => string | null {
+  const titles = new Map<string, string | null>();
+  return (task) => {
+    const known = titles.get(task);
+    if (known !== undefined) return known;
+    const [found] = index.digestsOf(Task.kind, [task]);
+    const title = found === undefined ? undefined : index.record(found.digest)?.fields.title;
+    titles.set(task, (title as string | undefined) ?? null);
+    return titles.get(task) ?? null;
+  };
 }
 
 async function signersOf({ store }: OpenBook, index: BookIndex, envelope: Digest): Promise<string[]> {

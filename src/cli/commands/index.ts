@@ -15,6 +15,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   feedback: async () => (await import("./feedback.ts")).addFeedback,
   sim: async () => (await import("./sim/sim.ts")).addSim,
   artifact: async () => (await import("./artifact/artifact.ts")).addArtifact,
+  cat: async () => (await import("./cat.ts")).addCat,
   batch: async () => (await import("./batch/batch.ts")).addBatch,
   replay: async () => (await import("./replay.ts")).addReplay,
   data: async () => (await import("./data.ts")).addData,

@@ -1,58 +1,55 @@
 /** `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
-import { exportRollout, listRevisions, listRollouts, showRollout } from "../../../book/rollouts/index.ts";
-import { failureOwner } from "../../../contract/index.ts";
+import type { OpenBook } from "../../../book/open/index.ts";
 import {
-  renderArtifact,
-  renderArtifacts,
-  renderRevisions,
-  revisionRow,
-} from "../../../view/artifact-view.ts";
-import { jsonLine } from "../../../view/format.ts";
+  exportRollout,
+  listRevisions,
+  listRollouts,
+  showRollout,
+  transcriptOf,
+} from "../../../book/rollouts/index.ts";
+import { renderArtifacts, renderRecords, renderRevisions, revisionRow } from "../../../view/artifact-view.ts";
+import { jsonLine, prettyJson } from "../../../view/format.ts";
+import { renderCalls, renderTranscript } from "../../../view/transcript-view.ts";
 import { addCommand } from "../../command.ts";
-import type { Io } from "../../io.ts";
-import { wholeNumber } from "../../options/numbers.ts";
+import { hasColor, type Io } from "../../io.ts";
+import { addRolloutFilters, rolloutQuery } from "../../options/rollout-filters.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
-
-/** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
-const ENDINGS = [
-  "terminal",
-  "truncated",
-  "cancelled",
-  "failed",
-  ...failureOwner.options.map((owner) => `failed-${owner}`),
-];
 
 interface ListFlags extends BookFlags {
   family?: string;
   group?: string;
   task?: string;
+  exp?: string;
+  model?: string;
   ending?: string;
+  minScore?: number;
+  since?: string;
   limit?: number;
   revisions?: true;
 }
 
 export function addList(artifact: Command, io: Io): void {
-  addCommand(artifact, "ls", {
-    summary: "list the rollouts of the book",
-    examples: ["rollbook artifact ls", "rollbook artifact ls --ending failed --json"],
-  })
-    .option("--family <family>", "only rollouts with a stream of this policy family")
-    .option("--group <group>", "only this group")
-    .option("--task <task>", "only this task")
-    .addOption(new Option("--ending <ending>", "only this ending").choices(ENDINGS))
-    .option("--limit <n>", "at most this many", wholeNumber)
+  const command = addCommand(artifact, "ls", {
+    summary: "list the rollouts of the book, the latest first",
+    examples: [
+      "rollbook artifact ls --limit 20",
+      "rollbook artifact ls --ending failed --since 7d --json",
+      "rollbook artifact ls --exp default --min-score 0.5",
+    ],
+  });
+  addRolloutFilters(command)
     .option("--revisions", "list the policy revisions of the book instead")
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
-      const { family, group, task, ending, limit } = flags;
-      const found = await withBook(io, flags, (book) => listRollouts(book, flags));
+      const query = rolloutQuery(flags, io.clock);
+      const found = await withBook(io, flags, (book) => listRollouts(book, query));
       if (flags.json) for (const each of found) io.out(jsonLine(each));
       else if (found.length > 0) io.out(renderArtifacts(found));
       else
         io.err(
-          [family, group, task, ending, limit].every((each) => each === undefined)
+          Object.values(query).every((each) => each === undefined)
             ? "the book holds no rollout yet: `rollbook artifact import` brings some\n"
             : "no rollout fits these filters\n",
         );
@@ -73,20 +70,47 @@ async function printRevisions(io: Io, flags: ListFlags): Promise<void> {
   else io.err("the book holds no such policy revision\n");
 }
 
+interface ShowFlags extends BookFlags {
+  calls?: true;
+  raw?: true;
+}
+
 export function addShow(artifact: Command, io: Io): void {
   addCommand(artifact, "show", {
-    summary: "show one rollout",
-    description: `Show one rollout. With --json it is printed in the exchange form, which import reads back: one line for each
-envelope, so a rollout that was run twice gives two.`,
-    examples: ["rollbook artifact show r-0001", "rollbook artifact show r-0001 --json > r-0001.json"],
+    summary: "show one rollout: its conversation, what it cost, how it ended",
+    description: `Show one rollout: its conversation, what it cost, how it ended. A message that several calls carry is shown once.
+With --json it is printed in the exchange form, which import reads back: one line for each envelope, so a rollout that was
+run twice gives two; on a terminal it is laid out over several lines.`,
+    examples: [
+      "rollbook artifact show r-0001",
+      "rollbook artifact show r-0001 --calls",
+      "rollbook artifact show r-0001 --json > r-0001.json",
+    ],
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
-    .action(async (name: string, flags: BookFlags) => {
-      const text = await withBook(io, flags, async (book) =>
-        flags.json
-          ? (await exportRollout(book, name)).map(jsonLine).join("")
-          : renderArtifact(await showRollout(book, name)),
-      );
-      io.out(text);
+    .addOption(new Option("--calls", "a line per model call: tokens, cost, latency, status").conflicts("raw"))
+    .option("--raw", "the messages of every call as they were recorded, in JSON")
+    .action(async (name: string, flags: ShowFlags) => {
+      io.out(await withBook(io, flags, (book) => shown(book, name, { io, flags })));
     });
+}
+
+async function shown(
+  book: OpenBook,
+  name: string,
+  { io, flags }: { io: Io; flags: ShowFlags },
+): Promise<string> {
+  const json = io.terminal ? prettyJson : jsonLine;
+  if (flags.raw) {
+    const [first] = await exportRollout(book, name);
+    return flags.json ? json(first!.calls) : prettyJson(first!.calls);
+  }
+  if (flags.json && !flags.calls) {
+    const all = await exportRollout(book, name);
+    return all.map(json).join("");
+  }
+  const details = await showRollout(book, name);
+  const transcript = await transcriptOf(book, details);
+  if (flags.calls) return flags.json ? transcript.calls.map(json).join("") : renderCalls(transcript.calls);
+  return `${renderTranscript(transcript, { color: hasColor(io) })}\n${renderRecords(details)}`;
 }

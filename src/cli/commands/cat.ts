@@ -1,0 +1,41 @@
+/** `rollbook cat`: prints any blob of the book. */
+import type { Command } from "commander";
+import { RollbookError } from "../../base/index.ts";
+import { readBlob } from "../../book/open/index.ts";
+import { renderBlob } from "../../view/blob-view.ts";
+import { jsonLine, plural } from "../../view/format.ts";
+import { addCommand } from "../command.ts";
+import type { Io } from "../io.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
+
+export function addCat(program: Command, io: Io): void {
+  addCommand(program, "cat", {
+    summary: "print any blob of the book by its digest",
+    description: `Print any blob of the book: a record, a message, a column of numbers, a final state. A terminal gets it laid out, without
+characters that would steer it; a pipe or a file gets the bytes as they are.`,
+    examples: ["rollbook cat r-0001", "rollbook cat r-0001 > content.json"],
+  })
+    .argument("<digest>", "digest, the first 4 digits of one or more, or the id of a record")
+    .option("--raw", "the bytes as they are, on a terminal too")
+    .action(async (name: string, flags: BookFlags & { raw?: true }) => {
+      const { digest, kind, bytes } = await withBook(io, flags, (book) => readBlob(book, name));
+      if (flags.json) {
+        io.out(
+          jsonLine({ digest, kind, bytes: bytes.length, base64: Buffer.from(bytes).toString("base64") }),
+        );
+        return;
+      }
+      if (!io.terminal || flags.raw) {
+        io.out(bytes);
+        return;
+      }
+      const text = renderBlob(kind, bytes);
+      if (text === undefined)
+        throw new RollbookError(
+          "binary-blob",
+          { digest, kind },
+          `${kind} ${digest}, ${plural(bytes.length, "byte")}, is not text. Redirect it to a file, or give --raw.`,
+        );
+      io.out(text);
+    });
+}

@@ -1,0 +1,58 @@
+/** The flags that say which rollouts: shared by `artifact ls` and `view`. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Clock } from "../../base/index.ts";
+import type { RolloutQuery } from "../../book/rollouts/index.ts";
+import { failureOwner } from "../../contract/index.ts";
+import { finite, wholeNumber } from "./numbers.ts";
+
+/** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
+const ENDINGS = [
+  "terminal",
+  "truncated",
+  "cancelled",
+  "failed",
+  ...failureOwner.options.map((owner) => `failed-${owner}`),
+];
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+interface FilterFlags extends Omit<RolloutQuery, "experiment" | "sinceMs"> {
+  readonly exp?: string;
+  readonly since?: string;
+}
+
+export function addRolloutFilters(command: Command): Command {
+  return command
+    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
+    .option(
+      "--since <time>",
+      "only rollouts that ended since: a date (ISO 8601), or 30m, 24h, 7d, 2w",
+      timeWords,
+    )
+    .addOption(new Option("--ending <ending>", "only this ending").choices(ENDINGS))
+    .option("--min-score <n>", "only rollouts with at least this reward", finite)
+    .option("--task <task>", "only this task: its id, or part of its name")
+    .option("--model <id>", "only rollouts in which this model was chosen")
+    .option("--family <family>", "only rollouts with a stream of this policy family")
+    .option("--group <group>", "only this group")
+    .option("--limit <n>", "at most this many", wholeNumber);
+}
+
+export function rolloutQuery(flags: FilterFlags, clock: Clock): RolloutQuery {
+  const { exp, since, family, group, task, model, ending, minScore, limit } = flags;
+  const sinceMs = since === undefined ? undefined : timeOf(since, clock.nowMs());
+  return { family, group, task, model, ending, minScore, limit, experiment: exp, sinceMs };
+}
+
+/** Checked where it stands; a time ago needs the clock, and is worked out later. */
+function timeWords(text: string): string {
+  if (timeOf(text, 0) === undefined)
+    throw new InvalidArgumentError("It must be a date such as 2026-01-31, or a time ago such as 24h.");
+  return text;
+}
+
+function timeOf(text: string, nowMs: number): number | undefined {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? [];
+  if (number !== undefined) return nowMs - Number(number) * UNITS[unit!]!;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : at;
+}

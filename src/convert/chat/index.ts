@@ -1,0 +1,1 @@
+export { type ChatPart, type ChatTurn, readTurn, sameTurn } from "./read-turn.ts";
