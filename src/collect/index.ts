@@ -1,1 +1,2 @@
 export { isTaken, itemOf } from "./admission.ts";
+export { listenOn } from "./listen.ts";

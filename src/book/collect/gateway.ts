@@ -9,7 +9,9 @@ import { checkRouterConfig, type RouterConfig, routerMetrics } from "../../serve
 import { type BookRouter, openServedRouter } from "../serve/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
 
-export interface GatewayRequest extends PlaceRequest, Pick<GatewayOptions, "choose" | "local" | "redact"> {
+export interface GatewayRequest
+  extends PlaceRequest,
+    Pick<GatewayOptions, "choose" | "local" | "redact" | "onEvent"> {
   /** The path of a YAML file, or what such a file says. */
   readonly config: string | object;
   /** Instead of the configured ones. Port 0 takes a free one. */
@@ -31,7 +33,7 @@ export interface OpenGateway extends Gateway {
 
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
-  const { local, redact, log } = request;
+  const { local, redact, log, onEvent } = request;
   // Loaded when asked for: a program that only reads a book needs no HTTP client.
   const module = await import("../../collect/gateway/index.ts");
   const read = configOf(request, module);
@@ -51,7 +53,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
       });
     const router = served?.router;
     const gateway = await module.openGateway({
-      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
+      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log, onEvent },
       choose: request.choose ?? router?.choose,
       moreMetrics: router && (() => routerMetrics(router.status())),
     });

@@ -1,10 +1,12 @@
 /** `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
 import { type Command, Option } from "commander";
 import { openGateway } from "../../book/collect/index.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import type { GatewayEvent } from "../../collect/gateway/index.ts";
+import { jsonLine, paint, plural, printable } from "../../view/format.ts";
+import { renderGatewayEvent } from "../../view/gateway-view.ts";
 import { addCommand } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
-import type { Io } from "../io.ts";
+import { hasColor, type Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
 import { wholeNumber } from "../options/numbers.ts";
 import { identityFrom } from "../options/run-options.ts";
@@ -16,6 +18,7 @@ interface GatewayFlags extends BookFlags, FreshnessFlags {
   port?: number;
   host?: string;
   record?: "durable" | "async";
+  log?: "pretty" | "json" | "off";
 }
 
 export function addGateway(program: Command, io: Io): void {
@@ -26,7 +29,7 @@ responses and completions, and Anthropic messages; streams as the upstream strea
 byte is released. Runs until interrupted; open rollouts go on at the next start.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
-      "rollbook gateway --config gateway.yaml --record async",
+      "rollbook gateway --config gateway.yaml --record async --log json",
     ],
   })
     .requiredOption("--config <file>", "the configuration, in YAML")
@@ -37,6 +40,12 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
         "durable",
         "async",
       ]),
+    )
+    .addOption(
+      new Option(
+        "--log <form>",
+        "a line per call and failover on stderr (default: pretty on a terminal, else off)",
+      ).choices(["pretty", "json", "off"]),
     )
     .option("--target <revision>", "judge the freshness of what is closed against this policy revision");
   addFreshnessOptions(command).action((flags: GatewayFlags) => serve(io, flags));
@@ -49,12 +58,29 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
     ...{ book, config, host, port, record, target, freshness: budgetsOf(flags) },
     ...{ clock: io.clock, env: io.env, identity: () => identityFrom(io) },
     log: (line) => io.err(`${line}\n`),
+    onEvent: eventLog(io, flags.log ?? (io.live ? "pretty" : "off")),
   });
   const { url, recovered, damaged } = gateway;
   const told = { url, book, record: gateway.config.record, recovered, damaged };
   io.out(flags.json ? jsonLine(told) : `${url}\n`);
-  if (recovered.length > 0) io.err(`${plural(recovered.length, "rollout")} of an earlier run still open\n`);
+  if (recovered.length > 0)
+    io.err(`${plural(recovered.length, "rollout")} of an earlier run still open: ${namesOf(recovered)}\n`);
   await interrupted();
   io.err("stopping: calls in progress may end\n");
   await gateway.close();
+}
+
+function eventLog(io: Io, form: "pretty" | "json" | "off"): ((event: GatewayEvent) => void) | undefined {
+  if (form === "off") return undefined;
+  if (form === "json") return (event) => io.err(jsonLine(event));
+  const ink = paint(io.live && hasColor({ ...io, terminal: true }));
+  return (event) => io.err(renderGatewayEvent(event, ink));
+}
+
+/** Names that a line can hold; `GET /v1/rollouts` has them all. */
+const MOST_NAMES = 20;
+
+function namesOf(rollouts: readonly string[]): string {
+  const more = rollouts.length > MOST_NAMES ? `, and ${rollouts.length - MOST_NAMES} more` : "";
+  return printable(rollouts.slice(0, MOST_NAMES).join(", ")) + more;
 }

@@ -44,6 +44,11 @@ export class ControlApi {
       response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(text);
       return;
     }
+    if (path === "/v1/rollouts") {
+      requireOwner(caller);
+      sendJson(response, 200, { rollouts: this.#deps.rollouts.openRollouts });
+      return;
+    }
     const [, rollout] = /^\/v1\/rollouts\/([^/]+)$/.exec(path) ?? [];
     if (rollout !== undefined) {
       requireOwner(caller);

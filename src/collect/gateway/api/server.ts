@@ -7,6 +7,7 @@ import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "
 import type { Signer } from "../../../contract/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
+import { listenOn } from "../../listen.ts";
 import {
   type CallContext,
   estimateAgain,
@@ -14,6 +15,7 @@ import {
   ModelCall,
   Returned,
   reservationUsd,
+  type TellEvent,
   TurnEnd,
 } from "../call/index.ts";
 import { compile, type GatewayConfig, PLACEHOLDER_KEYS, readSecrets } from "../config.ts";
@@ -60,6 +62,8 @@ export interface GatewayOptions {
    *  that come with rollouts and feedback; a name that it changes is refused. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
+  /** Hears of every call when it ends, and of failovers. Must be quick: calls wait for it. */
+  readonly onEvent?: TellEvent | undefined;
 }
 
 export interface Gateway {
@@ -218,6 +222,7 @@ class GatewayServer {
       routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
       upstreams: openUpstreams(options, keys, metrics),
       log,
+      tell: options.onEvent,
     };
     const { routes, upstreams } = this.#calls;
     this.#control = new ControlApi({
@@ -255,10 +260,7 @@ class GatewayServer {
     }
     await this.#rollouts.adopt(this.#found);
     this.#recovered = this.#rollouts.openIds;
-    await new Promise<void>((done, failed) => {
-      this.#server.once("error", failed);
-      this.#server.listen(config.listen.port, config.listen.host, done);
-    });
+    await listenOn(this.#server, config.listen);
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
       this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name

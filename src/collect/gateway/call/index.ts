@@ -1,4 +1,5 @@
 export * from "./budget.ts";
+export * from "./call-events.ts";
 export * from "./end-of-tick.ts";
 export * from "./journaled-bytes.ts";
 export * from "./model-call.ts";

@@ -3,7 +3,7 @@
  *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
  *  for its rollout is found out later, from the journal. */
 import type { ServerResponse } from "node:http";
-import { type Clock, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
+import { type Clock, given, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
@@ -14,6 +14,7 @@ import type { Rollouts } from "../rollouts/index.ts";
 import { digestBody } from "../sealing/index.ts";
 import type { Exchange, Receiver, ReplyHeaders, Routes, Target, Upstream } from "../upstream/index.ts";
 import { HttpRefusal, parseBody, type ReplyReader, readerOf } from "../wire/index.ts";
+import type { TellEvent } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
 import { passedHeaders, passedPath, type Returned, rewrittenBody, withLength } from "./outgoing.ts";
@@ -40,6 +41,8 @@ export interface CallContext {
   readonly turnEnd: TurnEnd;
   /** For what nobody else will hear of. */
   readonly log: (line: string) => void;
+  /** Undefined if nobody watches. */
+  readonly tell: TellEvent | undefined;
 }
 
 export interface IncomingCall {
@@ -80,6 +83,7 @@ export class ModelCall implements Receiver, Waiter {
   #tooLarge = false;
   /** Of a reply that goes out once it is whole. */
   #heldHeaders: string[] | undefined;
+  #fault: string | undefined;
   #over = false;
   #durationMs = 0;
   #isToDestroy = false;
@@ -107,7 +111,7 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   onStart(status: number, headers: ReplyHeaders): void {
-    if (isProviderFault(status) && this.#failOver()) return;
+    if (isProviderFault(status) && this.#failOver(`status ${status}`)) return;
     const { response, dialect } = this.#in;
     this.#status = status;
     this.#firstByteMs = this.#elapsedMs();
@@ -151,7 +155,8 @@ export class ModelCall implements Receiver, Waiter {
 
   onError(error: RollbookError): void {
     if (this.#status === 0) {
-      if (this.#failOver()) return;
+      if (this.#failOver(error.message)) return;
+      this.#fault = error.message;
       this.#answer(refusalOf(error));
       return;
     }
@@ -199,8 +204,9 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   /** True if another candidate takes over. */
-  #failOver(): boolean {
+  #failOver(fault: string): boolean {
     if (this.#candidate === "" || this.#over) return false;
+    const from = this.#candidate;
     this.#failed = new Set(this.#failed).add(this.#candidate);
     const before = this.#exchange;
     try {
@@ -211,6 +217,7 @@ export class ModelCall implements Receiver, Waiter {
       return false;
     }
     before?.abort();
+    this.#with.tell?.({ kind: "failover", ...this.#place(), from, to: this.#candidate, fault });
     this.#send();
     return true;
   }
@@ -379,6 +386,17 @@ export class ModelCall implements Receiver, Waiter {
       usage,
       costUsd,
     });
+    this.#with.tell?.({
+      ...{ kind: "call", ...this.#place(), model: this.#modelLabel, upstream: this.#target.upstream },
+      ...{ status: this.#status, outcome, durationMs: this.#durationMs },
+      ...(this.#candidate === "" ? {} : { candidate: this.#candidate }),
+      ...given({ firstByteMs: this.#firstByteMs, costUsd, fault: this.#fault }),
+      ...given({ promptTokens: usage?.promptTokens, completionTokens: usage?.completionTokens }),
+    });
+  }
+
+  #place() {
+    return { atMs: this.#with.clock.nowMs(), rollout: this.#in.rollout.id, call: this.#index };
   }
 
   /** Adds which call of which rollout this is, and what was chosen for it. */

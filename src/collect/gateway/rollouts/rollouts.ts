@@ -99,6 +99,13 @@ export class Rollouts {
       .map(({ rollout }) => rollout.id);
   }
 
+  /** What is open now, for people. */
+  get openRollouts(): { id: string; task: string; calls: number; openedAtMs: number; lastUsedMs: number }[] {
+    return [...this.#states.allLive()].map(({ rollout: { id, opening, calls, lastUsedMs } }) => ({
+      ...{ id, task: opening.task.id, calls: calls.size, openedAtMs: opening.atMs, lastUsedMs },
+    }));
+  }
+
   /** Calls without a rollout that are in progress or not sealed yet. */
   get unsealedSingles(): number {
     return this.#states.singles;

@@ -2,7 +2,8 @@
  *  In: the function. Out: its URL. Bodies in, bodies out, streams as they come; nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { reasonOf } from "../../../base/index.ts";
+import { listenOn } from "../../listen.ts";
 
 export interface ServedUpstream {
   /** With /v1, as a gateway's `baseUrl` takes it. */
@@ -20,10 +21,7 @@ export async function serveOnLoopback(
       else response.writeHead(500, { "content-type": "application/json" }).end(failed(error));
     });
   });
-  await new Promise<void>((done, reject) => {
-    server.once("error", (cause) => reject(cannotListen(port, cause)));
-    server.listen(port, "127.0.0.1", done);
-  });
+  await listenOn(server, { host: "127.0.0.1", port });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     close: () =>
@@ -52,15 +50,6 @@ async function answer(
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
   for await (const chunk of reply.body ?? []) response.write(chunk);
   response.end();
-}
-
-function cannotListen(port: number, cause: Error): RollbookError {
-  return new RollbookError(
-    "cannot-listen",
-    { port },
-    `port ${port} of 127.0.0.1 cannot be had: ${reasonOf(cause)}. Name another, or 0 for any that is free.`,
-    { cause },
-  );
 }
 
 function failed(error: unknown): string {

@@ -1,0 +1,48 @@
+/** What happens at a gateway, a line each. In: an event. Out: text for a terminal. */
+import type { GatewayEvent } from "../collect/gateway/index.ts";
+import { figure, type Paint, printable, thousands } from "./format.ts";
+import { durationText, timeText } from "./transcript-view.ts";
+
+export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
+  const place = printable(`${event.rollout}.${event.call}`);
+  const at = ink.dim(timeText(event.atMs).slice(11));
+  switch (event.kind) {
+    case "failover":
+      return `${at} ${ink.yellow("failover")} ${place} ${printable(`${event.from} → ${event.to}: ${event.fault}`)}\n`;
+    case "call":
+      return `${at} ${statusText(event, ink)} ${place} ${printable(callText(event))}\n`;
+    default:
+      return event satisfies never;
+  }
+}
+
+type CallEvent = Extract<GatewayEvent, { kind: "call" }>;
+
+function statusText({ status, outcome }: CallEvent, ink: Paint): string {
+  if (outcome === "answered") return ink.green(String(status));
+  return (outcome === "refused" ? ink.yellow : ink.red)(`${status} ${outcome}`);
+}
+
+function callText(event: CallEvent): string {
+  const {
+    model,
+    candidate,
+    upstream,
+    promptTokens,
+    completionTokens,
+    costUsd,
+    durationMs,
+    firstByteMs,
+    fault,
+  } = event;
+  return [
+    `${model}${candidate === undefined || candidate === model ? "" : ` → ${candidate}`} at ${upstream}`,
+    ...(promptTokens === undefined && completionTokens === undefined
+      ? []
+      : [`${thousands(promptTokens ?? 0)} + ${thousands(completionTokens ?? 0)} tokens`]),
+    ...(costUsd === undefined ? [] : [`$${figure(costUsd)}`]),
+    durationText(durationMs),
+    ...(firstByteMs === undefined ? [] : [`first byte ${durationText(firstByteMs)}`]),
+    ...(fault === undefined ? [] : [fault]),
+  ].join(" · ");
+}

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import type { GatewayEvent } from "../../src/collect/gateway/index.ts";
+import { paint } from "../../src/view/format.ts";
+import { renderGatewayEvent } from "../../src/view/gateway-view.ts";
+import { TestGateway, TOKEN, UPSTREAM_KEY } from "../support/gateway.ts";
+import { json } from "../support/scripted-upstream.ts";
+
+const REPLY = json({
+  choices: [{ message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1200, completion_tokens: 2 },
+});
+const ASKING = { messages: [{ role: "user", content: "a private question" }] };
+
+async function watched(config: object = {}) {
+  const events: GatewayEvent[] = [];
+  const test = await TestGateway.open(config, { onEvent: (event) => events.push(event) });
+  const call = (model: string, apiKey: string) =>
+    test.post("/v1/chat/completions", { ...ASKING, model }, { authorization: `Bearer ${apiKey}` });
+  return { test, events, call };
+}
+
+describe("a gateway that is watched", () => {
+  it("tells of every call when it ends, and of nothing that was said in it", async () => {
+    const { test, events, call } = await watched();
+    test.upstream.play(REPLY);
+    const { apiKey } = await test.openRollout({ id: "watched", task: { id: "greet" } });
+    await call("tiny", apiKey);
+    expect(events).toEqual([
+      {
+        ...{
+          kind: "call",
+          atMs: expect.any(Number),
+          rollout: "watched",
+          call: 0,
+          model: "tiny",
+          upstream: "main",
+        },
+        ...{ status: 200, outcome: "answered", promptTokens: 1200, completionTokens: 2, costUsd: 0.001204 },
+        ...{ durationMs: expect.any(Number), firstByteMs: expect.any(Number) },
+      },
+    ]);
+    const text = JSON.stringify(events) + renderGatewayEvent(events[0]!, paint(false));
+    for (const secret of ["private", TOKEN, UPSTREAM_KEY]) expect(text).not.toContain(secret);
+    expect(renderGatewayEvent(events[0]!, paint(false))).toMatch(
+      /^\d\d:\d\d:\d\d 200 watched\.0 tiny at main · 1 200 \+ 2 tokens · \$0\.001204 · \d+ ms · first byte \d+ ms\n$/,
+    );
+  });
+
+  it("tells of failovers as they happen, and why an upstream did not answer", async () => {
+    const models = { one: { upstream: "main" }, two: { upstream: "main" } };
+    const { test, events, call } = await watched({
+      ...{ models, routes: { both: ["one", "two"] } },
+      upstreams: { main: { retries: 0 } },
+    });
+    test.upstream.play(json({ error: { message: "busy" } }, 500), REPLY);
+    const { apiKey } = await test.openRollout({ id: "moved" });
+    await call("both", apiKey);
+    expect(events).toMatchObject([
+      { kind: "failover", rollout: "moved", call: 0, from: "one", to: "two", fault: "status 500" },
+      { kind: "call", model: "both", candidate: "two", outcome: "answered" },
+    ]);
+    expect(renderGatewayEvent(events[0]!, paint(false))).toContain(
+      "failover moved.0 one → two: status 500\n",
+    );
+    await test.upstream.close();
+    await call("one", apiKey);
+    expect(events.at(-1)).toMatchObject({
+      outcome: "provider-failed",
+      fault: expect.stringContaining("main"),
+    });
+  });
+
+  it("lists what is open by name, to its owner alone", async () => {
+    const { test } = await watched();
+    const { apiKey } = await test.openRollout({ id: "a", task: { id: "greet" } });
+    await test.openRollout({ id: "b" });
+    const list = (key: string) =>
+      fetch(`${test.gateway.url}/v1/rollouts`, { headers: { authorization: `Bearer ${key}` } });
+    const { rollouts } = (await (await list(TOKEN)).json()) as { rollouts: object[] };
+    expect(rollouts).toMatchObject([
+      { id: "a", task: "greet", calls: 0 },
+      { id: "b", task: "unnamed", calls: 0 },
+    ]);
+    expect((await list(apiKey)).status).toBe(403);
+  });
+});
