@@ -1,3 +1,4 @@
+export { admittedConversations } from "./conversations.ts";
 export {
   type AdmittedDecisions,
   type DecisionRequest,
@@ -17,4 +18,4 @@ export {
   viewDecisions,
 } from "./source.ts";
 export { emptyPart, requirePart } from "./split-rows.ts";
-export { writeDataset } from "./write-dataset.ts";
+export { writeDataset, writeJsonLines } from "./write-dataset.ts";

@@ -13,24 +13,36 @@ export async function writeDataset(
   { out, filters }: { out: string; filters: Readonly<Record<string, string>> },
 ): Promise<RoutingMeta> {
   const sidecar = `${out}.meta.json`;
-  for (const path of [out, sidecar])
-    if (existsSync(path))
-      throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --out.`);
+  for (const path of [out, sidecar]) requireNew(path);
   const tally = new MetaTally();
-  await writeLines(out, rows, tally);
+  const lines = async function* () {
+    for await (const row of rows) {
+      tally.add(row);
+      yield toRoutingRow(row);
+    }
+  };
+  await writeJsonLines(out, lines());
   const meta = tally.meta({ ...filters });
   writeAtomically(sidecar, Buffer.from(`${JSON.stringify(meta, null, 2)}\n`), `${sidecar}.part`);
   return meta;
 }
 
-async function writeLines(out: string, rows: AsyncIterable<LoggedRow>, tally: MetaTally): Promise<void> {
+function requireNew(path: string): void {
+  if (existsSync(path))
+    throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --out.`);
+}
+
+/** A value a line. Returns how many. */
+export async function writeJsonLines(out: string, values: AsyncIterable<object>): Promise<number> {
+  requireNew(out);
+  let count = 0;
   const part = `${out}.part`;
   const fd = openSync(part, "w");
   try {
     let text = "";
-    for await (const row of rows) {
-      tally.add(row);
-      text += `${JSON.stringify(toRoutingRow(row))}\n`;
+    for await (const value of values) {
+      count++;
+      text += `${JSON.stringify(value)}\n`;
       if (text.length < FLUSH_CHARS) continue;
       writeFileSync(fd, text);
       text = "";
@@ -45,4 +57,5 @@ async function writeLines(out: string, rows: AsyncIterable<LoggedRow>, tally: Me
   }
   renameSync(part, out);
   syncDirectory(dirname(out));
+  return count;
 }

@@ -10,6 +10,7 @@ import {
   Feedback,
   isNewerVersion,
   type LogprobKind,
+  loggedPolicy,
   NEEDS_NEWER,
   PolicyRevision,
   parseRolloutDraft,
@@ -35,6 +36,8 @@ import {
   psionicArtifact,
   psionicRevision,
 } from "../../contract/psionic/index.ts";
+
+import { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "../../convert/chat/index.ts";
 
 /** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
 const IMPORTABLE = [
@@ -81,6 +84,8 @@ export function prepare(
         seal(PolicyRevision, fromPsionicRevision(decodePsionic(psionicRevision, item.wide(), where))),
       ),
     ];
+  if (kind === undefined && isChatLog(value))
+    return [named(where, () => chatLogRollout(value, where, answers))];
   if (kind === RolloutDraft.kind) return [named(where, () => fromRollout(parseRolloutDraft(value, where)))];
   const type = IMPORTABLE.find((each) => each.kind === kind);
   if (type === undefined) throw unknownKind(kind, where);
@@ -103,6 +108,12 @@ function psionicRollout(value: WideJson, where: string, answers: PsionicAnswers)
     const { draft, revision } = fromPsionicArtifact(artifact, { logprobKind, dataSource });
     return [fromRecord(seal(PolicyRevision, revision)), fromRollout(draft)];
   });
+}
+
+function chatLogRollout(value: Json, where: string, { dataSource }: PsionicAnswers): Prepared {
+  const policy = loggedPolicy(CHAT_LOG_FAMILY);
+  const rollout = fromRollout(chatLogDraft(value, { where, dataSource }));
+  return { ...rollout, records: [policy, ...rollout.records], blobs: [policy, ...rollout.blobs] };
 }
 
 function fromRollout(draft: RolloutDraft): Prepared {

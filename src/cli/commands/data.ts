@@ -1,21 +1,27 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
+import { given } from "../../base/index.ts";
 import {
+  admittedConversations,
   everyDecision,
   LOG_FORMATS,
   type LogOptions,
   readLog,
   sealDecisions,
   writeDataset,
+  writeJsonLines,
+  wrongUsage,
 } from "../../book/decisions/index.ts";
-import { keyringOf, loadSigner } from "../../book/open/index.ts";
+import { keyringOf, loadSigner, type OpenBook } from "../../book/open/index.ts";
+import { type Conversation, pairRows, sftRow } from "../../convert/chat/index.ts";
 import type { RoutingMeta } from "../../convert/index.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { toActions, toColumns } from "../options/log-options.ts";
+import { finite, nonNegative } from "../options/numbers.ts";
 import { addRowOptions, filtersOf, type RowFlags, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
@@ -31,26 +37,85 @@ export function addData(program: Command, io: Io): void {
   addImport(data, io);
 }
 
+type ExportFlags = RowFlags & {
+  out: string;
+  format: "decisions" | "sft" | "pairs";
+  minScore?: number;
+  minGap?: number;
+};
+
 function addExport(data: Command, io: Io): void {
   const command = addCommand(data, "export", {
-    summary: "write the admitted decisions of the book as a routing dataset",
-    description: `Write the admitted decisions of the book as a routing dataset (JSON Lines), with a sidecar <out>.meta.json that
-counts rows by source and records the filters. Decisions and outcomes are joined by id. A missing outcome or probability
-stays missing. Rollouts that failed, were rejected or are quarantined are excluded, as from a batch.`,
+    summary: "write admitted decisions or conversations of the book as a dataset",
+    description: `Write what the book admits as a dataset (JSON Lines). Rollouts that failed, were rejected or are quarantined are excluded,
+as from a batch; what was left out is printed.
+
+decisions: a routing dataset, with a sidecar <out>.meta.json that counts rows by source and records the filters. Decisions and
+outcomes are joined by id. A missing outcome or probability stays missing.
+
+sft: conversations that end with a reply of the model, in OpenAI's chat form: messages, tools, reward.
+
+pairs: for each question that several rollouts were asked, the reply with the highest and the one with the lowest reward:
+prompt, chosen, rejected.`,
     examples: [
       "rollbook data export --out routing.jsonl",
-      "rollbook data export --out real.jsonl --data-source real --since 2026-01-01",
+      "rollbook data export --format sft --min-score 0.5 --out sft.jsonl",
+      "rollbook data export --format pairs --out pairs.jsonl",
     ],
-  }).requiredOption("--out <file>", "where to write; never overwritten");
-  addRowOptions(command, { data: false, families: "all" }).action((flags: RowFlags & { out: string }) =>
-    withBook(io, flags, async (book) => {
-      const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
-      const { admitted, rows } = await everyDecision(book, request);
-      const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
-      printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
-      if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
-    }),
+  })
+    .requiredOption("--out <file>", "where to write; never overwritten")
+    .addOption(
+      new Option("--format <format>", "what to write")
+        .choices(["decisions", "sft", "pairs"])
+        .default("decisions"),
+    )
+    .option("--min-score <n>", "sft: only conversations with at least this reward", finite)
+    .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
+  addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
+    requireFits(flags);
+    return withBook(io, flags, (book) =>
+      flags.format === "decisions" ? exportDecisions(io, book, flags) : exportChat(io, book, flags),
+    );
+  });
+}
+
+function requireFits({ format, minScore, minGap }: ExportFlags): void {
+  if (minScore !== undefined && format !== "sft") throw wrongUsage("--min-score belongs to --format sft");
+  if (minGap !== undefined && format !== "pairs") throw wrongUsage("--min-gap belongs to --format pairs");
+}
+
+async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
+  const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
+  const { admitted, rows } = await everyDecision(book, request);
+  const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
+  printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
+  if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
+}
+
+async function exportChat(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
+  const { format, out, minScore, minGap, json } = flags;
+  const { admitted, conversations } = await admittedConversations(book, requestOf(flags));
+  const rows = async function* () {
+    if (format === "pairs") {
+      const all: Conversation[] = [];
+      for await (const each of conversations()) all.push(each);
+      yield* pairRows(all, given({ minGap }));
+      return;
+    }
+    for await (const each of conversations()) {
+      const row = sftRow(each);
+      if (row === undefined) continue;
+      if (minScore === undefined || (row.reward !== null && row.reward >= minScore)) yield row;
+    }
+  };
+  const count = await writeJsonLines(out, rows());
+  const noun = format === "pairs" ? "pair" : "conversation";
+  io.out(
+    json
+      ? jsonLine({ out, format, rows: count, admitted: admitted.map(admittedJson) })
+      : `${plural(count, noun)}: ${out}\n`,
   );
+  if (!json) for (const each of admitted) io.err(renderAdmitted(each));
 }
 
 function printDataset(

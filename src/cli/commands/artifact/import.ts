@@ -27,7 +27,8 @@ export function addImport(artifact: Command, io: Io): void {
   addCommand(artifact, "import", {
     summary: "seal and sign records from JSON or JSON Lines",
     description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
-assignments, verdicts, releases, feedback and other records by their schema, and psionic-v1 artifacts.
+assignments, verdicts, releases, feedback and other records by their schema, psionic-v1 artifacts, and chat logs of OpenAI and
+Anthropic: lines with the bodies "request" and "response", each of which becomes a rollout of one call.
 Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad line is reported with file and line and costs itself only.`,
     examples: [
       "rollbook artifact import rollouts.jsonl",
@@ -40,7 +41,12 @@ Records that the book already holds are recognised by digest, and signed if your
     .addOption(
       new Option("--logprob-kind <kind>", "what psionic-v1 logprobs are").choices(["sampling", "model"]),
     )
-    .addOption(new Option("--data-source <source>", "what psionic-v1 data is").choices(["real", "synthetic"]))
+    .addOption(
+      new Option(
+        "--data-source <source>",
+        "what the data of psionic-v1 and of chat logs is (chat logs: default real)",
+      ).choices(["real", "synthetic"]),
+    )
     .action((files: string[], flags: ImportFlags) => runImport(io, files, flags));
 }
 
