@@ -1,6 +1,7 @@
-/** Compiles src/ into dist/ from scratch, so that a deleted source never lives on in the package. */
+/** Compiles src/ into dist/ from scratch, so that a deleted source never lives on in the package, and adds what is made from it: the
+ *  page of the viewer, and the help that names every command. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,3 +13,9 @@ const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/pack
 const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { stdio: "inherit" });
 if (status !== 0) process.exit(status ?? 1);
 chmodSync("dist/cli/main.js", 0o755);
+const help = spawnSync(process.execPath, ["dist/cli/main.js", "--help"], {
+  stdio: ["ignore", "pipe", "inherit"],
+});
+if (help.status !== 0) process.exit(help.status ?? 1);
+writeFileSync("dist/cli/help.txt", help.stdout);
+await import("./build-viewer.mjs");

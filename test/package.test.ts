@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildProgram } from "../src/cli/program.ts";
+import { helpOf } from "./support/command-tree.ts";
 import { blockOf, moduleSections } from "./support/module-docs.ts";
 import { publicModules } from "./support/public-api.ts";
 
@@ -39,8 +41,14 @@ describe("the packed package", () => {
       expect.arrayContaining(["dist/cli/main.js", "dist/base/index.js", "dist/base/index.d.ts"]),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json)|schemas\/.*\.json|docs\/.*\.md|examples\/.*|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|docs\/.*\.md|examples\/.*|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
+  });
+
+  it("holds the page of the viewer, and the help of this very program, which prints it and loads nothing", async () => {
+    expect(files).toEqual(expect.arrayContaining(["dist/view/viewer/page.html", "dist/cli/help.txt"]));
+    const words = (text: string) => text.split(/\s+/).join(" ").trim();
+    expect(words(readFileSync("dist/cli/help.txt", "utf8"))).toBe(words(helpOf(await buildProgram())));
   });
 
   it("holds every page that its README links to", () => {

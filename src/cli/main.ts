@@ -1,6 +1,12 @@
 #!/usr/bin/env node
-/** The `rollbook` command. */
-import { processIo } from "./io.ts";
-import { run } from "./run.ts";
+/** The `rollbook` command. The build writes the help that names every command into a file: printing it loads nothing else. */
+import { existsSync, readFileSync } from "node:fs";
 
-process.exitCode = await run(process.argv.slice(2), processIo());
+const words = process.argv.slice(2);
+const help = new URL("./help.txt", import.meta.url);
+if (words.length === 1 && /^(-h|--help|help)$/.test(words[0]!) && existsSync(help))
+  process.stdout.write(readFileSync(help));
+else {
+  const [{ run }, { processIo }] = await Promise.all([import("./run.ts"), import("./io.ts")]);
+  process.exitCode = await run(words, processIo());
+}

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { withExamples } from "./command.ts";
-import { type AddCommand, COMMANDS } from "./commands/index.ts";
+import { STAGES } from "./commands/index.ts";
 import { type Io, processIo } from "./io.ts";
 
 export async function buildProgram(io: Io = processIo(), words: readonly string[] = []): Promise<Command> {
@@ -22,14 +22,18 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
       writeErr: (text) => io.err(text),
     });
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
-  for (const load of loadersFor(words[0])) (await load())(program, io);
+  if (words[0] === "--version") return program;
+  for (const [stage, commands] of Object.entries(STAGES)) {
+    program.commandsGroup(`${stage}:`);
+    for (const [name, load] of Object.entries(commands))
+      if (!isNamed(words[0]) || words[0] === name) (await load())(program, io, () => buildProgram(io));
+  }
   return program;
 }
 
-/** All of them where none is named: for the help, and for the nearest name of a typo. */
-function loadersFor(first: string | undefined): (() => Promise<AddCommand>)[] {
-  if (first === "--version") return [];
-  return first !== undefined && Object.hasOwn(COMMANDS, first) ? [COMMANDS[first]!] : Object.values(COMMANDS);
+/** Where none is named all are loaded: for the help, and for the nearest name of a typo. */
+function isNamed(first: string | undefined): boolean {
+  return first !== undefined && Object.values(STAGES).some((commands) => Object.hasOwn(commands, first));
 }
 
 function packageVersion(): string {

@@ -74,7 +74,7 @@ describe("the examples of the help texts", () => {
     const examples = [...found].sort((a, b) => erases(a) - erases(b));
     expect(examples.length).toBeGreaterThan(20);
     // Servers serve until they are told to stop, and then stop in good order.
-    const serves = (line: string) => /^rollbook (gateway|sim replay)/.test(line);
+    const serves = (line: string) => /^rollbook (gateway|sim replay|view(?!.*--out))/.test(line);
     const script = (line: string) =>
       serves(line) ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
     const stopped = (line: string, status: number | null) => serves(line) && status === 124;

@@ -74,11 +74,25 @@ export function identityFrom(io: Io): Identity {
   );
 }
 
-/** Progress on one line of a terminal that somebody watches, and lines of a log above it. */
+/** How often progress is told where nobody watches: a log of hours stays readable. */
+const QUIET_MS = 5_000;
+
+/** Progress on one line of a terminal that somebody watches, and lines of a log above it; elsewhere a line now and then. */
 export function progressLine(io: Io) {
   const clear = io.live ? "\r\u001b[K" : "";
+  let toldMs: number | undefined;
   return {
-    ...(io.live ? { onProgress: (progress: Progress) => io.err(`${clear}${renderProgress(progress)}`) } : {}),
+    onProgress(progress: Progress) {
+      if (io.live) {
+        io.err(`${clear}${renderProgress(progress)}`);
+        return;
+      }
+      const nowMs = io.clock.nowMs();
+      toldMs ??= nowMs;
+      if (nowMs - toldMs < QUIET_MS) return;
+      toldMs = nowMs;
+      io.err(`${renderProgress(progress)}\n`);
+    },
     log: (line: string) => io.err(`${clear}${line}\n`),
     end: () => io.err(clear),
   };

@@ -1,0 +1,75 @@
+/** `rollbook view`: shows a book in a browser, or writes it as one HTML file. */
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import type { Command } from "commander";
+import { RollbookError } from "../../../base/index.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import { interrupted } from "../../interrupted.ts";
+import type { Io } from "../../io.ts";
+import { wholeNumber } from "../../options/numbers.ts";
+import { addRolloutFilters, rolloutQuery } from "../../options/rollout-filters.ts";
+import { type BookFlags, bookRoot, withBook } from "../../with-book.ts";
+
+/** Rollouts of one file, unless --limit says more. */
+const FILE_ROLLOUTS = 1000;
+
+type ViewFlags = BookFlags & Parameters<typeof rolloutQuery>[0] & { port: number; out?: string };
+
+export function addView(program: Command, io: Io): void {
+  const command = addCommand(program, "view", {
+    summary: "show the book in a browser, or write it as one HTML file",
+    description: `Show the book in a browser: rollouts with filters, transcripts, batches with lineage and ledger, verdicts of the gate. The
+page is served on loopback until interrupted, reads only, and needs the token in the address that is printed. With --out one
+HTML file is written that needs nothing else; the filters choose its rollouts, by default the latest ${FILE_ROLLOUTS}.`,
+    examples: ["rollbook view --port 0", "rollbook view --out book.html --limit 100"],
+  })
+    .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", wholeNumber, 8793)
+    .option("--out <file>", "write one HTML file instead; never overwritten");
+  addRolloutFilters(command).action((flags: ViewFlags) =>
+    flags.out === undefined ? serve(io, flags) : writePage(io, { ...flags, out: flags.out }),
+  );
+}
+
+async function serve(io: Io, flags: ViewFlags): Promise<void> {
+  const filter = Object.entries(rolloutQuery(flags, io.clock)).find(([, value]) => value !== undefined);
+  if (filter !== undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { filter: filter[0] },
+      "filters choose the rollouts of a file (--out). The page in a browser has filters of its own.",
+    );
+  const { serveViewer } = await import("../../../view/viewer/serve-viewer.ts");
+  await withBook(io, flags, async (book) => {
+    const token = randomBytes(24).toString("base64url");
+    const { url, close } = await serveViewer(book, { token, port: flags.port });
+    io.out(flags.json ? jsonLine({ url, book: bookRoot(io, flags) }) : `${url}\n`);
+    await interrupted();
+    await close();
+  });
+}
+
+async function writePage(io: Io, flags: ViewFlags & { out: string }): Promise<void> {
+  const { readPageData } = await import("../../../view/viewer/read-page-data.ts");
+  const { pageWith } = await import("../../../view/viewer/page.ts");
+  const { limit = FILE_ROLLOUTS, ...query } = rolloutQuery(flags, io.clock);
+  const data = await withBook(io, flags, (book) => readPageData(book, { ...query, limit }));
+  const page = pageWith(data);
+  try {
+    writeFileSync(flags.out, page, { flag: "wx" });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    throw new RollbookError(
+      "file-exists",
+      { path: flags.out },
+      `${flags.out} exists and is not overwritten. Remove it, or name another file with --out.`,
+      { cause },
+    );
+  }
+  const facts = { out: flags.out, rollouts: data.rollouts.length, bytes: Buffer.byteLength(page) };
+  io.out(
+    flags.json
+      ? jsonLine(facts)
+      : `${plural(facts.rollouts, "rollout")}, ${plural(facts.bytes, "byte")}: ${flags.out}\n`,
+  );
+}
