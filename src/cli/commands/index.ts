@@ -24,7 +24,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
   See: {
     artifact: async () => (await import("./artifact/artifact.ts")).addArtifact,
     view: async () => (await import("./see/view.ts")).addView,
-    cat: async () => (await import("./cat.ts")).addCat,
+    cat: async () => (await import("./see/cat.ts")).addCat,
   },
   Keep: {
     batch: async () => (await import("./batch/batch.ts")).addBatch,

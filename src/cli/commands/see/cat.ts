@@ -1,12 +1,12 @@
 /** `rollbook cat`: prints any blob of the book. */
 import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
-import { readBlob } from "../../book/open/index.ts";
-import { renderBlob } from "../../view/blob-view.ts";
-import { jsonLine, plural } from "../../view/format.ts";
-import { addCommand } from "../command.ts";
-import type { Io } from "../io.ts";
-import { type BookFlags, withBook } from "../with-book.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { readBlob } from "../../../book/open/index.ts";
+import { renderBlob } from "../../../view/blob-view.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
 
 export function addCat(program: Command, io: Io): void {
   addCommand(program, "cat", {
