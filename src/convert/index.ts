@@ -6,6 +6,7 @@ export { fromForeign } from "./foreign-row.ts";
 export { readJsonLines } from "./json-lines.ts";
 export { type ColumnMap, readMappedCsv } from "./mapped-csv.ts";
 export { readOpenBandit } from "./open-bandit.ts";
+export { type OutcomeColumns, readOutcomes } from "./outcome-table.ts";
 export { readRllibJson } from "./rllib-json.ts";
 export { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
 export { MetaTally, type RoutingMeta } from "./routing-meta.ts";

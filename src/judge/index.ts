@@ -17,6 +17,7 @@ export {
   type Valued,
 } from "./evaluate/index.ts";
 export { calibrateFloor, realisedRisk } from "./floor.ts";
+export { evaluateExactly, gateExactly, isFullyKnown } from "./full-information.ts";
 export {
   bestPassing,
   type GatedCandidate,

@@ -29,6 +29,7 @@ export {
   digestRows,
   fieldsOf,
   hasSeen,
+  isFullInformation,
   type LoggedCandidate,
   type LoggedRow,
   type RewardTerms,
@@ -52,3 +53,4 @@ export {
   ucb1Model,
   withBaseline,
 } from "./train/index.ts";
+export { trainValue, type ValueKind, type ValueOptions, type ValueReport } from "./value/index.ts";

@@ -8,7 +8,7 @@ import { drawBeta, drawNormal, log, type Rng, rngFrom } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";
-import { armIndex, evenAnswer, tensorOf } from "./model-parts.ts";
+import { armIndex, evenAnswer, firstSpecOf, tensorOf } from "./model-parts.ts";
 
 type Answer = DecisionPolicy["answer"];
 
@@ -150,7 +150,7 @@ export function tallies(model: PolicyModel) {
 
 /** Mean and variance of each candidate's reward under its own ridge model. */
 export function linearBeliefs(model: PolicyModel) {
-  const reader = makeFeatureReader(model.spec);
+  const reader = makeFeatureReader(firstSpecOf(model));
   const { size } = reader;
   const inverse = tensorOf(model, "inverse", [model.arms.length, size, size]);
   const weights = tensorOf(model, "weights", [model.arms.length, size]);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { digestJson } from "../base/digest.ts";
 import { type PolicyModel, readCheckpoint, sealCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import { DEFAULT_FEATURES } from "./feature-spec.ts";
+import { DEFAULT_FEATURES, type FeatureSpec } from "./feature-spec.ts";
 import { policyOf } from "./load-policy.ts";
 
 const model: PolicyModel = {
@@ -76,7 +76,9 @@ describe("a checkpoint", () => {
     const path = folder();
     writeCheckpoint(path, sealCheckpoint(model, facts));
     expect(() =>
-      readCheckpoint(path, { spec: { ...model.spec, maxWords: 3, candidate: ["price"] } }),
+      readCheckpoint(path, {
+        spec: { ...DEFAULT_FEATURES, ...model.spec, maxWords: 3, candidate: ["price"] } as FeatureSpec,
+      }),
     ).toThrow(
       /trained on the feature spec sha256:\w+, asked for sha256:\w+; they differ in maxWords, candidate/,
     );

@@ -15,17 +15,24 @@ import {
 } from "../base/index.ts";
 import { FloorPromise, openRecord, PolicyRevision, type Sealed, seal } from "../contract/index.ts";
 import { makeDirectory, syncDirectory, writeAtomically } from "../store/index.ts";
-import { digestFeatureSpec, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
+import { type AnyFeatureSpec, digestFeatureSpec, parseAnySpec } from "./feature-spec.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
 
 /** The kind under which checkpoint bytes are hashed and stored. */
 export const CHECKPOINT_KIND = "rollbook.checkpoint.v1";
-const POLICY_KINDS = ["softmax-linear", "ucb1", "linucb", "thompson-beta", "thompson-linear"] as const;
+const POLICY_KINDS = [
+  "softmax-linear",
+  "ucb1",
+  "linucb",
+  "thompson-beta",
+  "thompson-linear",
+  "value",
+] as const;
 export type PolicyKind = (typeof POLICY_KINDS)[number];
 
 export interface PolicyModel {
   readonly kind: PolicyKind;
-  readonly spec: FeatureSpec;
+  readonly spec: AnyFeatureSpec;
   /** Ids of the candidates it knows, in the order of its tensors. */
   readonly arms: readonly string[];
   /** Algorithm, data and options that made it: everything but the seed. */
@@ -78,7 +85,7 @@ export function decodeModel(bytes: Uint8Array, where: string): PolicyModel {
       `${where}: not a policy checkpoint (schema ${JSON.stringify(head?.schema ?? null)}, kind ${JSON.stringify(head?.kind ?? null)}). Name a checkpoint written by \`rollbook train\`.`,
     );
   const { schema: _, ...model } = head as unknown as PolicyModel & { schema: string };
-  return { ...model, spec: parseFeatureSpec(model.spec, where), tensors };
+  return { ...model, spec: parseAnySpec(model.spec, where), tensors };
 }
 
 /** The model with its sealed revision. Pure: the same model and facts give the same digests. */
@@ -136,7 +143,7 @@ export function writeCheckpoint(folder: string, { bytes, revision, promise }: Ch
 }
 
 /** `spec`: the features the caller will feed it; a checkpoint trained on others is refused. */
-export function readCheckpoint(folder: string, options: { spec?: FeatureSpec } = {}): Checkpoint {
+export function readCheckpoint(folder: string, options: { spec?: AnyFeatureSpec } = {}): Checkpoint {
   const path = join(folder, WEIGHTS);
   const bytes = readPart(path);
   const record = openRecord(PolicyRevision, readPart(join(folder, REVISION)), join(folder, REVISION));
@@ -164,11 +171,13 @@ function digestConfig(config: PolicyModel["config"]): Digest {
   return digestJson("rollbook.training-config.v1", config);
 }
 
-export function requireSpec(model: PolicyModel, spec: FeatureSpec, where: string): void {
+export function requireSpec(model: PolicyModel, spec: AnyFeatureSpec, where: string): void {
   const [actual, expected] = [digestFeatureSpec(model.spec), digestFeatureSpec(spec)];
   if (actual === expected) return;
-  const keys = Object.keys(spec) as (keyof FeatureSpec)[];
-  const differing = keys.filter((key) => canonicalize(spec[key]) !== canonicalize(model.spec[key]));
+  const [wanted, own] = [{ ...spec }, { ...model.spec }] as Record<string, Json | undefined>[];
+  const differing = Object.keys(wanted!).filter(
+    (key) => canonicalize(wanted![key] ?? null) !== canonicalize(own![key] ?? null),
+  );
   throw new RollbookError(
     "other-feature-spec",
     { where, expected, actual, differing },

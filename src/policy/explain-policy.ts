@@ -7,8 +7,9 @@ import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { type FeatureLayout, PROMPT_FEATURES } from "./feature-spec.ts";
 import { type FeatureReader, makeFeatureReader } from "./features.ts";
-import { armIndex, tensorOf } from "./model-parts.ts";
+import { armIndex, firstSpecOf, tensorOf } from "./model-parts.ts";
 import { mix, scanPrompt } from "./scan-prompt.ts";
+import { openValueModel } from "./value-policy.ts";
 
 export interface FeaturePart {
   readonly feature: string;
@@ -45,6 +46,8 @@ export function explainPolicy(
     case "linucb":
     case "thompson-linear":
       return beliefScores(model, context, candidates);
+    case "value":
+      return valueScores(model, context, candidates);
     default:
       return model.kind satisfies never;
   }
@@ -55,7 +58,8 @@ function linearScores(
   context: DecisionContext,
   candidates: readonly DecisionCandidate[],
 ): CandidateScore[] {
-  const { spec, arms, settings } = model;
+  const { arms, settings } = model;
+  const spec = firstSpecOf(model);
   const scale = spec.wordWeights === "idf" ? tensorOf(model, "word_scale", [spec.wordBuckets]) : undefined;
   const reader = makeFeatureReader(spec, scale);
   const weights = tensorOf(model, "weights", [arms.length, reader.size]);
@@ -81,12 +85,33 @@ function linearScores(
   });
 }
 
+/** The parts of a value policy by learner: their features are too many to name one by one. */
+function valueScores(
+  model: PolicyModel,
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+): CandidateScore[] {
+  const known = armIndex(model.arms);
+  const { linear, logistic, neighbours, cost } = openValueModel(model).parts(context);
+  return candidates.map(({ id }) => {
+    const arm = known.get(id);
+    if (arm === undefined) return unknown(id);
+    const parts = [
+      { feature: "linear model", part: linear[arm]! },
+      { feature: "logistic model", part: logistic[arm]! },
+      { feature: "similar questions", part: neighbours[arm]! },
+      { feature: "cost", part: 0 - cost[arm]! },
+    ];
+    return { id, known: true, score: sum(parts), parts: byWeight(parts) };
+  });
+}
+
 function beliefScores(
   model: PolicyModel,
   context: DecisionContext,
   candidates: readonly DecisionCandidate[],
 ): CandidateScore[] {
-  const reader = makeFeatureReader(model.spec);
+  const reader = makeFeatureReader(firstSpecOf(model));
   const weights = tensorOf(model, "weights", [model.arms.length, reader.size]);
   const known = armIndex(model.arms);
   const beliefs = linearBeliefs(model)(context);

@@ -1,7 +1,7 @@
 /** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
  *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
 import { z } from "zod";
-import { type Digest, digestJson, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
 
 const name = z.string().min(1).max(128);
 
@@ -30,6 +30,26 @@ const featureSpecSchema = z.strictObject({
   candidate: z.array(name).max(1024),
 });
 export type FeatureSpec = z.output<typeof featureSpecSchema>;
+
+/** What a value policy sees. Words, pairs of words and categories share one hashed space; training decides which of its
+ *  buckets are columns, and how values are scaled. */
+const valueSpecSchema = z.strictObject({
+  schema: z.literal("rollbook.feature-spec.v2"),
+  /** Buckets of the hashed space: a power of two. */
+  wordBuckets: z
+    .number()
+    .int()
+    .min(2)
+    .max(1 << 24),
+  /** Words read of a prompt; of a longer one, the first half and the last half of this many. */
+  maxWords: z.number().int().min(2).max(100_000),
+  /** Fields of the context: a number is standardised, every value of a category is a column of its own. */
+  fields: z.array(z.strictObject({ name, kind: z.enum(["number", "category"]) })).max(65_536),
+  /** An embedding of the prompt: the model that makes it, and how many numbers it has. */
+  embedding: z.optional(z.strictObject({ model: name, size: z.number().int().min(1).max(65_536) })),
+});
+export type ValueSpec = z.output<typeof valueSpecSchema>;
+export type AnyFeatureSpec = FeatureSpec | ValueSpec;
 
 export const DEFAULT_FEATURES: FeatureSpec = {
   schema: "rollbook.feature-spec.v1",
@@ -69,8 +89,22 @@ export interface FeatureLayout {
   readonly size: number;
 }
 
+/** A spec of either version, by what it says of itself. */
+export function parseAnySpec(value: unknown, where: string): AnyFeatureSpec {
+  const second = isObject(value) && value.schema === "rollbook.feature-spec.v2";
+  return second ? parseSpec(valueSpecSchema, value, where) : parseFeatureSpec(value, where);
+}
+
 export function parseFeatureSpec(value: unknown, where: string): FeatureSpec {
-  const result = featureSpecSchema.safeParse(value);
+  return parseSpec(featureSpecSchema, value, where);
+}
+
+function parseSpec<Spec extends AnyFeatureSpec>(
+  schema: z.ZodType<Spec>,
+  value: unknown,
+  where: string,
+): Spec {
+  const result = schema.safeParse(value);
   const problem = result.success ? faultOf(result.data) : result.error.issues[0]!;
   if (problem === undefined) return result.data!;
   const what = typeof problem === "string" ? problem : `${problem.path.join(".")}: ${problem.message}`;
@@ -94,15 +128,16 @@ export function layOut(spec: FeatureSpec): FeatureLayout {
   };
 }
 
-export function digestFeatureSpec(spec: FeatureSpec): Digest {
+export function digestFeatureSpec(spec: AnyFeatureSpec): Digest {
   return digestJson(spec.schema, spec);
 }
 
-function faultOf(spec: FeatureSpec): string | undefined {
+function faultOf(spec: AnyFeatureSpec): string | undefined {
   if ((spec.wordBuckets & (spec.wordBuckets - 1)) !== 0)
     return `wordBuckets is ${spec.wordBuckets}, not a power of two`;
   const names = spec.fields.map((field) => field.name);
   if (new Set(names).size !== names.length) return "two fields share one name";
+  if (!("candidate" in spec)) return undefined;
   if (new Set(spec.candidate).size !== spec.candidate.length) return "two candidate features share one name";
   return undefined;
 }

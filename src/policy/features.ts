@@ -3,7 +3,7 @@
  *  every engine. The vectors are scratch space of the reader, valid until its next call; copy to keep. */
 import { log1p, RollbookError } from "../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
-import { type FeatureLayout, type FeatureSpec, layOut } from "./feature-spec.ts";
+import { type FeatureLayout, type FeatureSpec, layOut, PROMPT_FEATURES } from "./feature-spec.ts";
 import { hashText, mix, type PromptCounts, scanPrompt } from "./scan-prompt.ts";
 
 /** Places in ascending order within the dense part; places among the words follow in order of first occurrence. */
@@ -29,12 +29,13 @@ export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): 
   // Where each bucket stands in the vector under construction, 0 if it does not.
   const slots = new Int32Array(spec.wordBuckets);
   const dense = new Float64Array(spec.candidate.length);
+  const measures = new Float64Array(PROMPT_FEATURES.length - 1);
   return {
     ...layout,
     context(context) {
       const counts = scanPrompt(context.prompt, hashes);
       vector.count = 0;
-      addPrompt(vector, counts);
+      addPrompt(vector, counts, measures);
       addFields(vector, layout, context);
       const words = Math.min(counts.words, hashes.length);
       if (spec.wordBuckets > 0) addWords(vector, { hashes, words, slots, at: layout.denseSize, wordScale });
@@ -56,38 +57,47 @@ export function squash(value: number): number {
   return value < 0 ? -log1p(-value) : log1p(value);
 }
 
-interface Growing extends SparseVector {
+export interface GrowingVector extends SparseVector {
   count: number;
 }
 
-function push(vector: Growing, index: number, value: number): void {
+function push(vector: GrowingVector, index: number, value: number): void {
   if (value === 0) return;
   vector.indices[vector.count] = index;
   vector.values[vector.count++] = value;
 }
 
-function addPrompt(vector: Growing, counts: PromptCounts): void {
-  const { chars, words, letters } = counts;
-  const share = chars === 0 ? 0 : 1 / chars;
-  // In the order of PROMPT_FEATURES; factors keep ordinary prompts near 1.
+function addPrompt(vector: GrowingVector, counts: PromptCounts, measures: Float64Array): void {
+  promptMeasures(counts, measures);
   push(vector, 0, 1);
-  push(vector, 1, log1p(chars) / 8);
-  push(vector, 2, log1p(words) / 6);
-  push(vector, 3, log1p(counts.lines) / 3);
-  push(vector, 4, words === 0 ? 0 : letters / words / 8);
-  push(vector, 5, counts.digits * share * 4);
-  push(vector, 6, counts.capitals * share * 4);
-  push(vector, 7, counts.punctuation * share * 8);
-  push(vector, 8, counts.code * share * 8);
-  push(vector, 9, counts.math * share * 8);
-  push(vector, 10, log1p(counts.questions));
-  push(vector, 11, counts.latin * share * 4);
-  push(vector, 12, counts.greek * share);
-  push(vector, 13, counts.han * share);
-  push(vector, 14, counts.other * share);
+  for (let i = 0; i < measures.length; i++) push(vector, i + 1, measures[i]!);
 }
 
-function addFields(vector: Growing, { spec, fieldAt }: FeatureLayout, { fields }: DecisionContext): void {
+/** The measures of PROMPT_FEATURES in their order, without the bias; factors keep ordinary prompts near 1. */
+export function promptMeasures(counts: PromptCounts, out: Float64Array): void {
+  const { chars, words, letters } = counts;
+  const share = chars === 0 ? 0 : 1 / chars;
+  out[0] = log1p(chars) / 8;
+  out[1] = log1p(words) / 6;
+  out[2] = log1p(counts.lines) / 3;
+  out[3] = words === 0 ? 0 : letters / words / 8;
+  out[4] = counts.digits * share * 4;
+  out[5] = counts.capitals * share * 4;
+  out[6] = counts.punctuation * share * 8;
+  out[7] = counts.code * share * 8;
+  out[8] = counts.math * share * 8;
+  out[9] = log1p(counts.questions);
+  out[10] = counts.latin * share * 4;
+  out[11] = counts.greek * share;
+  out[12] = counts.han * share;
+  out[13] = counts.other * share;
+}
+
+function addFields(
+  vector: GrowingVector,
+  { spec, fieldAt }: FeatureLayout,
+  { fields }: DecisionContext,
+): void {
   for (let i = 0; i < spec.fields.length; i++) {
     const field = spec.fields[i]!;
     const value = fields[field.name];
@@ -106,7 +116,7 @@ function addFields(vector: Growing, { spec, fieldAt }: FeatureLayout, { fields }
 
 /** ln(1 + count) of every 1- and 2-gram, scaled to length 1: long prompts weigh no more than short ones. */
 function addWords(
-  vector: Growing,
+  vector: GrowingVector,
   options: {
     hashes: Int32Array;
     words: number;

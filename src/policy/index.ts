@@ -23,12 +23,29 @@ export type {
   DecisionReason,
 } from "./decision.ts";
 export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
-export { DEFAULT_FEATURES, type FeatureSpec, parseFeatureSpec } from "./feature-spec.ts";
-export { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
+export {
+  type AnyFeatureSpec,
+  DEFAULT_FEATURES,
+  type FeatureSpec,
+  parseAnySpec,
+  parseFeatureSpec,
+  type ValueSpec,
+} from "./feature-spec.ts";
+export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
 export { readYaml } from "./read-yaml.ts";
+export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export { planSafetensors, type Tensor, type TensorShape, type Tensors } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";
+export {
+  denseSizeOf,
+  type FittedColumns,
+  makeValueReader,
+  PROMPT_MEASURES,
+  TermReader,
+  type ValueReader,
+} from "./value-features.ts";
+export { openValueModel } from "./value-policy.ts";

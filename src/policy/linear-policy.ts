@@ -5,10 +5,11 @@ import { softmax } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";
-import { armIndex, evenAnswer, tensorOf } from "./model-parts.ts";
+import { armIndex, evenAnswer, firstSpecOf, tensorOf } from "./model-parts.ts";
 
 export function linearPolicy(model: PolicyModel): DecisionPolicy["answer"] {
-  const { spec, arms, settings } = model;
+  const { arms, settings } = model;
+  const spec = firstSpecOf(model);
   const scale = spec.wordWeights === "idf" ? tensorOf(model, "word_scale", [spec.wordBuckets]) : undefined;
   const reader = makeFeatureReader(spec, scale);
   const weights = tensorOf(model, "weights", [arms.length, reader.size]);

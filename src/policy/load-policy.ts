@@ -3,6 +3,7 @@ import { linUcbPolicy, thompsonBetaPolicy, thompsonLinearPolicy, ucb1Policy } fr
 import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy } from "./decision.ts";
 import { linearPolicy } from "./linear-policy.ts";
+import { valuePolicy } from "./value-policy.ts";
 
 export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
   const { family, id, digest } = revision.record;
@@ -22,6 +23,8 @@ export function answerOf(model: PolicyModel): DecisionPolicy["answer"] {
       return thompsonBetaPolicy(model);
     case "thompson-linear":
       return thompsonLinearPolicy(model);
+    case "value":
+      return valuePolicy(model);
     default:
       return model.kind satisfies never;
   }

@@ -2,6 +2,7 @@
 import { RollbookError } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, PolicyAnswer } from "./decision.ts";
+import type { FeatureSpec } from "./feature-spec.ts";
 
 export function tensorOf(
   { tensors, kind }: PolicyModel,
@@ -15,6 +16,27 @@ export function tensorOf(
     "bad-checkpoint",
     { tensor: name, expected: shape, actual: tensor?.shape ?? null },
     `a ${kind} policy needs the tensor ${name} of shape [${shape}] in F64, the checkpoint has ${tensor === undefined ? "none" : `[${tensor.shape}]`}. Train again.`,
+  );
+}
+
+/** A tensor of whole numbers, whatever its length. */
+export function integersOf({ tensors, kind }: PolicyModel, name: string): Int32Array {
+  const data = tensors[name]?.data;
+  if (data instanceof Int32Array) return data;
+  throw new RollbookError(
+    "bad-checkpoint",
+    { tensor: name },
+    `a ${kind} policy needs the tensor ${name} in I32. Train again.`,
+  );
+}
+
+/** The features of a policy that reads the first version of the spec. */
+export function firstSpecOf({ spec, kind }: PolicyModel): FeatureSpec {
+  if (spec.schema === "rollbook.feature-spec.v1") return spec;
+  throw new RollbookError(
+    "bad-checkpoint",
+    { kind, schema: spec.schema },
+    `a ${kind} policy reads rollbook.feature-spec.v1, the checkpoint has ${spec.schema}. Train again.`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** What a training has made, on a terminal and as JSON. */
 import type { TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
+import type { ValueReport } from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
 
 export interface TrainedFacts extends TrainedPolicy {
@@ -28,7 +29,28 @@ export function renderTrained(facts: TrainedFacts): string {
   const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(revision.record.digest)}: ${out}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
-  return line + from + (promise === undefined ? "" : promiseText(promise.record, leastPropensity));
+  const learned = model.kind === "value" ? valueText(facts.report as ValueReport) : "";
+  return line + from + learned + (promise === undefined ? "" : promiseText(promise.record, leastPropensity));
+}
+
+/** Which learners it is made of, and what rows that they had not seen say of it. */
+function valueText({ parts, crossValidated, fullInformation, features, sweep }: ValueReport): string {
+  const made = parts.map(({ learner, share }) => `${figure(share)} × ${learner}`).join(" + ");
+  const known = fullInformation ? "every outcome" : "the outcome of each choice";
+  const lines = [`learned from ${known}, ${plural(features, "feature")}: ${made}`];
+  if (crossValidated === undefined)
+    lines.push("too few tasks to hold any out: cautious settings, and no estimate of what they bring");
+  else {
+    const { value, single, rows } = crossValidated;
+    lines.push(
+      `cross-validated on ${plural(rows, "row")}: mean ${sweep === undefined ? "reward" : "quality"} ${figure(value)}, always the best single candidate ${figure(single)}`,
+    );
+  }
+  sweep?.forEach(({ costWeight, quality, cost }, i) => {
+    const at = `cost weight ${figure(costWeight)}: quality ${figure(quality)}, cost ${figure(cost)}`;
+    lines.push(i === 0 ? `taken: ${at}` : `  ${at}`);
+  });
+  return `${lines.join("\n")}\n`;
 }
 
 function promiseText(promise: FloorPromise, leastPropensity: number): string {

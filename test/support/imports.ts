@@ -18,7 +18,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
   ],
   keep: ["admit", "replay", "batch", "verify", "erase", "pack"],
-  learn: ["rows", "linear", "bandit", "train"],
+  learn: ["rows", "linear", "bandit", "value", "train"],
   judge: ["ope", "evaluate", "bench"],
   book: [
     "open",
@@ -48,7 +48,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   collect: ["@jitl/quickjs-wasmfile-release-sync", "quickjs-emscripten-core", "undici", "zod"],
   keep: ["numcodecs"],
   serve: ["zod"],
-  convert: ["hyparquet-writer"],
+  convert: ["hyparquet", "hyparquet-writer"],
   loop: ["zod"],
   cli: ["commander"],
 };

@@ -9,10 +9,12 @@ import {
   findActions,
   findNamedActions,
   fromForeign,
+  type OutcomeColumns,
   readDecisions,
   readDsjson,
   readMappedCsv,
   readOpenBandit,
+  readOutcomes,
   readRllibJson,
   readVowpalAdf,
   readVowpalCb,
@@ -28,13 +30,14 @@ export const LOG_FORMATS = [
   "open-bandit",
   "rllib",
   "csv",
+  "outcomes",
 ] as const;
 
 export interface LogOptions {
   format: (typeof LOG_FORMATS)[number];
   dataSource: "real" | "synthetic" | "unknown";
   actions?: ActionSet | undefined;
-  columns?: ColumnMap | undefined;
+  columns?: ColumnMap | OutcomeColumns | undefined;
 }
 
 /** A log without a decision is refused: it is another file, or another format. */
@@ -53,6 +56,13 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
 }
 
 async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
+  if (flags.format === "outcomes") {
+    if (flags.actions !== undefined) throw idle("--actions", flags.format);
+    const columns = required(flags.columns, "--columns");
+    if (!("outcomes" in columns)) throw wrongUsage("--format outcomes needs outcomes=… in --columns");
+    yield* readOutcomes(file, { columns, source: flags.dataSource });
+    return;
+  }
   if (flags.columns !== undefined && flags.format !== "csv") throw idle("--columns", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
@@ -73,7 +83,7 @@ interface Decisions {
 async function decisionsOf(
   file: string,
   { actions, columns }: LogOptions,
-  format: Exclude<LogOptions["format"], "routing">,
+  format: Exclude<LogOptions["format"], "routing" | "outcomes">,
 ): Promise<Decisions> {
   switch (format) {
     case "vw-cb": {
@@ -89,7 +99,7 @@ async function decisionsOf(
     case "rllib":
       return numbered(file, readRllibJson, actions);
     case "csv":
-      return mappedCsv(file, required(columns, "--columns"), actions);
+      return mappedCsv(file, mapOf(required(columns, "--columns")), actions);
     default:
       return format satisfies never;
   }
@@ -109,6 +119,11 @@ async function mappedCsv(file: string, columns: ColumnMap, stated?: ActionSet): 
   const { count, names } = stated ?? (await findNamedActions(file, columns.action));
   const rows = readMappedCsv(file, { columns, ...given({ actions: names }) });
   return { rows: withActions(rows, { count, file }), names };
+}
+
+function mapOf(columns: ColumnMap | OutcomeColumns): ColumnMap {
+  if (!("outcomes" in columns)) return columns;
+  throw wrongUsage("outcomes=… belongs to --format outcomes; csv needs action and reward");
 }
 
 function required<T>(value: T | undefined, flag: string): T {

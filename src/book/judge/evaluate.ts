@@ -5,9 +5,15 @@
 import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
-import { type Evaluation, evaluatePolicy, realisedRisk } from "../../judge/index.ts";
+import {
+  type Evaluation,
+  evaluateExactly,
+  evaluatePolicy,
+  isFullyKnown,
+  realisedRisk,
+} from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
-import type { Constraints, FeatureSpec, StaticTable } from "../../policy/index.ts";
+import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
 import { type DecisionRequest, type DecisionSource, loadDecisions } from "../decisions/index.ts";
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
@@ -26,7 +32,7 @@ export interface JudgeRequest extends DecisionRequest {
   /** Masks, as the router will. */
   readonly constraints?: Constraints | undefined;
   /** Refuses a checkpoint that was trained on other features. */
-  readonly spec?: FeatureSpec | undefined;
+  readonly spec?: AnyFeatureSpec | undefined;
   readonly qualityRange?: Range | undefined;
   readonly seed?: bigint | undefined;
   /** The order of the rows (default: logged). Estimates are sums, so it enters their last bits. */
@@ -80,7 +86,8 @@ export async function evaluateCheckpoint(
   const judged = judgeRowsOf(rows, [loaded], request.order);
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, setup) === true;
-  const evaluation = evaluatePolicy(judged.rows, {
+  const evaluate = isFullyKnown(judged.rows) ? evaluateExactly : evaluatePolicy;
+  const evaluation = evaluate(judged.rows, {
     setup,
     single: setup.single,
     rng: rngFrom(request.seed ?? 0n),

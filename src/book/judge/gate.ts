@@ -3,7 +3,13 @@
  *  manifest its rows were admitted from and the ledger of what was not. */
 import { type Clock, given, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed, SealedBlob } from "../../contract/index.ts";
-import { type GateMethod, type GateRule, gatePolicies } from "../../judge/index.ts";
+import {
+  type GateMethod,
+  type GateRule,
+  gateExactly,
+  gatePolicies,
+  isFullyKnown,
+} from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
@@ -60,7 +66,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
   const rule = ruleOf(request);
   const seed = request.seed ?? 0n;
-  const gated = gatePolicies(judged.rows, {
+  const gate = isFullyKnown(judged.rows) ? gateExactly : gatePolicies;
+  const gated = gate(judged.rows, {
     ...{ rule, candidates: setups, baseline: setup ?? "behaviour", rng: rngFrom(seed) },
   });
   const book = request.keepIn ?? ("store" in source ? source : undefined);

@@ -5,10 +5,10 @@ import type { FloorPromise, Sealed } from "../../contract/index.ts";
 import type { RouterSetup } from "../../judge/index.ts";
 import { baselineOf, type FittedTable, type SeenUnits, type SplitRule, splitOf } from "../../learn/index.ts";
 import {
+  type AnyFeatureSpec,
   type Checkpoint,
   type Constraints,
   type DecisionPolicy,
-  type FeatureSpec,
   parseStaticTable,
   policyOf,
   readCheckpoint,
@@ -24,7 +24,7 @@ export interface LoadedPolicy {
 }
 
 /** `spec`: a checkpoint that was trained on other features is refused. */
-export function loadPolicy(folder: string, spec?: FeatureSpec): LoadedPolicy {
+export function loadPolicy(folder: string, spec?: AnyFeatureSpec): LoadedPolicy {
   const checkpoint = readCheckpoint(folder, spec === undefined ? {} : { spec });
   const split = splitOf(checkpoint.model, folder);
   if (split === undefined)

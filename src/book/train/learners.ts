@@ -12,9 +12,11 @@ import {
   thompsonBetaModel,
   thompsonLinearModel,
   trainBc,
+  trainValue,
   ucb1Model,
+  type ValueKind,
 } from "../../learn/index.ts";
-import { DEFAULT_FEATURES, type FeatureSpec, type PolicyModel } from "../../policy/index.ts";
+import { DEFAULT_FEATURES, type FeatureSpec, type PolicyModel, type ValueSpec } from "../../policy/index.ts";
 
 export type Learner =
   | { readonly kind: "ucb"; readonly exploration?: number }
@@ -26,17 +28,28 @@ export type Learner =
       readonly floor?: number;
       readonly spec?: FeatureSpec | undefined;
     }
-  | { readonly kind: "bc"; readonly l2?: number; readonly spec?: FeatureSpec | undefined };
+  | { readonly kind: "bc"; readonly l2?: number; readonly spec?: FeatureSpec | undefined }
+  | {
+      readonly kind: ValueKind;
+      readonly l2?: number | undefined;
+      readonly k?: number | undefined;
+      readonly costWeight?: number | undefined;
+      readonly meanCost?: number | undefined;
+      readonly spec?: ValueSpec | undefined;
+    };
 
 /** A learner whose model is a function of sums: its state grows by what is new. */
-export type BanditLearner = Exclude<Learner, { kind: "bc" }>;
+export type BanditLearner = Extract<Learner, { kind: "ucb" | "linucb" | "thompson" }>;
 
 export interface Learned {
   readonly model: PolicyModel;
   readonly report?: object;
 }
 
-const KINDS: readonly Learner["kind"][] = ["ucb", "linucb", "thompson", "bc"];
+const BANDITS: readonly string[] = ["ucb", "linucb", "thompson"] satisfies BanditLearner["kind"][];
+const KINDS: readonly Learner["kind"][] = [
+  ...(["auto", "ridge", "logistic", "knn", "ucb", "linucb", "thompson", "bc"] as const),
+];
 
 /** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */
 export function requireLearner({ kind }: Learner): void {
@@ -49,7 +62,7 @@ export function requireLearner({ kind }: Learner): void {
 }
 
 export function isBandit(learner: Learner): learner is BanditLearner {
-  return learner.kind !== "bc";
+  return BANDITS.includes(learner.kind);
 }
 
 export function isLinear(learner: BanditLearner): boolean {
@@ -66,10 +79,15 @@ export async function deriveSpec(rows: AsyncIterable<DecisionRow>): Promise<Feat
 }
 
 export function learn(data: DecisionData, learner: Learner, seed: bigint): Learned {
-  if (!isBandit(learner)) {
+  if (isBandit(learner)) return learnBandit(data, learner, seed);
+  if (learner.kind === "bc") {
     const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: fieldsOf(data.rows) } } = learner;
     return trainBc(data, { spec, seed, l2 });
   }
+  return trainValue(data, { ...learner, seed });
+}
+
+function learnBandit(data: DecisionData, learner: BanditLearner, seed: bigint): Learned {
   const spec = isLinear(learner) ? (specOf(learner) ?? denseSpec(fieldsOf(data.rows))) : undefined;
   return { model: banditModel(learner, statisticsOf(data.rows, spec), { data: data.digest, spec, seed }) };
 }

@@ -1,9 +1,35 @@
 /** The features a policy is trained on, of a file. */
 import { readFileSync } from "node:fs";
-import { parseJson } from "../../base/index.ts";
-import { type FeatureSpec, parseFeatureSpec } from "../../policy/index.ts";
+import { parseJson, RollbookError } from "../../base/index.ts";
+import { type AnyFeatureSpec, type FeatureSpec, parseAnySpec, type ValueSpec } from "../../policy/index.ts";
 
-export function readSpec({ features }: { features?: string }): FeatureSpec | undefined {
+interface FeatureFlags {
+  readonly features?: string;
+}
+
+export function readAnySpec({ features }: FeatureFlags): AnyFeatureSpec | undefined {
   if (features === undefined) return undefined;
-  return parseFeatureSpec(parseJson(readFileSync(features, "utf8"), features), features);
+  return parseAnySpec(parseJson(readFileSync(features, "utf8"), features), features);
+}
+
+/** For bandits and behaviour cloning. */
+export function readSpec(flags: FeatureFlags): FeatureSpec | undefined {
+  const spec = readAnySpec(flags);
+  if (spec === undefined || spec.schema === "rollbook.feature-spec.v1") return spec;
+  throw otherVersion(flags, "rollbook.feature-spec.v1", spec.schema);
+}
+
+/** For the learners that predict rewards. */
+export function readValueSpec(flags: FeatureFlags): ValueSpec | undefined {
+  const spec = readAnySpec(flags);
+  if (spec === undefined || spec.schema === "rollbook.feature-spec.v2") return spec;
+  throw otherVersion(flags, "rollbook.feature-spec.v2", spec.schema);
+}
+
+function otherVersion({ features }: FeatureFlags, wanted: string, given: string): RollbookError {
+  return new RollbookError(
+    "bad-feature-spec",
+    { features, wanted, given },
+    `${features} is a ${given}; this learner reads a ${wanted}. Leave --features out, or see docs/learn.md.`,
+  );
 }

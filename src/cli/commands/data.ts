@@ -147,12 +147,13 @@ function addImport(data: Command, io: Io): void {
   addCommand(data, "import", {
     summary: "read a decision log of another format into the book, or into a routing dataset",
     description: `Read a decision log of another format: Vowpal Wabbit text and dsjson, Open Bandit CSV, RLlib JSON, CSV with a column
-map, or a routing dataset itself. Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with your key
+map, a table with the outcome of every candidate (csv, jsonl or parquet; needs --out), or a routing dataset itself. Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with your key
 if there is one; importing a file twice adds nothing. With --out a routing dataset is written. Rows are checked and pass
 one by one, so memory does not follow the file. Files may be gzipped. A bad row stops the import with its line.`,
     examples: [
       "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
       "rollbook data import log.csv --format csv --columns action=arm,reward=score --data-source real",
+      "rollbook data import all.csv --format outcomes --columns prompt=question,outcomes=small+large --out all.jsonl",
     ],
   })
     .argument("<file>", "the log")
@@ -171,11 +172,13 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     )
     .option(
       "--columns <map>",
-      "csv: action=…,reward=…, and propensity, episode, step, features=a+b; actions are 0, 1 … or names",
+      "csv: action=…,reward=…, and propensity, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
       toColumns,
     )
     .action(async (file: string, flags: DataImportFlags) => {
       const { out } = flags;
+      if (out === undefined && flags.format === "outcomes")
+        throw wrongUsage("--format outcomes needs --out: a book keeps the outcome of the choice alone");
       const filters = { from: basename(file), format: flags.format };
       if (out === undefined) await sealLog(io, file, flags);
       else printDataset(io, { ...flags, out }, await writeDataset(readLog(file, flags), { out, filters }));

@@ -1,7 +1,7 @@
 /** `rollbook evaluate`: is the learned policy better, and can the log say so? */
 import type { Command } from "commander";
 import { evaluateCheckpoint } from "../../book/judge/index.ts";
-import { readSpec } from "../../book/train/index.ts";
+import { readAnySpec } from "../../book/train/index.ts";
 import { evaluationJson, renderEvaluation } from "../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
@@ -39,7 +39,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
       ...requestOf(flags),
       ...{ checkpoint, estimatePropensities, qualityRange, seed },
       ...judgedRouter(io, flags),
-      spec: readSpec(flags),
+      spec: readAnySpec(flags),
     }),
   );
   const { evaluation, admitted, refusal } = found;

@@ -4,7 +4,7 @@ import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { gateCheckpoints } from "../../book/judge/index.ts";
 import { isBook, type OpenBook } from "../../book/open/index.ts";
-import { readSpec } from "../../book/train/index.ts";
+import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
@@ -114,7 +114,7 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
     candidates: flags.candidate,
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
     tried: flags.candidatesTried,
-    spec: readSpec(flags),
+    spec: readAnySpec(flags),
   };
 }
 

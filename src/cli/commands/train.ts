@@ -1,6 +1,6 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError } from "commander";
-import { type Learner, readSpec, trainPolicy } from "../../book/train/index.ts";
+import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../book/train/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderTrained, trainedJson } from "../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../command.ts";
@@ -18,6 +18,9 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
   features?: string;
   seed: bigint;
   l2?: number;
+  neighbours?: number;
+  costWeight?: number;
+  meanCost?: number;
   alpha?: number;
   exploration?: number;
   form?: "beta" | "linear";
@@ -30,8 +33,9 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
 export function addTrain(program: Command, io: Io): void {
   const train = addGroup(program, "train", {
     summary: "train a policy from decisions into a checkpoint and a revision",
-    examples: ["rollbook train bc --data routing.jsonl --out policies/bc --id router-bc"],
+    examples: ["rollbook train auto --data routing.jsonl --out policies/auto --id router-auto"],
   });
+  for (const { name, summary } of VALUE_TRAINERS) addValueTrainer(train, io, name, summary);
   addTrainer(train, io, {
     name: "ucb",
     summary: "UCB1: the best candidate, the same for every prompt",
@@ -65,6 +69,48 @@ export function addTrain(program: Command, io: Io): void {
     learner: ({ l2 = 3e-3, ...flags }) => ({ kind: "bc", l2, spec: readSpec(flags) }),
   })
     .option("--l2 <x>", "strength of the penalty", nonNegative, 3e-3)
+    .option("--features <file>", FEATURES_HELP);
+}
+
+const VALUE_TRAINERS = [
+  {
+    name: "auto",
+    summary: "predict the reward of every candidate; learners and settings by cross-validation",
+  },
+  { name: "ridge", summary: "predict the reward of every candidate by sparse ridge regression" },
+  { name: "logistic", summary: "predict the reward of every candidate by sparse logistic regression" },
+  { name: "knn", summary: "predict the reward of every candidate by the nearest questions" },
+] as const;
+
+/** The learners that predict rewards, from the chosen candidate's outcomes or from those of all. */
+function addValueTrainer(
+  train: Command,
+  io: Io,
+  name: (typeof VALUE_TRAINERS)[number]["name"],
+  summary: string,
+): void {
+  const command = addTrainer(train, io, {
+    name,
+    summary,
+    learner: ({ l2, neighbours, costWeight, meanCost, ...flags }) => ({
+      ...{ kind: name, l2, k: neighbours, costWeight, meanCost, spec: readValueSpec(flags) },
+    }),
+  });
+  if (name === "ridge" || name === "logistic")
+    command.option("--l2 <x>", "strength of the penalty (default: by cross-validation)", nonNegative);
+  if (name === "knn")
+    command.option(
+      "--neighbours <n>",
+      "questions to average over (default: by cross-validation)",
+      wholeNumber,
+    );
+  command
+    .option(
+      "--cost-weight <x>",
+      "maximise quality minus this times cost (default: the logged reward)",
+      nonNegative,
+    )
+    .option("--mean-cost <x>", "best quality at this mean cost: the cost weight follows from it", nonNegative)
     .option("--features <file>", FEATURES_HELP);
 }
 

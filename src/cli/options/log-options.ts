@@ -1,7 +1,7 @@
 /** How the flags of `data import` are read. */
 import { InvalidArgumentError } from "commander";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import type { ActionSet, ColumnMap } from "../../convert/index.ts";
+import type { ActionSet, ColumnMap, OutcomeColumns } from "../../convert/index.ts";
 
 /** `3`, or `small,large`. */
 export function toActions(text: string): ActionSet {
@@ -16,9 +16,10 @@ export function toActions(text: string): ActionSet {
   return { count: names.length, names };
 }
 
-/** `action=arm,reward=score,features=a+b`. */
-export function toColumns(text: string): ColumnMap {
+/** `action=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. */
+export function toColumns(text: string): ColumnMap | OutcomeColumns {
   const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
+  if (map.outcomes !== undefined) return toOutcomeColumns(map);
   const { action, reward, features, ...rest } = map;
   const other = Object.keys(rest).find((name) => !["propensity", "episode", "step"].includes(name));
   if (action === undefined || reward === undefined || other !== undefined)
@@ -26,4 +27,16 @@ export function toColumns(text: string): ColumnMap {
       `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
     );
   return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
+}
+
+const LISTS = ["outcomes", "costs", "features"];
+
+function toOutcomeColumns(map: Readonly<Record<string, string>>): OutcomeColumns {
+  const other = Object.keys(map).find((name) => ![...LISTS, "prompt", "id", "task"].includes(name));
+  if (other !== undefined) throw wrongUsage(`--columns with outcomes knows no ${other}`);
+  const entries = Object.entries(map).map(([name, value]) => [
+    name,
+    LISTS.includes(name) ? value.split("+") : value,
+  ]);
+  return Object.fromEntries(entries) as unknown as OutcomeColumns;
 }

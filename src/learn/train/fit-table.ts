@@ -1,12 +1,19 @@
 /** Fits the best static table to a log: the baseline of a learned policy.
  *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
- *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen. A leaf departs from its parent's
+ *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen, or where every outcome is known the
+ *  mean of its own. A leaf departs from its parent's
  *  order only where the gain exceeds one standard error. */
 import { compareUtf8, type Json } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
-import { armsOf, type DecisionData, type DecisionRow, labelledRows } from "../rows/index.ts";
+import {
+  armsOf,
+  type DecisionData,
+  isFullInformation,
+  labelledRows,
+  type OutcomeRow,
+} from "../rows/index.ts";
 
-type Labelled = DecisionRow & { reward: number };
+type Labelled = OutcomeRow & { reward: number };
 type Scalar = string | number | boolean;
 interface NumberRange {
   readonly min?: number;
@@ -33,14 +40,14 @@ export interface FittedTable {
 const MOST_QUESTIONS = 2;
 /** Of a candidate in a leaf; fewer say nothing. */
 const LEAST_ROWS = 20;
-const MOST_VALUES = 12;
 const THRESHOLDS = 9;
 
 export function fitStaticTable(data: Pick<DecisionData, "rows">): FittedTable {
-  const rows = labelledRows(data.rows);
+  const rows = labelledRows(data.rows) as readonly Labelled[];
   const arms = armsOf(rows);
-  const root = leafOf(rows, arms, undefined);
-  const leaves = grow(root, { rows, arms, when: {}, questions: MOST_QUESTIONS });
+  const log = { arms, places: new Map(arms.map((id, a) => [id, a])), full: isFullInformation(rows) };
+  const root = leafOf(rows, log, undefined);
+  const leaves = grow(root, { rows, log, when: {}, questions: MOST_QUESTIONS });
   return {
     source: {
       schema: "rollbook.static-table.v1",
@@ -77,21 +84,26 @@ interface TableLeaf {
   /** What following this leaf's choice instead of its parent's brings over all its rows. */
   readonly gain: number;
 }
+/** What all leaves share. */
+interface TableLog {
+  readonly arms: readonly string[];
+  readonly places: ReadonlyMap<string, number>;
+  /** Every outcome of every row is known. */
+  readonly full: boolean;
+}
 interface TableNode {
   readonly rows: readonly Labelled[];
-  readonly arms: readonly string[];
+  readonly log: TableLog;
   readonly when: TableTriggers;
   readonly questions: number;
 }
 
-function leafOf(
-  rows: readonly Labelled[],
-  arms: readonly string[],
-  parent: TableLeaf | undefined,
-): TableLeaf {
+function leafOf(rows: readonly Labelled[], log: TableLog, parent: TableLeaf | undefined): TableLeaf {
+  const { arms } = log;
+  const found = worthOf(rows, log);
   const value = new Map(
-    arms.map((arm) => {
-      const own = worthOf(rows.filter((row) => row.candidates[row.chosen]!.id === arm));
+    arms.map((arm, a) => {
+      const own = found[a]!;
       return [arm, own.count >= LEAST_ROWS || parent === undefined ? own : parent.value.get(arm)!];
     }),
   );
@@ -104,18 +116,35 @@ function leafOf(
   return { order, value, gain: gain * rows.length };
 }
 
-/** Self-normalised by the logged propensity; where none was logged every row counts the same. */
-function worthOf(rows: readonly Labelled[]): CandidateValue {
-  let [top, bottom] = [0, 0];
-  for (const { reward, propensity } of rows) {
-    top += reward / (propensity ?? 1);
-    bottom += 1 / (propensity ?? 1);
-  }
-  if (rows.length === 0) return { count: 0, mean: Number.NEGATIVE_INFINITY, error: 0 };
-  const mean = top / bottom;
-  let squares = 0;
-  for (const { reward, propensity } of rows) squares += ((reward - mean) / (propensity ?? 1)) ** 2;
-  return { count: rows.length, mean, error: Math.sqrt(squares) / bottom };
+/** Self-normalised by the logged propensity; where none was logged every row counts the same. One entry per arm. */
+function worthOf(rows: readonly Labelled[], { arms, places, full }: TableLog): CandidateValue[] {
+  const [top, bottom, counts] = [arms, arms, arms].map((each) => new Float64Array(each.length)) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  const visit = (each: (arm: number, reward: number, propensity: number) => void) => {
+    for (const { candidates, chosen, reward, propensity } of rows) {
+      if (!full) each(places.get(candidates[chosen]!.id)!, reward, propensity ?? 1);
+      else
+        for (const { id, outcome } of candidates)
+          if (outcome !== undefined) each(places.get(id)!, outcome.reward, 1);
+    }
+  };
+  visit((a, reward, propensity) => {
+    top[a] = top[a]! + reward / propensity;
+    bottom[a] = bottom[a]! + 1 / propensity;
+    counts[a] = counts[a]! + 1;
+  });
+  const squares = new Float64Array(arms.length);
+  visit((a, reward, propensity) => {
+    squares[a] = squares[a]! + ((reward - top[a]! / bottom[a]!) / propensity) ** 2;
+  });
+  return arms.map((_, a) =>
+    counts[a] === 0
+      ? { count: 0, mean: Number.NEGATIVE_INFINITY, error: 0 }
+      : { count: counts[a]!, mean: top[a]! / bottom[a]!, error: Math.sqrt(squares[a]!) / bottom[a]! },
+  );
 }
 
 /** The leaves below, in the order in which a table asks; the node itself if no question pays. */
@@ -123,13 +152,13 @@ function grow(leaf: TableLeaf, node: TableNode): { when: TableTriggers; leaf: Ta
   if (node.questions === 0) return [{ when: node.when, leaf }];
   let best: { gain: number; parts: readonly RowPart[] } = { gain: 0, parts: [] };
   for (const parts of questionsOf(node)) {
-    const gain = parts.reduce((sum, { rows }) => sum + leafOf(rows, node.arms, leaf).gain, 0);
+    const gain = parts.reduce((sum, { rows }) => sum + leafOf(rows, node.log, leaf).gain, 0);
     if (gain > best.gain) best = { gain, parts };
   }
   if (best.parts.length === 0) return [{ when: node.when, leaf }];
   return best.parts.flatMap(({ rows, when }) => {
     const child = { ...node, rows, when, questions: node.questions - 1 };
-    return grow(leafOf(rows, node.arms, leaf), child);
+    return grow(leafOf(rows, node.log, leaf), child);
   });
 }
 
@@ -156,15 +185,28 @@ function* questionsOf({ rows, when }: TableNode): Generator<readonly RowPart[]> 
           at,
           when: (r) => withField(when, name, r),
         });
-    } else if (distinct.length <= MOST_VALUES) {
-      yield distinct
-        .sort((a, b) => compareUtf8(String(a), String(b)))
-        .map((value) => ({
-          rows: rows.filter((row) => of(row) === value),
-          when: withField(when, name, value),
-        }));
-    }
+    } else yield byValue(rows, { of, when: (value) => withField(when, name, value), rest: when });
   }
+}
+
+/** A part for every value that has rows enough to say something; the others stay with the rule above them. */
+function byValue(
+  rows: readonly Labelled[],
+  options: { of: (row: Labelled) => Scalar; when: (value: Scalar) => TableTriggers; rest: TableTriggers },
+): readonly RowPart[] {
+  const { of, when, rest } = options;
+  const parts = new Map<Scalar, Labelled[]>();
+  for (const row of rows) {
+    const own = parts.get(of(row));
+    if (own === undefined) parts.set(of(row), [row]);
+    else own.push(row);
+  }
+  const sorted = [...parts].sort(([a], [b]) => compareUtf8(String(a), String(b)));
+  const few = sorted.flatMap(([, own]) => (own.length < LEAST_ROWS ? own : []));
+  const many = sorted.flatMap(([value, own]) =>
+    own.length < LEAST_ROWS ? [] : [{ rows: own, when: when(value) }],
+  );
+  return few.length === 0 ? many : [...many, { rows: few, when: rest }];
 }
 
 /** The first rule that holds is taken, so the second half may begin where the first one ends. */

@@ -22,7 +22,7 @@ function dealFolds(units: Units, folds: number, rng: Rng): Int32Array {
     throw new RollbookError(
       "bad-folds",
       { folds, units: units.count },
-      `${folds} folds of ${units.count} units leave one empty. Choose between 2 and ${units.count}.`,
+      `an estimate of this kind deals independent units into ${folds} parts, and there ${units.count === 1 ? "is 1 unit" : `are ${units.count} units`}. Log more tasks, or group rows by another --unit: task, session or decision.`,
     );
   }
   const order = rng.shuffle(Array.from({ length: units.count }, (_, i) => i));

@@ -1,0 +1,125 @@
+/** Default learners against scikit-learn's logistic regression, ridge and nearest neighbours, on the same splits. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { isRollbookError, RollbookError } from "../src/base/errors.ts";
+import { rngFrom } from "../src/base/rng.ts";
+import type { ValueKind } from "../src/learn/index.ts";
+import { compareOnce, loadPeer, type RouterMode, type SplitResult } from "./routers/compare.ts";
+import { ROUTER_SETS, type RouterSet } from "./routers/router-set.ts";
+import { printTable } from "./support/interleave.ts";
+import type { Bench } from "./support/programs.ts";
+import { PythonPeer } from "./support/python-peer.ts";
+
+const VENV = fileURLToPath(new URL("../.cache/sklearn", import.meta.url));
+const PYTHON = join(VENV, "bin", "python");
+const PROGRAM = fileURLToPath(new URL("./routers/sklearn_peer.py", import.meta.url));
+const LIBRARIES = ["numpy==2.4.6", "scipy==1.17.1", "scikit-learn==1.9.1"];
+/** Share of the peer's gain that the default learner must reach, where that gain is more than two standard errors. */
+const BAR = 0.95;
+
+export const bench: Bench = {
+  summary:
+    "default learners against scikit-learn, gain over the best single model (--data DIR --only SET --splits N)",
+  async run(args) {
+    const { values } = parseArgs({
+      args,
+      options: {
+        data: { type: "string", default: process.env.ROLLBOOK_DATA ?? "../shared/data" },
+        only: { type: "string" },
+        mode: { type: "string" },
+        splits: { type: "string", default: "10" },
+        learners: { type: "string", default: "auto" },
+        json: { type: "boolean", default: false },
+      },
+    });
+    install();
+    const names = values.only?.split(",") ?? Object.keys(ROUTER_SETS);
+    const rows: Record<string, string>[] = [];
+    for (const name of names) {
+      const load = ROUTER_SETS[name];
+      if (load === undefined) throw unknownSet(name);
+      const peer = new PythonPeer(PYTHON, PROGRAM);
+      try {
+        const set = await load(values.data);
+        await loadPeer(peer, set);
+        for (const mode of modesOf(set, values.mode))
+          rows.push(
+            ...(await compare(set, { mode, peer, splits: Number(values.splits), ours: values.learners })),
+          );
+      } catch (error) {
+        if (!isRollbookError(error, "data-absent")) throw error;
+        process.stderr.write(`not measured: ${error.message}\n`);
+      } finally {
+        peer.close();
+      }
+    }
+    printTable(rows, args);
+  },
+};
+
+async function compare(
+  set: RouterSet,
+  { mode, peer, splits, ours }: { mode: RouterMode; peer: PythonPeer; splits: number; ours: string },
+): Promise<Record<string, string>[]> {
+  const results: SplitResult[] = [];
+  for (let split = 0; split < splits; split++) {
+    const rng = rngFrom(BigInt(split + 1)).split(set.name);
+    const result = await compareOnce(set, { mode, peer, rng, ours: ours.split(",") as ValueKind[] });
+    results.push(result);
+    process.stderr.write(`${set.name}, ${mode}, split ${split + 1}: ${JSON.stringify(result)}\n`);
+  }
+  const learners = Object.keys(results[0]!.gains);
+  const stats = new Map(learners.map((each) => [each, statsOf(results.map(({ gains }) => gains[each]!))]));
+  const peers = learners.filter((each) => each.startsWith("sklearn"));
+  const best = peers.reduce((top, each) => (stats.get(each)!.mean > stats.get(top)!.mean ? each : top));
+  return learners.map((learner) => {
+    const { mean, error } = stats.get(learner)!;
+    const share = mean / stats.get(best)!.mean;
+    const counts = stats.get(best)!.mean > 2 * stats.get(best)!.error;
+    return {
+      set: set.name,
+      outcomes: mode === "full" ? "all" : "one",
+      learner,
+      "gain over best single": `${mean.toFixed(4)} ± ${error.toFixed(4)}`,
+      "of the peer's best": counts ? share.toFixed(3) : "peer gains nothing",
+      met: learner !== "auto" || !counts ? "" : share >= BAR ? "yes" : "NO",
+      seconds: (results.reduce((sum, { seconds }) => sum + seconds[learner]!, 0) / results.length).toFixed(1),
+    };
+  });
+}
+
+function statsOf(values: readonly number[]): { mean: number; error: number } {
+  const mean = values.reduce((sum, each) => sum + each, 0) / values.length;
+  const squares = values.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  return { mean, error: Math.sqrt(squares / Math.max(1, values.length - 1) / values.length) };
+}
+
+function modesOf({ kind }: RouterSet, only: string | undefined): RouterMode[] {
+  const all: RouterMode[] = kind === "logged" ? ["logged"] : ["logged", "full"];
+  return all.filter((mode) => only === undefined || mode === only);
+}
+
+function install(): void {
+  if (existsSync(PYTHON)) return;
+  process.stderr.write(`installing ${LIBRARIES.join(", ")} into ${VENV}\n`);
+  for (const [command, ...rest] of [
+    ["python3", "-m", "venv", VENV],
+    [PYTHON, "-m", "pip", "install", "--quiet", ...LIBRARIES],
+  ]) {
+    const { status, stderr } = spawnSync(command!, rest, { encoding: "utf8" });
+    if (status !== 0)
+      throw new RollbookError(
+        "python-failed",
+        { command },
+        `${command} ${rest.join(" ")} failed:\n${stderr}`,
+      );
+  }
+}
+
+function unknownSet(name: string): RollbookError {
+  const known = Object.keys(ROUTER_SETS).join(", ");
+  return new RollbookError("unknown-name", { name }, `no set is called ${name}. Known: ${known}.`);
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { digestJson, rngFrom } from "../base/index.ts";
+import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
+import type { JudgedRow, RouterSetup } from "./evaluate/index.ts";
+import { evaluateExactly, gateExactly, isFullyKnown } from "./full-information.ts";
+
+const IDS = ["small", "large"];
+const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: large\n", "test");
+
+/** On even rows both are right, on odd rows the large one alone; it costs 2, the small one 1. */
+function rows(count: number): JudgedRow[] {
+  return Array.from({ length: count }, (_, i) => {
+    const known = IDS.map((_, a) => {
+      const quality = Number(i % 2 === 0 || a === 1);
+      return { reward: quality, quality, cost: a + 1, latency: null };
+    });
+    return {
+      id: `d${i}`,
+      unit: `d${i}`,
+      context: { prompt: i % 2 === 0 ? "easy" : "hard", fields: {} },
+      candidates: IDS.map((id) => ({ id, selectable: true, reasons: [], features: {} })),
+      chosen: 0,
+      propensity: null,
+      reward: known[0]!.reward,
+      measures: known[0]!,
+      known,
+    };
+  });
+}
+
+const policy = (answer: (prompt: string) => number): DecisionPolicy => ({
+  family: "router",
+  revision: { id: "r1", digest: digestJson("test", 1) } as DecisionPolicy["revision"],
+  answer: ({ prompt }) => ({
+    probabilities: IDS.map((_, a) => (a === answer(prompt) ? 1 : 0)),
+    confidence: 1,
+  }),
+});
+const setup = (answer: (prompt: string) => number): RouterSetup => ({
+  ...{ policy: policy(answer), table, floor: 0, exploration: 0 },
+});
+const thrifty = setup((prompt) => (prompt === "easy" ? 0 : 1));
+const rule = { method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0.01, epsilonCost: 0 } as const;
+
+describe("full information", () => {
+  test("gives the exact value of a policy and of the oracle, without propensities", () => {
+    const judged = rows(200);
+    expect(isFullyKnown(judged)).toBe(true);
+    const { contenders } = evaluateExactly(judged, { setup: thrifty, rng: rngFrom(1) });
+    const value = (name: string, measure: "reward" | "cost") =>
+      contenders.find((each) => each.name === name)!.values[measure]!.estimate.value;
+    expect(value("learned", "reward")).toBe(1);
+    expect(value("learned", "cost")).toBe(1.5);
+    expect(value("static", "cost")).toBe(2);
+    expect(value("oracle", "reward")).toBe(1);
+    expect(contenders.map(({ name }) => name)).not.toContain("behaviour");
+    expect(contenders.every(({ basis }) => basis === "full information")).toBe(true);
+  });
+
+  test("passes what is as good and cheaper, and refuses what is worse, with every method", () => {
+    const ranges = { quality: { low: 0, high: 1 }, cost: { low: 1, high: 2 } };
+    for (const method of ["student-t", "empirical-bernstein", "confidence-sequence"] as const) {
+      const judged = rows(2000);
+      const gate = (candidate: RouterSetup) =>
+        gateExactly(judged, {
+          rule: { ...rule, method, ranges, epsilonQuality: 0.05 },
+          candidates: [candidate],
+          baseline: { ...thrifty, policy: undefined },
+          rng: rngFrom(1),
+        })[0]!;
+      expect(gate(thrifty)).toMatchObject({ outcome: "pass", reasons: [] });
+      expect(gate(setup(() => 0))).toMatchObject({ outcome: "refuse" });
+    }
+  });
+
+  test("has no policy behind the log to gate against", () => {
+    const options = { rule, candidates: [thrifty], baseline: "behaviour", rng: rngFrom(1) } as const;
+    expect(() => gateExactly(rows(10), options)).toThrow("no policy chose among them");
+  });
+});

@@ -1,0 +1,135 @@
+/** Evaluates and gates policies where the outcome of every candidate is known: exactly, without propensities.
+ *  In: judge rows that carry all outcomes, routers. Out: what `evaluatePolicy` and `gatePolicies` return. A policy's value is
+ *  the mean of what its choices would have brought; rows are the only thing that is sampled. Pure. */
+import { RollbookError } from "../base/index.ts";
+import {
+  type Evaluation,
+  EvaluationData,
+  evaluatePolicy,
+  isBurden,
+  type JudgedRow,
+  livenessOf,
+  type Measure,
+  qualityOf,
+  routed,
+  routerOf,
+} from "./evaluate/index.ts";
+import type { GateCheck, GatedCandidate, GateOptions, GateRule } from "./gate.ts";
+import {
+  bernsteinInterval,
+  confidenceSequence,
+  difference,
+  type Estimate,
+  type Range,
+  standardError,
+  studentInterval,
+} from "./ope/index.ts";
+
+/** Whether every row carries the outcome of each of its candidates, and nothing says how the choice was made. */
+export function isFullyKnown(rows: readonly JudgedRow[]): boolean {
+  return rows.length > 0 && rows.every(({ known, propensity }) => known !== undefined && propensity === null);
+}
+
+type EvaluateOptions = Parameters<typeof evaluatePolicy>[1];
+
+/** The first candidate stands for a choice that nobody made: it is no contender. */
+export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOptions): Evaluation {
+  const evaluation = evaluatePolicy(rows.map(asIfChosen), options);
+  return {
+    ...evaluation,
+    contenders: evaluation.contenders.filter(({ name }) => name !== "behaviour"),
+    comparisons: evaluation.comparisons.filter(({ against }) => against !== "behaviour"),
+  };
+}
+
+export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
+  const { rule, candidates, baseline } = options;
+  if (baseline === "behaviour")
+    throw new RollbookError(
+      "no-behaviour",
+      { baseline },
+      "these rows hold the outcome of every candidate, and no policy chose among them. Gate against static or a checkpoint.",
+    );
+  const data = new EvaluationData(rows.map(asIfChosen), options);
+  const quality = qualityOf(data.measures);
+  const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost();
+  const against = data.target(routed(routerOf(baseline)));
+  return candidates.map((setup) => {
+    const target = data.target(routed(routerOf(setup)));
+    const { live, warning } = livenessOf(data.rows, setup);
+    const reasons = live > 0 ? [] : [`${warning}: there is nothing to let through`];
+    const checks =
+      reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
+    const all = [...reasons, ...checks.filter(({ clears }) => !clears).map(explain)];
+    return {
+      outcome: all.length === 0 ? ("pass" as const) : ("refuse" as const),
+      reasons: all,
+      checks,
+      support: { effectiveSize: rows.length, largestWeight: 1, meanWeight: 1, unsupportedMass: 0 },
+      live,
+    };
+  });
+}
+
+/** The outcomes are known, so no weight is ever formed of this. */
+function asIfChosen(row: JudgedRow): JudgedRow {
+  return { ...row, propensity: 1, behaviour: row.candidates.map((_, c) => (c === row.chosen ? 1 : 0)) };
+}
+
+function checkOn(
+  data: EvaluationData,
+  options: { target: Float64Array; against: Float64Array; measure: Measure; rule: GateRule },
+): GateCheck {
+  const { target, against, measure, rule } = options;
+  const [mine, theirs] = [data.value("known", target, measure), data.value("known", against, measure)];
+  const paired = difference(mine, theirs);
+  const burden = isBurden(measure);
+  const { low, high } = intervalOf(paired, measure, rule);
+  const [bound, epsilon] = burden ? [high, rule.epsilonCost!] : [low, rule.epsilonQuality];
+  return {
+    measure: measure as GateCheck["measure"],
+    candidate: mine.value,
+    baseline: theirs.value,
+    difference: paired.value,
+    standardError: finiteOrNull(standardError(paired)),
+    bound: finiteOrNull(bound),
+    epsilon,
+    clears: burden ? bound <= epsilon : bound >= -epsilon,
+  };
+}
+
+/** Two-sided at 1 − 2α/m: each side errs with probability α/m. A difference lies within ± the range of the measure. */
+function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: number; high: number } {
+  const level = 1 - (2 * rule.alpha) / rule.tried;
+  if (rule.method === "student-t") return studentInterval(paired, level);
+  const stated = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
+  if (stated === undefined)
+    throw new RollbookError(
+      "range-unknown",
+      { method: rule.method, measure },
+      `a ${rule.method} bound needs the range of ${measure} beforehand. State --${isBurden(measure) ? "cost" : "quality"}-range, or use --method student-t.`,
+    );
+  const width = stated.high - stated.low;
+  const range: Range = { low: -width, high: width };
+  return rule.method === "empirical-bernstein"
+    ? bernsteinInterval(paired, { range, level })
+    : confidenceSequence(paired, { range, level });
+}
+
+function explain({ measure, difference: gap, bound, epsilon }: GateCheck): string {
+  const show = bound === null ? "anything" : bound.toPrecision(3);
+  return isBurden(measure as Measure)
+    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show}; it must not exceed ${epsilon}`
+    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show}; it must not fall below ${-epsilon}`;
+}
+
+const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
+
+function noCost(): RollbookError {
+  return new RollbookError(
+    "no-cost",
+    {},
+    "no cost is known for every row. Import costs with costs=…, or gate quality alone with --quality-only.",
+  );
+}

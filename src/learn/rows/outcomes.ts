@@ -1,0 +1,109 @@
+/** What is known of each decision's candidates: the outcome of the chosen one, or of all of them (full information).
+ *  In: rows, what counts as reward. Out: outcomes in three columns, grouped by row. Rows without any are left out. */
+import { compareUtf8, RollbookError } from "../../base/index.ts";
+import { type DecisionRow, type LoggedCandidate, labelledRows, type RewardTerms } from "./decision-row.ts";
+
+/** A decision whose candidates may carry their outcomes. */
+export interface OutcomeRow extends DecisionRow {
+  readonly candidates: readonly (DecisionRow["candidates"][number] & Pick<LoggedCandidate, "outcome">)[];
+  readonly terms?: RewardTerms;
+}
+
+/** What a learner maximises: the reward as it was logged, or a part of it. */
+export type OutcomeMeasure = "reward" | "quality" | "cost";
+
+export interface Outcomes<Row extends OutcomeRow = OutcomeRow> {
+  /** Sorted by id, each with at least one outcome. */
+  readonly rows: readonly Row[];
+  readonly arms: readonly string[];
+  /** Outcomes of row r: start[r] … start[r+1]. */
+  readonly start: Int32Array;
+  readonly arm: Int32Array;
+  readonly target: Float64Array;
+  /** 1 / the logged probability of each; 1 with full information or where none was logged. */
+  readonly weight: Float64Array;
+  readonly full: boolean;
+}
+
+/** Whether every candidate that could be chosen has its outcome, in every row. */
+export function isFullInformation(rows: readonly OutcomeRow[]): boolean {
+  return (
+    rows.length > 0 &&
+    rows.every(({ candidates }) =>
+      candidates.every(({ selectable, outcome }) => outcome !== undefined || !selectable),
+    )
+  );
+}
+
+export function outcomesOf<Row extends OutcomeRow>(
+  all: readonly Row[],
+  measure: OutcomeMeasure = "reward",
+): Outcomes<Row> {
+  const full = isFullInformation(all);
+  const rows = full
+    ? [...all].sort((a, b) => compareUtf8(a.id, b.id))
+    : (labelledRows(all) as unknown as Row[]);
+  const known = rows.map((row) => (full ? everyOutcome(row, measure) : [chosenOutcome(row, measure)]));
+  const arms = [...new Set(known.flat().map(({ id }) => id))].sort(compareUtf8);
+  const places = new Map(arms.map((id, a) => [id, a]));
+  const start = new Int32Array(rows.length + 1);
+  known.forEach((each, r) => {
+    start[r + 1] = start[r]! + each.length;
+  });
+  const flat = known.flat();
+  return {
+    ...{ rows, arms, start, full },
+    arm: Int32Array.from(flat, ({ id }) => places.get(id)!),
+    target: Float64Array.from(flat, ({ value }) => value),
+    weight: Float64Array.from(flat, ({ propensity }) => 1 / (propensity ?? 1)),
+  };
+}
+
+interface KnownOutcome {
+  readonly id: string;
+  readonly value: number;
+  readonly propensity: number | null;
+}
+
+function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] {
+  return row.candidates.flatMap(({ id, selectable, outcome, features }) =>
+    selectable && outcome !== undefined
+      ? [{ id, value: partOf(row, { ...outcome, measure, price: features.price }), propensity: null }]
+      : [],
+  );
+}
+
+function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome {
+  const { id, features } = row.candidates[row.chosen]!;
+  const value = partOf(row, { reward: row.reward!, terms: row.terms ?? {}, measure, price: features.price });
+  return { id, value, propensity: row.propensity };
+}
+
+/** Cost is the term of this name, as the burden it is, else the price of the candidate; quality is the reward without its
+ *  cost term. */
+function partOf(
+  row: OutcomeRow,
+  given: { reward: number; terms: RewardTerms; measure: OutcomeMeasure; price: number | undefined },
+): number {
+  const { reward, terms, measure, price } = given;
+  if (!Number.isFinite(reward))
+    throw new RollbookError(
+      "bad-training-data",
+      { id: row.id, reward: String(reward) },
+      `decision ${row.id}: an outcome has the reward ${reward}. Repair the row or leave it out.`,
+    );
+  const { cost } = terms;
+  if (measure === "reward") return reward;
+  if (measure === "quality") return cost === undefined ? reward : reward - cost.value * cost.weight;
+  if (cost === undefined && price !== undefined) return price;
+  if (cost === undefined) throw noCost(row.id);
+  return cost.weight > 0 ? 0 - cost.value : cost.weight < 0 ? cost.value : Math.abs(cost.value);
+}
+
+function noCost(id: string): RollbookError {
+  return new RollbookError(
+    "no-cost",
+    { id },
+    `decision ${id} has no cost: neither a reward term called cost nor a price of its candidates. Record one, or train without a cost weight or budget.`,
+  );
+}

@@ -1,0 +1,198 @@
+/** Chooses settings and shares of learners by what they predict of rows they have not seen.
+ *  In: encoded rows with outcomes, groups that stay together. Out: held-out predictions, their error, and their value as a
+ *  policy. With full information the error is that of the differences between candidates, which is what a choice hangs on. */
+import { rngFrom } from "../../base/index.ts";
+import {
+  neighbourPredictor,
+  predictorOf,
+  type RowPredictor,
+  type ValueData,
+  type ValueLearner,
+} from "./learners.ts";
+
+export interface Folds {
+  /** Rows that take part, ascending. */
+  readonly rows: Int32Array;
+  /** The fold of each of them. */
+  readonly fold: Int32Array;
+  readonly count: number;
+}
+
+/** Predictions of every candidate at every row of the folds, by models that have not seen its group. */
+export interface HeldOut {
+  readonly learner: ValueLearner;
+  readonly predictions: Float64Array;
+  readonly error: number;
+}
+
+/** Deals groups into folds at random; of many rows, whole groups up to `most` rows. */
+export function dealFolds(
+  groups: readonly string[],
+  { count, most, seed }: { count: number; most: number; seed: bigint },
+): Folds {
+  const order = rngFrom(seed)
+    .split("folds")
+    .shuffle([...new Set(groups)].sort());
+  const sizes = new Map<string, number>();
+  for (const group of groups) sizes.set(group, (sizes.get(group) ?? 0) + 1);
+  const folds = new Map<string, number>();
+  let taken = 0;
+  for (const [i, group] of order.entries()) {
+    if (taken >= most) break;
+    folds.set(group, i % count);
+    taken += sizes.get(group)!;
+  }
+  const rows = Int32Array.from(groups.flatMap((group, r) => (folds.has(group) ? [r] : [])));
+  return { rows, fold: Int32Array.from(rows, (r) => folds.get(groups[r]!)!), count };
+}
+
+/** The settings of one learner, each on the same folds. Numbers of neighbours share one search. */
+export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueLearner[]): HeldOut[] {
+  const ks = learners.flatMap((each) => (each.kind === "knn" ? [each.k] : []));
+  if (ks.length === learners.length) {
+    const found = predictFolds(data, folds, {
+      blocks: ks.length,
+      make: (picked) => neighbourPredictor(data, ks, picked),
+    });
+    return learners.map((learner, j) => heldOut(data, folds, learner, found[j]!));
+  }
+  return learners.map((learner) => {
+    const make = (picked: Int32Array) => predictorOf(data, learner, picked);
+    return heldOut(data, folds, learner, predictFolds(data, folds, { blocks: 1, make })[0]!);
+  });
+}
+
+function heldOut(data: ValueData, folds: Folds, learner: ValueLearner, predictions: Float64Array): HeldOut {
+  return { learner, predictions, error: errorOf(data, folds, predictions) };
+}
+
+/** One matrix (rows × candidates) for each block that the predictor writes. */
+function predictFolds(
+  { arms }: ValueData,
+  folds: Folds,
+  { blocks, make }: { blocks: number; make: (picked: Int32Array) => RowPredictor },
+): Float64Array[] {
+  const all = Array.from({ length: blocks }, () => new Float64Array(folds.rows.length * arms));
+  const scratch = new Float64Array(blocks * arms);
+  for (let f = 0; f < folds.count; f++) {
+    const predict = make(folds.rows.filter((_, i) => folds.fold[i] !== f));
+    folds.rows.forEach((r, i) => {
+      if (folds.fold[i] !== f) return;
+      predict(r, scratch);
+      for (const [j, each] of all.entries()) each.set(scratch.subarray(j * arms, (j + 1) * arms), i * arms);
+    });
+  }
+  return all;
+}
+
+/** Non-negative least squares of the outcomes on the held-out predictions, all as departures from the candidates' means:
+ *  a learner that predicts nothing gets the share 0, and the means are left. */
+export function sharesOf(
+  data: ValueData,
+  folds: Folds,
+  held: readonly HeldOut[],
+  means: Float64Array,
+): number[] {
+  const count = held.length;
+  const gram = Array.from({ length: count }, () => new Float64Array(count));
+  const response = new Float64Array(count);
+  const values = new Float64Array(count);
+  eachOutcome(data, folds, (i, arm, target, centre) => {
+    held.forEach(({ predictions }, m) => {
+      values[m] = predictions[i * data.arms + arm]! - means[arm]! - centre(predictions, means);
+    });
+    const wanted = target - means[arm]! - centre(undefined, means);
+    for (let m = 0; m < count; m++) {
+      response[m] = response[m]! + values[m]! * wanted;
+      for (let n = 0; n < count; n++) gram[m]![n] = gram[m]![n]! + values[m]! * values[n]!;
+    }
+  });
+  return solveNonNegative(gram, response);
+}
+
+/** The mean squared error of outcomes, or with full information of the differences within a row. */
+function errorOf(data: ValueData, folds: Folds, predictions: Float64Array): number {
+  let [sum, count] = [0, 0];
+  eachOutcome(data, folds, (i, arm, target, centre) => {
+    const error = target - predictions[i * data.arms + arm]! - centre(undefined) + centre(predictions);
+    sum += error * error;
+    count++;
+  });
+  return sum / Math.max(1, count);
+}
+
+/** `centre(p)`: the mean of the predictions of a row's outcomes (of the outcomes themselves without p), minus `minus`; 0
+ *  where one outcome is known. */
+type RowCentre = (predictions: Float64Array | undefined, minus?: Float64Array) => number;
+
+function eachOutcome(
+  { outcomes, arms }: ValueData,
+  folds: Folds,
+  visit: (i: number, arm: number, target: number, centre: RowCentre) => void,
+): void {
+  const { start, arm, target, full } = outcomes;
+  folds.rows.forEach((r, i) => {
+    const [from, to] = [start[r]!, start[r + 1]!];
+    const centre: RowCentre = (predictions, minus) => {
+      if (!full) return 0;
+      let sum = 0;
+      for (let t = from; t < to; t++) {
+        const a = arm[t]!;
+        sum += (predictions === undefined ? target[t]! : predictions[i * arms + a]!) - (minus?.[a] ?? 0);
+      }
+      return sum / (to - from);
+    };
+    for (let t = from; t < to; t++) visit(i, arm[t]!, target[t]!, centre);
+  });
+}
+
+const SWEEPS = 500;
+
+/** Coordinate descent on a small convex problem. */
+function solveNonNegative(gram: readonly Float64Array[], response: Float64Array): number[] {
+  const shares = new Array<number>(response.length).fill(0);
+  for (let sweep = 0; sweep < SWEEPS; sweep++)
+    for (let m = 0; m < shares.length; m++) {
+      const own = gram[m]![m]!;
+      if (own <= 0) continue;
+      let rest = response[m]!;
+      for (let n = 0; n < shares.length; n++) if (n !== m) rest -= gram[m]![n]! * shares[n]!;
+      shares[m] = Math.max(0, rest / own);
+    }
+  return shares;
+}
+
+export interface PolicyValue {
+  /** Mean reward of taking the best prediction: known, or self-normalised by the logged probabilities. */
+  readonly value: number;
+  /** Of always taking the candidate that is best in the folds. */
+  readonly single: number;
+  readonly rows: number;
+}
+
+export function valueOfChoices(data: ValueData, folds: Folds, predictions: Float64Array): PolicyValue {
+  const { arms } = data;
+  const chosen = Int32Array.from(folds.rows, (_, i) => {
+    let best = 0;
+    for (let a = 1; a < arms; a++) if (predictions[i * arms + a]! > predictions[i * arms + best]!) best = a;
+    return best;
+  });
+  const singles = Array.from({ length: arms }, (_, a) => meanReward(data, folds, () => a));
+  return {
+    value: meanReward(data, folds, (i) => chosen[i]!),
+    single: Math.max(...singles.filter((each) => !Number.isNaN(each))),
+    rows: folds.rows.length,
+  };
+}
+
+function meanReward({ outcomes }: ValueData, folds: Folds, choose: (i: number) => number): number {
+  let [top, bottom] = [0, 0];
+  folds.rows.forEach((r, i) => {
+    for (let t = outcomes.start[r]!; t < outcomes.start[r + 1]!; t++) {
+      if (outcomes.arm[t] !== choose(i)) continue;
+      top += outcomes.weight[t]! * outcomes.target[t]!;
+      bottom += outcomes.weight[t]!;
+    }
+  });
+  return bottom === 0 ? Number.NaN : top / bottom;
+}

@@ -1,0 +1,187 @@
+/** Chooses the features of a value policy by the data, and learns their scales.
+ *  In: training rows. Out: the spec, the fitted columns, and the rows as sparse vectors. No field and no category is left
+ *  out; a word is a column if at least two rows have it. Deterministic. */
+import { log } from "../../base/index.ts";
+import {
+  denseSizeOf,
+  type FittedColumns,
+  makeValueReader,
+  PROMPT_MEASURES,
+  squash,
+  TermReader,
+  type ValueSpec,
+} from "../../policy/index.ts";
+import { type DecisionRow, gatherRows, type SparseRows } from "../rows/index.ts";
+
+export interface EncodedRows {
+  readonly spec: ValueSpec;
+  readonly columns: FittedColumns;
+  readonly rows: SparseRows;
+}
+
+/** Words of all prompts that are kept, pairs apart: what the vectors of a large log may take in memory. */
+const WORDS_KEPT = 12_000_000;
+const MOST_WORDS = 2048;
+const LEAST_BUCKETS = 1 << 14;
+const MOST_BUCKETS = 1 << 24;
+/** Buckets per term that may occur: few then share one. */
+const ROOM = 4;
+/** Below this many rows a word that occurs once is a column too. */
+const FEW_ROWS = 200;
+/** Length of the prompt's measures and of the numbers beside words of length 1. */
+const MEASURE_SCALE = 0.3;
+const NUMBER_SCALE = 2;
+const EMBEDDING_SCALE = 1.5;
+const MOST_DEVIATIONS = 4;
+/** A number whose range is this many deviations has a long tail. */
+const LONG_TAIL = 20;
+
+/** Buckets by how much text there is; every field that occurs, numbers as numbers and the rest as categories. */
+export function deriveValueSpec(rows: readonly DecisionRow[]): ValueSpec {
+  const kinds = new Map<string, "number" | "category">();
+  let chars = 0;
+  let size: number | undefined;
+  for (const { context } of rows) {
+    chars += context.prompt.length;
+    size ??= context.embedding?.length;
+    for (const [name, value] of Object.entries(context.fields)) {
+      if (typeof value === "string") kinds.set(name, "category");
+      else if (!kinds.has(name)) kinds.set(name, "number");
+    }
+  }
+  // A word and its space take five characters or so; pairs double the terms.
+  const terms = (2 * chars) / 5 + rows.length * kinds.size;
+  return {
+    schema: "rollbook.feature-spec.v2",
+    wordBuckets: powerOfTwo(ROOM * terms),
+    maxWords: Math.max(64, Math.min(MOST_WORDS, Math.floor(WORDS_KEPT / Math.max(1, rows.length)))),
+    fields: [...kinds].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, kind]) => ({ name, kind })),
+    ...(size === undefined ? {} : { embedding: { model: "unnamed", size } }),
+  };
+}
+
+export function encodeRows(items: readonly DecisionRow[], spec: ValueSpec): EncodedRows {
+  const columns = fitColumns(items, spec);
+  const reader = makeValueReader(spec, columns);
+  return { spec, columns, rows: gatherRows(items, reader.size, (row) => reader.context(row.context)) };
+}
+
+function fitColumns(items: readonly DecisionRow[], spec: ValueSpec): FittedColumns {
+  const terms = new TermReader(spec);
+  const counts = new Int32Array(spec.wordBuckets);
+  const last = new Int32Array(spec.wordBuckets);
+  const isWord = new Uint8Array(spec.wordBuckets);
+  const dense = new DenseMoments(spec);
+  items.forEach(({ context }, r) => {
+    terms.read(context);
+    dense.add(terms.dense);
+    for (let t = 0; t < terms.count; t++) {
+      const id = terms.ids[t]!;
+      if (t < terms.words) isWord[id] = 1;
+      if (last[id] === r + 1) continue;
+      last[id] = r + 1;
+      counts[id] = counts[id]! + 1;
+    }
+  });
+  const least = items.length < FEW_ROWS ? 1 : 2;
+  const ids: number[] = [];
+  for (let id = 0; id < counts.length; id++) if (counts[id]! >= (isWord[id] === 1 ? least : 1)) ids.push(id);
+  return {
+    ids: Uint32Array.from(ids),
+    idf: Float64Array.from(ids, (id) =>
+      isWord[id] === 1 ? 1 + log((1 + items.length) / (1 + counts[id]!)) : 0,
+    ),
+    ...dense.fitted(),
+  };
+}
+
+/** Mean, deviation and range of every dense value, as it is and squashed; missing values count nowhere. */
+class DenseMoments {
+  readonly #spec: ValueSpec;
+  readonly #count: Float64Array;
+  readonly #plain: Moments;
+  readonly #squashed: Moments;
+
+  constructor(spec: ValueSpec) {
+    const size = denseSizeOf(spec);
+    this.#spec = spec;
+    this.#count = new Float64Array(size);
+    this.#plain = new Moments(size);
+    this.#squashed = new Moments(size);
+  }
+
+  add(values: Float64Array): void {
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!;
+      if (Number.isNaN(value)) continue;
+      this.#count[i] = this.#count[i]! + 1;
+      this.#plain.add(i, value, this.#count[i]!);
+      this.#squashed.add(i, squash(value), this.#count[i]!);
+    }
+  }
+
+  fitted(): Pick<FittedColumns, "centre" | "factor" | "limit" | "squashed"> {
+    const size = this.#count.length;
+    const out = {
+      centre: new Float64Array(size),
+      factor: new Float64Array(size),
+      limit: new Float64Array(size),
+      squashed: new Uint8Array(size),
+    };
+    for (let i = 0; i < size; i++) {
+      const plain = this.#plain.at(i, this.#count[i]!);
+      const long = plain.deviation > 0 && plain.range > LONG_TAIL * plain.deviation;
+      const { mean, deviation } = long ? this.#squashed.at(i, this.#count[i]!) : plain;
+      const scale = this.#scaleOf(i);
+      out.squashed[i] = long ? 1 : 0;
+      out.centre[i] = mean;
+      out.factor[i] = deviation > 0 ? scale / deviation : 0;
+      out.limit[i] = MOST_DEVIATIONS * scale;
+    }
+    return out;
+  }
+
+  /** Together the numbers have about the length of a few categories, however many they are. */
+  #scaleOf(i: number): number {
+    if (i < PROMPT_MEASURES) return MEASURE_SCALE;
+    const numbers = this.#spec.fields.filter(({ kind }) => kind === "number").length;
+    if (i < PROMPT_MEASURES + 2 * numbers) return NUMBER_SCALE / Math.sqrt(Math.max(4, numbers));
+    return EMBEDDING_SCALE / Math.sqrt(this.#spec.embedding!.size);
+  }
+}
+
+/** Welford's running mean and variance, and the range. */
+class Moments {
+  readonly #mean: Float64Array;
+  readonly #squares: Float64Array;
+  readonly #low: Float64Array;
+  readonly #high: Float64Array;
+
+  constructor(size: number) {
+    this.#mean = new Float64Array(size);
+    this.#squares = new Float64Array(size);
+    this.#low = new Float64Array(size).fill(Number.POSITIVE_INFINITY);
+    this.#high = new Float64Array(size).fill(Number.NEGATIVE_INFINITY);
+  }
+
+  add(i: number, value: number, count: number): void {
+    const before = value - this.#mean[i]!;
+    this.#mean[i] = this.#mean[i]! + before / count;
+    this.#squares[i] = this.#squares[i]! + before * (value - this.#mean[i]!);
+    if (value < this.#low[i]!) this.#low[i] = value;
+    if (value > this.#high[i]!) this.#high[i] = value;
+  }
+
+  at(i: number, count: number): { mean: number; deviation: number; range: number } {
+    const range = count === 0 ? 0 : this.#high[i]! - this.#low[i]!;
+    // A constant has no deviation, whatever rounding says.
+    const deviation = range === 0 ? 0 : Math.sqrt(this.#squares[i]! / count);
+    return { mean: this.#mean[i]!, deviation, range };
+  }
+}
+
+function powerOfTwo(wanted: number): number {
+  let size = LEAST_BUCKETS;
+  while (size < wanted && size < MOST_BUCKETS) size *= 2;
+  return size;
+}

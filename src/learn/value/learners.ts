@@ -1,0 +1,170 @@
+/** The learners behind a value policy, each as "learn from these rows, then predict those": ridge, logistic, neighbours.
+ *  In: encoded rows with outcomes. Out: predictors. A predictor writes one value per candidate for a row of the data. */
+import { exp } from "../../base/index.ts";
+import { type NeighbourRows, neighbourMeans } from "../../policy/index.ts";
+import type { Outcomes, SparseRows } from "../rows/index.ts";
+import { type LinearValues, type RidgePenalties, solveRidge } from "./solve-ridge.ts";
+
+export interface ValueData {
+  readonly rows: SparseRows;
+  readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full">;
+  readonly arms: number;
+}
+
+export type RowPredictor = (row: number, out: Float64Array) => void;
+
+export type ValueLearner =
+  | { readonly kind: "ridge"; readonly penalties: RidgePenalties }
+  | { readonly kind: "logistic"; readonly penalties: RidgePenalties }
+  | { readonly kind: "knn"; readonly k: number };
+
+/** Where the rewards lie, for the logistic link. */
+export interface RewardRange {
+  readonly low: number;
+  readonly high: number;
+}
+
+export function predictorOf(data: ValueData, learner: ValueLearner, picked: Int32Array): RowPredictor {
+  switch (learner.kind) {
+    case "ridge":
+      return linearPredictor(data, fitRidge(data, learner.penalties, picked));
+    case "logistic": {
+      const range = rangeOf(data.outcomes.target);
+      const score = linearPredictor(data, fitLogistic(data, learner.penalties, picked));
+      return (row, out) => {
+        score(row, out);
+        for (let a = 0; a < out.length; a++) out[a] = linked(out[a]!, range);
+      };
+    }
+    case "knn":
+      return neighbourPredictor(data, [learner.k], picked);
+    default:
+      return learner satisfies never;
+  }
+}
+
+export function linked(score: number, { low, high }: RewardRange): number {
+  return low + (high - low) / (1 + exp(-score));
+}
+
+export function fitRidge(data: ValueData, penalties: RidgePenalties, picked: Int32Array): LinearValues {
+  const { rows, arms } = data;
+  return solveRidge({ rows, picked, outcomes: unweighted(data), arms, penalties });
+}
+
+/** Every outcome counts once: the model of a reward needs no weights where it is right, and weights cost variance. */
+function unweighted({ outcomes }: ValueData) {
+  return { ...outcomes, weight: new Float64Array(outcomes.target.length).fill(1) };
+}
+
+const NEWTON_STEPS = 6;
+/** Keeps the weights of Newton's steps away from 0. */
+const LEAST_VARIANCE = 1e-3;
+
+/** P(high reward) by Newton's method: each step is a ridge regression of the working response. */
+export function fitLogistic(data: ValueData, penalties: RidgePenalties, picked: Int32Array): LinearValues {
+  const { rows, arms, outcomes } = data;
+  const { low, high } = rangeOf(outcomes.target);
+  const target = new Float64Array(outcomes.target.length);
+  const weight = new Float64Array(outcomes.target.length);
+  const scores = new Float64Array(arms);
+  let fitted: LinearValues | undefined;
+  for (let step = 0; step < NEWTON_STEPS; step++) {
+    const score = fitted === undefined ? undefined : linearPredictor(data, fitted);
+    for (const r of picked) {
+      score?.(r, scores);
+      for (let t = outcomes.start[r]!; t < outcomes.start[r + 1]!; t++) {
+        const at = scores[outcomes.arm[t]!]!;
+        const chance = 1 / (1 + exp(-at));
+        const variance = Math.max(LEAST_VARIANCE, chance * (1 - chance));
+        const y = high > low ? (outcomes.target[t]! - low) / (high - low) : 0;
+        target[t] = at + (y - chance) / variance;
+        weight[t] = variance;
+      }
+    }
+    const again = solveRidge({
+      ...{ rows, picked, arms, penalties },
+      outcomes: { ...outcomes, target, weight },
+      from: fitted?.state,
+    });
+    fitted = again;
+  }
+  return fitted!;
+}
+
+export function rangeOf(targets: Float64Array): RewardRange {
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const each of targets) {
+    if (each < low) low = each;
+    if (each > high) high = each;
+  }
+  return { low, high };
+}
+
+export function linearPredictor({ rows, arms }: ValueData, { weights, bias }: LinearValues): RowPredictor {
+  return (row, out) => {
+    for (let a = 0; a < arms; a++) out[a] = bias[a]!;
+    for (let e = rows.start[row]!; e < rows.start[row + 1]!; e++) {
+      const [base, value] = [rows.indices[e]! * arms, rows.values[e]!];
+      for (let a = 0; a < arms; a++) out[a] = out[a]! + weights[base + a]! * value;
+    }
+  };
+}
+
+/** Writes one block of values for each number of neighbours. */
+export function neighbourPredictor(data: ValueData, ks: readonly number[], picked: Int32Array): RowPredictor {
+  const { rows, arms } = data;
+  const means = meansOf(data, picked);
+  const near = neighbourMeans(neighbourRows(data, picked), { size: rows.size, arms, ks, prior: means });
+  return (row, out) => {
+    const [from, to] = [rows.start[row]!, rows.start[row + 1]!];
+    const vector = {
+      indices: rows.indices.subarray(from, to),
+      values: rows.values.subarray(from, to),
+      count: to - from,
+    };
+    near(vector, out);
+  };
+}
+
+/** The picked rows with their outcomes, copied out. */
+export function neighbourRows({ rows, outcomes }: ValueData, picked: Int32Array): NeighbourRows {
+  const start = new Int32Array(picked.length + 1);
+  const counts = new Int32Array(picked.length + 1);
+  picked.forEach((r, i) => {
+    start[i + 1] = start[i]! + rows.start[r + 1]! - rows.start[r]!;
+    counts[i + 1] = counts[i]! + outcomes.start[r + 1]! - outcomes.start[r]!;
+  });
+  const made = {
+    start,
+    indices: new Int32Array(start[picked.length]!),
+    values: new Float64Array(start[picked.length]!),
+    outcomeRow: new Int32Array(counts[picked.length]!),
+    arm: new Int32Array(counts[picked.length]!),
+    target: new Float64Array(counts[picked.length]!),
+  };
+  picked.forEach((r, i) => {
+    made.indices.set(rows.indices.subarray(rows.start[r]!, rows.start[r + 1]!), start[i]!);
+    made.values.set(rows.values.subarray(rows.start[r]!, rows.start[r + 1]!), start[i]!);
+    made.outcomeRow.fill(i, counts[i]!, counts[i + 1]!);
+    made.arm.set(outcomes.arm.subarray(outcomes.start[r]!, outcomes.start[r + 1]!), counts[i]!);
+    made.target.set(outcomes.target.subarray(outcomes.start[r]!, outcomes.start[r + 1]!), counts[i]!);
+  });
+  return made;
+}
+
+/** The mean outcome of each candidate; of one without outcomes, that of all. */
+export function meansOf({ outcomes, arms }: ValueData, picked: Int32Array): Float64Array {
+  const sums = new Float64Array(arms);
+  const counts = new Float64Array(arms);
+  let [all, count] = [0, 0];
+  for (const r of picked)
+    for (let t = outcomes.start[r]!; t < outcomes.start[r + 1]!; t++) {
+      const a = outcomes.arm[t]!;
+      sums[a] = sums[a]! + outcomes.target[t]!;
+      counts[a] = counts[a]! + 1;
+      all += outcomes.target[t]!;
+      count++;
+    }
+  return sums.map((sum, a) => (counts[a] === 0 ? all / Math.max(1, count) : sum / counts[a]!));
+}

@@ -1,0 +1,333 @@
+/** Trains a value policy: it predicts the reward of every candidate and takes the best.
+ *  In: decisions with the outcome of the chosen candidate, or of all. Out: a "value" model and how it was chosen.
+ *  Training = f(data, options, seed): rows are taken by id, solvers draw nothing, the seed deals the folds alone. */
+import { given, RollbookError } from "../../base/index.ts";
+import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
+import { type DecisionData, type OutcomeRow, outcomesOf } from "../rows/index.ts";
+import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
+import {
+  dealFolds,
+  type Folds,
+  type HeldOut,
+  holdOut,
+  type PolicyValue,
+  sharesOf,
+  valueOfChoices,
+} from "./cross-validate.ts";
+import { deriveValueSpec, type EncodedRows, encodeRows } from "./fit-columns.ts";
+import {
+  fitLogistic,
+  fitRidge,
+  meansOf,
+  neighbourRows,
+  rangeOf,
+  type ValueData,
+  type ValueLearner,
+} from "./learners.ts";
+
+export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
+
+export interface ValueOptions {
+  readonly kind: ValueKind;
+  readonly spec?: ValueSpec | undefined;
+  /** λ of ridge and logistic (default: by cross-validation). */
+  readonly l2?: number | undefined;
+  /** Neighbours (default: by cross-validation). */
+  readonly k?: number | undefined;
+  /** Maximises quality − costWeight·cost (default: the reward as it was logged). */
+  readonly costWeight?: number | undefined;
+  /** The mean cost that must be kept: the cost weight follows from it. */
+  readonly meanCost?: number | undefined;
+  readonly seed: bigint;
+}
+
+export interface ValueReport {
+  readonly fullInformation: boolean;
+  readonly rows: number;
+  readonly outcomes: number;
+  readonly features: number;
+  /** Learners that were tried, by error on held-out rows, best first. */
+  readonly tried: readonly { readonly learner: string; readonly error: number }[];
+  readonly parts: readonly { readonly learner: string; readonly share: number }[];
+  /** On rows the models had not seen; undefined where there were too few to hold any out. */
+  readonly crossValidated?: PolicyValue;
+  readonly costWeight?: number;
+  /** Quality and cost on held-out rows: at the weight taken, then from quality alone to the cheapest choices. */
+  readonly sweep?: readonly SweepPoint[];
+}
+
+export interface ValueTrained {
+  readonly model: PolicyModel;
+  readonly report: ValueReport;
+}
+
+const FOLDS = 4;
+/** Outcomes that settings are tried on; the last fit takes all rows. */
+const TRIED_OUTCOMES = 16_000;
+const TRIED_ROWS = 6_000;
+/** Below this many rows nothing is held out: the cautious settings are taken. */
+const LEAST_ROWS = 40;
+const CAUTIOUS = { own: 10 } as const;
+/** Rows that neighbours are kept of. */
+const MOST_NEIGHBOURS = 10_000;
+/** A part that would hardly speak is left out. */
+const LEAST_SHARE = 0.05;
+
+export function trainValue(data: DecisionData, options: ValueOptions): ValueTrained {
+  const { kind, l2, k, costWeight, meanCost } = options;
+  const weighed = costWeight !== undefined || meanCost !== undefined;
+  const rows = data.rows as readonly OutcomeRow[];
+  const outcomes = outcomesOf(rows, weighed ? "quality" : "reward");
+  const spec = options.spec ?? deriveValueSpec(outcomes.rows);
+  const encoded = encodeRows(outcomes.rows, spec);
+  const groups = outcomes.rows.map(groupOf);
+  const value: ValueData = { rows: encoded.rows, outcomes, arms: outcomes.arms.length };
+  const chosen = chooseLearners(value, groups, options);
+  const all = Int32Array.from(outcomes.rows.keys());
+  const means = meansOf(value, all);
+  const { low, high } = rangeOf(outcomes.target);
+  const cost = weighed
+    ? learnCost({ ...value, outcomes: outcomesOf(rows, "cost") }, groups, options)
+    : undefined;
+  const budget = cost === undefined ? undefined : budgetOf({ value, chosen, cost }, options);
+  return {
+    model: {
+      kind: "value",
+      spec,
+      arms: outcomes.arms,
+      config: {
+        ...{ algorithm: kind, data: data.digest, measure: weighed ? "quality" : "reward" },
+        ...given({ l2, k, costWeight, meanCost }),
+        parts: chosen.parts.map(({ learner, share }) => ({ learner: nameOf(learner), share })),
+      },
+      settings: {
+        ...{ low, high, range: high > low ? high - low : 1 },
+        ...partSettings(chosen.parts),
+        ...(budget === undefined ? {} : { cost_weight: budget.costWeight }),
+      },
+      tensors: {
+        ...columnTensors(encoded),
+        ...partTensors(value, chosen.parts, { all, means }),
+        ...cost?.tensors,
+      },
+    },
+    report: {
+      fullInformation: outcomes.full,
+      rows: outcomes.rows.length,
+      outcomes: outcomes.target.length,
+      features: encoded.rows.size,
+      tried: chosen.tried.map(({ learner, error }) => ({ learner: nameOf(learner), error })),
+      parts: chosen.parts.map(({ learner, share }) => ({ learner: nameOf(learner), share })),
+      ...given({ crossValidated: chosen.held?.value }),
+      ...budget,
+    },
+  };
+}
+
+interface LearnedCost {
+  readonly data: ValueData;
+  readonly tensors: Tensors;
+  readonly chosen: ChosenLearners;
+}
+
+/** Costs are predicted by ridge alone: they follow prices and lengths. */
+function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOptions): LearnedCost {
+  const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
+  const [{ learner }] = chosen.parts as readonly [ChosenPart];
+  const { penalties } = learner as Extract<ValueLearner, { kind: "ridge" }>;
+  const { weights, bias } = fitRidge(data, penalties, Int32Array.from(groups.keys()));
+  const shape = [data.rows.size, data.arms];
+  return {
+    data,
+    chosen,
+    tensors: { cost_weights: { shape, data: weights }, cost_bias: { shape: [data.arms], data: bias } },
+  };
+}
+
+/** The cost weight that was asked for, or that keeps the budget on rows the models had not seen. */
+function budgetOf(
+  { value, chosen, cost }: { value: ValueData; chosen: ChosenLearners; cost: LearnedCost },
+  { costWeight = 0, meanCost }: ValueOptions,
+): Pick<ValueReport, "costWeight" | "sweep"> & { costWeight: number } {
+  if (chosen.held === undefined || cost.chosen.held === undefined) {
+    if (meanCost === undefined) return { costWeight };
+    throw new RollbookError(
+      "too-few-units",
+      { rows: value.outcomes.start.length - 1, least: LEAST_ROWS },
+      `a budget needs at least ${LEAST_ROWS} tasks to be calibrated on. Log more, or state --cost-weight.`,
+    );
+  }
+  const weighed = {
+    folds: chosen.held.folds,
+    quality: { data: value, predictions: chosen.held.predictions },
+    cost: { data: cost.data, predictions: cost.chosen.held.predictions },
+  };
+  const weight = meanCost === undefined ? costWeight : weightForBudget(weighed, meanCost);
+  return { costWeight: weight, sweep: [pointAt(weighed, weight), ...sweepWeights(weighed)] };
+}
+
+interface ChosenPart {
+  readonly learner: ValueLearner;
+  readonly share: number;
+}
+
+interface ChosenLearners {
+  readonly parts: readonly ChosenPart[];
+  readonly tried: readonly HeldOut[];
+  /** Undefined where there were too few rows to hold any out. */
+  readonly held?: { readonly folds: Folds; readonly predictions: Float64Array; readonly value: PolicyValue };
+}
+
+function chooseLearners(data: ValueData, groups: readonly string[], options: ValueOptions): ChosenLearners {
+  const families = familiesOf(data, options);
+  if (new Set(groups).size < LEAST_ROWS) {
+    const learner = cautious(options);
+    return { parts: [{ learner, share: 1 }], tried: [] };
+  }
+  const perRow = data.outcomes.target.length / groups.length;
+  const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
+  const folds = dealFolds(groups, { count: FOLDS, most, seed: options.seed });
+  const held = families.map((family) => bestOf(holdOut(data, folds, family)));
+  const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
+  const best = held.map((each) => each.best);
+  const means = meansOf(data, folds.rows);
+  const shares = options.kind === "auto" ? sharesOf(data, folds, best, means) : best.map(() => 1);
+  const parts = best
+    .map(({ learner }, m) => ({ learner, share: shares[m]! }))
+    .filter(({ share }) => share >= LEAST_SHARE);
+  const predictions = mixed(data, folds, { best, shares, means });
+  const value = valueOfChoices(data, folds, predictions);
+  return {
+    parts: parts.length === 0 ? [{ learner: best[0]!.learner, share: 0 }] : parts,
+    tried,
+    held: { folds, predictions, value },
+  };
+}
+
+/** Settings of one learner each; `auto` takes the best of every family and gives it a share. */
+function familiesOf({ arms, outcomes }: ValueData, { kind, l2, k }: ValueOptions): ValueLearner[][] {
+  const shared = arms > 2 && !outcomes.full ? [undefined, 1, 3] : [undefined];
+  const penalties =
+    l2 !== undefined
+      ? [{ own: l2 }]
+      : [100, 30, 10, 3, 1].flatMap((own) => shared.map((each) => ({ own, shared: each })));
+  const ridge = penalties.map((each): ValueLearner => ({ kind: "ridge", penalties: each }));
+  const logistic = penalties.map(
+    ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own / 4 } }),
+  );
+  const knn = (k === undefined ? [5, 10, 40] : [k]).map((each): ValueLearner => ({ kind: "knn", k: each }));
+  switch (kind) {
+    case "auto":
+      return [ridge, knn];
+    case "ridge":
+      return [ridge];
+    case "logistic":
+      return [logistic];
+    case "knn":
+      return [knn];
+    default:
+      return kind satisfies never;
+  }
+}
+
+function cautious({ kind, l2, k }: ValueOptions): ValueLearner {
+  if (kind === "knn") return { kind, k: k ?? 10 };
+  return { kind: kind === "logistic" ? kind : "ridge", penalties: l2 === undefined ? CAUTIOUS : { own: l2 } };
+}
+
+function bestOf(all: readonly HeldOut[]): { best: HeldOut; all: readonly HeldOut[] } {
+  return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
+}
+
+function mixed(
+  { arms }: ValueData,
+  folds: Folds,
+  { best, shares, means }: { best: readonly HeldOut[]; shares: readonly number[]; means: Float64Array },
+): Float64Array {
+  return Float64Array.from({ length: folds.rows.length * arms }, (_, i) => {
+    const mean = means[i % arms]!;
+    return best.reduce((sum, { predictions }, m) => sum + shares[m]! * (predictions[i]! - mean), mean);
+  });
+}
+
+/** Rows of one task, or of one prompt, stay together. */
+function groupOf(row: OutcomeRow & { readonly task?: string }): string {
+  return row.task ?? row.id;
+}
+
+function nameOf(learner: ValueLearner): string {
+  if (learner.kind === "knn") return `knn k=${learner.k}`;
+  const { own, shared } = learner.penalties;
+  return `${learner.kind} l2=${own}${shared === undefined ? "" : ` shared=${shared}`}`;
+}
+
+function partSettings(parts: readonly ChosenPart[]): Record<string, number> {
+  const settings: Record<string, number> = {};
+  for (const { learner, share } of parts) {
+    if (learner.kind === "logistic") settings.logistic_share = share;
+    if (learner.kind === "knn") {
+      settings.neighbour_share = share;
+      settings.neighbours = learner.k;
+    }
+  }
+  return settings;
+}
+
+/** The linear part carries what the others leave of the means: Σ shares·(part − mean) + mean. */
+function partTensors(
+  data: ValueData,
+  parts: readonly ChosenPart[],
+  { all, means }: { all: Int32Array; means: Float64Array },
+): Tensors {
+  const { arms, rows } = data;
+  const left = 1 - parts.reduce((sum, { share }) => sum + share, 0);
+  let bias = means.map((mean) => left * mean);
+  let weights = new Float64Array(rows.size * arms);
+  const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
+  for (const { learner, share } of parts) {
+    if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
+    else if (learner.kind === "logistic") {
+      const fitted = fitLogistic(data, learner.penalties, all);
+      tensors.logistic_weights = { shape: [rows.size, arms], data: fitted.weights };
+      tensors.logistic_bias = { shape: [arms], data: fitted.bias };
+    } else {
+      const fitted = fitRidge(data, learner.penalties, all);
+      weights = fitted.weights.map((each) => share * each);
+      bias = bias.map((each, a) => each + share * fitted.bias[a]!);
+    }
+  }
+  return {
+    ...tensors,
+    linear_weights: { shape: [rows.size, arms], data: weights },
+    linear_bias: { shape: [arms], data: bias },
+  };
+}
+
+/** Of many rows every n-th is kept. */
+function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
+  const every = Math.ceil(all.length / MOST_NEIGHBOURS);
+  const { start, indices, values, outcomeRow, arm, target } = neighbourRows(
+    data,
+    all.filter((_, i) => i % every === 0),
+  );
+  return {
+    near_start: { shape: [start.length], data: start },
+    near_indices: { shape: [indices.length], data: indices },
+    near_values: { shape: [values.length], data: values },
+    near_row: { shape: [outcomeRow.length], data: outcomeRow },
+    near_arm: { shape: [arm.length], data: arm },
+    near_target: { shape: [target.length], data: target },
+  };
+}
+
+function columnTensors({ columns }: EncodedRows): Tensors {
+  const { ids, idf, centre, factor, limit, squashed } = columns;
+  return {
+    columns: { shape: [ids.length], data: ids },
+    column_idf: { shape: [idf.length], data: idf },
+    dense_centre: { shape: [centre.length], data: centre },
+    dense_factor: { shape: [factor.length], data: factor },
+    dense_limit: { shape: [limit.length], data: limit },
+    dense_squashed: { shape: [squashed.length], data: squashed },
+  };
+}

@@ -1,0 +1,220 @@
+import { describe, expect, test } from "vitest";
+import { digestJson, rngFrom } from "../../base/index.ts";
+import { answerOf, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
+import type { OutcomeRow } from "../rows/index.ts";
+import { solveRidge } from "./solve-ridge.ts";
+import { trainValue, type ValueKind } from "./train-value.ts";
+
+const digest = digestJson("test", 0);
+const ARMS = ["code", "prose", "weak"];
+const open = (id: string) => ({ id, selectable: true, reasons: [], features: {} });
+
+/** `code` answers questions about programs, `prose` the others, `weak` a few of both. Costs are 1, 1 and 0. */
+function questions(count: number, { full, seed = 1 }: { full: boolean; seed?: number }): OutcomeRow[] {
+  const rng = rngFrom(seed);
+  const words = { code: ["loop", "array", "compile", "stack"], prose: ["poem", "letter", "story", "essay"] };
+  return Array.from({ length: count }, (_, i) => {
+    const topic = rng.below(2) === 0 ? ("code" as const) : ("prose" as const);
+    const prompt = `please write a ${words[topic][rng.below(4)]} with ${words[topic][rng.below(4)]} number ${rng.below(50)}`;
+    const rewards = ARMS.map((arm) =>
+      rng.float() < (arm === topic ? 0.9 : arm === "weak" ? 0.4 : 0.2) ? 1 : 0,
+    );
+    const chosen = rng.below(3);
+    const terms = (a: number) => ({
+      quality: { value: rewards[a]!, weight: 1 },
+      cost: { value: a === 2 ? 0 : 1, weight: 0 },
+    });
+    return {
+      id: `d${String(i).padStart(5, "0")}`,
+      context: { prompt, fields: {} },
+      candidates: ARMS.map((id, a) => ({
+        ...open(id),
+        ...(full ? { outcome: { reward: rewards[a]!, terms: terms(a) } } : {}),
+      })),
+      chosen,
+      propensity: full ? null : 1 / 3,
+      reward: rewards[chosen]!,
+      terms: terms(chosen),
+    };
+  });
+}
+
+const choice = (model: PolicyModel, prompt: string, fields = {}): string => {
+  const { probabilities } = answerOf(model)({ prompt, fields }, model.arms.map(open));
+  return model.arms[probabilities.indexOf(Math.max(...probabilities))]!;
+};
+
+describe("a value policy", () => {
+  test.each(["auto", "ridge", "logistic", "knn"] satisfies ValueKind[])(
+    "%s finds which candidate suits which question, from one outcome each and from all",
+    (kind) => {
+      for (const full of [false, true]) {
+        const { model, report } = trainValue({ rows: questions(600, { full }), digest }, { kind, seed: 1n });
+        expect(choice(model, "please write a loop with array number 7")).toBe("code");
+        expect(choice(model, "please write a poem with essay number 7")).toBe("prose");
+        expect(report.fullInformation).toBe(full);
+        expect(report.crossValidated!.value).toBeGreaterThan(report.crossValidated!.single + 0.1);
+      }
+    },
+  );
+
+  test("is the same bytes for the same rows in any order, and survives its checkpoint", () => {
+    const rows = questions(300, { full: false });
+    const train = (of: readonly OutcomeRow[]) =>
+      trainValue({ rows: of, digest }, { kind: "auto", seed: 3n }).model;
+    const model = train(rows);
+    const bytes = encodeModel(model);
+    expect(Buffer.from(encodeModel(train(rngFrom(9).shuffle([...rows])))).equals(Buffer.from(bytes))).toBe(
+      true,
+    );
+    const again = decodeModel(bytes, "test");
+    for (const { context, candidates } of rows.slice(0, 20))
+      expect(answerOf(again)(context, candidates)).toEqual(answerOf(model)(context, candidates));
+  });
+
+  test("is as sure as its margin, and not sure at all between equals", () => {
+    const { model } = trainValue(
+      { rows: questions(600, { full: true }), digest },
+      { kind: "ridge", seed: 1n },
+    );
+    const sure = answerOf(model)({ prompt: "loop array compile stack", fields: {} }, ARMS.map(open));
+    expect(sure.confidence).toBeGreaterThan(0.2);
+    expect(sure.confidence).toBeLessThan(1);
+    const constant = questions(100, { full: true }).map((row) => ({
+      ...row,
+      candidates: row.candidates.map((one) => ({ ...one, outcome: { reward: 1, terms: {} } })),
+    }));
+    const { model: flat } = trainValue({ rows: constant, digest }, { kind: "auto", seed: 1n });
+    expect(answerOf(flat)({ prompt: "loop", fields: {} }, ARMS.map(open)).confidence).toBeLessThan(1e-6);
+  });
+
+  test("gives nothing to a candidate it has no outcome of, and takes no number for granted", () => {
+    const rows = questions(200, { full: false }).filter(({ chosen }) => chosen !== 2);
+    const { model } = trainValue({ rows, digest }, { kind: "auto", seed: 1n });
+    expect(model.arms).toEqual(["code", "prose"]);
+    const { probabilities } = answerOf(model)({ prompt: "loop", fields: {} }, ["weak", "code"].map(open));
+    expect(probabilities).toEqual([0, 1]);
+    const numbers = rows.map((row, i) => ({ ...row, context: { ...row.context, fields: { n: i } } }));
+    const { model: numeric } = trainValue({ rows: numbers, digest }, { kind: "ridge", seed: 1n });
+    expect(() => choice(numeric, "x", { n: "many" })).toThrow("field n is");
+  });
+
+  test("reads every field and every category: the fortieth field with thirty values decides", () => {
+    const rng = rngFrom(5);
+    const rows = questions(3000, { full: true }).map((row) => {
+      const fields = Object.fromEntries(
+        Array.from({ length: 40 }, (_, f) => [`f${String(f).padStart(2, "0")}`, `v${rng.below(30)}`]),
+      );
+      const right = Number(fields.f39!.slice(1)) % 3;
+      const candidates = ARMS.map((id, a) => ({
+        ...open(id),
+        outcome: { reward: Number(a === right), terms: {} },
+      }));
+      return { ...row, context: { prompt: "", fields }, candidates };
+    });
+    const { model } = trainValue({ rows, digest }, { kind: "ridge", seed: 1n });
+    const right = rows.filter(
+      ({ context, candidates }) =>
+        candidates.find(({ id }) => id === choice(model, "", context.fields))!.outcome.reward === 1,
+    );
+    expect(right.length / rows.length).toBeGreaterThan(0.95);
+  });
+
+  test("keeps a mean cost, and a larger cost weight never costs more", () => {
+    const rows = questions(900, { full: true });
+    const train = (more: object) => trainValue({ rows, digest }, { kind: "ridge", seed: 1n, ...more });
+    const { report } = train({ meanCost: 0.5 });
+    expect(report.sweep![0]!.cost).toBeLessThanOrEqual(0.5);
+    const sweep = report.sweep!.slice(1);
+    for (const [i, point] of sweep.entries())
+      if (i > 0) expect(point.cost).toBeLessThanOrEqual(sweep[i - 1]!.cost + 1e-9);
+    expect(sweep[0]!.quality).toBeGreaterThan(sweep.at(-1)!.quality);
+    expect(choice(train({ costWeight: 10 }).model, "loop array")).toBe("weak");
+    expect(() => train({ meanCost: -1 })).toThrow("cannot be kept");
+    const priceless = rows.map((row) => ({
+      ...row,
+      candidates: row.candidates.map(({ outcome, ...one }) => ({
+        ...one,
+        outcome: { ...outcome!, terms: {} },
+      })),
+    }));
+    expect(() => trainValue({ rows: priceless, digest }, { kind: "ridge", seed: 1n, costWeight: 1 })).toThrow(
+      "has no cost",
+    );
+  });
+
+  test("of a handful of rows takes cautious settings and claims no value", () => {
+    const { model, report } = trainValue(
+      { rows: questions(10, { full: false }), digest },
+      { kind: "auto", seed: 1n },
+    );
+    expect(report.crossValidated).toBeUndefined();
+    expect(answerOf(model)({ prompt: "", fields: {} }, ARMS.map(open)).probabilities).toHaveLength(3);
+  });
+});
+
+describe("ridge over candidates", () => {
+  test("solves the normal equations: two rows, one feature, shared and own parts by hand", () => {
+    // Rows x = 1 for candidates 0 and 1 with targets 1 and 3, bias free: b takes the means, w stays 0.
+    const rows = {
+      start: Int32Array.of(0, 1, 2),
+      indices: Int32Array.of(0, 0),
+      values: Float64Array.of(1, 1),
+      size: 1,
+    };
+    const outcomes = {
+      start: Int32Array.of(0, 1, 2),
+      arm: Int32Array.of(0, 1),
+      target: Float64Array.of(1, 3),
+      weight: Float64Array.of(1, 1),
+    };
+    const picked = Int32Array.of(0, 1);
+    const request = { rows, outcomes, picked, arms: 2, tolerance: 1e-9 };
+    const { weights, bias } = solveRidge({ ...request, penalties: { own: 1, shared: 1 } });
+    for (const [a, target] of [1, 3].entries()) expect(weights[a]! + bias[a]!).toBeCloseTo(target, 5);
+    expect(weights[0]).toBeCloseTo(0, 5);
+  });
+
+  test("has a gradient of zero at its solution, by finite differences", () => {
+    const rng = rngFrom(2);
+    const count = 60;
+    const size = 7;
+    const start = Int32Array.from({ length: count + 1 }, (_, r) => 3 * r);
+    const indices = Int32Array.from({ length: 3 * count }, (_, e) => (e % 3) * 2 + rng.below(2));
+    const rows = { start, indices, values: Float64Array.from(indices, () => rng.float() - 0.5), size };
+    const outcomes = {
+      start: Int32Array.from({ length: count + 1 }, (_, r) => 2 * r),
+      arm: Int32Array.from({ length: 2 * count }, (_, t) => (t % 2 === 0 ? 0 : 1 + rng.below(2))),
+      target: Float64Array.from({ length: 2 * count }, () => rng.float()),
+      weight: Float64Array.from({ length: 2 * count }, () => 0.5 + rng.float()),
+    };
+    const picked = Int32Array.from({ length: count }, (_, r) => r);
+    const solved = solveRidge({
+      rows,
+      outcomes,
+      picked,
+      arms: 3,
+      penalties: { own: 0.3 },
+      tolerance: 1e-9,
+      maxIterations: 500,
+    });
+    const loss = (weights: Float64Array, bias: Float64Array) => {
+      let sum = 0;
+      for (let r = 0; r < count; r++)
+        for (let t = 2 * r; t < 2 * r + 2; t++) {
+          const a = outcomes.arm[t]!;
+          let score = bias[a]!;
+          for (let e = 3 * r; e < 3 * r + 3; e++) score += rows.values[e]! * weights[indices[e]! * 3 + a]!;
+          sum += outcomes.weight[t]! * (outcomes.target[t]! - score) ** 2;
+        }
+      return sum + 0.3 * weights.reduce((total, each) => total + each * each, 0);
+    };
+    const at = loss(solved.weights, solved.bias);
+    for (let j = 0; j < solved.weights.length; j++)
+      for (const step of [1e-3, -1e-3]) {
+        const moved = solved.weights.slice();
+        moved[j] = moved[j]! + step;
+        expect(loss(moved, solved.bias)).toBeGreaterThanOrEqual(at - 1e-9);
+      }
+  });
+});
