@@ -46,18 +46,24 @@ export function dealFolds(
   return { rows, fold: Int32Array.from(rows, (r) => folds.get(groups[r]!)!), count };
 }
 
-/** The settings of one learner, each on the same folds. Numbers of neighbours share one search. */
+/** Settings of one kind of learner, each on the same folds. Numbers of neighbours share one search. */
 export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueLearner[]): HeldOut[] {
   const ks = learners.flatMap((each) => (each.kind === "knn" ? [each.k] : []));
-  if (ks.length === learners.length) {
+  if (ks.length > 0) {
     const found = predictFolds(data, folds, {
       blocks: ks.length,
       make: (picked) => neighbourPredictor(data, ks, picked),
     });
     return learners.map((learner, j) => heldOut(data, folds, learner, found[j]!));
   }
+  // Along a path of penalties each solution begins where the one before it ended.
+  const states = new Map<number, Float64Array>();
   return learners.map((learner) => {
-    const make = (picked: Int32Array) => predictorOf(data, learner, picked);
+    const make = (picked: Int32Array, fold: number) => {
+      const { predict, state } = predictorOf(data, learner, { picked, from: states.get(fold), rough: true });
+      if (state !== undefined) states.set(fold, state);
+      return predict;
+    };
     return heldOut(data, folds, learner, predictFolds(data, folds, { blocks: 1, make })[0]!);
   });
 }
@@ -70,12 +76,15 @@ function heldOut(data: ValueData, folds: Folds, learner: ValueLearner, predictio
 function predictFolds(
   { arms }: ValueData,
   folds: Folds,
-  { blocks, make }: { blocks: number; make: (picked: Int32Array) => RowPredictor },
+  { blocks, make }: { blocks: number; make: (picked: Int32Array, fold: number) => RowPredictor },
 ): Float64Array[] {
   const all = Array.from({ length: blocks }, () => new Float64Array(folds.rows.length * arms));
   const scratch = new Float64Array(blocks * arms);
   for (let f = 0; f < folds.count; f++) {
-    const predict = make(folds.rows.filter((_, i) => folds.fold[i] !== f));
+    const predict = make(
+      folds.rows.filter((_, i) => folds.fold[i] !== f),
+      f,
+    );
     folds.rows.forEach((r, i) => {
       if (folds.fold[i] !== f) return;
       predict(r, scratch);

@@ -24,20 +24,35 @@ export interface RewardRange {
   readonly high: number;
 }
 
-export function predictorOf(data: ValueData, learner: ValueLearner, picked: Int32Array): RowPredictor {
+interface FitOptions {
+  readonly picked: Int32Array;
+  /** Where a solver may begin. */
+  readonly from?: Float64Array | undefined;
+  /** To compare settings a rough solution is enough. */
+  readonly rough?: boolean;
+}
+
+export function predictorOf(
+  data: ValueData,
+  learner: ValueLearner,
+  options: FitOptions,
+): { predict: RowPredictor; state?: Float64Array } {
   switch (learner.kind) {
-    case "ridge":
-      return linearPredictor(data, fitRidge(data, learner.penalties, picked));
+    case "ridge": {
+      const fitted = fitRidge(data, learner.penalties, options);
+      return { predict: linearPredictor(data, fitted), state: fitted.state };
+    }
     case "logistic": {
       const range = rangeOf(data.outcomes.target);
-      const score = linearPredictor(data, fitLogistic(data, learner.penalties, picked));
-      return (row, out) => {
+      const score = linearPredictor(data, fitLogistic(data, learner.penalties, options));
+      const predict: RowPredictor = (row, out) => {
         score(row, out);
         for (let a = 0; a < out.length; a++) out[a] = linked(out[a]!, range);
       };
+      return { predict };
     }
     case "knn":
-      return neighbourPredictor(data, [learner.k], picked);
+      return { predict: neighbourPredictor(data, [learner.k], options.picked) };
     default:
       return learner satisfies never;
   }
@@ -47,9 +62,16 @@ export function linked(score: number, { low, high }: RewardRange): number {
   return low + (high - low) / (1 + exp(-score));
 }
 
-export function fitRidge(data: ValueData, penalties: RidgePenalties, picked: Int32Array): LinearValues {
+const ROUGH = 1e-2;
+
+export function fitRidge(
+  data: ValueData,
+  penalties: RidgePenalties,
+  { picked, from, rough = false }: FitOptions,
+): LinearValues {
   const { rows, arms } = data;
-  return solveRidge({ rows, picked, outcomes: unweighted(data), arms, penalties });
+  const tolerance = rough ? { tolerance: ROUGH } : {};
+  return solveRidge({ ...{ rows, picked, outcomes: unweighted(data), arms, penalties, from }, ...tolerance });
 }
 
 /** Every outcome counts once: the model of a reward needs no weights where it is right, and weights cost variance. */
@@ -62,7 +84,11 @@ const NEWTON_STEPS = 6;
 const LEAST_VARIANCE = 1e-3;
 
 /** P(high reward) by Newton's method: each step is a ridge regression of the working response. */
-export function fitLogistic(data: ValueData, penalties: RidgePenalties, picked: Int32Array): LinearValues {
+export function fitLogistic(
+  data: ValueData,
+  penalties: RidgePenalties,
+  { picked, rough = false }: FitOptions,
+): LinearValues {
   const { rows, arms, outcomes } = data;
   const { low, high } = rangeOf(outcomes.target);
   const target = new Float64Array(outcomes.target.length);
@@ -86,6 +112,7 @@ export function fitLogistic(data: ValueData, penalties: RidgePenalties, picked: 
       ...{ rows, picked, arms, penalties },
       outcomes: { ...outcomes, target, weight },
       from: fitted?.state,
+      ...(rough ? { tolerance: ROUGH } : {}),
     });
     fitted = again;
   }

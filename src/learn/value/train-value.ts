@@ -135,7 +135,7 @@ function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOp
   const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
   const [{ learner }] = chosen.parts as readonly [ChosenPart];
   const { penalties } = learner as Extract<ValueLearner, { kind: "ridge" }>;
-  const { weights, bias } = fitRidge(data, penalties, Int32Array.from(groups.keys()));
+  const { weights, bias } = fitRidge(data, penalties, { picked: Int32Array.from(groups.keys()) });
   const shape = [data.rows.size, data.arms];
   return {
     data,
@@ -179,7 +179,7 @@ interface ChosenLearners {
 }
 
 function chooseLearners(data: ValueData, groups: readonly string[], options: ValueOptions): ChosenLearners {
-  const families = familiesOf(data, options);
+  const families = familiesOf(options);
   if (new Set(groups).size < LEAST_ROWS) {
     const learner = cautious(options);
     return { parts: [{ learner, share: 1 }], tried: [] };
@@ -187,7 +187,10 @@ function chooseLearners(data: ValueData, groups: readonly string[], options: Val
   const perRow = data.outcomes.target.length / groups.length;
   const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
   const folds = dealFolds(groups, { count: FOLDS, most, seed: options.seed });
-  const held = families.map((family) => bestOf(holdOut(data, folds, family)));
+  const held = families.map((family) => {
+    const plain = holdOut(data, folds, family);
+    return bestOf([...plain, ...holdOut(data, folds, sharedVariants(data, bestOf(plain).best, options))]);
+  });
   const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
   const best = held.map((each) => each.best);
   const means = meansOf(data, folds.rows);
@@ -205,12 +208,8 @@ function chooseLearners(data: ValueData, groups: readonly string[], options: Val
 }
 
 /** Settings of one learner each; `auto` takes the best of every family and gives it a share. */
-function familiesOf({ arms, outcomes }: ValueData, { kind, l2, k }: ValueOptions): ValueLearner[][] {
-  const shared = arms > 2 && !outcomes.full ? [undefined, 1, 3] : [undefined];
-  const penalties =
-    l2 !== undefined
-      ? [{ own: l2 }]
-      : [100, 30, 10, 3, 1].flatMap((own) => shared.map((each) => ({ own, shared: each })));
+function familiesOf({ kind, l2, k }: ValueOptions): ValueLearner[][] {
+  const penalties = (l2 === undefined ? [100, 30, 10, 3, 1] : [l2]).map((own) => ({ own }));
   const ridge = penalties.map((each): ValueLearner => ({ kind: "ridge", penalties: each }));
   const logistic = penalties.map(
     ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own / 4 } }),
@@ -228,6 +227,17 @@ function familiesOf({ arms, outcomes }: ValueData, { kind, l2, k }: ValueOptions
     default:
       return kind satisfies never;
   }
+}
+
+/** With a part that all candidates share: worth a try where each has few outcomes of its own. */
+function sharedVariants(
+  { arms, outcomes }: ValueData,
+  { learner }: HeldOut,
+  { l2 }: ValueOptions,
+): ValueLearner[] {
+  if (learner.kind !== "ridge" || l2 !== undefined || arms < 3 || outcomes.full) return [];
+  const { own } = learner.penalties;
+  return [own, 3 * own].map((each) => ({ kind: "ridge", penalties: { own: each, shared: own / 3 } }));
 }
 
 function cautious({ kind, l2, k }: ValueOptions): ValueLearner {
@@ -287,11 +297,11 @@ function partTensors(
   for (const { learner, share } of parts) {
     if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
     else if (learner.kind === "logistic") {
-      const fitted = fitLogistic(data, learner.penalties, all);
+      const fitted = fitLogistic(data, learner.penalties, { picked: all });
       tensors.logistic_weights = { shape: [rows.size, arms], data: fitted.weights };
       tensors.logistic_bias = { shape: [arms], data: fitted.bias };
     } else {
-      const fitted = fitRidge(data, learner.penalties, all);
+      const fitted = fitRidge(data, learner.penalties, { picked: all });
       weights = fitted.weights.map((each) => share * each);
       bias = bias.map((each, a) => each + share * fitted.bias[a]!);
     }
