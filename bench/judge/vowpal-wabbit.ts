@@ -6,7 +6,7 @@ import {
   makeOnlineBandit,
   type OnlineBanditOptions,
   type ProgressiveTerms,
-} from "../support/judge/online-bandit.ts";
+} from "../../src/learn/online/index.ts";
 import { makeSkipGrams } from "../support/judge/skip-grams.ts";
 import { dataFile, type JudgePart, type JudgeRow, row } from "./part.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { makeOnlineBandit } from "../../bench/support/judge/online-bandit.ts";
+import { makeOnlineBandit } from "../../src/learn/online/online-bandit.ts";
 import { makeSkipGrams } from "../../bench/support/judge/skip-grams.ts";
 import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
 import { realData } from "../support/real-data.ts";

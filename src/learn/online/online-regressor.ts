@@ -2,8 +2,8 @@
  *  Steps are adaptive (AdaGrad), normalised (Ross, Mineiro and Langford, 2013: a feature's unit leaves no trace) and never
  *  overshoot (Karampatziakis and Langford, 2011). In: vectors and targets. Out: predictions.
  *  Deterministic: exact arithmetic, examples in the order given. Does not choose its rate, and does not hash. */
-import { exp, RollbookError } from "../../../src/base/index.ts";
-import type { SparseVector } from "../../../src/policy/index.ts";
+import { exp, RollbookError } from "../../base/index.ts";
+import type { SparseVector } from "../../policy/index.ts";
 
 export interface OnlineRegressorOptions {
   /** Length of a full vector. */

@@ -6,8 +6,8 @@
  *  The mean of the DR terms is what Vowpal Wabbit's `--cb K --cb_type dr` prints, with costs for rewards; for its `ips` and
  *  `dm` it prints the mean of the IPS terms. Every term uses models that have not seen its decision, so the means are
  *  unbiased for the reward of the sequence of policies, not of the last one. */
-import { RollbookError } from "../../../src/base/index.ts";
-import type { SparseVector } from "../../../src/policy/index.ts";
+import { RollbookError } from "../../base/index.ts";
+import type { SparseVector } from "../../policy/index.ts";
 import { OnlineRegressor } from "./online-regressor.ts";
 
 export interface OnlineBanditOptions {
