@@ -9,6 +9,7 @@ import { rngFrom } from "../src/base/rng.ts";
 import type { ValueKind } from "../src/learn/index.ts";
 import { compareOnce, loadPeer, type RouterMode, type SplitResult } from "./routers/compare.ts";
 import { ROUTER_SETS, type RouterSet } from "./routers/router-set.ts";
+import { trainingSpeed } from "./routers/speed.ts";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 import { PythonPeer } from "./support/python-peer.ts";
@@ -19,6 +20,8 @@ const PROGRAM = fileURLToPath(new URL("./routers/sklearn_peer.py", import.meta.u
 const LIBRARIES = ["numpy==2.4.6", "scipy==1.17.1", "scikit-learn==1.9.1"];
 /** Share of the peer's gain that the default learner must reach, where that gain is more than two standard errors. */
 const BAR = 0.95;
+/** The part that measures time and memory. */
+const SPEED = "speed";
 
 export const bench: Bench = {
   summary:
@@ -31,14 +34,23 @@ export const bench: Bench = {
         only: { type: "string" },
         mode: { type: "string" },
         splits: { type: "string", default: "10" },
+        rows: { type: "string", default: "100000" },
         learners: { type: "string", default: "auto" },
         json: { type: "boolean", default: false },
       },
     });
     install();
-    const names = values.only?.split(",") ?? Object.keys(ROUTER_SETS);
+    const names = values.only?.split(",") ?? [SPEED, ...Object.keys(ROUTER_SETS)];
+    if (names.includes(SPEED)) {
+      const peer = new PythonPeer(PYTHON, PROGRAM);
+      try {
+        printTable(await trainingSpeed(peer, Number(values.rows)), args);
+      } finally {
+        peer.close();
+      }
+    }
     const rows: Record<string, string>[] = [];
-    for (const name of names) {
+    for (const name of names.filter((each) => each !== SPEED)) {
       const load = ROUTER_SETS[name];
       if (load === undefined) throw unknownSet(name);
       const peer = new PythonPeer(PYTHON, PROGRAM);
@@ -56,7 +68,7 @@ export const bench: Bench = {
         peer.close();
       }
     }
-    printTable(rows, args);
+    if (rows.length > 0) printTable(rows, args);
   },
 };
 

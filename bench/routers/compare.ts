@@ -98,7 +98,7 @@ function observed(set: RouterSet, { i, mode, draw }: { i: number; mode: RouterMo
   };
 }
 
-function rowOf(set: RouterSet, i: number, { chosen, propensity, rewards }: Observed): LoggedRow {
+export function rowOf(set: RouterSet, i: number, { chosen, propensity, rewards }: Observed): LoggedRow {
   const id = `q${String(i).padStart(7, "0")}`;
   const full = rewards.every((each) => each !== undefined);
   return {

@@ -27,6 +27,7 @@ export {
   type DecisionRow,
   denseSpec,
   digestRows,
+  everyFieldOf,
   fieldsOf,
   hasSeen,
   isFullInformation,
@@ -53,4 +54,12 @@ export {
   ucb1Model,
   withBaseline,
 } from "./train/index.ts";
-export { trainValue, type ValueKind, type ValueOptions, type ValueReport } from "./value/index.ts";
+export {
+  type CscReport,
+  type CscType,
+  trainCsc,
+  trainValue,
+  type ValueKind,
+  type ValueOptions,
+  type ValueReport,
+} from "./value/index.ts";

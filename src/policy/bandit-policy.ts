@@ -18,7 +18,7 @@ export function ucb1Policy(model: PolicyModel): Answer {
   const total = counts.reduce((sum, each) => sum + each, 0);
   const width = model.settings.exploration ?? 1;
   return (_context, candidates) =>
-    shareBest(candidates, (candidate) => {
+    shareBest(model, candidates, (candidate) => {
       const arm = known.get(candidate.id);
       const count = arm === undefined ? 0 : counts[arm]!;
       if (count === 0) return Number.POSITIVE_INFINITY;
@@ -32,7 +32,7 @@ export function linUcbPolicy(model: PolicyModel): Answer {
   const alpha = model.settings.alpha ?? 1;
   return (context, candidates) => {
     const beliefs = predict(context);
-    return shareBest(candidates, (candidate) => {
+    return shareBest(model, candidates, (candidate) => {
       const { mean, variance } = beliefs(candidate);
       return mean + alpha * Math.sqrt(variance);
     });
@@ -129,8 +129,10 @@ function monteCarlo(
   return { probabilities, confidence: Math.max(...probabilities), monteCarlo: { draws, floor: even } };
 }
 
-/** All mass on the best, evenly where several are. */
+/** All mass on the best, evenly where several are. Confidence is the margin over the next one, as a share of the range of
+ *  rewards; checkpoints without that range share it among ties. */
 function shareBest(
+  { settings: { range } }: PolicyModel,
   candidates: readonly DecisionCandidate[],
   worth: (candidate: DecisionCandidate) => number,
 ): PolicyAnswer {
@@ -138,7 +140,11 @@ function shareBest(
   const top = Math.max(...values);
   if (top === Number.NEGATIVE_INFINITY) return evenAnswer(candidates);
   const best = values.filter((value) => value === top).length;
-  return { probabilities: values.map((value) => (value === top ? 1 / best : 0)), confidence: 1 / best };
+  const probabilities = values.map((value) => (value === top ? 1 / best : 0));
+  if (range === undefined) return { probabilities, confidence: 1 / best };
+  const next = Math.max(...values.filter((value) => value < top));
+  const margin = Number.isFinite(top) && Number.isFinite(next) ? Math.min(1, (top - next) / range) : 1;
+  return { probabilities, confidence: best > 1 ? 0 : margin };
 }
 
 /** Choices and rewards of each arm. */

@@ -1,7 +1,7 @@
 /** What a training has made, on a terminal and as JSON. */
 import type { TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
-import type { ValueReport } from "../learn/index.ts";
+import type { CscReport, ValueReport } from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
 
 export interface TrainedFacts extends TrainedPolicy {
@@ -29,16 +29,22 @@ export function renderTrained(facts: TrainedFacts): string {
   const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(revision.record.digest)}: ${out}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
-  const learned = model.kind === "value" ? valueText(facts.report as ValueReport) : "";
+  const learned = model.kind === "value" ? valueText(facts.report as ValueReport | CscReport) : "";
   return line + from + learned + (promise === undefined ? "" : promiseText(promise.record, leastPropensity));
 }
 
 /** Which learners it is made of, and what rows that they had not seen say of it. */
-function valueText({ parts, crossValidated, fullInformation, features, sweep }: ValueReport): string {
+function valueText(report: ValueReport | CscReport): string {
+  const { parts, crossValidated, fullInformation, features, sweep } = report;
   const made = parts.map(({ learner, share }) => `${figure(share)} × ${learner}`).join(" + ");
   const known = fullInformation ? "every outcome" : "the outcome of each choice";
   const lines = [`learned from ${known}, ${plural(features, "feature")}: ${made}`];
-  if (crossValidated === undefined)
+  if ("progressive" in report)
+    for (const { rows, ips, dm, dr } of report.progressive)
+      lines.push(
+        `progressive validation, ${plural(rows, "row")}: mean reward DR ${figure(dr)}, IPS ${figure(ips)}, DM ${figure(dm)}`,
+      );
+  else if (crossValidated === undefined)
     lines.push("too few tasks to hold any out: cautious settings, and no estimate of what they bring");
   else {
     const { value, single, rows } = crossValidated;

@@ -2,16 +2,18 @@
 import { type Digest, RollbookError } from "../../base/index.ts";
 import {
   type BanditStatistics,
+  type CscType,
   collectFields,
   type DecisionData,
   type DecisionRow,
   denseSpec,
-  fieldsOf,
+  everyFieldOf,
   linUcbModel,
   statisticsOf,
   thompsonBetaModel,
   thompsonLinearModel,
   trainBc,
+  trainCsc,
   trainValue,
   ucb1Model,
   type ValueKind,
@@ -29,6 +31,12 @@ export type Learner =
       readonly spec?: FeatureSpec | undefined;
     }
   | { readonly kind: "bc"; readonly l2?: number; readonly spec?: FeatureSpec | undefined }
+  | {
+      readonly kind: "csc";
+      readonly type?: CscType | undefined;
+      readonly rate?: number | undefined;
+      readonly spec?: ValueSpec | undefined;
+    }
   | {
       readonly kind: ValueKind;
       readonly l2?: number | undefined;
@@ -48,7 +56,7 @@ export interface Learned {
 
 const BANDITS: readonly string[] = ["ucb", "linucb", "thompson"] satisfies BanditLearner["kind"][];
 const KINDS: readonly Learner["kind"][] = [
-  ...(["auto", "ridge", "logistic", "knn", "ucb", "linucb", "thompson", "bc"] as const),
+  ...(["auto", "ridge", "logistic", "knn", "csc", "ucb", "linucb", "thompson", "bc"] as const),
 ];
 
 /** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */
@@ -81,14 +89,15 @@ export async function deriveSpec(rows: AsyncIterable<DecisionRow>): Promise<Feat
 export function learn(data: DecisionData, learner: Learner, seed: bigint): Learned {
   if (isBandit(learner)) return learnBandit(data, learner, seed);
   if (learner.kind === "bc") {
-    const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: fieldsOf(data.rows) } } = learner;
+    const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: everyFieldOf(data.rows) } } = learner;
     return trainBc(data, { spec, seed, l2 });
   }
+  if (learner.kind === "csc") return trainCsc(data, learner);
   return trainValue(data, { ...learner, seed });
 }
 
 function learnBandit(data: DecisionData, learner: BanditLearner, seed: bigint): Learned {
-  const spec = isLinear(learner) ? (specOf(learner) ?? denseSpec(fieldsOf(data.rows))) : undefined;
+  const spec = isLinear(learner) ? (specOf(learner) ?? denseSpec(everyFieldOf(data.rows))) : undefined;
   return { model: banditModel(learner, statisticsOf(data.rows, spec), { data: data.digest, spec, seed }) };
 }
 
@@ -100,9 +109,9 @@ export function banditModel(
 ): PolicyModel {
   switch (learner.kind) {
     case "ucb":
-      return ucb1Model(statistics, { exploration: learner.exploration ?? 1, data });
+      return ucb1Model(statistics, { exploration: learner.exploration ?? 0, data });
     case "linucb":
-      return linUcbModel(statistics, { spec: spec!, alpha: learner.alpha ?? 1, data });
+      return linUcbModel(statistics, { spec: spec!, alpha: learner.alpha ?? 0, data });
     case "thompson": {
       const { draws = 256, floor = 0.01 } = learner;
       const options = { draws, floor, seed: Number(seed & 0x1fffffffffffffn), data };

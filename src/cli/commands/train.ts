@@ -1,6 +1,7 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../book/train/index.ts";
+import type { CscType } from "../../learn/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderTrained, trainedJson } from "../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../command.ts";
@@ -19,6 +20,8 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
   seed: bigint;
   l2?: number;
   neighbours?: number;
+  type?: CscType;
+  rate?: number;
   costWeight?: number;
   meanCost?: number;
   alpha?: number;
@@ -37,18 +40,30 @@ export function addTrain(program: Command, io: Io): void {
   });
   for (const { name, summary } of VALUE_TRAINERS) addValueTrainer(train, io, name, summary);
   addTrainer(train, io, {
+    name: "csc",
+    summary: "cost-sensitive classification in one pass, with progressive validation",
+    learner: ({ type, rate, ...flags }) => ({ kind: "csc", type, rate, spec: readValueSpec(flags) }),
+  })
+    .addOption(
+      new Option("--type <type>", "what each candidate's regression learns: r/p, r, or q + (r - q)/p")
+        .choices(["ips", "dm", "dr"])
+        .default("dr"),
+    )
+    .option("--rate <x>", "learning rate", nonNegative, 0.5)
+    .option("--features <file>", FEATURES_HELP);
+  addTrainer(train, io, {
     name: "ucb",
     summary: "UCB1: the best candidate, the same for every prompt",
     note: STATE_NOTE,
-    learner: ({ exploration = 1 }) => ({ kind: "ucb", exploration }),
-  }).option("--exploration <x>", "factor of the confidence width", nonNegative, 1);
+    learner: ({ exploration = 0 }) => ({ kind: "ucb", exploration }),
+  }).option("--exploration <x>", BONUS_HELP, nonNegative, 0);
   addTrainer(train, io, {
     name: "linucb",
     summary: "LinUCB: one linear model per candidate",
     note: STATE_NOTE,
-    learner: ({ alpha = 1, ...flags }) => ({ kind: "linucb", alpha, spec: readSpec(flags) }),
+    learner: ({ alpha = 0, ...flags }) => ({ kind: "linucb", alpha, spec: readSpec(flags) }),
   })
-    .option("--alpha <x>", "factor of the confidence width", nonNegative, 1)
+    .option("--alpha <x>", BONUS_HELP, nonNegative, 0)
     .option("--features <file>", FEATURES_HELP);
   addTrainer(train, io, {
     name: "thompson",
@@ -117,6 +132,7 @@ function addValueTrainer(
 const STATE_NOTE = `
 The state in the book grows by the decisions that are new, each counted once; several processes may train at once. New
 decisions are sealed as one batch. Where nothing is new and --out holds the same revision, nothing is written.`;
+const BONUS_HELP = "factor of the exploration bonus; what is judged and served has it too";
 const FEATURES_HELP = "a feature spec as JSON (default: see docs/learn.md)";
 
 function addTrainer(

@@ -55,7 +55,7 @@ export class BanditCounter {
       throw new RollbookError(
         "bad-options",
         { size },
-        `linear bandits take at most ${MOST_FEATURES} features; these are ${size}. Use fewer wordBuckets.`,
+        `linear bandits take at most ${MOST_FEATURES} features; these are ${size}. Name fewer fields and wordBuckets with --features, or use \`train ridge\`, which takes any number.`,
       );
   }
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { makeOnlineBandit } from "./online-bandit.ts";
-import { makeSkipGrams } from "../../bench/support/judge/skip-grams.ts";
+import { makeSkipGrams } from "../../../bench/support/judge/skip-grams.ts";
 import { rngFrom } from "../../base/rng.ts";
 import type { SparseVector } from "../../policy/features.ts";
+import { makeOnlineBandit } from "./online-bandit.ts";
 
 /** Two contexts, three actions; the best action of each pays 0.9 and 0.8, the others less. */
 const PAYS = [

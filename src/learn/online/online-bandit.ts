@@ -37,6 +37,10 @@ export interface OnlineBandit {
   choose(context: SparseVector): number;
   /** Scores the decision as if it were the policy's, then learns from it. */
   visit(context: SparseVector, logged: LoggedChoice): ProgressiveTerms;
+  /** The same where the reward of every action is known; returns that of the policy's choice. */
+  visitAll(context: SparseVector, rewards: readonly number[]): number;
+  /** The weights that score an action. */
+  weightsOf(action: number): Float64Array;
 }
 
 export function makeOnlineBandit(options: OnlineBanditOptions): OnlineBandit {
@@ -62,6 +66,12 @@ export function makeOnlineBandit(options: OnlineBanditOptions): OnlineBandit {
           scorer.learn(context, kind === "ips" ? weighted(reward, at) : doubly(at));
       return { choice, ips: weighted(reward, choice), dm: predicted[choice]!, dr: doubly(choice) };
     },
+    visitAll(context, all) {
+      const choice = choose(context);
+      for (const [at, scorer] of scorers.entries()) scorer.learn(context, all[at]!);
+      return all[choice]!;
+    },
+    weightsOf: (action) => scorers[action]!.weights(),
   };
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { OnlineRegressor } from "./online-regressor.ts";
 import type { SparseVector } from "../../policy/features.ts";
+import { OnlineRegressor } from "./online-regressor.ts";
 
 const vector = (...values: number[]): SparseVector => ({
   indices: Int32Array.from(values.keys()),

@@ -39,6 +39,11 @@ export class OnlineRegressor {
     this.#range = range;
   }
 
+  /** One per feature; a copy. */
+  weights(): Float64Array {
+    return this.#weights.slice();
+  }
+
   predict({ indices, values, count }: SparseVector): number {
     let sum = 0;
     for (let e = 0; e < count; e++) sum += this.#weights[indices[e]!]! * values[e]!;

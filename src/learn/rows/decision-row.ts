@@ -1,5 +1,6 @@
 /** One decision as the trainers see it: the question, the candidates, the choice, its probability, its outcome. */
-import { canonicalize, compareUtf8, type Digest, digestBytes, RollbookError } from "../../base/index.ts";
+import { createHash } from "node:crypto";
+import { canonicalize, compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
 
@@ -65,7 +66,10 @@ export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit:
 /** The digest of rows, whatever file or book they came from and in whatever order. */
 export function digestRows(rows: readonly LoggedRow[]): Digest {
   const lines = rows.map((row) => canonicalize(row)).sort();
-  return digestBytes("rollbook.decision-rows.v1", Buffer.from(lines.join("\n")));
+  // Line by line: the lines of a large log joined would not fit into one string.
+  const hash = createHash("sha256").update("rollbook.decision-rows.v1\0");
+  for (const [i, line] of lines.entries()) hash.update(i === 0 ? line : `\n${line}`);
+  return `sha256:${hash.digest("hex")}` as Digest;
 }
 
 /** Rows with the digest of where they come from: what a training is a function of. */

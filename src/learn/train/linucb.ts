@@ -5,6 +5,7 @@ import { type Digest, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyModel, Tensors } from "../../policy/index.ts";
 import type { BanditStatistics } from "../bandit/index.ts";
 import { ridgeInverse } from "../linear/index.ts";
+import { rewardRange } from "./ucb1.ts";
 
 export interface LinearBanditOptions {
   readonly spec: FeatureSpec;
@@ -13,21 +14,21 @@ export interface LinearBanditOptions {
 }
 
 export interface LinUcbOptions extends LinearBanditOptions {
-  /** Factor of the confidence width. */
+  /** Factor of the confidence width; 0 (the default) takes the best mean. */
   readonly alpha?: number;
 }
 
 /** `data`: the digest of what was summed. */
 export function linUcbModel(
   statistics: BanditStatistics,
-  { spec, ridge = 1, alpha = 1, data }: LinUcbOptions & { readonly data: Digest },
+  { spec, ridge = 1, alpha = 0, data }: LinUcbOptions & { readonly data: Digest },
 ): PolicyModel {
   return {
     kind: "linucb",
     spec,
     arms: [...statistics.arms.keys()],
     config: { algorithm: "linucb", data, ridge, alpha },
-    settings: { ridge, alpha },
+    settings: { ridge, alpha, ...rewardRange(statistics) },
     tensors: linearTensors(statistics, ridge),
   };
 }

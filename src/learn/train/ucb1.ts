@@ -5,23 +5,28 @@ import { DEFAULT_FEATURES, type PolicyModel } from "../../policy/index.ts";
 import type { BanditStatistics } from "../bandit/index.ts";
 
 export interface UcbOptions {
-  /** Factor of the confidence width; 1 is Auer's. */
+  /** Factor of the confidence width; 1 is Auer's, 0 (the default) takes the best mean. */
   readonly exploration?: number;
 }
 
 /** `data`: the digest of what was summed. */
 export function ucb1Model(
   statistics: BanditStatistics,
-  { exploration = 1, data }: UcbOptions & { readonly data: Digest },
+  { exploration = 0, data }: UcbOptions & { readonly data: Digest },
 ): PolicyModel {
   return {
     kind: "ucb1",
     spec: { ...DEFAULT_FEATURES, wordBuckets: 0 },
     arms: [...statistics.arms.keys()],
     config: { algorithm: "ucb1", data, exploration },
-    settings: { exploration },
+    settings: { exploration, ...rewardRange(statistics) },
     tensors: tallyTensors(statistics),
   };
+}
+
+/** The range of rewards, by which the confidence of a bandit is its margin. */
+export function rewardRange({ low, high }: BanditStatistics): { range?: number } {
+  return high > low ? { range: high - low } : {};
 }
 
 /** How often each arm was chosen and what it brought in all. */

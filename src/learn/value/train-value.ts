@@ -330,7 +330,7 @@ function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
   };
 }
 
-function columnTensors({ columns }: EncodedRows): Tensors {
+export function columnTensors({ columns }: EncodedRows): Tensors {
   const { ids, idf, centre, factor, limit, squashed } = columns;
   return {
     columns: { shape: [ids.length], data: ids },

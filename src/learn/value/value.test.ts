@@ -3,6 +3,7 @@ import { digestJson, rngFrom } from "../../base/index.ts";
 import { answerOf, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { OutcomeRow } from "../rows/index.ts";
 import { solveRidge } from "./solve-ridge.ts";
+import { type CscType, trainCsc } from "./train-csc.ts";
 import { trainValue, type ValueKind } from "./train-value.ts";
 
 const digest = digestJson("test", 0);
@@ -150,6 +151,27 @@ describe("a value policy", () => {
     );
     expect(report.crossValidated).toBeUndefined();
     expect(answerOf(model)({ prompt: "", fields: {} }, ARMS.map(open)).probabilities).toHaveLength(3);
+  });
+});
+
+describe("cost-sensitive classification", () => {
+  test.each(["ips", "dm", "dr"] satisfies CscType[])(
+    "%s finds which candidate suits which question in one pass, and progressive validation sees it learn",
+    (type) => {
+      for (const full of [false, true]) {
+        const { model, report } = trainCsc({ rows: questions(3000, { full }), digest }, { type });
+        expect(choice(model, "please write a loop with array number 7")).toBe("code");
+        expect(choice(model, "please write a poem with essay number 7")).toBe("prose");
+        expect(report.progressive.map(({ rows }) => rows).slice(-2)).toEqual([2048, 3000]);
+        expect(report.progressive.at(-1)!.dr).toBeGreaterThan(0.7);
+        expect(report.progressive.at(-1)!.dr).toBeLessThan(0.95);
+      }
+    },
+  );
+
+  test("refuses a log without propensities, and says what to use", () => {
+    const rows = questions(50, { full: false }).map((row) => ({ ...row, propensity: null }));
+    expect(() => trainCsc({ rows, digest }, {})).toThrow("use `train auto`");
   });
 });
 
