@@ -1,7 +1,7 @@
 /** Compiles src/ into dist/ from scratch, so that a deleted source never lives on in the package, and adds what is made from it: the
  *  page of the viewer, and the help that names every command. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,7 @@ rmSync("dist", { recursive: true, force: true });
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { stdio: "inherit" });
 if (status !== 0) process.exit(status ?? 1);
+for (const file of ["learn/tensor/kernels.wasm"]) copyFileSync(`src/${file}`, `dist/${file}`);
 chmodSync("dist/cli/main.js", 0o755);
 const help = spawnSync(process.execPath, ["dist/cli/main.js", "--help"], {
   stdio: ["ignore", "pipe", "inherit"],

@@ -1,0 +1,162 @@
+/** A multilayer perceptron on the kernels: forward, and backward by hand.
+ *  In: a workspace, a shape, the most rows of a minibatch. Out: parameters and gradient as two flat blocks of one layout,
+ *  so that optimizers and target networks see one vector. Inside, widths are padded with zeros, which stay zeros. */
+import { drawNormal, type Rng } from "../../base/index.ts";
+import type { Tensors } from "../../policy/index.ts";
+import { type Block, padded, type Workspace } from "./workspace.ts";
+
+export interface MlpShape {
+  readonly inputs: number;
+  readonly hidden: readonly number[];
+  readonly outputs: number;
+  readonly activation: "relu" | "tanh";
+}
+
+export interface Mlp {
+  readonly shape: MlpShape;
+  /** Values from one row to the next, of inputs and of outputs. */
+  readonly inputWidth: number;
+  readonly outputWidth: number;
+  readonly parameters: Block;
+  readonly gradient: Block;
+  /** The outputs of `rows` rows of `input`; they stay until the next call. `parameters`: another vector of this layout. */
+  forward(input: Block, rows: number, parameters?: Block): Block;
+  /** Fills `gradient` from the slope of the loss by the outputs, for the rows of the last `forward`. */
+  backward(slope: Block): void;
+}
+
+interface Layer {
+  readonly inputs: number;
+  readonly outputs: number;
+  /** Padded widths. */
+  readonly wide: number;
+  readonly deep: number;
+  /** Places of weights (inputs × outputs) and bias, in values from the start of the vector. */
+  readonly weights: number;
+  readonly bias: number;
+}
+
+// As kernels/product.ts numbers them.
+const ACTIVATIONS = { none: 0, relu: 1, tanh: 2 } as const;
+
+export function makeMlp(space: Workspace, shape: MlpShape, mostRows: number): Mlp {
+  const { kernels } = space;
+  const { layers, size } = layOut(shape);
+  const room = padded(mostRows, 4);
+  const outputs = layers.map(({ wide }) => space.floats(room * wide));
+  const slopes = layers.slice(0, -1).map(({ wide }) => space.floats(room * wide));
+  const parameters = space.floats(size);
+  const gradient = space.floats(size);
+  const last = layers.length - 1;
+  let seen = { input: parameters, rows: 0 };
+
+  const forward = (input: Block, rows: number, from = parameters): Block => {
+    seen = { input, rows };
+    const lines = padded(rows, 4);
+    layers.forEach(({ wide, deep, weights, bias }, l) => {
+      const activation = l === last ? "none" : shape.activation;
+      const [x, y] = [l === 0 ? input : outputs[l - 1]!, outputs[l]!];
+      const [w, b] = [from.at + 4 * weights, from.at + 4 * bias];
+      kernels.product(x.at, deep, 1, w, b, y.at, 0, lines, wide, deep, ACTIVATIONS[activation]);
+      if (activation === "tanh") kernels.tanh(y.at, lines * wide);
+    });
+    return outputs[last]!;
+  };
+
+  const backward = (slope: Block): void => {
+    const { input, rows } = seen;
+    for (let l = last; l >= 0; l--) {
+      const { wide, deep, weights, bias } = layers[l]!;
+      const dy = l === last ? slope : slopes[l]!;
+      const x = l === 0 ? input : outputs[l - 1]!;
+      const dw = gradient.at + 4 * weights;
+      kernels.product(x.at, 1, deep, dy.at, 0, dw, 0, deep, wide, rows, ACTIVATIONS.none);
+      kernels.columnSums(dy.at, gradient.at + 4 * bias, rows, wide);
+      if (l === 0) return;
+      const [dx, gate] = [slopes[l - 1]!.at, outputs[l - 1]!.at];
+      const w = parameters.at + 4 * weights;
+      const kind = ACTIVATIONS[shape.activation];
+      kernels.productTransposed(dy.at, w, dx, 0, padded(rows, 4), deep, wide, gate, kind);
+    }
+  };
+
+  return {
+    ...{ shape, parameters, gradient, forward, backward },
+    inputWidth: layers[0]!.deep,
+    outputWidth: layers[last]!.wide,
+  };
+}
+
+/** Weights and biases by layer (`w0`, `b0`, …), without the padding: what a checkpoint holds. */
+export function namedParameters(shape: MlpShape, values: Float32Array): Tensors {
+  const tensors: Record<string, Tensors[string]> = {};
+  layOut(shape).layers.forEach(({ inputs, outputs, wide, weights, bias }, l) => {
+    const data = new Float32Array(inputs * outputs);
+    for (let i = 0; i < inputs; i++)
+      data.set(values.subarray(weights + i * wide, weights + i * wide + outputs), i * outputs);
+    tensors[`w${l}`] = { shape: [inputs, outputs], data };
+    tensors[`b${l}`] = { shape: [outputs], data: values.slice(bias, bias + outputs) };
+  });
+  return tensors;
+}
+
+/** Weights and biases uniform in ±1/√inputs: the usual start of a value network. */
+export function uniformStart(shape: MlpShape, values: Float32Array, rng: Rng): void {
+  for (const { inputs, outputs, wide, weights, bias } of layOut(shape).layers) {
+    const bound = 1 / Math.sqrt(inputs);
+    const drawn = () => (2 * rng.float() - 1) * bound;
+    for (let i = 0; i < inputs; i++)
+      for (let o = 0; o < outputs; o++) values[weights + i * wide + o] = drawn();
+    for (let o = 0; o < outputs; o++) values[bias + o] = drawn();
+  }
+}
+
+/** Orthogonal weights times a gain (√2, and `lastGain` for the outputs), biases 0 (Saxe, McClelland and Ganguli, 2014). */
+export function orthogonalStart(shape: MlpShape, values: Float32Array, rng: Rng, lastGain: number): void {
+  const { layers } = layOut(shape);
+  layers.forEach(({ inputs, outputs, wide, weights }, l) => {
+    const gain = l === layers.length - 1 ? lastGain : Math.SQRT2;
+    const tall = inputs >= outputs;
+    const basis = orthonormal(Math.min(inputs, outputs), Math.max(inputs, outputs), rng);
+    for (let i = 0; i < inputs; i++)
+      for (let o = 0; o < outputs; o++)
+        values[weights + i * wide + o] = gain * (tall ? basis[o]![i]! : basis[i]![o]!);
+  });
+}
+
+/** `count` random vectors of length `size`, orthonormal by Gram and Schmidt, twice for accuracy. */
+function orthonormal(count: number, size: number, rng: Rng): Float64Array[] {
+  const basis: Float64Array[] = [];
+  while (basis.length < count) {
+    const vector = Float64Array.from({ length: size }, () => drawNormal(rng));
+    for (let pass = 0; pass < 2; pass++)
+      for (const other of basis) {
+        const share = dot(vector, other);
+        for (let i = 0; i < size; i++) vector[i] = vector[i]! - share * other[i]!;
+      }
+    const length = Math.sqrt(dot(vector, vector));
+    basis.push(vector.map((each) => each / length));
+  }
+  return basis;
+}
+
+function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+}
+
+function layOut({ inputs, hidden, outputs }: MlpShape): { layers: readonly Layer[]; size: number } {
+  const widths = [inputs, ...hidden, outputs];
+  const layers: Layer[] = [];
+  let size = 0;
+  for (let l = 0; l + 1 < widths.length; l++) {
+    const deep = padded(widths[l]!, l === 0 ? 4 : 8);
+    const wide = padded(widths[l + 1]!, 8);
+    const weights = size;
+    const bias = weights + deep * wide;
+    size = bias + wide;
+    layers.push({ inputs: widths[l]!, outputs: widths[l + 1]!, wide, deep, weights, bias });
+  }
+  return { layers, size };
+}

@@ -1,0 +1,59 @@
+/** Optimizers as pairs of functions: `init` makes the state of a parameter vector, `update` changes the vector in place. */
+import type { Block, Workspace } from "./workspace.ts";
+
+export interface AdamOptions {
+  readonly beta1?: number;
+  readonly beta2?: number;
+  readonly epsilon?: number;
+  /** Decoupled weight decay; 0 is plain Adam. */
+  readonly decay?: number;
+}
+
+export interface AdamState {
+  /** Updates done. */
+  step: number;
+  readonly mean: Block;
+  readonly square: Block;
+}
+
+export interface Optimizer<State> {
+  init(parameters: Block): State;
+  update(parameters: Block, gradient: Block, state: State, rate: number): void;
+}
+
+export function adamW(space: Workspace, options: AdamOptions = {}): Optimizer<AdamState> {
+  const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0 } = options;
+  return {
+    init: ({ length }) => ({ step: 0, mean: space.floats(length), square: space.floats(length) }),
+    update(parameters, gradient, state, rate) {
+      state.step++;
+      space.kernels.adamW(
+        ...([parameters.at, gradient.at, state.mean.at, state.square.at, parameters.length, rate] as const),
+        ...([beta1, beta2, 1 / (1 - power(beta1, state.step)), 1 / (1 - power(beta2, state.step))] as const),
+        ...([epsilon, decay] as const),
+      );
+    },
+  };
+}
+
+/** Scales the gradient down to length `most` where it is longer. Returns its length before. */
+export function clipNorm({ kernels }: Workspace, gradient: Block, most: number): number {
+  const norm = Math.sqrt(kernels.squaredNorm(gradient.at, gradient.length));
+  if (norm > most) kernels.scale(gradient.at, gradient.length, most / norm);
+  return norm;
+}
+
+/** target = (1 − τ)·target + τ·online (Polyak averaging); τ = 1 copies. */
+export function follow({ kernels }: Workspace, target: Block, online: Block, tau: number): void {
+  kernels.follow(target.at, online.at, target.length, tau);
+}
+
+/** By squaring: `**` may differ between engines by the last bit. */
+function power(base: number, exponent: number): number {
+  let result = 1;
+  for (let factor = base, rest = exponent; rest > 0; rest = Math.floor(rest / 2)) {
+    if (rest % 2 === 1) result *= factor;
+    factor *= factor;
+  }
+  return result;
+}
