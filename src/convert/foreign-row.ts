@@ -30,7 +30,8 @@ export function fromForeign(
     id,
     task,
     session: decision.episode ?? name,
-    chain: id,
+    // Steps of one episode are one chain, in the order of their lines.
+    chain: decision.episode === undefined ? id : task,
     family: "imported",
     atMs: 0,
     source,
@@ -39,7 +40,8 @@ export function fromForeign(
     chosen: decision.action,
     propensity: decision.propensity ?? null,
     reward: decision.reward ?? null,
-    terminal: decision.ending === undefined || decision.ending === "terminal",
+    terminal:
+      decision.ending === "terminal" || (decision.ending === undefined && decision.episode === undefined),
     terms: {},
     rewardFrom: "imported",
   };

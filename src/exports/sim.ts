@@ -1,6 +1,7 @@
 export {
   type Behaviour,
   behaviourRouter,
+  bestTurnValues,
   chatAgent,
   DEFAULT_MODELS,
   type Grader,
@@ -15,6 +16,8 @@ export {
   type SimWorld,
   sandboxGrader,
   simulatedModels,
+  turnEnvironment,
+  turnPolicyValue,
   type VisibleTask,
   writeTasks,
 } from "../collect/sim/index.ts";

@@ -21,6 +21,24 @@ export {
   updateBandit,
 } from "./bandit/index.ts";
 export {
+  CART_POLE_SPEC,
+  type CqlConfig,
+  type CurvePoint,
+  type FitHooks,
+  type LoggedData,
+  makeCartPole,
+  type NeuralBcConfig,
+  type NeuralReport,
+  type OnlineReport,
+  type PpoConfig,
+  type PpoTrained,
+  type PpoWorld,
+  type Saver,
+  trainCql,
+  trainNeuralBc,
+  trainPpo,
+} from "./neural/index.ts";
+export {
   armsOf,
   collectFields,
   type DecisionData,

@@ -6,6 +6,7 @@ const path = z.string().min(1).max(4096);
 const amount = z.number().min(0);
 const share = z.number().min(0).max(1);
 const features = z.optional(path);
+const positive = z.number().int().min(1);
 
 export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
@@ -13,11 +14,19 @@ export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("thompson"),
     form: z.enum(["beta", "linear"]).default("beta"),
-    draws: z.number().int().min(1).default(256),
+    draws: positive.default(256),
     floor: share.default(0.01),
     features,
   }),
   z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features }),
+  z.strictObject({
+    kind: z.literal("cql"),
+    discount: share.default(0),
+    conservatism: amount.default(1),
+    steps: positive.default(6000),
+    members: positive.max(32).default(1),
+    features,
+  }),
 ]);
 export type LearnerConfig = z.output<typeof learnerSchema>;
 

@@ -21,12 +21,8 @@ import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensor
 /** The kind under which checkpoint bytes are hashed and stored. */
 export const CHECKPOINT_KIND = "rollbook.checkpoint.v1";
 const POLICY_KINDS = [
-  "softmax-linear",
-  "ucb1",
-  "linucb",
-  "thompson-beta",
-  "thompson-linear",
-  "value",
+  ...(["softmax-linear", "ucb1", "linucb", "thompson-beta", "thompson-linear", "value"] as const),
+  ...(["mlp-greedy", "mlp-softmax"] as const),
 ] as const;
 export type PolicyKind = (typeof POLICY_KINDS)[number];
 

@@ -7,6 +7,7 @@ import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { type FeatureLayout, PROMPT_FEATURES } from "./feature-spec.ts";
 import { type FeatureReader, makeFeatureReader } from "./features.ts";
+import { meanOutput, mlpOutputs } from "./mlp-policy.ts";
 import { armIndex, firstSpecOf, tensorOf } from "./model-parts.ts";
 import { mix, scanPrompt } from "./scan-prompt.ts";
 import { openValueModel } from "./value-policy.ts";
@@ -48,9 +49,28 @@ export function explainPolicy(
       return beliefScores(model, context, candidates);
     case "value":
       return valueScores(model, context, candidates);
+    case "mlp-greedy":
+    case "mlp-softmax":
+      return outputScores(model, context, candidates);
     default:
       return model.kind satisfies never;
   }
+}
+
+/** Values or logits; a network has no parts that add up. */
+function outputScores(
+  model: PolicyModel,
+  context: DecisionContext,
+  candidates: readonly DecisionCandidate[],
+): CandidateScore[] {
+  const outputs = mlpOutputs(model)(context);
+  const known = armIndex(model.arms);
+  return candidates.map(({ id }) => {
+    const arm = known.get(id);
+    return arm === undefined
+      ? { id, known: false, parts: [] }
+      : { id, known: true, score: meanOutput(outputs, arm), parts: [] };
+  });
 }
 
 function linearScores(

@@ -22,6 +22,7 @@ export type {
   DecisionPolicy,
   DecisionReason,
 } from "./decision.ts";
+export type { DecisionEnvironment, EnvironmentStep } from "./environment.ts";
 export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
 export {
   type AnyFeatureSpec,
@@ -34,10 +35,18 @@ export {
 export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
-export { readYaml } from "./read-yaml.ts";
+export { mlpMembers } from "./mlp-policy.ts";
 export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
+export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
-export { planSafetensors, type Tensor, type TensorShape, type Tensors } from "./safetensors.ts";
+export {
+  decodeSafetensors,
+  encodeSafetensors,
+  planSafetensors,
+  type Tensor,
+  type TensorShape,
+  type Tensors,
+} from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";
 export {

@@ -3,6 +3,7 @@ import { linUcbPolicy, thompsonBetaPolicy, thompsonLinearPolicy, ucb1Policy } fr
 import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy } from "./decision.ts";
 import { linearPolicy } from "./linear-policy.ts";
+import { mlpPolicy } from "./mlp-policy.ts";
 import { valuePolicy } from "./value-policy.ts";
 
 export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
@@ -25,6 +26,9 @@ export function answerOf(model: PolicyModel): DecisionPolicy["answer"] {
       return thompsonLinearPolicy(model);
     case "value":
       return valuePolicy(model);
+    case "mlp-greedy":
+    case "mlp-softmax":
+      return mlpPolicy(model);
     default:
       return model.kind satisfies never;
   }

@@ -1,8 +1,9 @@
 /** What a training has made, on a terminal and as JSON. */
-import type { TrainedPolicy } from "../book/train/index.ts";
+import type { OnlineTrained, TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
-import type { CscReport, ValueReport } from "../learn/index.ts";
+import type { CscReport, CurvePoint, NeuralReport, ValueReport } from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
+import { renderCurve } from "./learning-curve.ts";
 
 export interface TrainedFacts extends TrainedPolicy {
   readonly out: string;
@@ -30,7 +31,9 @@ export function renderTrained(facts: TrainedFacts): string {
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts.report as ValueReport | CscReport) : "";
-  return line + from + learned + (promise === undefined ? "" : promiseText(promise.record, leastPropensity));
+  const course = courseText(facts.report as Partial<NeuralReport> | undefined);
+  const floor = promise === undefined ? "" : promiseText(promise.record, leastPropensity);
+  return line + from + learned + course + floor;
 }
 
 /** Which learners it is made of, and what rows that they had not seen say of it. */
@@ -57,6 +60,49 @@ function valueText(report: ValueReport | CscReport): string {
     lines.push(i === 0 ? `taken: ${at}` : `  ${at}`);
   });
   return `${lines.join("\n")}\n`;
+}
+
+/** Of a training that goes on, to a terminal: it replaces the line before. */
+export function progressLine({ step, steps, loss, heldOut }: CurvePoint & { steps: number }): string {
+  const held = heldOut === undefined ? "" : `, held out ${figure(heldOut.loss)}`;
+  return `\r\u001b[Kstep ${step} of ${steps}: loss ${figure(loss)}${held}${step === steps ? "\n" : ""}`;
+}
+
+interface OnlineFacts extends OnlineTrained {
+  readonly out: string;
+  readonly id: string;
+}
+
+export function onlineJson({ out, id, world, checkpoint: { revision, model }, report }: OnlineFacts): object {
+  const digests = { revision: revision.digest, weights: revision.record.digest };
+  return { out, id, ...digests, world, arms: model.arms, report };
+}
+
+export function renderOnline({ out, id, checkpoint: { model, revision }, report }: OnlineFacts): string {
+  const { curve, episodes, checks, steps } = report;
+  const last = curve.at(-1)?.measures?.return;
+  const mean = last === undefined ? "" : `, mean return of the last ones ${figure(last)}`;
+  return [
+    `${id}: ${model.kind} over ${model.arms.join(", ")}, weights ${short(revision.record.digest)}: ${out}`,
+    renderCurve(curve).trimEnd(),
+    `${plural(episodes, "episode")} in ${plural(steps, "update")}${mean}; read back to ${figure(checks.reproduced)}`,
+    "",
+  ].join("\n");
+}
+
+/** Curve, account and checks of a neural training; nothing for the others. */
+function courseText(report: Partial<NeuralReport> | undefined): string {
+  if (report?.curve === undefined || report.account === undefined || report.checks === undefined) return "";
+  const { rows, trained, heldOut, unlabelled, cut } = report.account;
+  const { reproduced, constantFeatures, features } = report.checks;
+  const resumed = report.resumedAt === undefined ? "" : `, resumed at ${report.resumedAt}`;
+  return [
+    renderCurve(report.curve).trimEnd(),
+    `${rows} rows: ${trained} trained on, ${heldOut} held out, ${unlabelled} without an outcome, ${cut} with an unknown successor`,
+    `weights of step ${report.bestStep} of ${report.steps}${resumed}; read back to ${figure(reproduced)}; ${features - constantFeatures} of ${features} features vary`,
+    ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
+    "",
+  ].join("\n");
 }
 
 function promiseText(promise: FloorPromise, leastPropensity: number): string {

@@ -18,7 +18,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
   ],
   keep: ["admit", "replay", "batch", "verify", "erase", "pack"],
-  learn: ["rows", "linear", "bandit", "online", "value", "tensor", "train"],
+  learn: ["rows", "linear", "bandit", "online", "value", "tensor", "neural", "train"],
   judge: ["ope", "evaluate", "bench"],
   book: [
     "open",

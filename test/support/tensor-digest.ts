@@ -1,10 +1,10 @@
 /** A small training run and the SHA-256 of the weights it ends with: the same on every engine. */
 import { createHash } from "node:crypto";
 import { rngFrom } from "../../src/base/index.ts";
-import { adamW, clipNorm, makeMlp, openWorkspace, uniformStart } from "../../src/learn/tensor/index.ts";
+import { adamW, clipNorm, makeMlp, openTensors, uniformStart } from "../../src/learn/tensor/index.ts";
 
 export function trainedDigest(): string {
-  const space = openWorkspace();
+  const space = openTensors();
   const shape = { inputs: 5, hidden: [24, 16], outputs: 3, activation: "tanh" as const };
   const net = makeMlp(space, shape, 32);
   const rng = rngFrom(7);

@@ -1,19 +1,24 @@
 /** The trainers a book offers, one call shape for all: rows and options in, a model out. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import {
   type BanditStatistics,
+  type CqlConfig,
   type CscType,
   collectFields,
-  type DecisionData,
   type DecisionRow,
   denseSpec,
   everyFieldOf,
+  type FitHooks,
+  type LoggedData,
   linUcbModel,
+  type NeuralBcConfig,
   statisticsOf,
   thompsonBetaModel,
   thompsonLinearModel,
   trainBc,
+  trainCql,
   trainCsc,
+  trainNeuralBc,
   trainValue,
   ucb1Model,
   type ValueKind,
@@ -44,7 +49,9 @@ export type Learner =
       readonly costWeight?: number | undefined;
       readonly meanCost?: number | undefined;
       readonly spec?: ValueSpec | undefined;
-    };
+    }
+  | ({ readonly kind: "neural-bc" } & NeuralBcConfig)
+  | ({ readonly kind: "cql" } & CqlConfig);
 
 /** A learner whose model is a function of sums: its state grows by what is new. */
 export type BanditLearner = Extract<Learner, { kind: "ucb" | "linucb" | "thompson" }>;
@@ -56,7 +63,19 @@ export interface Learned {
 
 const BANDITS: readonly string[] = ["ucb", "linucb", "thompson"] satisfies BanditLearner["kind"][];
 const KINDS: readonly Learner["kind"][] = [
-  ...(["auto", "ridge", "logistic", "knn", "csc", "ucb", "linucb", "thompson", "bc"] as const),
+  ...([
+    "auto",
+    "ridge",
+    "logistic",
+    "knn",
+    "csc",
+    "ucb",
+    "linucb",
+    "thompson",
+    "bc",
+    "neural-bc",
+    "cql",
+  ] as const),
 ];
 
 /** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */
@@ -86,17 +105,27 @@ export async function deriveSpec(rows: AsyncIterable<DecisionRow>): Promise<Feat
   return denseSpec(await collectFields(rows));
 }
 
-export function learn(data: DecisionData, learner: Learner, seed: bigint): Learned {
+/** `hooks`: of learners that train step by step. */
+export function learn(data: LoggedData, learner: Learner, seed: bigint, hooks: FitHooks = {}): Learned {
   if (isBandit(learner)) return learnBandit(data, learner, seed);
-  if (learner.kind === "bc") {
-    const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: everyFieldOf(data.rows) } } = learner;
-    return trainBc(data, { spec, seed, l2 });
+  switch (learner.kind) {
+    case "bc": {
+      const { l2 = 3e-3, spec = { ...DEFAULT_FEATURES, fields: everyFieldOf(data.rows) } } = learner;
+      return trainBc(data, { spec, seed, l2 });
+    }
+    case "neural-bc":
+    case "cql": {
+      const { kind, ...config } = learner;
+      return (kind === "cql" ? trainCql : trainNeuralBc)(data, config, rngFrom(seed), hooks);
+    }
+    case "csc":
+      return trainCsc(data, learner);
+    default:
+      return trainValue(data, { ...learner, seed });
   }
-  if (learner.kind === "csc") return trainCsc(data, learner);
-  return trainValue(data, { ...learner, seed });
 }
 
-function learnBandit(data: DecisionData, learner: BanditLearner, seed: bigint): Learned {
+function learnBandit(data: LoggedData, learner: BanditLearner, seed: bigint): Learned {
   const spec = isLinear(learner) ? (specOf(learner) ?? denseSpec(everyFieldOf(data.rows))) : undefined;
   return { model: banditModel(learner, statisticsOf(data.rows, spec), { data: data.digest, spec, seed }) };
 }

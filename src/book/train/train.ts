@@ -11,6 +11,7 @@ import {
   DEFAULT_SPLIT,
   type DecisionRow,
   digestRows,
+  type FitHooks,
   fitStaticTable,
   type LoggedRow,
   type SplitRule,
@@ -44,6 +45,7 @@ import { admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
+import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
 /** Training is off-policy: it takes any age, and only what is labelled and logged with a probability. */
 export interface TrainRequest
@@ -67,6 +69,8 @@ export interface TrainRequest
   readonly floorRisk?: number | undefined;
   readonly promise?: Partial<PromiseTerms>;
   readonly clock?: Clock;
+  /** Told of every point of a learning curve. */
+  readonly progress?: FitHooks["progress"];
 }
 
 export interface TrainedPolicy {
@@ -91,6 +95,8 @@ export interface TrainedPolicy {
 export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
   const { id, policy = "router", seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
   requireLearner(request.learner);
+  // A bandit may find its own revision there.
+  if (!isBandit(request.learner)) requireFreeFolder(request.out);
   const clock = request.clock ?? (isDataset(source) ? systemClock : source.clock);
   const taught = isDataset(source)
     ? await learnFromDataset(source, request, rule)
@@ -197,10 +203,11 @@ async function learnFromBatch(
 
 function learnFrom(
   rows: readonly LoggedRow[],
-  { learner, seed = 0n, baseline }: TrainRequest,
+  { learner, seed = 0n, baseline, out, progress }: TrainRequest,
   facts: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack">,
 ): Taught {
-  const { model, ...rest } = learn({ rows, digest: facts.data }, learner, seed);
+  const saver = out === undefined ? undefined : trainingState(out);
+  const { model, ...rest } = learn({ rows, digest: facts.data }, learner, seed, { saver, progress });
   return { ...rest, ...facts, model: baseline === false ? model : withTable(model, rows), rows: rows.length };
 }
 
@@ -231,7 +238,10 @@ async function keepCheckpoint(
   if (standing !== undefined) return { checkpoint: standing, sealed: false };
   const known = isDataset(source) ? undefined : await recordedIn(source, checkpoint);
   const kept = known === undefined ? checkpoint : { ...checkpoint, revision: known };
-  if (out !== undefined) writeCheckpoint(out, kept);
+  if (out !== undefined) {
+    writeCheckpoint(out, kept);
+    removeTrainingState(out);
+  }
   if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false };
   const { revision, promise, bytes } = checkpoint;
   await makeSealer(source.store, source.signer).add({

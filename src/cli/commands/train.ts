@@ -3,15 +3,17 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../book/train/index.ts";
 import type { CscType } from "../../learn/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { renderTrained, trainedJson } from "../../view/train-view.ts";
+import { progressLine, renderTrained, trainedJson } from "../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addPromiseOptions, type PromiseFlags } from "../options/judge-options.ts";
-import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
+import { addNetworkOptions, type NetworkFlags, networkConfig } from "../options/network-options.ts";
+import { nonNegative, positiveWhole, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
 import { addSplitOptions, type SplitFlags, splitRule } from "../options/split-options.ts";
+import { addPpo } from "./train-ppo.ts";
 
-interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
+interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   out: string;
   id: string;
   policy: string;
@@ -31,6 +33,9 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags {
   floor?: number;
   baseline?: boolean;
   floorRisk?: number;
+  discount?: number;
+  conservatism?: number;
+  targetEvery?: number;
 }
 
 export function addTrain(program: Command, io: Io): void {
@@ -85,6 +90,32 @@ export function addTrain(program: Command, io: Io): void {
   })
     .option("--l2 <x>", "strength of the penalty", nonNegative, 3e-3)
     .option("--features <file>", FEATURES_HELP);
+  const clone = addTrainer(train, io, {
+    name: "neural-bc",
+    summary: "behaviour cloning with a network",
+    note: RESUME_NOTE,
+    learner: (flags) => ({ kind: "neural-bc", ...networkConfig(flags), spec: readSpec(flags) }),
+  });
+  addNetworkOptions(clone, { steps: 6000, patience: 6 }).option("--features <file>", FEATURES_HELP);
+  const cql = addTrainer(train, io, {
+    name: "cql",
+    summary: "discrete conservative Q-learning: a network that values every candidate",
+    note: `\n--discount 0 learns single decisions (routing), above 0 chains of decisions.${RESUME_NOTE}`,
+    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, ...flags }) => ({
+      ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
+    }),
+  });
+  addNetworkOptions(cql, { steps: 6000, patience: 0 })
+    .option("--discount <g>", "worth of a reward one decision later, 0 … 1", share, 0)
+    .option(
+      "--conservatism <a>",
+      "weight of the conservative term; 0 is plain double Q-learning",
+      nonNegative,
+      1,
+    )
+    .option("--target-every <n>", "steps between two copies into the target network", positiveWhole, 500)
+    .option("--features <file>", FEATURES_HELP);
+  addPpo(train, io);
 }
 
 const VALUE_TRAINERS = [
@@ -133,6 +164,9 @@ const STATE_NOTE = `
 The state in the book grows by the decisions that are new, each counted once; several processes may train at once. New
 decisions are sealed as one batch. Where nothing is new and --out holds the same revision, nothing is written.`;
 const BONUS_HELP = "factor of the exploration bonus; what is judged and served has it too";
+const RESUME_NOTE = `
+It writes its state to OUT.training after every point of the learning curve. The same command continues a training that was
+killed, and ends with the same weights.`;
 const FEATURES_HELP = "a feature spec as JSON (default: see docs/learn.md)";
 
 function addTrainer(
@@ -163,7 +197,7 @@ lineage by the SHA-256 of its bytes, a replay store by the digest of its manifes
     .option("--policy <family>", "the family of the new revision", "router")
     .option("--parent <dir|id>", "what it succeeds: a checkpoint, or a revision of the book it learns from")
     .addOption(seedOption("fixes draws and hold-outs", 0n));
-  if (note !== undefined)
+  if (note === STATE_NOTE)
     command.option("--no-baseline", "leave out the static table that the same rows would give");
   command.option(
     "--floor-risk <a>",
@@ -184,6 +218,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
       ...{ learner, id, policy, parent, seed, out, floorRisk, baseline, clock: io.clock },
       split: splitRule(flags),
       promise: { table, propensityFloor, qualityRange },
+      ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
     }),
   );
   const facts = { ...trained, out, id };

@@ -44,6 +44,7 @@ export {
 } from "./serve/index.ts";
 export type { VisibleTask } from "./tasks/index.ts";
 export {
+  bestTurnValues,
   DEFAULT_MODELS,
   DEFAULT_WEIGHTS,
   type FamilyValues,
@@ -58,5 +59,7 @@ export {
   policyValue,
   type SimModel,
   type SimWorld,
+  turnEnvironment,
+  turnPolicyValue,
   valuesByFamily,
 } from "./world/index.ts";

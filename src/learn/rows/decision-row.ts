@@ -84,7 +84,7 @@ export function armsOf(rows: readonly DecisionRow[]): string[] {
 }
 
 /** The rows with an outcome, by id: the order in which bandits learn, whatever order they came in. */
-export function labelledRows(rows: readonly DecisionRow[]): (DecisionRow & { reward: number })[] {
+export function labelledRows<Row extends DecisionRow>(rows: readonly Row[]): (Row & { reward: number })[] {
   const seen = new Set<string>();
   for (const [i, row] of rows.entries()) {
     if (seen.has(row.id)) throw badRow(i, row, "its id occurs twice. One decision has one outcome");
@@ -94,7 +94,7 @@ export function labelledRows(rows: readonly DecisionRow[]): (DecisionRow & { rew
     if (row.reward !== null && !Number.isFinite(row.reward))
       throw badRow(i, row, `its reward is ${row.reward}. Repair the row or leave it out`);
   }
-  const labelled = rows.filter((row): row is DecisionRow & { reward: number } => row.reward !== null);
+  const labelled = rows.filter((row): row is Row & { reward: number } => row.reward !== null);
   if (labelled.length === 0)
     throw new RollbookError(
       "empty-split",

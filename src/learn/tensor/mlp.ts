@@ -3,7 +3,7 @@
  *  so that optimizers and target networks see one vector. Inside, widths are padded with zeros, which stay zeros. */
 import { drawNormal, type Rng } from "../../base/index.ts";
 import type { Tensors } from "../../policy/index.ts";
-import { type Block, padded, type Workspace } from "./workspace.ts";
+import { type Floats, padded, type TensorSpace } from "./tensor-space.ts";
 
 export interface MlpShape {
   readonly inputs: number;
@@ -17,15 +17,15 @@ export interface Mlp {
   /** Values from one row to the next, of inputs and of outputs. */
   readonly inputWidth: number;
   readonly outputWidth: number;
-  readonly parameters: Block;
-  readonly gradient: Block;
+  readonly parameters: Floats;
+  readonly gradient: Floats;
   /** The outputs of `rows` rows of `input`; they stay until the next call. `parameters`: another vector of this layout. */
-  forward(input: Block, rows: number, parameters?: Block): Block;
-  /** Fills `gradient` from the slope of the loss by the outputs, for the rows of the last `forward`. */
-  backward(slope: Block): void;
+  forward(input: Floats, rows: number, parameters?: Floats): Floats;
+  /** Fills `gradient` from the slope of the loss by the outputs, for the rows and parameters of the last `forward`. */
+  backward(slope: Floats, parameters?: Floats): void;
 }
 
-interface Layer {
+interface LayerPlace {
   readonly inputs: number;
   readonly outputs: number;
   /** Padded widths. */
@@ -39,7 +39,7 @@ interface Layer {
 // As kernels/product.ts numbers them.
 const ACTIVATIONS = { none: 0, relu: 1, tanh: 2 } as const;
 
-export function makeMlp(space: Workspace, shape: MlpShape, mostRows: number): Mlp {
+export function makeMlp(space: TensorSpace, shape: MlpShape, mostRows: number): Mlp {
   const { kernels } = space;
   const { layers, size } = layOut(shape);
   const room = padded(mostRows, 4);
@@ -50,7 +50,7 @@ export function makeMlp(space: Workspace, shape: MlpShape, mostRows: number): Ml
   const last = layers.length - 1;
   let seen = { input: parameters, rows: 0 };
 
-  const forward = (input: Block, rows: number, from = parameters): Block => {
+  const forward = (input: Floats, rows: number, from = parameters): Floats => {
     seen = { input, rows };
     const lines = padded(rows, 4);
     layers.forEach(({ wide, deep, weights, bias }, l) => {
@@ -63,7 +63,7 @@ export function makeMlp(space: Workspace, shape: MlpShape, mostRows: number): Ml
     return outputs[last]!;
   };
 
-  const backward = (slope: Block): void => {
+  const backward = (slope: Floats, from = parameters): void => {
     const { input, rows } = seen;
     for (let l = last; l >= 0; l--) {
       const { wide, deep, weights, bias } = layers[l]!;
@@ -74,7 +74,7 @@ export function makeMlp(space: Workspace, shape: MlpShape, mostRows: number): Ml
       kernels.columnSums(dy.at, gradient.at + 4 * bias, rows, wide);
       if (l === 0) return;
       const [dx, gate] = [slopes[l - 1]!.at, outputs[l - 1]!.at];
-      const w = parameters.at + 4 * weights;
+      const w = from.at + 4 * weights;
       const kind = ACTIVATIONS[shape.activation];
       kernels.productTransposed(dy.at, w, dx, 0, padded(rows, 4), deep, wide, gate, kind);
     }
@@ -146,9 +146,9 @@ function dot(a: Float64Array, b: Float64Array): number {
   return sum;
 }
 
-function layOut({ inputs, hidden, outputs }: MlpShape): { layers: readonly Layer[]; size: number } {
+function layOut({ inputs, hidden, outputs }: MlpShape): { layers: readonly LayerPlace[]; size: number } {
   const widths = [inputs, ...hidden, outputs];
-  const layers: Layer[] = [];
+  const layers: LayerPlace[] = [];
   let size = 0;
   for (let l = 0; l + 1 < widths.length; l++) {
     const deep = padded(widths[l]!, l === 0 ? 4 : 8);

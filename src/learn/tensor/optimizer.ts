@@ -1,5 +1,5 @@
 /** Optimizers as pairs of functions: `init` makes the state of a parameter vector, `update` changes the vector in place. */
-import type { Block, Workspace } from "./workspace.ts";
+import type { Floats, TensorSpace } from "./tensor-space.ts";
 
 export interface AdamOptions {
   readonly beta1?: number;
@@ -12,16 +12,16 @@ export interface AdamOptions {
 export interface AdamState {
   /** Updates done. */
   step: number;
-  readonly mean: Block;
-  readonly square: Block;
+  readonly mean: Floats;
+  readonly square: Floats;
 }
 
 export interface Optimizer<State> {
-  init(parameters: Block): State;
-  update(parameters: Block, gradient: Block, state: State, rate: number): void;
+  init(parameters: Floats): State;
+  update(parameters: Floats, gradient: Floats, state: State, rate: number): void;
 }
 
-export function adamW(space: Workspace, options: AdamOptions = {}): Optimizer<AdamState> {
+export function adamW(space: TensorSpace, options: AdamOptions = {}): Optimizer<AdamState> {
   const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0 } = options;
   return {
     init: ({ length }) => ({ step: 0, mean: space.floats(length), square: space.floats(length) }),
@@ -37,14 +37,14 @@ export function adamW(space: Workspace, options: AdamOptions = {}): Optimizer<Ad
 }
 
 /** Scales the gradient down to length `most` where it is longer. Returns its length before. */
-export function clipNorm({ kernels }: Workspace, gradient: Block, most: number): number {
+export function clipNorm({ kernels }: TensorSpace, gradient: Floats, most: number): number {
   const norm = Math.sqrt(kernels.squaredNorm(gradient.at, gradient.length));
   if (norm > most) kernels.scale(gradient.at, gradient.length, most / norm);
   return norm;
 }
 
 /** target = (1 − τ)·target + τ·online (Polyak averaging); τ = 1 copies. */
-export function follow({ kernels }: Workspace, target: Block, online: Block, tau: number): void {
+export function follow({ kernels }: TensorSpace, target: Floats, online: Floats, tau: number): void {
   kernels.follow(target.at, online.at, target.length, tau);
 }
 

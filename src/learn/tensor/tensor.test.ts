@@ -8,20 +8,20 @@ import { trainedDigest } from "../../../test/support/tensor-digest.ts";
 import { exp, log, rngFrom } from "../../base/index.ts";
 import {
   adamW,
-  type Block,
   clipNorm,
+  type Floats,
   follow,
   makeMlp,
   namedParameters,
-  openWorkspace,
+  openTensors,
   orthogonalStart,
   padded,
   uniformStart,
 } from "./index.ts";
 
-const space = openWorkspace();
+const space = openTensors();
 
-function filled(values: readonly number[] | Float32Array): Block {
+function filled(values: readonly number[] | Float32Array): Floats {
   const block = space.floats(values.length);
   space.view(block).set(values);
   return block;
@@ -122,7 +122,7 @@ describe("the kernels", () => {
       space.kernels.rmsNorm(filled(of).at, filled(g).at, y.at, inverse.at, m, n, 1e-5);
       return space.view(y).reduce((sum, each, i) => sum + each * weight[i]!, 0);
     };
-    const [y, inverse, dx, dgain] = [m * n, m, m * n, n].map((size) => space.floats(size)) as Block[];
+    const [y, inverse, dx, dgain] = [m * n, m, m * n, n].map((size) => space.floats(size)) as Floats[];
     const [bx, bg, bw] = [filled(x), filled(gain), filled(weight)];
     space.kernels.rmsNorm(bx.at, bg.at, y!.at, inverse!.at, m, n, 1e-5);
     space.kernels.rmsNormBackward(bx.at, bg.at, inverse!.at, bw.at, dx!.at, dgain!.at, m, n);

@@ -59,17 +59,18 @@ export function outcomesOf(
   };
 }
 
-interface CandidateFacts extends SolutionFacts {
+export interface CandidateFacts extends SolutionFacts {
   readonly completionTokens: number;
   /** Of the first lines of what it is told then. */
   readonly observedTokens: number;
 }
 
-interface Plan {
+export interface Plan {
   readonly model: SimModel;
   readonly task: SimTask;
   readonly skill: number;
   readonly candidates: readonly CandidateFacts[];
+  readonly opened: RunningBill;
   /** After the opening, and after a look where there is one. */
   readonly begin: RunningBill;
   readonly firstTurn: number;
@@ -77,14 +78,14 @@ interface Plan {
 }
 
 /** What has been paid so far, and what the next call will have to read. */
-interface RunningBill {
+export interface RunningBill {
   readonly costUsd: number;
   readonly latencyMs: number;
   readonly calls: number;
   readonly promptTokens: number;
 }
 
-function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
+export function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
   const facts = [proof.reference, ...(proof.mutants.length > 0 ? proof.mutants : [proof.start])];
   const files = candidatesOf(task);
   if (proof.task !== task.digest || facts.length !== files.length)
@@ -105,6 +106,7 @@ function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
     task,
     skill: skillOf(model, task.oracle),
     candidates: files.map((each, i) => candidateFacts(attemptSteps(each), facts[i]!)),
+    opened,
     begin: looks ? call(opened, model, tokensOfSteps(look), observed) : opened,
     firstTurn: looks ? 1 : 0,
     submitTokens: tokensOfSteps(SUBMIT),
@@ -126,7 +128,7 @@ function tokensOfSteps(steps: readonly ModelStep[]): number {
 }
 
 /** In the order of operations of `billOf`, so that both give the same bits. */
-function call(
+export function call(
   bill: RunningBill,
   { price, latency }: SimModel,
   completion: number,
@@ -153,7 +155,7 @@ function outcomeOf(plan: Plan, weights: RewardWeights, seed: number): Outcome {
   }
 }
 
-function ended(
+export function ended(
   { model, submitTokens }: Plan,
   weights: RewardWeights,
   { bill, taken }: { bill: RunningBill; taken: CandidateFacts },

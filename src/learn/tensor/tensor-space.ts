@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 
 /** A run of float32 values in a workspace: its address in bytes, and how many values it has. */
-export interface Block {
+export interface Floats {
   readonly at: number;
   readonly length: number;
 }
@@ -48,12 +48,12 @@ interface Kernels {
   follow(target: number, online: number, count: number, tau: number): void;
 }
 
-export interface Workspace {
+export interface TensorSpace {
   readonly kernels: Kernels;
   /** A new block of zeros, its length rounded up to a multiple of 4. */
-  floats(length: number): Block;
+  floats(length: number): Floats;
   /** Valid until the next call of `floats`: the memory may move when it grows. */
-  view(block: Block): Float32Array;
+  view(block: Floats): Float32Array;
 }
 
 /** A multiple of `step` that is at least `count`. */
@@ -61,7 +61,7 @@ export function padded(count: number, step: number): number {
   return Math.ceil(count / step) * step;
 }
 
-export function openWorkspace(): Workspace {
+export function openTensors(): TensorSpace {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: MOST_PAGES });
   const { exports: kernels } = new WebAssembly.Instance(compiled(), { env: { memory } });
   let end = LINE_BYTES;

@@ -1,0 +1,88 @@
+/** `rollbook train ppo`: a policy that learns by acting, on CartPole or on simulated tasks. */
+import { type Command, Option } from "commander";
+import { given } from "../../base/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
+import { type OnlineWorld, readSpec, trainOnline } from "../../book/train/index.ts";
+import { jsonLine } from "../../view/format.ts";
+import { onlineJson, progressLine, renderOnline } from "../../view/train-view.ts";
+import { addCommand, seedOption } from "../command.ts";
+import type { Io } from "../io.ts";
+import { nonNegative, positiveWhole, share } from "../options/numbers.ts";
+
+interface PpoFlags {
+  env: OnlineWorld["kind"];
+  tasks?: string;
+  models?: string;
+  features?: string;
+  out: string;
+  id: string;
+  policy: string;
+  parent?: string;
+  seed: bigint;
+  json?: boolean;
+  steps: number;
+  environments: number;
+  horizon: number;
+  epochs: number;
+  batch: number;
+  rate: number;
+  discount?: number;
+  entropy: number;
+}
+
+export function addPpo(train: Command, io: Io): void {
+  addCommand(train, "ppo", {
+    summary: "proximal policy optimisation: a network that learns by acting",
+    description: `Proximal policy optimisation: a network that learns by acting in a world. The checkpoint is a function of world, options and
+seed. --env simulator routes every turn of proved tasks (\`rollbook sim generate\`) in their closed form; nothing is run.
+It writes its state to OUT.training as it goes. The same command continues a training that was killed, and ends with the same
+weights.`,
+    examples: ["rollbook train ppo --env cart-pole --steps 100000 --out policies/ppo --id balance-1"],
+  })
+    .addOption(
+      new Option("--env <world>", "the world").choices(["cart-pole", "simulator"]).default("cart-pole"),
+    )
+    .option("--tasks <dir>", "of --env simulator: the folder of `sim generate`")
+    .option("--models <file>", "of --env simulator: simulated models, in YAML (default: five built-in ones)")
+    .option("--features <file>", "of --env simulator: a feature spec as JSON (default: see docs/learn.md)")
+    .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
+    .requiredOption("--id <id>", "the id of the new revision")
+    .option("--policy <family>", "the family of the new revision", "router")
+    .option("--parent <dir>", "the checkpoint it succeeds")
+    .option("--steps <n>", "steps in the world, in all", positiveWhole, 100_000)
+    .option("--environments <n>", "worlds side by side", positiveWhole, 8)
+    .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 32)
+    .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 20)
+    .option("--batch <n>", "steps of a minibatch", positiveWhole, 256)
+    .option("--rate <x>", "learning rate at the start; it sinks to 0", nonNegative, 1e-3)
+    .option(
+      "--discount <g>",
+      "worth of a reward one step later (default: 0.98, 1 for --env simulator)",
+      share,
+    )
+    .option("--entropy <x>", "weight of the entropy bonus", nonNegative, 0)
+    .addOption(seedOption("fixes worlds, draws and the first weights", 0n))
+    .action((flags: PpoFlags) => run(io, flags));
+}
+
+function run(io: Io, flags: PpoFlags): void {
+  const { id, policy, parent, out, seed, steps, environments, horizon, epochs, batch, rate, entropy } = flags;
+  const discount = flags.discount ?? (flags.env === "simulator" ? 1 : 0.98);
+  const trained = trainOnline({
+    ...{ world: worldOf(flags), id, policy, parent, out, seed, clock: io.clock },
+    config: { steps, environments, horizon, epochs, batch, rate, entropy, discount },
+    ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
+  });
+  const facts = { ...trained, id, out };
+  io.out(flags.json === true ? jsonLine(onlineJson(facts)) : renderOnline(facts));
+}
+
+function worldOf({ env, tasks, models, ...flags }: PpoFlags): OnlineWorld {
+  if (env === "cart-pole") {
+    if (tasks !== undefined || models !== undefined || flags.features !== undefined)
+      throw wrongUsage("--tasks, --models and --features have no effect on cart-pole. Add --env simulator");
+    return { kind: env };
+  }
+  if (tasks === undefined) throw wrongUsage("--env simulator needs --tasks");
+  return { kind: env, tasks, models, spec: readSpec(given({ features: flags.features })) };
+}

@@ -1,0 +1,45 @@
+/** The flags of trainings whose policy is a network. */
+import { type Command, InvalidArgumentError } from "commander";
+import { given } from "../../base/index.ts";
+import { nonNegative, positiveWhole, share, wholeNumber } from "./numbers.ts";
+
+export interface NetworkFlags {
+  hidden?: readonly number[];
+  steps?: number;
+  batch?: number;
+  rate?: number;
+  decay?: number;
+  holdout?: number;
+  every?: number;
+  patience?: number;
+  members?: number;
+}
+
+export function addNetworkOptions(command: Command, defaults: { steps: number; patience: number }): Command {
+  return command
+    .option("--hidden <widths>", "widths of the hidden layers, such as 256,256", toWidths, [256, 256])
+    .option("--steps <n>", "gradient steps", positiveWhole, defaults.steps)
+    .option("--batch <n>", "rows of a minibatch", positiveWhole, 64)
+    .option("--rate <x>", "learning rate (default: see docs/learn.md)", nonNegative)
+    .option("--decay <x>", "weight decay", nonNegative, 0)
+    .option("--holdout <share>", "share of the training tasks held out for the learning curve", share, 0.1)
+    .option("--every <n>", "steps between two points of the learning curve", positiveWhole, 250)
+    .option(
+      "--patience <n>",
+      "points without a better held-out loss before it stops; 0 never stops early",
+      wholeNumber,
+      defaults.patience,
+    )
+    .option("--members <n>", "networks that are trained apart and averaged", positiveWhole, 1);
+}
+
+export function networkConfig(flags: NetworkFlags) {
+  const { hidden, steps, batch, rate, decay, holdout, every, patience, members } = flags;
+  return given({ hidden, steps, batch, rate, decay, holdout, every, patience, members });
+}
+
+function toWidths(text: string): number[] {
+  const widths = text.split(",").map(Number);
+  if (widths.every((width) => Number.isSafeInteger(width) && width > 0 && width <= 4096)) return widths;
+  throw new InvalidArgumentError("It must be widths from 1 to 4096, such as 256,256.");
+}

@@ -1,0 +1,194 @@
+/** Discrete conservative Q-learning (Kumar, Zhou, Tucker and Levine, 2020; the discrete loss of d3rlpy):
+ *    Huber(Q(s, a) − y) + α · mean(log Σ_a′ exp Q(s, a′) − Q(s, a)),  y = r + γ · Q̄(s′, argmax_a′ Q(s′, a′)), y = r at an end
+ *  with a target network Q̄ (double Q), over the candidates that may be chosen. γ = 0 learns one decision at a time: routing.
+ *  In: logged rows, a config, an Rng. Out: an "mlp-greedy" model and a report. Training = f(rows, config, seed). */
+import type { Rng } from "../../base/index.ts";
+import {
+  type AdamState,
+  adamW,
+  clipNorm,
+  type Floats,
+  follow,
+  type Mlp,
+  padded,
+  type TensorSpace,
+  uniformStart,
+} from "../tensor/index.ts";
+import { type DenseBatch, drawRows, makeDenseBatch } from "./dense-batch.ts";
+import type { FitHooks, GradientLearner } from "./fit.ts";
+import type { PreparedRows } from "./setup.ts";
+import {
+  checkConfig,
+  EVALUATED,
+  LONGEST_GRADIENT,
+  type LoggedData,
+  type MemberParts,
+  NETWORK_DEFAULTS,
+  type NetworkConfig,
+  type NeuralTrained,
+  trainNetwork,
+} from "./train-network.ts";
+import { ENDED } from "./transitions.ts";
+
+export interface CqlConfig extends NetworkConfig {
+  /** γ: what a reward one step later is worth; 0 for one decision at a time. */
+  readonly discount?: number;
+  /** α: the weight of the conservative term; 0 is plain double Q-learning. */
+  readonly conservatism?: number;
+  /** Steps between two copies of the network into its target. */
+  readonly targetEvery?: number;
+}
+
+export const CQL_DEFAULTS = { ...NETWORK_DEFAULTS, discount: 0, conservatism: 1, targetEvery: 500 };
+
+export function trainCql(data: LoggedData, config: CqlConfig, rng: Rng, hooks: FitHooks = {}): NeuralTrained {
+  const options = { ...CQL_DEFAULTS, ...config };
+  const { discount, targetEvery, conservatism } = options;
+  checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
+  return trainNetwork(data, {
+    ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: discount > 0, rng, hooks },
+    member: (space, parts) => makeMember(space, { ...parts, options }),
+  });
+}
+
+interface MemberOptions extends MemberParts {
+  readonly options: typeof CQL_DEFAULTS & CqlConfig;
+}
+
+function makeMember(space: TensorSpace, { net, prepared, options, rng }: MemberOptions): GradientLearner {
+  const { batch, rate, discount, conservatism, targetEvery, decay } = options;
+  const { data, train, held, by } = prepared;
+  const parameters = space.floats(net.parameters.length);
+  const target = space.floats(net.parameters.length);
+  uniformStart(net.shape, space.view(parameters), rng.split("weights"));
+  follow(space, target, parameters, 1);
+  const adam = adamW(space, { decay });
+  const moments: AdamState = adam.init(parameters);
+  const most = Math.max(batch, EVALUATED);
+  const [now, after] = [0, 1].map(() => makeDenseBatch(space, { data, by, most })) as [
+    DenseBatch,
+    DenseBatch,
+  ];
+  const loss = lossOf(space, { net, data, discount, conservatism, most });
+  return {
+    state: [parameters, moments.mean, moments.square, target],
+    parameters: [parameters],
+    seek(step) {
+      moments.step = step;
+    },
+    step(step) {
+      drawRows(now, train, batch, rng.split(step));
+      const parts = loss({ now, after, rows: batch, parameters, target, learn: true });
+      clipNorm(space, net.gradient, LONGEST_GRADIENT);
+      adam.update(parameters, net.gradient, moments, rate);
+      if ((step + 1) % targetEvery === 0) follow(space, target, parameters, 1);
+      return parts.loss;
+    },
+    evaluate() {
+      if (held.length === 0) return undefined;
+      const sums = { loss: 0, error: 0, gap: 0, value: 0 };
+      for (let from = 0; from < held.length; from += EVALUATED) {
+        const rows = Math.min(EVALUATED, held.length - from);
+        now.rows.set(held.subarray(from, from + rows));
+        now.load(rows);
+        const parts = loss({ now, after, rows, parameters, target, learn: false });
+        for (const key of ["loss", "error", "gap", "value"] as const)
+          sums[key] += (parts[key] * rows) / held.length;
+      }
+      return sums;
+    },
+  };
+}
+
+interface LossParts {
+  readonly loss: number;
+  readonly error: number;
+  readonly gap: number;
+  readonly value: number;
+}
+
+interface LossPass {
+  readonly now: DenseBatch;
+  readonly after: DenseBatch;
+  readonly rows: number;
+  readonly parameters: Floats;
+  readonly target: Floats;
+  /** Also fills the network's gradient. */
+  readonly learn: boolean;
+}
+
+/** The loss of a minibatch and its parts: Bellman `error`, conservative `gap`, and the mean `value` of the logged choices. */
+function lossOf(
+  space: TensorSpace,
+  {
+    net,
+    data,
+    discount,
+    conservatism,
+    most,
+  }: Pick<MemberOptions, "net"> & {
+    data: PreparedRows["data"];
+    discount: number;
+    conservatism: number;
+    most: number;
+  },
+): (pass: LossPass) => LossParts {
+  const wide = net.outputWidth;
+  const lines = padded(most, 4);
+  const [slope, sums, delta] = [space.floats(lines * wide), space.floats(lines), space.floats(lines)];
+  const goal = new Float32Array(lines);
+  return ({ now, after, rows, parameters, target, learn }) => {
+    for (let r = 0; r < rows; r++) goal[r] = data.reward[now.rows[r]!]!;
+    if (discount > 0) addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal });
+    const q = net.forward(now.input, rows, parameters);
+    space.kernels.softmaxRows(q.at, now.mask.at, slope.at, sums.at, rows, wide);
+    const [values, shares, logSums, errors] = [q, slope, sums, delta].map((block) => space.view(block)) as [
+      ...[Float32Array, Float32Array, Float32Array, Float32Array],
+    ];
+    let [gap, value] = [0, 0];
+    for (let r = 0; r < rows; r++) {
+      const chosen = values[r * wide + data.action[now.rows[r]!]!]!;
+      errors[r] = chosen - goal[r]!;
+      gap += logSums[r]! - chosen;
+      value += chosen;
+    }
+    const error = space.kernels.huber(delta.at, rows);
+    if (learn) {
+      for (let i = 0; i < rows * wide; i++) shares[i] = (shares[i]! * conservatism) / rows;
+      for (let r = 0; r < rows; r++) {
+        const at = r * wide + data.action[now.rows[r]!]!;
+        shares[at] = shares[at]! + (errors[r]! - conservatism) / rows;
+      }
+      net.backward(slope, parameters);
+    }
+    const loss = (error + conservatism * gap) / rows;
+    return { loss, error: error / rows, gap: gap / rows, value: value / rows };
+  };
+}
+
+/** goal += γ · Q̄(s′, argmax Q(s′, ·)) where there is a successor. */
+function addFuture(
+  space: TensorSpace,
+  pass: Omit<LossPass, "learn"> & {
+    net: Mlp;
+    data: PreparedRows["data"];
+    discount: number;
+    goal: Float32Array;
+  },
+): void {
+  const { net, data, now, after, rows, parameters, target, discount, goal } = pass;
+  const wide = net.outputWidth;
+  for (let r = 0; r < rows; r++) after.rows[r] = data.next[now.rows[r]!]!;
+  after.load(rows);
+  const choice = space.view(net.forward(after.input, rows, parameters));
+  const open = space.view(after.mask);
+  const best = Int32Array.from({ length: rows }, (_, r) => {
+    let top = -1;
+    for (let a = 0; a < data.arms.length; a++)
+      if (open[r * wide + a] === 1 && (top < 0 || choice[r * wide + a]! > choice[r * wide + top]!)) top = a;
+    return top;
+  });
+  const value = space.view(net.forward(after.input, rows, target));
+  for (let r = 0; r < rows; r++)
+    if (after.rows[r] !== ENDED) goal[r] = goal[r]! + discount * value[r * wide + best[r]!]!;
+}

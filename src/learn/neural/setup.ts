@@ -1,0 +1,137 @@
+/** What every neural learner begins with: transitions, the rows to train on and to hold out, standardised inputs; and what
+ *  it ends with: a policy model whose first layer has the standardisation folded in. */
+import { type Json, type Rng, RollbookError } from "../../base/index.ts";
+import {
+  DEFAULT_FEATURES,
+  decodeModel,
+  encodeModel,
+  type FeatureSpec,
+  mlpMembers,
+  type PolicyKind,
+  type PolicyModel,
+} from "../../policy/index.ts";
+import { fieldsOf, type LoggedRow } from "../rows/index.ts";
+import { type Floats, type Mlp, type MlpShape, namedParameters, type TensorSpace } from "../tensor/index.ts";
+import { makeDenseBatch, type Standardisation, standardise } from "./dense-batch.ts";
+import type { RowAccount } from "./report.ts";
+import { CUT, type Transitions, transitionsOf } from "./transitions.ts";
+
+/** Few word buckets: a network reads a dense vector. */
+export function neuralSpec(rows: readonly LoggedRow[]): FeatureSpec {
+  const prompts = rows.some(({ context }) => context.prompt !== "");
+  return { ...DEFAULT_FEATURES, wordBuckets: prompts ? 256 : 0, fields: fieldsOf(rows) };
+}
+
+export interface PreparedRows {
+  readonly data: Transitions;
+  readonly train: Int32Array;
+  readonly held: Int32Array;
+  readonly by: Standardisation;
+  readonly account: RowAccount;
+}
+
+/** `chained`: a row whose successor is unknown cannot teach. */
+export function prepare(
+  rows: readonly LoggedRow[],
+  { spec, holdout, chained, rng }: { spec: FeatureSpec; holdout: number; chained: boolean; rng: Rng },
+): PreparedRows {
+  const data = transitionsOf(rows, spec);
+  const usable = Int32Array.from(data.next.keys()).filter((row) => !chained || data.next[row] !== CUT);
+  const units = rng.split("holdout").shuffle([...new Set(data.unit)].sort());
+  const away = new Set(units.slice(0, Math.min(units.length - 1, Math.round(units.length * holdout))));
+  const held = usable.filter((row) => away.has(data.unit[row]!));
+  const train = usable.filter((row) => !away.has(data.unit[row]!));
+  if (train.length === 0)
+    throw new RollbookError(
+      "empty-split",
+      { rows: rows.length, usable: usable.length, held: held.length },
+      `none of the ${rows.length} rows can teach: ${data.unlabelled} lack an outcome, ${data.count - usable.length} have no known successor, ${held.length} are held out. Log more, or lower --holdout.`,
+    );
+  const account = {
+    ...{ rows: rows.length, trained: train.length, heldOut: held.length },
+    ...{ unlabelled: data.unlabelled, cut: data.count - usable.length },
+  };
+  return { data, train, held, by: standardise(data, train), account };
+}
+
+export interface ModelParts {
+  readonly kind: PolicyKind;
+  readonly shape: MlpShape;
+  readonly spec: FeatureSpec;
+  readonly arms: readonly string[];
+  readonly config: Readonly<Record<string, Json>>;
+  readonly by: Standardisation;
+  /** The parameters of each member, as the network lays them out. */
+  readonly members: readonly Float32Array[];
+}
+
+export function networkModel({ kind, shape, spec, arms, config, by, members }: ModelParts): PolicyModel {
+  const tensors: Record<string, PolicyModel["tensors"][string]> = {};
+  members.forEach((values, m) => {
+    const named = namedParameters(shape, values);
+    foldIn(named.w0!.data as Float32Array, named.b0!.data as Float32Array, by);
+    for (const [name, tensor] of Object.entries(named)) tensors[`m${m}.${name}`] = tensor;
+  });
+  const hidden = Object.fromEntries(shape.hidden.map((width, l) => [`hidden${l}`, width]));
+  const settings = {
+    ...{ members: members.length, layers: shape.hidden.length, ...hidden },
+    ...{ tanh: shape.activation === "tanh" ? 1 : 0, temperature: 1 },
+  };
+  return { kind, spec, arms, config, settings, tensors };
+}
+
+/** W·((x − mean)·scale) + b as W′·x + b′. */
+function foldIn(weights: Float32Array, bias: Float32Array, { mean, scale }: Standardisation): void {
+  const outputs = bias.length;
+  const shifted = Float64Array.from(bias);
+  for (let i = 0; i < mean.length; i++)
+    for (let o = 0; o < outputs; o++) {
+      const weight = weights[i * outputs + o]! * scale[i]!;
+      shifted[o] = shifted[o]! - weight * mean[i]!;
+      weights[i * outputs + o] = weight;
+    }
+  bias.set(shifted);
+}
+
+/** The first network of a model as anyone will read it, through its bytes: from a dense vector to outputs. */
+export function readBack(model: PolicyModel): (vector: Float64Array) => Float64Array {
+  const [forward] = mlpMembers(decodeModel(encodeModel(model), "the trained model"));
+  return (values) => forward!({ values, count: values.length, indices: Int32Array.from(values.keys()) });
+}
+
+/** Rows that the read-back compares. */
+const COMPARED = 64;
+
+/** How far the model, written and read, is from the networks in memory: the largest difference of an output, relative to
+ *  its size where that is above 1. */
+export function readBackError(
+  space: TensorSpace,
+  model: PolicyModel,
+  {
+    prepared: { data, train, by },
+    net,
+    members,
+  }: { prepared: PreparedRows; net: Mlp; members: readonly Floats[] },
+): number {
+  const forwards = mlpMembers(decodeModel(encodeModel(model), "the trained model"));
+  const { start, indices, values } = data.states;
+  const batch = makeDenseBatch(space, { data, by, most: 1 });
+  let worst = 0;
+  for (const row of train.subarray(0, COMPARED)) {
+    batch.rows[0] = row;
+    batch.load(1);
+    const [from, to] = [start[row]!, start[row + 1]!];
+    const state = {
+      indices: indices.subarray(from, to),
+      values: values.subarray(from, to),
+      count: to - from,
+    };
+    members.forEach((parameters, m) => {
+      const live = space.view(net.forward(batch.input, 1, parameters));
+      forwards[m]!(state).forEach((output, a) => {
+        worst = Math.max(worst, Math.abs(output - live[a]!) / Math.max(1, Math.abs(output)));
+      });
+    });
+  }
+  return worst;
+}

@@ -1,0 +1,134 @@
+/** The frame of every learner whose policy is a network: options, preparation, the loop, the model, the report.
+ *  In: rows, options, how to make one learner. Out: a model with its report. The algorithm is the caller's. */
+import { type Digest, type Json, type Rng, RollbookError } from "../../base/index.ts";
+import type { FeatureSpec, PolicyKind, PolicyModel } from "../../policy/index.ts";
+import type { LoggedRow } from "../rows/index.ts";
+import { type Mlp, makeMlp, openTensors, type TensorSpace } from "../tensor/index.ts";
+import { type FitHooks, fitLearner, type GradientLearner, type HeldOut } from "./fit.ts";
+import { type NeuralReport, reportOf } from "./report.ts";
+import { networkModel, neuralSpec, type PreparedRows, prepare, readBackError } from "./setup.ts";
+
+/** Rows with the digest of where they come from: what a training is a function of. */
+export interface LoggedData {
+  readonly rows: readonly LoggedRow[];
+  readonly digest: Digest;
+}
+
+export interface NeuralTrained {
+  readonly model: PolicyModel;
+  readonly report: NeuralReport;
+}
+
+export interface NetworkConfig {
+  readonly spec?: FeatureSpec | undefined;
+  readonly hidden?: readonly number[];
+  readonly steps?: number;
+  readonly batch?: number;
+  /** The learning rate. */
+  readonly rate?: number;
+  /** Decoupled weight decay. */
+  readonly decay?: number;
+  /** Share of the tasks that is held out. */
+  readonly holdout?: number;
+  /** Steps between two points of the learning curve. */
+  readonly every?: number;
+  /** Points without a better held-out loss before training stops; 0: never. */
+  readonly patience?: number;
+  /** Networks that are trained apart and averaged. */
+  readonly members?: number;
+}
+
+export const NETWORK_DEFAULTS = {
+  hidden: [256, 256] as readonly number[],
+  ...{ steps: 6000, batch: 64, rate: 3e-4, decay: 0, holdout: 0.1, every: 250, patience: 0, members: 1 },
+};
+
+/** A gradient longer than this is shortened. */
+export const LONGEST_GRADIENT = 10;
+/** Held-out rows per pass. */
+export const EVALUATED = 256;
+
+export interface MemberParts {
+  readonly net: Mlp;
+  readonly prepared: PreparedRows;
+  readonly rng: Rng;
+}
+
+interface Frame {
+  readonly algorithm: string;
+  readonly kind: PolicyKind;
+  readonly options: NetworkConfig & typeof NETWORK_DEFAULTS;
+  /** Rows whose successor is unknown cannot teach. */
+  readonly chained: boolean;
+  readonly rng: Rng;
+  readonly hooks: FitHooks;
+  /** What the config says beside the options. */
+  readonly facts?: Readonly<Record<string, Json>>;
+  member(space: TensorSpace, parts: MemberParts): GradientLearner;
+}
+
+export function trainNetwork({ rows, digest }: LoggedData, frame: Frame): NeuralTrained {
+  const { algorithm, kind, chained, rng, hooks, facts = {} } = frame;
+  const { spec = neuralSpec(rows), ...options } = frame.options;
+  const { hidden, steps, batch, rate, every, patience, members, holdout, decay } = options;
+  const layers = Object.fromEntries(hidden.map((width, l) => [`hidden[${l}]`, width]));
+  checkConfig({
+    counts: { steps, batch, every, members, ...layers },
+    shares: { holdout },
+    atLeast0: { rate, decay, patience },
+  });
+  const prepared = prepare(rows, { spec, holdout, chained, rng });
+  const { data, train, by, account } = prepared;
+  const shape = { inputs: data.reader.size, hidden, outputs: data.arms.length, activation: "relu" as const };
+  const space = openTensors();
+  const net = makeMlp(space, shape, Math.max(batch, EVALUATED));
+  const learners = Array.from({ length: members }, (_, m) =>
+    frame.member(space, { net, prepared, rng: rng.split(`member ${m}`) }),
+  );
+  const config = { algorithm, data: digest, ...options, hidden: [...hidden], ...facts };
+  const identity = { config, spec: spec as unknown as Json, seed: rng.split("identity").u32() };
+  const fitted = fitLearner(space, ensembleOf(learners), { steps, every, patience, identity, ...hooks });
+  const vectors = learners.map(({ parameters }) => parameters[0]!);
+  const model = networkModel({
+    ...{ kind, shape, spec, arms: data.arms, by, config },
+    members: vectors.map((block) => space.view(block)),
+  });
+  const reproduced = readBackError(space, model, { prepared, net, members: vectors });
+  return { model, report: reportOf({ account, data, train, by, fitted, reproduced, chained }) };
+}
+
+/** Several learners as one: the mean of their losses. */
+function ensembleOf(learners: readonly GradientLearner[]): GradientLearner {
+  const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
+  return {
+    state: learners.flatMap(({ state }) => state),
+    parameters: learners.flatMap(({ parameters }) => parameters),
+    seek: (step) => {
+      for (const learner of learners) learner.seek(step, undefined);
+    },
+    step: (step) => mean(learners.map((learner) => learner.step(step))),
+    evaluate() {
+      const found = learners.map((learner) => learner.evaluate());
+      if (found[0] === undefined) return undefined;
+      return Object.fromEntries(
+        Object.keys(found[0]).map((key) => [key, mean(found.map((each) => each![key]!))]),
+      ) as unknown as HeldOut;
+    },
+  };
+}
+
+/** Wrong numbers are told before anything is computed. */
+export function checkConfig(numbers: {
+  readonly counts: Readonly<Record<string, number>>;
+  readonly shares: Readonly<Record<string, number>>;
+  readonly atLeast0: Readonly<Record<string, number>>;
+}): void {
+  const bad = (name: string, value: number, what: string) =>
+    new RollbookError("bad-options", { [name]: value }, `${name} is ${value}: give ${what}.`);
+  for (const [name, value] of Object.entries(numbers.counts))
+    if (!Number.isSafeInteger(value) || value < 1) throw bad(name, value, "a whole number above 0");
+  for (const [name, value] of Object.entries(numbers.shares))
+    if (!(value >= 0 && value <= 1)) throw bad(name, value, "a number in 0 … 1");
+  for (const [name, value] of Object.entries(numbers.atLeast0))
+    if (!(value >= 0 && Number.isFinite(value))) throw bad(name, value, "a number of 0 or more");
+}
