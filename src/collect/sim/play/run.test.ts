@@ -14,6 +14,7 @@ import { environmentPackage } from "../prove/environment-package.ts";
 import { type Grader, proofGrader, sandboxGrader } from "../prove/graders.ts";
 import { DEFAULT_MODELS } from "../world/models.ts";
 import { simScorer } from "../world/reward.ts";
+import { turnsOf } from "../world/turns.ts";
 import { makeWorld } from "../world/world.ts";
 import { requestSeed } from "./ask-model.ts";
 import { behaviourRouter, policyOfRouter, ROUTER_FAMILY } from "./behaviour.ts";
@@ -142,6 +143,26 @@ describe("from proofs alone", () => {
         ...stream.steps.slice(1).map(() => 0),
         result.reward,
       ]);
+    }
+  });
+
+  it("a rollout that is routed at every turn earns what the closed form says of its seed and choices", async () => {
+    const { run, contentOf } = await simBook();
+    const everyTurn = { ...route, everyTurn: true };
+    const results = await run({ world, grader: proofGrader(world.tasks), route: everyTurn, samples: 3 });
+    for (const result of sealedOnly(results)) {
+      const content = await contentOf(result);
+      const [stream] = content.streams as [StepStream];
+      const turns = turnsOf(world, result.row);
+      let at = turns.begin;
+      let reward: number | undefined;
+      for (const { chosen, seen } of stream.steps) {
+        expect(turns.context(at).fields.messages).toBe(seen?.messages);
+        const branch = turns.follow(at, chosen, requestSeed(content.seed));
+        if (branch.kind === "end") reward = branch.reward;
+        else at = branch.next;
+      }
+      expect(reward).toBeCloseTo(result.reward!, 12);
     }
   });
 

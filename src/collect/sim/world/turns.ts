@@ -30,6 +30,8 @@ export interface TaskTurns {
   readonly begin: Turn;
   /** What may come of asking `model` in a state; probabilities add up to 1. */
   branches(at: Turn, model: number): readonly TurnBranch[];
+  /** What comes of it in the rollout of this seed. */
+  follow(at: Turn, model: number, seed: number): TurnBranch;
   context(at: Turn): DecisionContext;
 }
 
@@ -43,7 +45,7 @@ export function turnsOf(world: SimWorld, task: number): TaskTurns {
     ...{ turn: 0, attempts: 0, taken: undefined, messages: context.fields.messages as number },
     bill: plans[0]!.opened,
   };
-  return {
+  const turns: TaskTurns = {
     begin,
     context: ({ messages }) => ({ ...context, fields: { ...context.fields, messages } }),
     branches(at, m) {
@@ -69,7 +71,13 @@ export function turnsOf(world: SimWorld, task: number): TaskTurns {
         return [{ kind: "turn", probability, next }];
       });
     },
+    follow(at, m, seed) {
+      const model = world.models[m]!.name;
+      const draw = drawOf({ model, task: proved.task.digest, seed, turn: at.turn });
+      return branchAt(turns.branches(at, m), draw);
+    },
   };
+  return turns;
 }
 
 export interface TurnValues {
@@ -160,7 +168,7 @@ export function turnEnvironment(world: SimWorld): DecisionEnvironment {
   const known = new Map<number, TaskTurns>();
   let turns = turnsOf(world, 0);
   let at = turns.begin;
-  let facts = { task: world.tasks[0]!.task.digest as string, seed: 0 };
+  let seed = 0;
   return {
     candidates: world.candidates,
     reset(rng) {
@@ -168,12 +176,11 @@ export function turnEnvironment(world: SimWorld): DecisionEnvironment {
       turns = known.get(task) ?? turnsOf(world, task);
       known.set(task, turns);
       at = turns.begin;
-      facts = { task: world.tasks[task]!.task.digest, seed: rng.u32() };
+      seed = rng.u32();
       return turns.context(at);
     },
     step(model) {
-      const draw = drawOf({ ...facts, model: world.models[model]!.name, turn: at.turn });
-      const branch = branchAt(turns.branches(at, model), draw);
+      const branch = turns.follow(at, model, seed);
       if (branch.kind === "end")
         return { reward: branch.reward, context: turns.context(at), end: "terminal" };
       at = branch.next;
