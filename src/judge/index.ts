@@ -1,11 +1,13 @@
 export {
   apgr,
   type Banded,
+  type ChainEvaluation,
   type Contender,
   type ContenderReport,
   type CostQuality,
   type Evaluation,
   EvaluationData,
+  evaluateChains,
   evaluatePolicy,
   frontier,
   type JudgedRow,

@@ -1,5 +1,6 @@
 export { promiseFloor } from "./calibrate.ts";
 export { type EvaluateRequest, evaluateCheckpoint, type PolicyEvaluation } from "./evaluate.ts";
+export { evaluateOnChains } from "./evaluate-chains.ts";
 export { type GateRequest, type GateResult, gateCheckpoints } from "./gate.ts";
 export type { JudgeRows } from "./judge-rows.ts";
 export { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";

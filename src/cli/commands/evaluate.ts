@@ -1,18 +1,22 @@
 /** `rollbook evaluate`: is the learned policy better, and can the log say so? */
 import type { Command } from "commander";
-import { evaluateCheckpoint } from "../../book/judge/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
+import { evaluateCheckpoint, evaluateOnChains } from "../../book/judge/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
+import { chainsJson, renderChains } from "../../view/chain-view.ts";
 import { evaluationJson, renderEvaluation } from "../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { addJudgeOptions, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
+import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
 
 interface EvaluateFlags extends JudgeFlags {
   checkpoint: string;
   estimatePropensities?: true;
+  discount?: number;
 }
 
 /** Intervals over fewer groups, by bootstrap or Student-t, are too narrow. */
@@ -28,11 +32,17 @@ From a book it reads the admitted decisions of any age.`,
     examples: ["rollbook evaluate --data decisions.jsonl --checkpoint policies/learned"],
   })
     .requiredOption("--checkpoint <dir>", "the policy, as `train` wrote it")
-    .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing");
+    .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing")
+    .option(
+      "--discount <g>",
+      "judge whole chains of decisions: returns, with a reward one decision later worth g (0 … 1)",
+      share,
+    );
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {
+  if (flags.discount !== undefined) return runChains(io, flags, flags.discount);
   const { checkpoint, estimatePropensities, qualityRange, seed } = flags;
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
@@ -49,4 +59,22 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   if (evaluation.units < FEW_UNITS)
     io.err(`warning: ${plural(evaluation.units, "unit")} only: intervals over so few are rough\n`);
   if (refusal !== undefined) throw refusal;
+}
+
+async function runChains(io: Io, flags: EvaluateFlags, discount: number): Promise<void> {
+  const { checkpoint, seed } = flags;
+  if (flags.estimatePropensities === true)
+    throw wrongUsage(
+      "--estimate-propensities has no effect on chains: every choice needs its logged probability",
+    );
+  const found = await withDecisions(io, flags, (source) =>
+    evaluateOnChains(source, {
+      ...requestOf(flags),
+      ...{ checkpoint, seed, discount },
+      ...judgedRouter(io, flags),
+      spec: readAnySpec(flags),
+    }),
+  );
+  io.out(flags.json ? jsonLine(chainsJson(found)) : renderChains(found));
+  if (found.refusal !== undefined) throw found.refusal;
 }

@@ -9,6 +9,7 @@ import {
   doublyRobust,
   drShrinkage,
   type Estimate,
+  fittedQValue,
   ips,
   lambdaGrid,
   naiveAgreement,
@@ -148,7 +149,7 @@ function chainEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions
   const plain: PanelEntry[] = [{ estimate: perDecisionIs(log) }, { estimate: weightedPerDecisionIs(log) }];
   if (predictions === undefined && (log.candidates === undefined || log.context === undefined)) return plain;
   const q = predictions ?? crossFitQ(log, { rng: rng.split("values") });
-  return [...plain, { estimate: chainDr(log, q) }];
+  return [...plain, { estimate: chainDr(log, q) }, { estimate: fittedQValue(log, q), caveat: MODEL_ERROR }];
 }
 
 function withIntervals(tuned: readonly PanelEntry[], options: PanelOptions): PanelRow[] {

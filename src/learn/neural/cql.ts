@@ -47,15 +47,34 @@ export function trainCql(data: LoggedData, config: CqlConfig, rng: Rng, hooks: F
   checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
   return trainNetwork(data, {
     ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: discount > 0, rng, hooks },
-    member: (space, parts) => makeMember(space, { ...parts, options }),
+    member: (space, parts) => makeQLearner(space, { ...parts, options, target: bestValue }),
   });
 }
 
-interface MemberOptions extends MemberParts {
+interface QLearnerOptions extends MemberParts {
   readonly options: typeof CQL_DEFAULTS & CqlConfig;
+  readonly target: FutureValue;
 }
 
-function makeMember(space: TensorSpace, { net, prepared, options, rng }: MemberOptions): GradientLearner {
+/** What the state of row `row` is worth, by the values that the network and its target give to each arm. */
+export type FutureValue = (state: {
+  readonly row: number;
+  readonly online: Float32Array;
+  readonly target: Float32Array;
+  readonly open: Float32Array;
+}) => number;
+
+/** Q̄(s, argmax Q(s, ·)) over what may be chosen: double Q-learning. */
+const bestValue: FutureValue = ({ online, target, open }) => {
+  let top = -1;
+  for (let a = 0; a < open.length; a++) if (open[a] === 1 && (top < 0 || online[a]! > online[top]!)) top = a;
+  return target[top]!;
+};
+
+export function makeQLearner(
+  space: TensorSpace,
+  { net, prepared, options, rng, target: future }: QLearnerOptions,
+): GradientLearner {
   const { batch, rate, discount, conservatism, targetEvery, decay } = options;
   const { data, train, held, by } = prepared;
   const parameters = space.floats(net.parameters.length);
@@ -69,7 +88,7 @@ function makeMember(space: TensorSpace, { net, prepared, options, rng }: MemberO
     DenseBatch,
     DenseBatch,
   ];
-  const loss = lossOf(space, { net, data, discount, conservatism, most });
+  const loss = lossOf(space, { net, data, discount, conservatism, most, future });
   return {
     state: [parameters, moments.mean, moments.square, target],
     parameters: [parameters],
@@ -126,7 +145,9 @@ function lossOf(
     discount,
     conservatism,
     most,
-  }: Pick<MemberOptions, "net"> & {
+    future,
+  }: Pick<MemberParts, "net"> & {
+    future: FutureValue;
     data: PreparedRows["data"];
     discount: number;
     conservatism: number;
@@ -139,7 +160,8 @@ function lossOf(
   const goal = new Float32Array(lines);
   return ({ now, after, rows, parameters, target, learn }) => {
     for (let r = 0; r < rows; r++) goal[r] = data.reward[now.rows[r]!]!;
-    if (discount > 0) addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal });
+    if (discount > 0)
+      addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal, future });
     const q = net.forward(now.input, rows, parameters);
     space.kernels.softmaxRows(q.at, now.mask.at, slope.at, sums.at, rows, wide);
     const [values, shares, logSums, errors] = [q, slope, sums, delta].map((block) => space.view(block)) as [
@@ -166,7 +188,7 @@ function lossOf(
   };
 }
 
-/** goal += γ · Q̄(s′, argmax Q(s′, ·)) where there is a successor. */
+/** goal += γ · the value of the successor, where there is one. */
 function addFuture(
   space: TensorSpace,
   pass: Omit<LossPass, "learn"> & {
@@ -174,21 +196,20 @@ function addFuture(
     data: PreparedRows["data"];
     discount: number;
     goal: Float32Array;
+    future: FutureValue;
   },
 ): void {
-  const { net, data, now, after, rows, parameters, target, discount, goal } = pass;
-  const wide = net.outputWidth;
+  const { net, data, now, after, rows, parameters, target, discount, goal, future } = pass;
   for (let r = 0; r < rows; r++) after.rows[r] = data.next[now.rows[r]!]!;
   after.load(rows);
-  const choice = space.view(net.forward(after.input, rows, parameters));
+  const first = space.view(net.forward(after.input, rows, parameters)).slice(0, rows * net.outputWidth);
+  const second = space.view(net.forward(after.input, rows, target));
   const open = space.view(after.mask);
-  const best = Int32Array.from({ length: rows }, (_, r) => {
-    let top = -1;
-    for (let a = 0; a < data.arms.length; a++)
-      if (open[r * wide + a] === 1 && (top < 0 || choice[r * wide + a]! > choice[r * wide + top]!)) top = a;
-    return top;
-  });
-  const value = space.view(net.forward(after.input, rows, target));
-  for (let r = 0; r < rows; r++)
-    if (after.rows[r] !== ENDED) goal[r] = goal[r]! + discount * value[r * wide + best[r]!]!;
+  for (let r = 0; r < rows; r++) {
+    const row = after.rows[r]!;
+    if (row === ENDED) continue;
+    const [from, to] = [r * net.outputWidth, r * net.outputWidth + data.arms.length];
+    const parts = { online: first.subarray(from, to), target: second.subarray(from, to) };
+    goal[r] = goal[r]! + discount * future({ row, ...parts, open: open.subarray(from, to) });
+  }
 }

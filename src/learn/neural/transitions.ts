@@ -8,6 +8,8 @@ import { armsOf, gatherRows, type LoggedRow, labelledRows, type SparseRows } fro
 
 export interface Transitions {
   readonly count: number;
+  /** The rows behind the columns. */
+  readonly ordered: readonly LoggedRow[];
   readonly arms: readonly string[];
   readonly reader: FeatureReader;
   readonly states: SparseRows;
@@ -47,7 +49,7 @@ export function transitionsOf(rows: readonly LoggedRow[], spec: FeatureSpec): Tr
       if (selectable) allowed[r * arms.length + places.get(id)!] = 1;
   });
   return {
-    ...{ count: ordered.length, arms, reader, allowed },
+    ...{ count: ordered.length, ordered, arms, reader, allowed },
     states: gatherRows(ordered, reader.size, (row) => reader.context(row.context)),
     action: Int32Array.from(ordered, (row) => places.get(row.candidates[row.chosen]!.id)!),
     reward: Float32Array.from(ordered, (row) => row.reward!),

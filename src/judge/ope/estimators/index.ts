@@ -3,6 +3,7 @@ export * from "./direct-method.ts";
 export * from "./doubly-robust.ts";
 export * from "./dr-shrinkage.ts";
 export * from "./estimate.ts";
+export * from "./fitted-q-value.ts";
 export * from "./ips.ts";
 export * from "./naive.ts";
 export * from "./per-decision-is.ts";

@@ -1,0 +1,52 @@
+/** Judges a learned policy by whole chains of decisions that it has not seen.
+ *  In: a source of decisions, a checkpoint, a discount. Out: the evaluation, and the refusal where the log cannot carry one.
+ *  Writes nothing. */
+import { RollbookError, rngFrom } from "../../base/index.ts";
+import { type ChainEvaluation, evaluateChains } from "../../judge/index.ts";
+import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
+import { requireAdmitted } from "../rollouts/index.ts";
+import type { JudgeRequest } from "./evaluate.ts";
+import { judgeRowsOf } from "./judge-rows.ts";
+import { loadPolicy, setupOf } from "./load-policy.ts";
+import { requireJudgeable } from "./replay-limits.ts";
+
+export interface ChainRequest extends JudgeRequest {
+  readonly checkpoint: string;
+  /** What a reward one decision later is worth. */
+  readonly discount: number;
+}
+
+export interface JudgedChains {
+  readonly evaluation: ChainEvaluation;
+  /** Rows the policy was trained or calibrated on. */
+  readonly leftOut: number;
+  readonly refusal?: RollbookError;
+}
+
+export async function evaluateOnChains(source: DecisionSource, request: ChainRequest): Promise<JudgedChains> {
+  const { checkpoint, discount, seed = 0n } = request;
+  const loaded = loadPolicy(checkpoint, request.spec);
+  requireJudgeable(source, [loaded]);
+  const { rows, admitted } = await loadDecisions(source, request);
+  if (admitted !== undefined) requireAdmitted(admitted);
+  const judged = judgeRowsOf(rows, [loaded], "id");
+  const fresh = new Set(judged.rows.map(({ id }) => id));
+  const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
+  const evaluation = evaluateChains(
+    rows.filter(({ id }) => fresh.has(id)),
+    { setup, single: setup.single, discount, rng: rngFrom(seed) },
+  );
+  const { panel } = evaluation.contenders[0]!;
+  return {
+    ...{ evaluation, leftOut: rows.length - fresh.size },
+    ...(panel.kind === "refused" ? { refusal: refusalOf(panel.reasons) } : {}),
+  };
+}
+
+function refusalOf(reasons: readonly string[]): RollbookError {
+  return new RollbookError(
+    "refused",
+    { reasons },
+    `the log cannot say how good the policy is over whole chains: ${reasons.join(" ")}`,
+  );
+}

@@ -1,0 +1,110 @@
+/** Fitted Q evaluation: what a policy would earn, by a network that learns its values from a log of another one.
+ *    Q(s, a) ← r + γ · Σ_a′ π(a′ | s′) · Q̄(s′, a′)   with Huber's loss; V = mean over episodes of Σ_a π(a | s₀) · Q(s₀, a).
+ *  In: logged rows, the policy's distribution at each, a config, an Rng. Out: the value, with an interval by resampling
+ *  episodes and fitting again. Needs no propensities; its error is that of the network, which the interval holds in part. */
+import { type Rng, RollbookError } from "../../base/index.ts";
+import { mlpMembers } from "../../policy/index.ts";
+import type { LoggedRow } from "../rows/index.ts";
+import { CQL_DEFAULTS, type CqlConfig, makeQLearner } from "./cql.ts";
+import { neuralSpec } from "./setup.ts";
+import { type LoggedData, trainNetwork } from "./train-network.ts";
+import { transitionsOf } from "./transitions.ts";
+
+export interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience"> {
+  /** Fits on resampled episodes behind the interval; 0 for none. */
+  readonly refits?: number;
+  readonly level?: number;
+}
+
+/** The probabilities of the policy under judgement, one per candidate of the row. */
+export type TargetOf = (row: LoggedRow) => readonly number[];
+
+export interface FittedValue {
+  readonly value: number;
+  readonly episodes: number;
+  /** Percentiles over the fits on resampled episodes. */
+  readonly interval?: { readonly low: number; readonly high: number; readonly level: number };
+  readonly refits: readonly number[];
+}
+
+export function evaluateByFqe(data: LoggedData, target: TargetOf, config: FqeConfig, rng: Rng): FittedValue {
+  const { refits = 20, level = 0.95, spec = neuralSpec(data.rows), ...given } = config;
+  const options = { ...given, spec };
+  const episodes = episodesOf(data.rows);
+  const value = fitValue(data, { target, options, rng: rng.split("fit") });
+  const draws = Array.from({ length: refits }, (_, i) => {
+    const draw = rng.split("refit").split(i);
+    const rows = Array.from(episodes, (_each, copy) => renamed(episodes[draw.below(episodes.length)]!, copy));
+    return fitValue({ ...data, rows: rows.flat() }, { target, options, rng: draw });
+  }).sort((a, b) => a - b);
+  const at = (share: number) => draws[Math.round(share * (draws.length - 1))]!;
+  return {
+    ...{ value, episodes: episodes.length, refits: draws },
+    ...(refits === 0 ? {} : { interval: { low: at((1 - level) / 2), high: at((1 + level) / 2), level } }),
+  };
+}
+
+function fitValue(
+  data: LoggedData,
+  { target, options, rng }: { target: TargetOf; options: CqlConfig & { spec: object }; rng: Rng },
+): number {
+  const all = { ...CQL_DEFAULTS, discount: 0.99, holdout: 0, ...options, conservatism: 0, members: 1 };
+  const { arms, shares, first } = sharesOf(data.rows, target, all.spec as never);
+  const { model } = trainNetwork(data, {
+    ...{ algorithm: "fqe", kind: "mlp-greedy", options: all, chained: all.discount > 0, rng, hooks: {} },
+    member: (space, parts) =>
+      makeQLearner(space, {
+        ...{ ...parts, options: all },
+        target: ({ row, target: values }) => dot(shares, row * arms, values),
+      }),
+  });
+  const [forward] = mlpMembers(model);
+  const total = first.reduce((sum, { row, state }) => sum + dot(shares, row * arms, forward!(state)), 0);
+  return total / first.length;
+}
+
+/** π as a matrix over rows and arms in the order of the transitions, and the first row of each episode. */
+function sharesOf(rows: readonly LoggedRow[], target: TargetOf, spec: Parameters<typeof transitionsOf>[1]) {
+  const { arms, ordered, states, next } = transitionsOf(rows, spec);
+  const places = new Map(arms.map((id, a) => [id, a]));
+  const shares = new Float64Array(ordered.length * arms.length);
+  for (const [r, row] of ordered.entries())
+    for (const [c, share] of target(row).entries())
+      shares[r * arms.length + places.get(row.candidates[c]!.id)!] = share;
+  const follows = new Set(next);
+  const first = ordered.flatMap((_, row) => {
+    if (follows.has(row)) return [];
+    const [from, to] = [states.start[row]!, states.start[row + 1]!];
+    const [indices, values] = [states.indices.subarray(from, to), states.values.subarray(from, to)];
+    return [{ row, state: { indices, values, count: to - from } }];
+  });
+  return { arms: arms.length, shares, first };
+}
+
+function dot(shares: Float64Array, at: number, values: ArrayLike<number>): number {
+  let sum = 0;
+  for (let a = 0; a < values.length; a++) if (shares[at + a]! > 0) sum += shares[at + a]! * values[a]!;
+  return sum;
+}
+
+function episodesOf(rows: readonly LoggedRow[]): LoggedRow[][] {
+  const chains = new Map<string, LoggedRow[]>();
+  for (const row of rows) chains.set(row.chain, [...(chains.get(row.chain) ?? []), row]);
+  if (chains.size < 2)
+    throw new RollbookError(
+      "too-few-units",
+      { episodes: chains.size },
+      `${chains.size} episodes cannot be resampled. Log at least 2.`,
+    );
+  return [...chains.values()];
+}
+
+/** A copy of an episode is an episode of its own. */
+function renamed(episode: readonly LoggedRow[], copy: number): LoggedRow[] {
+  return episode.map((row) => ({
+    ...row,
+    id: `${copy}:${row.id}`,
+    chain: `${copy}:${row.chain}`,
+    task: `${copy}:${row.task}`,
+  }));
+}

@@ -1,0 +1,122 @@
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import * as requirement from "../../scripts/setup/sandbox.mjs";
+import { toRoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { corridorWalks } from "../support/chain-world.ts";
+import { Cli } from "../support/cli.ts";
+import { describeNeeding } from "../support/needs.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+function writeWalks(folder: string, count: number): string {
+  const file = join(folder, "walks.jsonl");
+  writeFileSync(
+    file,
+    corridorWalks(count)
+      .map((row) => `${JSON.stringify(toRoutingRow(row))}\n`)
+      .join(""),
+  );
+  return file;
+}
+
+const SMALL =
+  "--discount 0.9 --steps 400 --every 100 --hidden 32 --conservatism 0.1 --rate 0.003 --target-every 50";
+
+describe("networks on the command line", () => {
+  it("train cql learns chains from a file, evaluate judges it by whole chains, and the seed fixes the weights", async () => {
+    const cli = new Cli();
+    const data = writeWalks(cli.folder, 2500);
+    const train = (name: string) =>
+      `train cql --data ${data} ${SMALL} --out ${join(cli.folder, name)} --id ${name}`;
+    const [first] = await cli.json(train("a"));
+    const [second] = await cli.json(train("b"));
+    expect(second.weights).toBe(first.weights);
+    expect(first.report.checks).toMatchObject({ weightsChanged: true, lossFinite: true });
+    expect(first.report.curve).toHaveLength(4);
+    expect(existsSync(join(cli.folder, "a.training"))).toBe(false);
+    const shown = await cli.run(train("c"));
+    expect(shown.out).toMatch(/loss \(· training, o held out\)[\s\S]*step 400\n\d+ rows: \d+ trained on/);
+    const judge = `evaluate --data ${data} --checkpoint ${join(cli.folder, "a")} --discount 0.9 --exploration 0.4`;
+    const [found] = await cli.json(judge);
+    const [learned] = found.contenders;
+    expect(learned.estimates.map(({ name }: { name: string }) => name)).toEqual([
+      ...["PDIS", "WPDIS", "chain DR", "FQE"],
+    ]);
+    const robust = learned.estimates[2].value;
+    expect(robust).toBeGreaterThan(found.behaviour.value);
+    expect(found.comparisons.find(({ against }: { against: string }) => against === "behaviour").says).toBe(
+      "better",
+    );
+    expect((await cli.run(judge)).out).toMatch(/learned − behaviour: 0\.\d+ \[.*: better/);
+  });
+
+  it("train ppo writes a checkpoint of CartPole, and refuses what has no effect there", async () => {
+    const cli = new Cli();
+    const out = join(cli.folder, "ppo");
+    const [made] = await cli.json(`train ppo --steps 1024 --epochs 2 --out ${out} --id ppo-1`);
+    expect(made).toMatchObject({ arms: ["left", "right"], report: { checks: { weightsChanged: true } } });
+    const again = await cli.run(`train ppo --steps 1024 --out ${out} --id ppo-1`);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("is there already")]);
+    const idle = await cli.run(`train ppo --tasks x --out ${out}2 --id ppo-2`);
+    expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("no effect on cart-pole")]);
+  });
+
+  it("refuses a state of another training, rows that nothing can be learned from, and a wrong discount", async () => {
+    const cli = new Cli();
+    const data = writeWalks(cli.folder, 60);
+    const out = join(cli.folder, "p");
+    const train = `train cql --data ${data} ${SMALL} --split all --out ${out} --id p`;
+    const wrong = await cli.run(`${train} --discount 1.5`);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("from 0 to 1")]);
+    const empty = join(cli.folder, "empty.jsonl");
+    const lines = corridorWalks(20).map((row) => JSON.stringify({ ...toRoutingRow(row), reward: null }));
+    writeFileSync(empty, `${lines.join("\n")}\n`);
+    const nothing = await cli.run(train.replace(data, empty));
+    expect([nothing.code, nothing.err]).toEqual([1, expect.stringMatching(/nothing to learn from|no rows/)]);
+    writeFileSync(`${out}.training`, "not a state");
+    const broken = await cli.run(train);
+    expect([broken.code, broken.err]).toEqual([1, expect.stringContaining("training state")]);
+    expect(existsSync(out)).toBe(false);
+  });
+
+  it("killed in the middle, the same command continues and ends with the same weights", async () => {
+    const cli = new Cli();
+    const data = writeWalks(cli.folder, 200);
+    const words = (name: string) =>
+      `train cql --data ${data} ${SMALL} --steps 3000 --out ${join(cli.folder, name)} --id x`.split(" ");
+    const [whole] = await cli.json(words("whole").join(" "));
+    const child = spawn(process.execPath, ["--import", "tsx", MAIN, ...words("killed")], { stdio: "ignore" });
+    const state = join(cli.folder, "killed.training");
+    while (!existsSync(state) && child.exitCode === null)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    child.kill("SIGKILL");
+    await new Promise((resolve) => child.once("close", resolve));
+    expect(readdirSync(cli.folder)).not.toContain("killed");
+    const [resumed] = await cli.json(words("killed").join(" "));
+    expect(resumed.report.resumedAt).toBeGreaterThan(0);
+    expect(resumed.weights).toBe(whole.weights);
+  });
+});
+
+await describeNeeding(requirement, "a full disk under a training", () => {
+  it("ends it with an error, leaves no half checkpoint, and with room again it finishes", () => {
+    const folder = mkdtempSync(join(tmpdir(), "rollbook-train-disk-"));
+    const disk = mkdtempSync(join(tmpdir(), "rollbook-disk-"));
+    onTestFinished(() => {
+      for (const each of [folder, disk]) rmSync(each, { recursive: true, force: true });
+    });
+    const data = writeWalks(folder, 60);
+    const train = `"$NODE" --import tsx "$MAIN" train cql --data ${data} ${SMALL} --out "$DISK/p" --id p; echo "exit $?"`;
+    const script = `dd if=/dev/zero of="$DISK/filler" bs=4k 2>/dev/null; ${train}; ls "$DISK"; rm "$DISK/filler"; ${train}; ls "$DISK"`;
+    const small = ["--dev-bind", "/", "/", "--size", String(4 * 1024 * 1024), "--tmpfs", disk];
+    const env = { ...process.env, NODE: process.execPath, MAIN, DISK: disk };
+    const words = [...small, "--die-with-parent", "--", "sh", "-c", script];
+    const { stdout, stderr } = spawnSync("bwrap", words, { env, encoding: "utf8" });
+    expect(stderr).toMatch(/ENOSPC/);
+    expect(stdout).toMatch(/^exit 1\nfiller\n[\s\S]*exit 0\np\n$/);
+  });
+});
