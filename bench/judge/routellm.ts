@@ -163,7 +163,7 @@ function pairedGain(
   return { mean: gain([...questions.keys()]), low: at(0.025), high: at(0.975) };
 }
 
-function apgrOf(questions: readonly RoutedQuestion[], scores: Float64Array): number {
+export function apgrOf(questions: readonly RoutedQuestion[], scores: Float64Array): number {
   const weak = questions.map((one) => Number(one.weak));
   const strong = questions.map((one) => Number(one.strong));
   return apgr(frontier({ score: scores, weak, strong }));

@@ -222,13 +222,14 @@ function policyOfModel(model: PolicyModel): PolicyOf {
 }
 
 /** Tasks of every family that runs in JavaScript, proved in QuickJS; even ones to learn from, odd ones to judge by. */
-async function twoWorlds(): Promise<[SimWorld, SimWorld]> {
+/** Two halves of generated tasks, alike in families and difficulties. */
+export async function twoWorlds(count = TASKS): Promise<[SimWorld, SimWorld]> {
   const sandbox = await openSandbox({ engine: "quickjs", workers: 2 });
   try {
     const families = FAMILIES.filter(({ language }) => language === "javascript");
     const halves: [ProvedTask[], ProvedTask[]] = [[], []];
     const tasks = generateTasks({
-      count: TASKS,
+      count,
       seed: 1,
       families,
       parallel: 2,

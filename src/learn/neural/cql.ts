@@ -65,7 +65,7 @@ export type FutureValue = (state: {
 }) => number;
 
 /** Q̄(s, argmax Q(s, ·)) over what may be chosen: double Q-learning. */
-const bestValue: FutureValue = ({ online, target, open }) => {
+export const bestValue: FutureValue = ({ online, target, open }) => {
   let top = -1;
   for (let a = 0; a < open.length; a++) if (open[a] === 1 && (top < 0 || online[a]! > online[top]!)) top = a;
   return target[top]!;
