@@ -27,7 +27,7 @@ export function productSpeed(): Row[] {
   const [ours, theirs]: [number[], number[]] = [[], []];
   for (let round = 0; round < ROUNDS; round++) {
     ours.push(perSecond(product, 200) * 2 * m * n * k);
-    theirs.push(perSecond(() => peak(100_000), 20) * 100_000 * 10 * 8);
+    theirs.push(perSecond(() => peak(100_000), 20) * 100_000 * 13 * 8);
   }
   const [mine, most] = [median(ours) / 1e9, median(theirs) / 1e9];
   return [

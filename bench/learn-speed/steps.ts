@@ -19,7 +19,7 @@ const PEERS = ["d3rlpy==2.8.1"];
 /** Newer than what d3rlpy pins of its dependencies. */
 const ALONE = ["stable-baselines3==2.9.2"];
 const ROUNDS = 3;
-const SECONDS = 2;
+const SECONDS = 1;
 
 type Row = Record<string, string | number>;
 

@@ -50,17 +50,30 @@ function fitValue(
 ): number {
   const all = { ...CQL_DEFAULTS, discount: 0.99, holdout: 0, ...options, conservatism: 0, members: 1 };
   const { arms, shares, first } = sharesOf(data.rows, target, all.spec as never);
+  const bounds = returnBounds(data.rows, all.discount);
   const { model } = trainNetwork(data, {
     ...{ algorithm: "fqe", kind: "mlp-greedy", options: all, chained: all.discount > 0, rng, hooks: {} },
     member: (space, parts) =>
       makeQLearner(space, {
         ...{ ...parts, options: all },
-        target: ({ row, target: values }) => dot(shares, row * arms, values),
+        target: ({ row, target: values }) =>
+          Math.min(bounds.high, Math.max(bounds.low, dot(shares, row * arms, values))),
       }),
   });
   const [forward] = mlpMembers(model);
   const total = first.reduce((sum, { row, state }) => sum + dot(shares, row * arms, forward!(state)), 0);
   return total / first.length;
+}
+
+/** No state is worth more than the largest reward for ever, nor less than the smallest: values that run away where the log
+ *  has no rows stop there. */
+function returnBounds(rows: readonly LoggedRow[], discount: number): { low: number; high: number } {
+  const bounds = rows.reduce(
+    ({ low, high }, { reward }) => ({ low: Math.min(low, reward ?? 0), high: Math.max(high, reward ?? 0) }),
+    { low: 0, high: 0 },
+  );
+  const most = discount < 1 ? 1 / (1 - discount) : Number.POSITIVE_INFINITY;
+  return { low: bounds.low === 0 ? 0 : bounds.low * most, high: bounds.high === 0 ? 0 : bounds.high * most };
 }
 
 /** π as a matrix over rows and arms in the order of the transitions, and the first row of each episode. */
