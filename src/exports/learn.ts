@@ -5,6 +5,7 @@ export {
   DEFAULT_SPLIT,
   type DecisionData,
   type DecisionRow,
+  evaluateByFqe,
   fitStaticTable,
   type LoggedRow,
   linUcbModel,

@@ -3,19 +3,13 @@
  *  clip, clipped gradient. A truncated end is bootstrapped with the value of the state it stopped in; a terminal one is not.
  *  In: environments, a feature spec, a config, an Rng. Out: an "mlp-greedy" or "mlp-softmax" model and a report.
  *  Training = f(environments, config, seed); a resumed one replays the choices of the open episodes. */
-import { type Digest, exp, type Json, log, type Rng } from "../../base/index.ts";
+import type { Digest, Json, Rng } from "../../base/index.ts";
 import { type DecisionEnvironment, type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
-import {
-  adamW,
-  type Floats,
-  makeMlp,
-  openTensors,
-  orthogonalStart,
-  padded,
-  type TensorSpace,
-} from "../tensor/index.ts";
+import { adamW, makeMlp, openTensors, orthogonalStart, padded, type TensorSpace } from "../tensor/index.ts";
+import { makeActedSteps } from "./acted-steps.ts";
 import { makeCrew } from "./crew.ts";
 import { type FitHooks, fitLearner, type GradientLearner } from "./fit.ts";
+import { normalised, policySlope } from "./ppo-loss.ts";
 import type { OnlineReport } from "./report.ts";
 import { networkModel, readBack } from "./setup.ts";
 import { checkConfig } from "./train-network.ts";
@@ -110,7 +104,6 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
   const moments = [actor, critic].map((net) => adam.init(net.parameters));
   const width = actor.inputWidth;
   const wide = actor.outputWidth;
-  const seen = space.floats(padded(rows, 4) * width);
   const input = space.floats(most * width);
   const mask = space.floats(most * wide);
   const [slope, sums, push] = [
@@ -122,77 +115,23 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
     crew.candidates.forEach(({ selectable }, a) => {
       space.view(mask)[r * wide + a] = selectable ? 1 : 0;
     });
-  const chosen = new Int32Array(rows);
-  const [logp, value, reward, advantage, goal] = Array.from({ length: 5 }, () => new Float64Array(rows)) as [
-    ...[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array],
-  ];
-  const ended = new Uint8Array(rows);
+  const scratch = { input, mask, slope, sums };
+  const acted = makeActedSteps(space, {
+    ...{ crew, actor, critic, environments, horizon, discount, trace, scratch },
+  });
   const updates = Math.ceil(options.steps / rows);
-
-  /** Values of `count` rows of `block`. */
-  const valuesOf = (block: Floats, count: number): Float64Array => {
-    const out = space.view(critic.forward(block, count));
-    return Float64Array.from({ length: count }, (_, r) => out[r * critic.outputWidth]!);
-  };
-
-  const collect = (draws: Rng): Float64Array => {
-    for (let t = 0; t < horizon; t++) {
-      crew.observe(space.view(input), width);
-      const at = t * environments;
-      space.view(seen).set(space.view(input).subarray(0, environments * width), at * width);
-      value.set(valuesOf(input, environments), at);
-      const out = actor.forward(input, environments);
-      space.kernels.softmaxRows(out.at, mask.at, slope.at, sums.at, environments, wide);
-      const shares = space.view(slope);
-      for (let i = 0; i < environments; i++) {
-        const a = drawFrom(shares.subarray(i * wide, i * wide + arms.length), draws.float());
-        chosen[at + i] = a;
-        logp[at + i] = log(Math.max(1e-30, shares[i * wide + a]!));
-        const { reward: paid, end, vector } = crew.act(i, a);
-        reward[at + i] = paid;
-        ended[at + i] = end === "none" ? 0 : 1;
-        if (end !== "truncated") continue;
-        space.view(input).set(vector!, i * width);
-        // The value of where it stopped stands for what was still to come.
-        const last = space.view(critic.forward({ at: input.at + 4 * i * width, length: width }, 1))[0]!;
-        reward[at + i] = paid + discount * last;
-      }
-    }
-    crew.observe(space.view(input), width);
-    return valuesOf(input, environments);
-  };
-
-  const estimate = (last: Float64Array): void => {
-    for (let i = 0; i < environments; i++) {
-      let ahead = 0;
-      for (let t = horizon - 1; t >= 0; t--) {
-        const at = t * environments + i;
-        const alive = 1 - ended[at]!;
-        const next = t === horizon - 1 ? last[i]! : value[at + environments]!;
-        const error = reward[at]! + discount * alive * next - value[at]!;
-        ahead = error + discount * trace * alive * ahead;
-        advantage[at] = ahead;
-        goal[at] = ahead + value[at]!;
-      }
-    }
-  };
 
   const learnFrom = (order: readonly number[], left: number): number => {
     const count = order.length;
-    const [x, all] = [space.view(input), space.view(seen)];
+    const [x, all] = [space.view(input), space.view(acted.seen)];
     order.forEach((row, r) => {
       x.set(all.subarray(row * width, (row + 1) * width), r * width);
     });
     const out = actor.forward(input, count);
     space.kernels.softmaxRows(out.at, mask.at, slope.at, sums.at, count, wide);
-    const scaled = normalised(order.map((row) => advantage[row]!));
+    const scaled = normalised(order.map((row) => acted.advantage[row]!));
     let loss = policySlope(space.view(slope), {
-      order,
-      scaled,
-      logp,
-      chosen,
-      wide,
-      arms: arms.length,
+      ...{ order, scaled, logp: acted.logp, chosen: acted.chosen, wide, arms: arms.length },
       clip: options.clip * left,
       entropy: options.entropy,
     });
@@ -200,7 +139,7 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
     const dv = space.view(push);
     dv.fill(0);
     order.forEach((row, r) => {
-      const error = values[r * critic.outputWidth]! - goal[row]!;
+      const error = values[r * critic.outputWidth]! - acted.goal[row]!;
       loss += (VALUE_WEIGHT * error * error) / count;
       dv[r * critic.outputWidth] = (2 * VALUE_WEIGHT * error) / count;
     });
@@ -229,7 +168,7 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
     },
     step(step) {
       const draws = rng.split(step);
-      estimate(collect(draws.split("choices")));
+      acted.collect(draws.split("choices"));
       const left = 1 - step / updates;
       let [loss, batches] = [0, 0];
       for (let epoch = 0; epoch < epochs; epoch++) {
@@ -240,7 +179,7 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
       return loss / batches;
     },
     evaluate: () => undefined,
-    measure: () => ({ ...crew.measure(), value: value.reduce((sum, each) => sum + each, 0) / rows }),
+    measure: () => ({ ...crew.measure(), value: acted.meanValue() }),
   };
   return {
     ...learner,
@@ -259,64 +198,4 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
       return worst;
     },
   };
-}
-
-interface SlopeParts {
-  readonly order: readonly number[];
-  readonly scaled: readonly number[];
-  readonly logp: Float64Array;
-  readonly chosen: Int32Array;
-  readonly wide: number;
-  readonly arms: number;
-  readonly clip: number;
-  readonly entropy: number;
-}
-
-/** Shares become the slope of the clipped surrogate, less the entropy, by the logits. Returns that loss. */
-function policySlope(shares: Float32Array, parts: SlopeParts): number {
-  const { order, scaled, logp, chosen, wide, arms, clip, entropy: weight } = parts;
-  const count = order.length;
-  let loss = 0;
-  order.forEach((row, r) => {
-    const at = r * wide;
-    const a = chosen[row]!;
-    const ratio = exp(log(Math.max(1e-30, shares[at + a]!)) - logp[row]!);
-    const gain = scaled[r]!;
-    const bounded = Math.min(1 + clip, Math.max(1 - clip, ratio));
-    loss -= Math.min(ratio * gain, bounded * gain) / count;
-    // The minimum has no slope where the bounded ratio is taken.
-    const pull = ratio * gain <= bounded * gain ? (ratio * gain) / count : 0;
-    let entropy = 0;
-    if (weight > 0)
-      for (let j = 0; j < arms; j++)
-        if (shares[at + j]! > 0) entropy -= shares[at + j]! * log(shares[at + j]!);
-    loss -= (weight * entropy) / count;
-    for (let j = 0; j < arms; j++) {
-      const share = shares[at + j]!;
-      const own = pull * (share - (j === a ? 1 : 0));
-      const spread = weight > 0 && share > 0 ? (weight * share * (log(share) + entropy)) / count : 0;
-      shares[at + j] = own + spread;
-    }
-  });
-  return loss;
-}
-
-/** Mean 0 and deviation 1. */
-function normalised(values: readonly number[]): number[] {
-  const mean = values.reduce((sum, each) => sum + each, 0) / values.length;
-  const square = values.reduce((sum, each) => sum + (each - mean) * (each - mean), 0);
-  const deviation = Math.sqrt(square / Math.max(1, values.length - 1)) + 1e-8;
-  return values.map((each) => (each - mean) / deviation);
-}
-
-function drawFrom(shares: Float32Array, draw: number): number {
-  let sum = 0;
-  let last = 0;
-  for (let a = 0; a < shares.length; a++) {
-    if (shares[a] === 0) continue;
-    last = a;
-    sum += shares[a]!;
-    if (draw < sum) return a;
-  }
-  return last;
 }
