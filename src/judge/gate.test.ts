@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ALWAYS_NEW, ALWAYS_OLD, BETTER, rareLog, WORSE } from "../../test/support/rare-worlds.ts";
 import { routingWorld, truth } from "../../test/support/routing-world.ts";
 import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
@@ -170,5 +171,38 @@ describe("the gate", () => {
       estimatePropensities: true,
     });
     expect(judged!.reasons.join()).toMatch(/propensities were not logged/);
+  });
+
+  it.each(WORSE.slice(0, 3))(
+    "rarely lets a policy through whose failures the log may not show: $name",
+    (world) => {
+      const passed = Array.from({ length: 60 }, (_, seed) =>
+        gatePolicies(rareLog(world, seed), {
+          rng: rngFrom(1),
+          candidates: [ALWAYS_NEW],
+          baseline: ALWAYS_OLD,
+          rule: { ...rule, epsilonQuality: world.margin, epsilonCost: null },
+        }),
+      ).filter(([each]) => each!.outcome === "pass");
+      expect(passed.length).toBeLessThanOrEqual(6);
+    },
+  );
+
+  it("refuses a log without variation, and takes a policy that chooses like the baseline for the baseline", () => {
+    const rows = rareLog({ ...WORSE[2]!, draw: () => 0 }, 1);
+    const ask = (candidate: typeof ALWAYS_NEW, of: typeof rows) =>
+      gatePolicies(of, {
+        rng: rngFrom(1),
+        candidates: [candidate],
+        baseline: ALWAYS_OLD,
+        rule: { ...rule, epsilonCost: null },
+      })[0]!;
+    expect(ask(ALWAYS_NEW, rows).reasons.join()).toMatch(/the outcome is 0 in all 400 rows/);
+    const varied = rareLog(BETTER[0]!, 1);
+    const same = {
+      ...ALWAYS_NEW,
+      policy: { ...ALWAYS_NEW.policy!, answer: () => ({ probabilities: [0, 1], confidence: 1 }) },
+    };
+    expect(ask(same, varied)).toMatchObject({ outcome: "pass", checks: [{ difference: 0, bound: 0 }] });
   });
 });

@@ -24,13 +24,13 @@ import {
 import {
   bernsteinInterval,
   confidenceSequence,
+  correctedInterval,
   difference,
   type Estimate,
   estimateOf,
   FALSE_ALARMS,
   type Range,
   standardError,
-  studentInterval,
 } from "./ope/index.ts";
 
 export type GateMethod = GateVerdict["rule"]["method"];
@@ -67,7 +67,7 @@ export interface GatedCandidate {
 export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
   const { rule, candidates, baseline } = options;
   checkRule(rule, candidates.length);
-  const data = new EvaluationData(rows, options);
+  const data = new EvaluationData(rows, { ...options, ranges: rule.ranges });
   const asked: Measure[] = [
     qualityOf(data.measures),
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
@@ -164,7 +164,7 @@ function intervalOf(
 ): { low: number; high: number } {
   const { rule, measure } = question;
   const level = 1 - (2 * rule.alpha) / rule.tried;
-  if (rule.method === "student-t") return studentInterval(paired, level);
+  if (rule.method === "student-t") return correctedInterval(paired, level);
   const { terms, range } = boundedDifference(data, question);
   const estimate = estimateOf(`paired ${measure}`, [{ top: terms, bottom: undefined }]);
   return rule.method === "empirical-bernstein"

@@ -86,13 +86,15 @@ export function costQualityOf(
   };
 }
 
-/** The cheapest and the most expensive candidate; without cost the worst and the best. Both are offered everywhere. */
+/** The cheapest and the most expensive candidate; without cost the worst and the best. Both are offered everywhere and,
+ *  where two are, supported by the log. */
 function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong: string } | undefined {
   const open = data.candidates.filter((id) =>
     data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
   );
   const by: Measure = data.measures.includes("cost") ? "cost" : quality;
-  const ranked = open
+  const supported = open.filter((id) => data.refusals(data.target(always(id))).length === 0);
+  const ranked = (supported.length < 2 ? open : supported)
     .map((id) => ({ id, value: data.value(id, data.target(always(id)), by).value }))
     .sort((a, b) => a.value - b.value);
   if (ranked.length < 2) return undefined;

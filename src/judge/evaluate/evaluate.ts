@@ -4,14 +4,13 @@
  *  Does not decide: the gate does. */
 import type { StaticTable } from "../../policy/index.ts";
 import {
+  asymptoticIntervals,
   bootstrap,
   difference,
   type Estimate,
   type Interval,
   type PanelResult,
-  percentileInterval,
   standardError,
-  studentInterval,
 } from "../ope/index.ts";
 import { type Contender, contendersOf, type RouterSetup, routerOf } from "./contenders.ts";
 import { type CostQuality, costQualityOf } from "./cost-quality.ts";
@@ -115,7 +114,7 @@ function reportOn(data: EvaluationData, { name, about, distribution }: Contender
   return { name, about, basis: "off-policy", values: valued(data, estimates()), panels, reasons: [] };
 }
 
-/** Bootstrap and Student-t beside every estimate. One seed: all contenders are resampled alike. */
+/** Intervals beside every estimate. One seed: all contenders are resampled alike. */
 export function valued<Key extends string>(
   { options }: EvaluationData,
   estimates: readonly (readonly [Key, Estimate])[],
@@ -131,7 +130,7 @@ export function valued<Key extends string>(
       {
         estimate,
         standardError: standardError(estimate),
-        intervals: [percentileInterval(draws[i]!, level), studentInterval(estimate, level)],
+        intervals: asymptoticIntervals(estimate, { replicates: draws[i]!, level }),
       },
     ]),
   ) as unknown as Record<Key, Valued>;

@@ -1,8 +1,8 @@
 /** The rows of a judge split prepared for evaluation: columns, propensities, and the outcome of each candidate at each row.
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
- *  An outcome is the known one, else q̂ + 1{chosen}·(r − q̂)/p. The mean of these under a policy is its DR estimate, so
- *  differences, frontiers and bands built on them are paired with the panel. */
-import { type Rng, RollbookError } from "../../base/index.ts";
+ *  A value is a plain mean where outcomes are known, else the panel's DR estimate: differences, frontiers and bands are
+ *  paired with it row by row. */
+import { given, type Rng, RollbookError } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import {
@@ -20,24 +20,31 @@ import {
   ips,
   judgePolicy,
   type LoggedDecisions,
-  meanOverRows,
+  meanOverUnits,
+  outcomeWidth,
   type PanelResult,
   predictionsFrom,
+  type Range,
+  type RewardPredictions,
+  recalibrate,
   type SupportLimits,
   sensitivityBounds,
   snips,
   supportFaults,
   type Units,
   unitsOf,
+  weightsOf,
   withEstimatedPropensities,
 } from "../ope/index.ts";
-import { type JudgedRow, type Measure, measuresIn, requireRows } from "./judged-row.ts";
+import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from "./judged-row.ts";
 
 export interface EvaluationOptions {
   readonly rng: Rng;
   readonly level?: number;
   readonly replicates?: number;
   readonly limits?: SupportLimits;
+  /** Where outcomes lie, stated before the data. Absent: as observed. */
+  readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
   /** For logs without propensities: estimate them, and never certify. Otherwise such a log is an error. */
   readonly estimatePropensities?: boolean;
 }
@@ -65,6 +72,7 @@ export class EvaluationData {
   readonly #log: LoggedDecisions;
   readonly #models = new Map<Measure, Float64Array>();
   readonly #outcomes = new Map<Measure, Float64Array>();
+  readonly #widths = new Map<Measure, number>();
 
   constructor(rows: readonly JudgedRow[], options: EvaluationOptions) {
     this.rows = requireRows(rows);
@@ -94,7 +102,7 @@ export class EvaluationData {
     const log = this.#logOf(target, measure);
     const { diagnostics, faults, reasons } = this.#faults(log);
     if (faults.length > 0) return { diagnostics, reasons, disagreements: [] };
-    const q = predictionsFrom(log, this.#model(measure));
+    const q = this.#predictions(log, measure);
     const unbiased = [ips(log), snips(log), doublyRobust(log, q)];
     return { diagnostics, reasons, disagreements: disagreementsOf(unbiased) };
   }
@@ -112,7 +120,7 @@ export class EvaluationData {
     if (refusal.faults.length > 0) return { kind: "refused", ...refusal };
     const verdict = judgePolicy(log, {
       rng: rng.split("panel"),
-      predictions: predictionsFrom(log, this.#model(measure)),
+      predictions: this.#predictions(log, measure),
       ...(level === undefined ? {} : { level }),
       ...(replicates === undefined ? {} : { replicates }),
       ...(limits === undefined ? {} : { limits }),
@@ -122,37 +130,68 @@ export class EvaluationData {
     return { ...verdict, certification: "not certified", sensitivity };
   }
 
-  /** The outcome of every candidate at every row: known, or its unbiased reconstruction. */
-  outcomes(measure: Measure): Float64Array {
-    const found = this.#outcomes.get(measure);
-    if (found !== undefined) return found;
-    const known = this.rows.every((row) => row.known?.every((each) => each[measure] !== null) === true);
-    const made = known ? this.#known(measure) : this.#reconstructed(measure);
-    this.#outcomes.set(measure, made);
-    return made;
+  #knows(measure: Measure): boolean {
+    return this.rows.every((row) => row.known?.every((each) => each[measure] !== null) === true);
   }
 
-  /** The mean of a policy's outcomes over rows, rows of one unit together. */
+  /** The mean of a policy's outcomes over units. */
   value(name: string, target: Float64Array, measure: Measure): Estimate {
-    const outcomes = this.outcomes(measure);
-    const count = this.candidates.length;
-    const terms = new Float64Array(this.rows.length);
-    for (let i = 0; i < terms.length; i++)
-      for (let a = 0; a < count; a++)
-        terms[i] = terms[i]! + target[i * count + a]! * outcomes[i * count + a]!;
-    return this.mean(name, terms);
+    const log = this.#logOf(target, measure);
+    if (this.#knows(measure)) {
+      const weights = new Float64Array(this.rows.length).fill(1);
+      return this.#mean(name, predictionsFrom(log, this.#known(measure)).expected, { measure, weights });
+    }
+    const q = this.#predictions(log, measure);
+    const weights = weightsOf(log);
+    const terms = weights.map((w, i) => q.expected[i]! + w * (log.reward[i]! - q.chosen[i]!));
+    return this.#mean(name, terms, { measure, weights });
   }
 
   /** The mean outcome of the logged choices. */
   logged(measure: Measure): Estimate {
-    return this.mean(
-      "mean",
-      Float64Array.from(this.rows, (row) => row.measures[measure]!),
-    );
+    const terms = Float64Array.from(this.rows, (row) => row.measures[measure]!);
+    return this.#mean("mean", terms, { measure, weights: new Float64Array(terms.length).fill(1) });
   }
 
-  mean(name: string, terms: Float64Array): Estimate {
-    return meanOverRows(name, terms, this.units);
+  #mean(name: string, terms: Float64Array, of: { measure: Measure; weights: Float64Array }): Estimate {
+    const { units } = this;
+    // Prices are known beforehand: no outcome of theirs is unseen.
+    if (this.#isPriced(of.measure)) return meanOverUnits(name, terms, { units });
+    const exposure = { weights: of.weights, units, width: this.#width(of.measure) };
+    return meanOverUnits(name, terms, { units, exposure });
+  }
+
+  #width(measure: Measure): number {
+    let width = this.#widths.get(measure);
+    if (width === undefined) {
+      this.#requireInside(measure);
+      width = outcomeWidth(this.#logOf(this.#log.candidates!.target, measure));
+      this.#widths.set(measure, width);
+    }
+    return width;
+  }
+
+  #requireInside(measure: Measure): void {
+    const range = this.#statedRange(measure);
+    if (range === undefined) return;
+    for (const { id, measures } of this.rows) {
+      const value = measures[measure]!;
+      if (value >= range.low && value <= range.high) continue;
+      throw new RollbookError(
+        "range-broken",
+        { decision: id, value, ...range },
+        `decision ${id}: ${measure} ${value} is outside the stated range ${range.low} … ${range.high}. State the true one with --${measure === "cost" ? "cost" : "quality"}-range.`,
+      );
+    }
+  }
+
+  #statedRange(measure: Measure): Range | undefined {
+    const { ranges } = this.options;
+    return measure === qualityOf(this.measures)
+      ? ranges?.quality
+      : measure === "cost"
+        ? ranges?.cost
+        : undefined;
   }
 
   /** The logged probability of each row's choice. */
@@ -173,7 +212,16 @@ export class EvaluationData {
       reward: Float64Array.from(this.rows, (row) => row.measures[measure]!),
       target: Float64Array.from(candidates.chosen, (a, i) => target[i * candidates.count + a]!),
       candidates: { ...candidates, target },
+      ...given({ rewardRange: this.#statedRange(measure) }),
     };
+  }
+
+  /** Prices are exact already. */
+  #predictions(log: LoggedDecisions, measure: Measure): RewardPredictions {
+    const q = predictionsFrom(log, this.#model(measure));
+    return this.#isPriced(measure)
+      ? q
+      : recalibrate(log, q, { rng: this.options.rng.split("recalibration") });
   }
 
   #model(measure: Measure): Float64Array {
@@ -186,8 +234,11 @@ export class EvaluationData {
 
   /** Prices are known beforehand, so they replace the cost model. */
   #priced(measure: Measure): Float64Array | undefined {
-    if (measure !== "cost" || !this.rows.every((row) => row.prices !== undefined)) return undefined;
-    return this.target((row) => row.prices!);
+    return this.#isPriced(measure) ? this.target((row) => row.prices!) : undefined;
+  }
+
+  #isPriced(measure: Measure): boolean {
+    return measure === "cost" && this.rows.every((row) => row.prices !== undefined);
   }
 
   #crossFitted(measure: Measure): Float64Array {
@@ -196,21 +247,14 @@ export class EvaluationData {
   }
 
   #known(measure: Measure): Float64Array {
+    const found = this.#outcomes.get(measure);
+    if (found !== undefined) return found;
     const out = new Float64Array(this.rows.length * this.candidates.length);
+    this.#outcomes.set(measure, out);
     const places = new Map(this.candidates.map((id, a) => [id, a]));
     for (const [i, row] of this.rows.entries())
       for (const [c, { id }] of row.candidates.entries())
         out[i * this.candidates.length + places.get(id)!] = row.known![c]![measure]!;
-    return out;
-  }
-
-  #reconstructed(measure: Measure): Float64Array {
-    const { chosen, count } = this.#log.candidates!;
-    const out = this.#model(measure).slice();
-    for (const [i, row] of this.rows.entries()) {
-      const at = i * count + chosen[i]!;
-      out[at] = out[at]! + (row.measures[measure]! - out[at]!) / this.#log.behaviour[i]!;
-    }
     return out;
   }
 }

@@ -1,12 +1,13 @@
 /** Diagnostics of a log: how much of it informs about the target policy.
- *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Units are counted, not rows: the
- *  weights of a unit's rows add up, and for chains a unit's weight is the product. */
+ *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Units are counted, not rows: a
+ *  unit's weight is the mean of its rows' weights, and for chains their product. */
 
-import { meanOverRows, standardError, sum } from "./estimators/index.ts";
+import { meanOverUnits, standardError, sum } from "./estimators/index.ts";
 import {
   episodesOf,
   episodeWeights,
   type LoggedDecisions,
+  outcomeWidth,
   type Units,
   unitsOf,
   weightsOf,
@@ -26,6 +27,11 @@ export interface Diagnostics {
   /** (mean(w) − 1) / se: weights average 1 if propensities and support are right. */
   readonly meanWeightZ: number;
   readonly unsupported: Unsupported;
+  /** Kish's size of the squared deviations w·(r − mean r) of units: how many outcomes carry the variance. Of a rare outcome
+   *  about as many as occurred. Absent for chains. */
+  readonly effectiveEvents?: number;
+  /** The reward of every row, where all are equal and no range was stated. */
+  readonly constantReward?: number;
 }
 
 /** Target probability on actions the log cannot speak about. */
@@ -41,7 +47,9 @@ export function diagnose(log: LoggedDecisions): Diagnostics {
   const weights = log.chain === undefined ? weightsOf(log) : episodeWeights(log, episodesOf(log));
   const units = unitsOf(log);
   // A chain's weights are those of its units already.
-  const mean = meanOverRows("weight", weights, log.chain === undefined ? units : lonely(units.count));
+  const mean = meanOverUnits("weight", weights, {
+    units: log.chain === undefined ? units : lonely(units.count),
+  });
   const { top: perUnit } = mean.ratios[0]!;
   const total = sum(perUnit);
   const squares = sum(perUnit.map((w) => w * w));
@@ -54,7 +62,20 @@ export function diagnose(log: LoggedDecisions): Diagnostics {
     meanWeight: mean.value,
     meanWeightZ: zScore(mean.value - 1, standardError(mean)),
     unsupported: unsupportedActions(log),
+    ...(log.chain === undefined ? { effectiveEvents: effectiveEvents(log, weights, units) } : {}),
+    ...(outcomeWidth(log) > 0 ? {} : { constantReward: log.reward[0]! }),
   };
+}
+
+function effectiveEvents({ reward }: LoggedDecisions, weights: Float64Array, units: Units): number {
+  const centre = sum(reward) / reward.length;
+  const ofUnit = new Float64Array(units.count);
+  for (let i = 0; i < reward.length; i++)
+    ofUnit[units.of[i]!] =
+      ofUnit[units.of[i]!]! + (weights[i]! * (reward[i]! - centre)) / (units.rows?.[units.of[i]!] ?? 1);
+  const squares = ofUnit.map((each) => each * each);
+  const fourth = sum(squares.map((each) => each * each));
+  return fourth === 0 ? 0 : sum(squares) ** 2 / fourth;
 }
 
 const largestOf = (weights: Float64Array) => weights.reduce((top, w) => Math.max(top, w), 0);

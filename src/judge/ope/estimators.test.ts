@@ -7,7 +7,7 @@ import { doublyRobust } from "./estimators/doubly-robust.ts";
 import { drShrinkage } from "./estimators/dr-shrinkage.ts";
 import { difference, type Estimate, standardError } from "./estimators/estimate.ts";
 import { ips } from "./estimators/ips.ts";
-import { lambdaGrid, slope } from "./estimators/slope.ts";
+import { lambdaGrid, tuneLambda } from "./estimators/slope.ts";
 import { snips } from "./estimators/snips.ts";
 import { switchDr } from "./estimators/switch-dr.ts";
 import { type LoggedDecisions, weightsOf } from "./log/logged-decisions.ts";
@@ -88,11 +88,11 @@ describe("estimators in a known world", () => {
     expect(again(13)).not.toBe(again(12));
   });
 
-  test("SLOPE keeps DR where the model is bad and may leave it where the model is good", () => {
+  test("the tuned λ keeps DR where the model is bad and may leave it where the model is good", () => {
     const bad = predictionsFrom(log, new Float64Array(20_000 * 3).fill(5));
-    const tuned = slope(lambdaGrid(weightsOf(log)), (lambda) => switchDr(log, bad, lambda));
+    const tuned = tuneLambda(lambdaGrid(weightsOf(log)), (lambda) => switchDr(log, bad, lambda));
     expect(Math.abs(tuned.estimate.value - BANDIT_TRUTH)).toBeLessThan(0.3);
-    const kept = slope(lambdaGrid(weightsOf(log)), (lambda) => switchDr(log, model, lambda));
+    const kept = tuneLambda(lambdaGrid(weightsOf(log)), (lambda) => switchDr(log, model, lambda));
     expect(standardError(kept.estimate)).toBeLessThanOrEqual(standardError(doublyRobust(log, model)) + 1e-12);
   });
 });

@@ -9,6 +9,7 @@ import { snips } from "./estimators/snips.ts";
 import { bootstrap, bootstrapInterval, percentileInterval } from "./intervals/bootstrap.ts";
 import { bernsteinInterval, hoeffdingInterval } from "./intervals/bounds.ts";
 import { ConfidenceSequence, confidenceSequence } from "./intervals/confidence-sequence.ts";
+import { correctedInterval } from "./intervals/corrected-interval.ts";
 import type { Interval } from "./intervals/interval.ts";
 import { studentInterval } from "./intervals/student-interval.ts";
 import { normalQuantile, studentCdf, studentQuantile } from "./math/student-t.ts";
@@ -41,6 +42,37 @@ describe("Student's t", () => {
 
   test("one unit says nothing", () => {
     expect(studentInterval(meanOf(Float64Array.of(7))).high).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe("corrected intervals", () => {
+  const rare = (events: number, n: number, width = 1) => {
+    const terms = Float64Array.from({ length: n }, (_, i) => (i < events ? -1 : 0));
+    const units = { count: n, of: Int32Array.from(terms.keys()), rows: undefined };
+    return estimateOf("mean", [{ top: terms, bottom: undefined }], {
+      weights: new Float64Array(n).fill(1),
+      units,
+      width,
+    });
+  };
+
+  test("no failure in n rows still allows ln(1/α)/n of them", () => {
+    const { low } = correctedInterval(rare(0, 300), 0.9);
+    expect(low).toBeCloseTo(-Math.log(20) / 300, 12);
+  });
+
+  test("a skewed mean reaches further to the side of its tail than Student-t; a symmetric one does not", () => {
+    const [skewed, plain] = [correctedInterval(rare(10, 1000)), studentInterval(rare(10, 1000))];
+    expect(skewed.low).toBeLessThan(plain.low - 0.1 * width(plain));
+    expect(skewed).toMatchObject({ corrected: true });
+    const even = estimateOf("mean", [
+      { top: Float64Array.from({ length: 500 }, (_, i) => i % 2), bottom: undefined },
+    ]);
+    expect(correctedInterval(even)).toEqual(studentInterval(even));
+  });
+
+  test("outcomes of unknown width say nothing", () => {
+    expect(correctedInterval(rare(0, 300, 0)).low).toBe(Number.NEGATIVE_INFINITY);
   });
 });
 

@@ -29,6 +29,9 @@ export function diagnosticLines(d: Diagnostics): string[] {
       : `${(100 * unsupported.mass).toFixed(2)} % of target probability on ${unsupported.actions.length} candidates (by ${unsupported.basis})`;
   return [
     `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest weight ${number(d.largestWeight)} (${(100 * d.largestShare).toFixed(1)} % of all)`,
+    ...(d.effectiveEvents === undefined
+      ? []
+      : [`effective events ${d.effectiveEvents.toFixed(1)}: outcomes that carry the variance`]),
     `mean weight ${d.meanWeight.toFixed(4)} (z = ${d.meanWeightZ.toFixed(2)}) · unsupported: ${support}`,
   ];
 }

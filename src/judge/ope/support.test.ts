@@ -3,16 +3,18 @@ import { weightedRange } from "../../../test/ope/weighted-range.ts";
 import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { diagnose } from "./diagnostics.ts";
+import { estimateOf } from "./estimators/estimate.ts";
 import { snips } from "./estimators/snips.ts";
 import { sensitivityBounds } from "./intervals/sensitivity.ts";
 import type { LoggedDecisions } from "./log/logged-decisions.ts";
 import { withEstimatedPropensities } from "./models/propensity-model.ts";
 import { predictionsFrom } from "./models/reward-predictions.ts";
-import { judgePolicy, type PanelEstimates, type PanelResult } from "./panel.ts";
+import { disagreementsOf, judgePolicy, type PanelEstimates, type PanelResult } from "./panel.ts";
 import { panelText } from "./panel-text.ts";
 
 const log = banditLog(4000, rngFrom(41));
 const uniform = (n: number, p: number) => new Float64Array(n).fill(p);
+const varied = (n: number) => Float64Array.from({ length: n }, (_, i) => i % 2);
 
 describe("diagnostics", () => {
   test("by hand: weights 1, 1, 2, 4", () => {
@@ -57,7 +59,7 @@ describe("diagnostics", () => {
 describe("refusal", () => {
   test("many rows of few units are few, and the reason says how many would do", () => {
     const episode = Int32Array.from({ length: 152 }, (_, i) => i % 19);
-    const few = { reward: uniform(152, 1), behaviour: uniform(152, 0.5), target: uniform(152, 0.5), episode };
+    const few = { reward: varied(152), behaviour: uniform(152, 0.5), target: uniform(152, 0.5), episode };
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
     expect(panelText(verdict)).toContain(
@@ -70,7 +72,7 @@ describe("refusal", () => {
     const target = new Float64Array(10_000).fill(1e-9);
     target[7] = 1;
     target[5000] = 1;
-    const thin = { reward: uniform(10_000, 1), behaviour: uniform(10_000, 0.1), target };
+    const thin = { reward: varied(10_000), behaviour: uniform(10_000, 0.1), target };
     const verdict = judgePolicy(thin, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support", "dominant-weight", "mean-weight"]);
     expect(panelText(verdict)).toContain("REFUSED");
@@ -134,11 +136,37 @@ describe("panel", () => {
     }
   });
 
-  test("it says aloud that a wrong model disagrees", () => {
-    const wrong = predictionsFrom(log, uniform(12_000, 0.95));
-    const loud = judgePolicy(log, { rng: rngFrom(2), predictions: wrong }) as PanelEstimates;
-    expect(loud.disagreements.map(({ left, right }) => `${left}/${right}`)).toContain("SNIPS/DM");
-    expect(panelText(loud)).toContain("DISAGREEMENT: IPS − DM");
+  test("wrong propensities make estimators disagree that should agree; a wrong model does not", () => {
+    const model = predictionsFrom(log, uniform(12_000, 0.95));
+    const loud = judgePolicy(log, { rng: rngFrom(2), predictions: model }) as PanelEstimates;
+    expect(loud.disagreements).toEqual([]);
+    const halved = { ...log, behaviour: log.behaviour.map((p) => p / 2) };
+    const { behaviour: _, ...candidates } = log.candidates!;
+    const limits = {
+      effectiveSize: 0,
+      largestShare: 1,
+      unsupportedMass: 1,
+      meanWeightZ: Number.POSITIVE_INFINITY,
+    };
+    const wrong = judgePolicy({ ...halved, candidates }, { rng: rngFrom(2), limits }) as PanelEstimates;
+    expect(wrong.disagreements.map(({ left, right }) => `${left}/${right}`)).toContain("IPS/SNIPS");
+    expect(panelText(wrong)).toContain("DISAGREEMENT: IPS − SNIPS");
+  });
+
+  test("estimates that differ by rounding do not disagree", () => {
+    const rounding = { left: estimateOf("a", [{ top: uniform(500, 0.3), bottom: undefined }]), shift: 1e-11 };
+    const right = estimateOf("b", [{ top: uniform(500, 0.3 + rounding.shift), bottom: undefined }]);
+    expect(disagreementsOf([rounding.left, right])).toEqual([]);
+  });
+
+  test("a log without variation is refused, unless the range of rewards was stated", () => {
+    const same = { ...log, reward: uniform(log.reward.length, 1) };
+    expect(kinds(judgePolicy(same, { rng: rngFrom(1) }))).toEqual(["constant-reward"]);
+    const stated = judgePolicy(
+      { ...same, rewardRange: { low: 0, high: 1 } },
+      { rng: rngFrom(1) },
+    ) as PanelEstimates;
+    for (const { low, high } of stated.rows[3]!.intervals) expect(high - low).toBeGreaterThan(0.001);
   });
 
   test("a chain gets the chain's estimators", () => {

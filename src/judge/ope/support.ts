@@ -39,6 +39,7 @@ export type SupportFault =
       readonly mass: number;
       readonly allowed: number;
     }
+  | { readonly kind: "constant-reward"; readonly reward: number; readonly rows: number }
   | {
       readonly kind: "mean-weight";
       readonly meanWeight: number;
@@ -64,6 +65,8 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
   }
   if (!(Math.abs(meanWeightZ) <= limits.meanWeightZ))
     faults.push({ kind: "mean-weight", meanWeight, z: meanWeightZ, allowed: limits.meanWeightZ });
+  if (facts.constantReward !== undefined)
+    faults.push({ kind: "constant-reward", reward: facts.constantReward, rows: facts.rows });
   return faults;
 }
 
@@ -90,6 +93,8 @@ export function explainFault(fault: SupportFault, names?: readonly string[]): st
       return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
+    case "constant-reward":
+      return `the outcome is ${fault.reward} in all ${fault.rows} rows: a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes.`;
     default:
       return fault satisfies never;
   }

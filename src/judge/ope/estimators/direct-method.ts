@@ -2,8 +2,8 @@
 
 import { type LoggedDecisions, unitsOf } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
-import { type Estimate, meanOverRows } from "./estimate.ts";
+import { type Estimate, meanOverUnits } from "./estimate.ts";
 
 export function directMethod(log: LoggedDecisions, q: RewardPredictions): Estimate {
-  return meanOverRows("DM", q.expected, unitsOf(log));
+  return meanOverUnits("DM", q.direct ?? q.expected, { units: unitsOf(log) });
 }

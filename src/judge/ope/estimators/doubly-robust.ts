@@ -1,9 +1,9 @@
 /** Doubly robust (Dudík, Langford and Li, 2011):  V = mean(Σ_a π_e·q̂ + w·(r − q̂(x, a))).
  *  Right if either the propensities or the model are; with logged propensities always unbiased. */
 
-import { type LoggedDecisions, unitsOf, weightsOf } from "../log/index.ts";
+import { type LoggedDecisions, outcomeWidth, unitsOf, weightsOf } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
-import { type Estimate, meanOverRows } from "./estimate.ts";
+import { type Estimate, meanOverUnits } from "./estimate.ts";
 
 export function doublyRobust(log: LoggedDecisions, q: RewardPredictions): Estimate {
   return correctedBy("DR", { log, q, weight: (w) => w });
@@ -14,9 +14,9 @@ export function correctedBy(
   name: string,
   { log, q, weight }: { log: LoggedDecisions; q: RewardPredictions; weight: (w: number) => number },
 ): Estimate {
-  const terms = weightsOf(log);
-  for (let i = 0; i < terms.length; i++) {
-    terms[i] = q.expected[i]! + weight(terms[i]!) * (log.reward[i]! - q.chosen[i]!);
-  }
-  return meanOverRows(name, terms, unitsOf(log));
+  const weights = weightsOf(log);
+  for (let i = 0; i < weights.length; i++) weights[i] = weight(weights[i]!);
+  const terms = weights.map((w, i) => q.expected[i]! + w * (log.reward[i]! - q.chosen[i]!));
+  const units = unitsOf(log);
+  return meanOverUnits(name, terms, { units, exposure: { weights, units, width: outcomeWidth(log) } });
 }

@@ -15,26 +15,43 @@ export interface Estimate {
   readonly value: number;
   readonly units: number;
   readonly ratios: readonly Ratio[];
+  /** Absent where outcomes were known beforehand, and for chains. */
+  readonly exposure?: Exposure;
 }
 
-export function estimateOf(name: string, ratios: readonly Ratio[]): Estimate {
+/** What an outcome that the log has not shown yet could do to an estimate. */
+export interface Exposure {
+  /** The weight of each row's outcome. */
+  readonly weights: Float64Array;
+  readonly units: Units;
+  /** high − low of one outcome; 0 where all outcomes are equal and no range was stated. */
+  readonly width: number;
+}
+
+export function estimateOf(name: string, ratios: readonly Ratio[], exposure?: Exposure): Estimate {
   const units = ratios[0]!.top.length;
   let value = 0;
   for (const ratio of ratios) value += ratioValue(ratio, name);
-  return { name, value, units, ratios };
+  return { name, value, units, ratios, ...(exposure === undefined ? {} : { exposure }) };
 }
 
-/** The mean of `terms` over rows; rows of one unit stay together. */
-export function meanOverRows(name: string, terms: Float64Array, units: Units): Estimate {
-  return estimateOf(name, [{ top: perUnit(terms, units), bottom: units.rows }]);
-}
-
-/** Σ tops / Σ bottoms over rows. */
-export function ratioOverRows(
+/** The mean over units of each unit's mean term: every unit counts once, however many rows it has. Estimates, bounds and
+ *  floors share this estimand. */
+export function meanOverUnits(
   name: string,
-  { tops, bottoms, units }: { tops: Float64Array; bottoms: Float64Array; units: Units },
+  terms: Float64Array,
+  { units, exposure }: { units: Units; exposure?: Exposure },
 ): Estimate {
-  return estimateOf(name, [{ top: perUnit(tops, units), bottom: perUnit(bottoms, units) }]);
+  return estimateOf(name, [{ top: perUnit(terms, units), bottom: undefined }], exposure);
+}
+
+/** Σ tops / Σ bottoms over units, each by its mean. */
+export function ratioOverUnits(
+  name: string,
+  options: { tops: Float64Array; bottoms: Float64Array; units: Units; exposure?: Exposure },
+): Estimate {
+  const { tops, bottoms, units, exposure } = options;
+  return estimateOf(name, [{ top: perUnit(tops, units), bottom: perUnit(bottoms, units) }], exposure);
 }
 
 /** a − b on the same units, as one estimate: a paired comparison. */
@@ -47,7 +64,17 @@ export function difference(a: Estimate, b: Estimate): Estimate {
     );
   }
   const negated = b.ratios.map(({ top, bottom }) => ({ top: top.map((x) => -x), bottom }));
-  return estimateOf(`${a.name} − ${b.name}`, [...a.ratios, ...negated]);
+  return estimateOf(`${a.name} − ${b.name}`, [...a.ratios, ...negated], exposureOf(a.exposure, b.exposure));
+}
+
+/** Where the two weigh a row alike, its outcome cannot move their difference. */
+function exposureOf(a: Exposure | undefined, b: Exposure | undefined): Exposure | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  return {
+    weights: a.weights.map((weight, i) => weight - b.weights[i]!),
+    units: a.units,
+    width: Math.max(a.width, b.width),
+  };
 }
 
 /** The unit values whose mean the estimate is; undefined for ratios, which no bound for means covers. */
@@ -61,7 +88,7 @@ export function unitValues(estimate: Estimate): Float64Array | undefined {
 }
 
 /** Delta method: φᵢ = Σ (topᵢ − v·bottomᵢ) / mean(bottom), so that the denominator's variance is counted too. */
-function influenceOf(estimate: Estimate): Float64Array {
+export function influenceOf(estimate: Estimate): Float64Array {
   const influence = new Float64Array(estimate.units);
   for (const ratio of estimate.ratios) {
     const value = ratioValue(ratio, estimate.name);
@@ -98,6 +125,7 @@ function perUnit(terms: Float64Array, units: Units): Float64Array {
   if (units.rows === undefined) return terms;
   const sums = new Float64Array(units.count);
   for (let i = 0; i < terms.length; i++) sums[units.of[i]!] = sums[units.of[i]!]! + terms[i]!;
+  for (let unit = 0; unit < sums.length; unit++) sums[unit] = sums[unit]! / units.rows[unit]!;
   return sums;
 }
 

@@ -1,8 +1,8 @@
-/** Chooses λ for Switch-DR and DRos by SLOPE (Su, Srinath and Krishnamurthy, 2020), after Lepski:
- *  candidates in order of growing bias and shrinking width; the last whose interval meets all earlier ones wins. */
+/** Chooses λ for Switch-DR and DRos: the one with the least estimated mean squared error.
+ *  The variance is that of the estimate. The bias is the paired difference to the least biased candidate, DR itself, plus one
+ *  standard error of that difference: a bias that the log cannot exclude counts. */
 
-import { normalQuantile } from "../math/index.ts";
-import { type Estimate, standardError } from "./estimate.ts";
+import { difference, type Estimate, standardError } from "./estimate.ts";
 
 interface Tuned {
   readonly lambda: number;
@@ -10,21 +10,17 @@ interface Tuned {
 }
 
 /** `lambdas` from the least biased (the largest λ) to the most biased. */
-export function slope(lambdas: readonly number[], at: (lambda: number) => Estimate, level = 0.95): Tuned {
-  // Bonferroni: all candidates' intervals hold at once.
-  const quantile = normalQuantile(1 - (1 - level) / (2 * lambdas.length));
-  let low = Number.NEGATIVE_INFINITY;
-  let high = Number.POSITIVE_INFINITY;
-  let best: Tuned | undefined;
-  for (const lambda of lambdas) {
-    const estimate = at(lambda);
-    const half = 2 * quantile * standardError(estimate);
-    if (estimate.value - half > high || estimate.value + half < low) break;
-    low = Math.max(low, estimate.value - half);
-    high = Math.min(high, estimate.value + half);
-    best = { lambda, estimate };
+export function tuneLambda(lambdas: readonly number[], at: (lambda: number) => Estimate): Tuned {
+  const tried = lambdas.map((lambda) => ({ lambda, estimate: at(lambda) }));
+  const whole = tried[0]!.estimate;
+  let best: { tuned: Tuned; error: number } | undefined;
+  for (const tuned of tried) {
+    const gap = difference(tuned.estimate, whole);
+    const bias = Math.abs(gap.value) + standardError(gap);
+    const error = standardError(tuned.estimate) ** 2 + (tuned === tried[0] ? 0 : bias * bias);
+    if (best === undefined || error < best.error) best = { tuned, error };
   }
-  return best!;
+  return best!.tuned;
 }
 
 /** Weights at the tail shares 0, 1/1024, 1/512, … 1/2, 1 of the log, largest first: the tail is where λ matters. */

@@ -9,6 +9,8 @@ export interface Interval {
   readonly high: number;
   /** Asymptotic: right for many units. Finite-sample: right for any number. Any-time: also when computed repeatedly on a growing log. */
   readonly guarantee: "asymptotic" | "finite-sample" | "any-time";
+  /** Widened for skewness, or for outcomes that the log has not shown. */
+  readonly corrected?: true;
 }
 
 /** Where a unit's term can lie, known before the data: never the sample's extremes. */

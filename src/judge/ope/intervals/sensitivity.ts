@@ -3,7 +3,7 @@
  *  The bounds of SNIPS over all such propensities are a fractional linear program that sorting solves
  *  (Zhao, Small and Bhattacharya, 2019). Γ = 1 is no hidden bias. */
 import { RollbookError } from "../../../base/index.ts";
-import { type Estimate, ratioOverRows } from "../estimators/index.ts";
+import { type Estimate, ratioOverUnits } from "../estimators/index.ts";
 import { type LoggedDecisions, unitsOf } from "../log/index.ts";
 import { studentInterval } from "./student-interval.ts";
 
@@ -81,5 +81,5 @@ function extreme({
     bottoms[row] = heavy[row]!;
   }
   const tops = bottoms.map((w, i) => w * log.reward[i]!);
-  return ratioOverRows(`SNIPS at Γ = ${gamma}`, { tops, bottoms, units: unitsOf(log) });
+  return ratioOverUnits(`SNIPS at Γ = ${gamma}`, { tops, bottoms, units: unitsOf(log) });
 }

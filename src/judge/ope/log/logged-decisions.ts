@@ -8,6 +8,8 @@ export interface LoggedDecisions {
   readonly behaviour: Float64Array;
   /** π_e(a|x): the probability the policy under judgement gives the chosen action. */
   readonly target: Float64Array;
+  /** Where a reward can lie, stated before the data. Absent: as observed. */
+  readonly rewardRange?: { readonly low: number; readonly high: number };
   /** All candidates of a row: needed by the direct method, doubly robust estimates and the support check. */
   readonly candidates?: Candidates;
   readonly context?: Context;
@@ -52,9 +54,14 @@ const MATCH_TOLERANCE = 1e-9;
 /** Throws at the first row that no estimator may use. Rows are counted from 0. */
 export function checkDecisions(log: LoggedDecisions): void {
   checkLengths(log);
+  const { low, high } = log.rewardRange ?? { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY };
   for (let row = 0; row < log.reward.length; row++) {
     if (!Number.isFinite(log.reward[row]!)) {
       throw fault("bad-reward", row, log.reward[row]!, "reward", "is not a finite number", DROP_UNLABELLED);
+    }
+    if (!(log.reward[row]! >= low && log.reward[row]! <= high)) {
+      const wrong = `is outside the stated range ${low} … ${high}`;
+      throw fault("range-broken", row, log.reward[row]!, "reward", wrong, "State the true range");
     }
     checkPropensity(log.behaviour[row]!, row);
     if (!isProbability(log.target[row]!)) {

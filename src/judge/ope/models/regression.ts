@@ -8,51 +8,73 @@ interface RegressionProblem {
   readonly outcome: Float64Array;
   readonly rows: Int32Array;
   readonly penalty: number;
-  /** Absent: shrink towards 0, leaving the intercept free. */
-  readonly prior?: Float64Array;
 }
 
 const MAX_WIDTH = 2048;
 /** Keeps the free intercept's equation solvable when every outcome is the same. */
 const INTERCEPT_PENALTY = 1e-6;
-/** argmin Σ (y − xᵀβ)² + penalty·|β − prior|²: solves (XᵀX + Λ)·δ = Xᵀ(y − Xp) for β = p + δ, with the prior p or 0. */
-function fitRidge({ context, outcome, rows, penalty, prior }: RegressionProblem): Float64Array {
+
+/** XᵀX (lower triangle) and Xᵀy of some rows: one pass serves every penalty and prior. */
+export interface NormalEquations {
+  readonly size: number;
+  readonly gram: Float64Array;
+  readonly moment: Float64Array;
+}
+
+export function normalEquations({
+  context,
+  outcome,
+  rows,
+}: Omit<RegressionProblem, "penalty">): NormalEquations {
   const { width, values } = context;
   const size = width + 1;
-  const beta = prior?.slice() ?? new Float64Array(size);
-  const hessian = new Float64Array(size * size);
-  const step = new Float64Array(size);
+  const gram = new Float64Array(size * size);
+  const moment = new Float64Array(size);
   const x = new Float64Array(size).fill(1);
   for (const row of rows) {
     for (let j = 0; j < width; j++) x[j] = values[row * width + j]!;
-    const residual = outcome[row]! - scoreRow(context, row, beta);
+    const y = outcome[row]!;
     for (let i = 0; i < size; i++) {
       const xi = x[i]!;
       if (xi === 0) continue;
-      step[i] = step[i]! + residual * xi;
-      for (let j = 0; j <= i; j++) hessian[i * size + j] = hessian[i * size + j]! + xi * x[j]!;
+      moment[i] = moment[i]! + y * xi;
+      for (let j = 0; j <= i; j++) gram[i * size + j] = gram[i * size + j]! + xi * x[j]!;
     }
   }
+  return { size, gram, moment };
+}
+
+/** argmin Σ (y − xᵀβ)² + penalty·|β − prior|²: solves (XᵀX + Λ)·δ = Xᵀy − XᵀXp for β = p + δ, with the prior p or 0.
+ *  Without a prior the intercept is free. */
+export function solveRidge(
+  { size, gram, moment }: NormalEquations,
+  penalty: number,
+  prior?: Float64Array,
+): Float64Array {
+  const step = moment.slice();
+  if (prior !== undefined)
+    for (let i = 0; i < size; i++)
+      for (let j = 0; j < size; j++)
+        step[i] = step[i]! - gram[i >= j ? i * size + j : j * size + i]! * prior[j]!;
+  const hessian = gram.slice();
   for (let i = 0; i < size; i++) {
     const at = i * size + i;
-    hessian[at] = hessian[at]! + (i === width && prior === undefined ? INTERCEPT_PENALTY : penalty);
+    hessian[at] = hessian[at]! + (i === size - 1 && prior === undefined ? INTERCEPT_PENALTY : penalty);
   }
   choleskySolve(choleskyFactor(hessian, size), step);
-  for (let i = 0; i < size; i++) beta[i] = beta[i]! + step[i]!;
-  return beta;
+  return prior === undefined ? step : step.map((each, i) => each + prior[i]!);
 }
 
 /** One model per action, fitted on the rows that chose it and shrunk towards the model of all rows. */
 export function fitRidgePerAction(
-  problem: Omit<RegressionProblem, "prior">,
+  problem: RegressionProblem,
   rowsByAction: readonly Int32Array[],
 ): Float64Array[] {
-  const pooled = fitRidge(problem);
+  const pooled = solveRidge(normalEquations(problem), problem.penalty);
   return rowsByAction.map((rows) =>
-    rows.length === 0 ? pooled : fitRidge({ ...problem, rows, prior: pooled }),
+    rows.length === 0 ? pooled : solveRidge(normalEquations({ ...problem, rows }), problem.penalty, pooled),
   );
 }
-
 /** Those of `rows` that chose each action. */
 export function rowsByAction(rows: Int32Array, { count, chosen }: Candidates): Int32Array[] {
   const lists: number[][] = Array.from({ length: count }, () => []);

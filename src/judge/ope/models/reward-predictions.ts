@@ -7,6 +7,8 @@ export interface RewardPredictions {
   readonly chosen: Float64Array;
   /** Σ_a π_e(a|x)·q̂(x, a). */
   readonly expected: Float64Array;
+  /** The same before recalibration, which serves the variance of DR and not the level of q̂: for the direct method. */
+  readonly direct?: Float64Array;
 }
 
 /** From a full matrix q̂ (rows × K), made by any model. It must not have seen the row it predicts. */

@@ -1,0 +1,44 @@
+/** Where one outcome can lie: as stated before the data, else as the log suggests.
+ *  An end that several rows share is taken as an end (a clip, a success). An end that one row alone reaches is moved out by
+ *  twice its distance to the fifth-farthest row, because a tail that thins out like this one goes on. Two values are a
+ *  range whatever their counts. An observed range is no promise: bounds that need one ask for it. */
+import type { LoggedDecisions } from "./logged-decisions.ts";
+
+interface OutcomeRange {
+  readonly low: number;
+  readonly high: number;
+}
+
+const NEAR_END = 5;
+const BEYOND = 2;
+
+/** high − low of a reward; 0 where all are equal and no range was stated. */
+export function outcomeWidth({ reward, rewardRange }: LoggedDecisions): number {
+  const { low, high } = rewardRange ?? observedRange(reward);
+  return high - low;
+}
+
+export function observedRange(values: Float64Array): OutcomeRange {
+  const lowest = farthest(values, (a, b) => a < b);
+  const highest = farthest(values, (a, b) => a > b);
+  const [low, high] = [lowest[0]!, highest[0]!];
+  if (values.every((value) => value === low || value === high)) return { low, high };
+  return { low: low - beyond(lowest), high: high + beyond(highest) };
+}
+
+/** The values at one end, the outermost first. */
+function farthest(values: Float64Array, before: (a: number, b: number) => boolean): number[] {
+  const found: number[] = [];
+  for (const value of values) {
+    if (found.length === NEAR_END && !before(value, found[NEAR_END - 1]!)) continue;
+    let at = found.length;
+    while (at > 0 && before(value, found[at - 1]!)) at--;
+    found.splice(at, 0, value);
+    found.length = Math.min(found.length, NEAR_END);
+  }
+  return found;
+}
+
+function beyond(end: readonly number[]): number {
+  return end[1] === end[0] ? 0 : BEYOND * Math.abs(end[0]! - end.at(-1)!);
+}
