@@ -17,9 +17,9 @@ describe("the public API", () => {
     expect(`${actual.join("\n\n")}\n`).toBe(readFileSync("test/public-api.txt", "utf8"));
   });
 
-  it("has at most 350 names", () => {
+  it("has at most 360 names", () => {
     const names = modules.flatMap(({ source }) => exportLines(readFileSync(source, "utf8")));
-    expect(names.length).toBeLessThanOrEqual(350);
+    expect(names.length).toBeLessThanOrEqual(360);
   });
 
   it.each(modules)("$specifier exports at run time the values it lists", async ({ source }) => {

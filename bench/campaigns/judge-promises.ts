@@ -17,6 +17,13 @@ import {
 import { studentInterval } from "../../src/judge/ope/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../../src/policy/index.ts";
 import { qualityOf, routingWorld, truth } from "../../test/support/routing-world.ts";
+import {
+  falsePasses,
+  hulls,
+  power,
+  coverage as rareCoverage,
+  type Share,
+} from "../support/judge/rare-claims.ts";
 import type { Campaign } from "../support/programs.ts";
 
 const ALPHA = 0.05;
@@ -48,6 +55,12 @@ export const campaign: Campaign = {
       meanRisk("risk of floors set on 50 rows", { logs: logs(2000), rows: 50, from: from + 30_000 }),
       meanRisk("risk of floors set on 500 rows", { logs: logs(500), rows: 500, from: from + 40_000 }),
       coverage(logs(1000), from + 50_000),
+      ...[
+        ...falsePasses(logs(1000), from + 100_000),
+        ...power(logs(200), from + 200_000),
+        ...rareCoverage(logs(400), from + 300_000),
+        ...hulls(logs(1000), from + 400_000),
+      ].map(held),
     ];
     for (const { claim, figure, bar, logs: count, held } of claims)
       console.error(
@@ -99,6 +112,15 @@ function gate(rows: readonly JudgedRow[], change: Partial<GateRule> = {}): boole
   const rule = { ...RULE, ...change };
   const [judged] = gatePolicies(rows, { rule, candidates: [edge], baseline, rng: rngFrom(1) });
   return (judged as GatedCandidate).outcome === "pass";
+}
+
+/** The bar, up to three binomial errors of the trials themselves; medians have none. */
+function held({ claim, logs, figure, wanted }: Share): Claim {
+  const bar = "atMost" in wanted ? wanted.atMost : wanted.atLeast;
+  const error = bar < 1 ? 3 * Math.sqrt((bar * (1 - bar)) / logs) : 0;
+  return "atMost" in wanted
+    ? { claim, logs, figure, bar: `≤ ${bar}`, held: figure <= bar + error }
+    : { claim, logs, figure, bar: `≥ ${bar}`, held: figure >= bar - error };
 }
 
 /** At most alpha, up to three binomial errors of the trials themselves. */

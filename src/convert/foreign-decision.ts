@@ -27,6 +27,10 @@ export interface ForeignDecision {
   readonly step?: number;
   /** How the episode ended at this step, where it did. */
   readonly ending?: "terminal" | "truncated" | "unknown";
+  /** Of the decision, where the format names it. */
+  readonly id?: string;
+  /** When it was made, where the format says so. */
+  readonly atMs?: number;
 }
 
 export interface LinePlace {
@@ -82,6 +86,18 @@ export function toAction(text: unknown, column: string, place: LinePlace): numbe
     `${column} ${index} is beyond the ${MAX_ACTIONS} candidates that a decision may have`,
     "Name the column of the choice",
   );
+}
+
+/** ISO 8601 with a T or a space, or seconds or milliseconds since 1970; undefined for an empty cell. */
+export function toTimeMs(text: string, column: string, place: LinePlace): number | undefined {
+  if (text === "") return undefined;
+  const number = Number(text);
+  // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
+  const at = Number.isFinite(number)
+    ? Math.round(number < 1e11 ? 1000 * number : number)
+    : Date.parse(text.replace(" ", "T"));
+  if (Number.isSafeInteger(at)) return at;
+  throw badRow(place, `${column} ${JSON.stringify(text)} is no time`, "Write it as ISO 8601");
 }
 
 export function toIndex(text: unknown, column: string, place: LinePlace): number {

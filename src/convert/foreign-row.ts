@@ -1,4 +1,5 @@
 /** A decision of a foreign log as the row that the rest of the package reads. Pure. */
+import { hash } from "node:crypto";
 import type { LoggedRow } from "../learn/index.ts";
 import { badRow, type ForeignDecision, MAX_ACTIONS } from "./foreign-decision.ts";
 
@@ -16,7 +17,7 @@ export function fromForeign(
       `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
       `State how many there are, ${MAX_ACTIONS} at the most`,
     );
-  const id = `${name}:${decision.line}${decision.within === undefined ? "" : `.${decision.within}`}`;
+  const id = decision.id ?? idOf(decision, name);
   const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
   const candidates = Array.from({ length: count }, (_, i) => ({
     id: nameOf(i),
@@ -33,7 +34,7 @@ export function fromForeign(
     // Steps of one episode are one chain, in the order of their lines.
     chain: decision.episode === undefined ? id : task,
     family: "imported",
-    atMs: 0,
+    atMs: decision.atMs ?? 0,
     source,
     context: { prompt: "", fields: Object.fromEntries(decision.context) },
     candidates,
@@ -46,3 +47,15 @@ export function fromForeign(
     rewardFrom: "imported",
   };
 }
+
+/** File name, line and content: files of one name do not collide, rows appended to a file leave the ids before them as they
+ *  were, and ids sort in the order of the lines. */
+function idOf(decision: ForeignDecision, name: string): string {
+  const { line, within, distribution, ...content } = decision;
+  const facts = JSON.stringify([content, distribution === undefined ? null : [...distribution]]);
+  const padded = String(line).padStart(LINE_DIGITS, "0");
+  const place = within === undefined ? padded : `${padded}.${String(within).padStart(LINE_DIGITS, "0")}`;
+  return `${name}:${place}-${hash("sha256", facts).slice(0, 12)}`;
+}
+
+const LINE_DIGITS = 9;

@@ -10,12 +10,17 @@ import {
   toIndex,
   toNumber,
   toPropensity,
+  toTimeMs,
 } from "./foreign-decision.ts";
 
 export interface ColumnMap {
   readonly action: string;
   readonly reward: string;
   readonly propensity?: string;
+  /** Names each decision; without it an id is made of file name, line and content. */
+  readonly id?: string;
+  /** ISO 8601, or seconds or milliseconds since 1970. Without it rows keep the order of the file. */
+  readonly timestamp?: string;
   readonly episode?: string;
   readonly step?: string;
   /** Numbers enter as they are, other text as the category `column=text`. */
@@ -30,8 +35,8 @@ interface MappedCsvOptions {
 
 export function readMappedCsv(file: string, options: MappedCsvOptions): AsyncGenerator<ForeignDecision> {
   const { columns } = options;
-  const needed = [columns.action, columns.reward, columns.propensity, columns.episode, columns.step].filter(
-    (name) => name !== undefined,
+  const needed = Object.entries(columns).flatMap(([key, name]) =>
+    key === "features" ? [] : [name as string],
   );
   return readTable(file, [...needed, ...(columns.features ?? [])], (header) =>
     rowParser(file, header, options),
@@ -46,14 +51,18 @@ function rowParser(
   const at = (name: string | undefined) => (name === undefined ? -1 : header.get(name)!);
   const [actionAt, rewardAt, propensityAt] = [at(columns.action), at(columns.reward), at(columns.propensity)];
   const [episodeAt, stepAt] = [at(columns.episode), at(columns.step)];
+  const [idAt, timeAt] = [at(columns.id), at(columns.timestamp)];
   const features = (columns.features ?? []).map((name) => ({ name, at: header.get(name)! }));
   const numbers = actions && new Map(actions.map((name, i) => [name, i]));
   return ({ fields, line }) => {
     const place = { file, line };
     const reward = fields[rewardAt]!;
+    const atMs = timeAt < 0 ? undefined : toTimeMs(fields[timeAt]!, columns.timestamp!, place);
     const propensity = propensityAt < 0 ? "" : fields[propensityAt]!;
     return {
       line,
+      ...(idAt < 0 ? {} : { id: fields[idAt]! }),
+      ...(atMs === undefined ? {} : { atMs }),
       action: numbers
         ? named(fields[actionAt]!, numbers, place)
         : numberOf(fields[actionAt]!, columns.action, place),

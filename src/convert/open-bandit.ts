@@ -8,6 +8,7 @@ import {
   toIndex,
   toNumber,
   toPropensity,
+  toTimeMs,
 } from "./foreign-decision.ts";
 
 export interface OpenBanditDecision extends ForeignDecision {
@@ -35,8 +36,10 @@ function rowParser(
     const position = toIndex(fields[at("position")], "position", place) - 1;
     if (position < 0 || position >= POSITIONS)
       throw badRow(place, "position is not 1, 2 or 3", "Restore the row");
+    const atMs = header.has("timestamp") ? toTimeMs(fields[at("timestamp")]!, "timestamp", place) : undefined;
     return {
       line,
+      ...(atMs === undefined ? {} : { atMs }),
       action: toAction(fields[at("item_id")], "item_id", place),
       ...(affinities.length > 0 ? { actions: affinities.length } : {}),
       reward: toNumber(fields[at("click")], "click", place),

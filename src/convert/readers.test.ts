@@ -160,6 +160,7 @@ describe("Open Bandit", () => {
     expect(await collect(readOpenBandit(file))).toEqual([
       {
         line: 2,
+        atMs: Date.UTC(2019, 10, 24, 0, 1, 3),
         action: 1,
         actions: 2,
         reward: 1,

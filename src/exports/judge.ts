@@ -1,8 +1,11 @@
+export { readLog } from "../book/decisions/index.ts";
 export {
   type Contender,
   calibrateFloor,
+  checkData,
   type Evaluation,
   evaluatePolicy,
+  evaluateTarget,
   frontier,
   type GatedCandidate,
   type GateMethod,

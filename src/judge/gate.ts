@@ -9,6 +9,7 @@
 import { RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
+  checkData,
   EvaluationData,
   type EvaluationOptions,
   isBurden,
@@ -73,8 +74,11 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noCost();
+  const faults = checkData(rows).flatMap(({ severity, message }) =>
+    severity === "refuse" ? [`the log: ${message}`] : [],
+  );
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
-  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule }));
+  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, faults }));
 }
 
 /** The index of the passing candidate with the best bound on quality. */
@@ -91,13 +95,16 @@ interface Case {
   readonly against: Float64Array | undefined;
   readonly asked: readonly Measure[];
   readonly rule: GateRule;
+  /** Of the log, whoever is judged by it. */
+  readonly faults: readonly string[];
 }
 
-function gateOne(data: EvaluationData, { setup, against, asked, rule }: Case): GatedCandidate {
+function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: Case): GatedCandidate {
   const target = data.target(routed(routerOf(setup)));
   const found = data.support(target, asked[0]!);
   const liveness = livenessOf(data.rows, setup);
   const reasons = [
+    ...faults,
     ...(data.certified
       ? []
       : ["propensities were not logged: nothing estimated from guessed propensities is released"]),

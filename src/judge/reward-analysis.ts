@@ -4,6 +4,7 @@
  *  every row, else plain means, and the report says which. Pure. */
 import { RollbookError } from "../base/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
+import { outlyingRows } from "./evaluate/index.ts";
 import { quantile } from "./ope/index.ts";
 
 export interface RewardedDecision {
@@ -51,7 +52,8 @@ export interface RewardReport {
   readonly bySource: Readonly<Record<string, RewardDistribution>>;
   readonly byArm: Readonly<Record<string, RewardDistribution>>;
   readonly byTerm: Readonly<Record<string, RewardDistribution>>;
-  /** Rows further from the median than 5 robust deviations; none where those are more than 1 in 20. */
+  /** Rows further from the median than 5 robust deviations; where those are more than 1 in 20,
+   *  rows far from all others. */
   readonly outliers: { readonly count: number; readonly ids: readonly string[] };
   /** Values of the policies "always this arm", best first. */
   readonly ranking: readonly { readonly arm: string; readonly value: number }[];
@@ -171,9 +173,11 @@ function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"]
   const median = quantile(sorted, 0.5);
   const spread = ROBUST * quantile(sorted.map((each) => Math.abs(each - median)).sort(), 0.5);
   // With more than half of the rows on one value the robust deviation is 0. With two clusters (right and wrong, less a
-  // small cost) the smaller cluster is far from the median but no outlier.
-  if (spread === 0 || isClustered(sorted, FAR * spread)) return { count: 0, ids: [] };
-  const far = rows.filter((row) => Math.abs(row.reward - median) > FAR * spread);
+  // small cost) the smaller cluster is far from the median but no outlier. What is far from both still is one.
+  const far =
+    spread === 0 || isClustered(sorted, FAR * spread)
+      ? outlyingRows(rows)
+      : rows.filter((row) => Math.abs(row.reward - median) > FAR * spread);
   return { count: far.length, ids: far.slice(0, SHOWN).map((row) => row.id) };
 }
 

@@ -1,10 +1,24 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
 import type { Digest } from "../base/index.ts";
-import type { JudgeRows, LoadedSetup } from "../book/judge/index.ts";
+import type { JudgeRows, LoadedSetup, LogCheck } from "../book/judge/index.ts";
 import type { PolicyRevision } from "../contract/index.ts";
 import { qualityOf } from "../judge/evaluate/index.ts";
-import type { Banded, ContenderReport, CostQuality, Evaluation, Measure, Valued } from "../judge/index.ts";
-import { diagnosticLines, estimatedLines, type Interval, type Range } from "../judge/ope/index.ts";
+import type {
+  Banded,
+  ContenderReport,
+  CostQuality,
+  Evaluation,
+  KnownTargetReport,
+  Measure,
+  Valued,
+} from "../judge/index.ts";
+import {
+  diagnosticLines,
+  estimatedLines,
+  type Interval,
+  type PanelResult,
+  type Range,
+} from "../judge/ope/index.ts";
 import { plural, short, table, thousands } from "./format.ts";
 
 export interface Kept {
@@ -37,8 +51,51 @@ export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts)
     frontierText(evaluation.frontier, facts.range),
     ...cutNote(evaluation, facts.range),
     ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
+    verdictText(evaluation),
   ];
   return blocks.filter((block) => block !== "").join("\n");
+}
+
+/** What `data check` found; also said, with the same words, before an evaluation's numbers. */
+export function renderLogCheck({ rows, units, unlabelled, findings }: LogCheck, unit: string): string {
+  return [
+    `${plural(rows, "labelled row")} of ${plural(units, unit)}, ${thousands(unlabelled)} unlabelled`,
+    ...findings.map(
+      ({ kind, severity, message }) => `${severity === "refuse" ? "FAULT" : "WARNING"} (${kind}): ${message}`,
+    ),
+    ...(findings.length === 0 ? ["no faults found"] : []),
+    "",
+  ].join("\n");
+}
+
+/** A policy known by its probabilities. */
+export function renderTarget(
+  report: KnownTargetReport & { readonly unlabelled: number },
+  unit: string,
+): string {
+  const { rows, units, unlabelled, basis, findings, panels, measures, differences, level, certification } =
+    report;
+  const found = measures.flatMap((measure) => {
+    const each = differences[measure];
+    return each === undefined ? [] : [{ measure, each }];
+  });
+  const verdict =
+    found.length === 0
+      ? "verdict: none; the log cannot say how good the policy is"
+      : `verdict: target minus log: ${found.map(({ measure, each }) => `${measure} ${valueText(each)}`).join("; ")} (${percent(level)} ${found[0]!.each.intervals[0]!.method})${certification === "certified" ? "" : ". NOT CERTIFIED."}`;
+  return [
+    `${plural(rows, "row")} of ${plural(units, unit)} judge a target given by the probabilities of ${basis === "candidates" ? "all candidates" : "the chosen candidate"}, ${thousands(unlabelled)} unlabelled`,
+    ...findings.map(
+      ({ severity, message }) => `${severity === "refuse" ? "NOT CERTIFIED" : "WARNING"}: ${message}`,
+    ),
+    panelOf({ panels }, measures).trimEnd(),
+    verdict,
+    "",
+  ].join("\n");
+}
+
+export function targetJson({ panels, differences, ...rest }: KnownTargetReport) {
+  return { ...rest, panels: mapped(panels, plainPanel), differences: mapped(differences, plain) };
 }
 
 /** Every figure, without the columns behind it. */
@@ -58,16 +115,17 @@ export function evaluationJson(evaluation: Evaluation, { judged, setup, revision
     contenders: contenders.map(({ values, panels, ...each }) => ({
       ...each,
       values: mapped(values, plain),
-      panels: mapped(panels, (verdict) =>
-        verdict.kind === "refused" ? verdict : { ...verdict, rows: verdict.rows.map(plainRow) },
-      ),
+      panels: mapped(panels, plainPanel),
     })),
     comparisons: comparisons.map((each) => ({ ...each, difference: plain(each.difference) })),
     ...(kept === undefined ? {} : { promise: kept }),
   };
 }
 
-function headOf({ rows, units, liveness, certification }: Evaluation, facts: EvaluationFacts): string {
+function headOf(
+  { rows, units, liveness, certification, findings }: Evaluation,
+  facts: EvaluationFacts,
+): string {
   const { judged, setup, revision } = facts;
   const { train, calibration } = judged.leftOut;
   const floor =
@@ -78,21 +136,22 @@ function headOf({ rows, units, liveness, certification }: Evaluation, facts: Eva
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
     ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),
-    ...(certification === "certified" ? [] : ["NOT CERTIFIED: propensities were estimated from the log"]),
+    ...findings.map(
+      ({ severity, message }) => `${severity === "refuse" ? "NOT CERTIFIED" : "WARNING"}: ${message}`,
+    ),
+    ...(certification === "certified" || findings.some(({ severity }) => severity === "refuse")
+      ? []
+      : ["NOT CERTIFIED: propensities were estimated from the log"]),
     "",
   ].join("\n");
 }
 
-function panelOf({ panels, reasons }: ContenderReport, measures: readonly Measure[]): string {
+/** The reasons of a refusal stand in the error that follows. */
+function panelOf({ panels }: Pick<ContenderReport, "panels">, measures: readonly Measure[]): string {
   const first = panels[measures[0]!];
   if (first === undefined) return "every outcome is known: nothing had to be estimated\n";
   if (first.kind === "refused")
-    return [
-      ...diagnosticLines(first.diagnostics),
-      "REFUSED: no estimate.",
-      ...reasons.map((each) => `  - ${each}`),
-      "",
-    ].join("\n");
+    return [...diagnosticLines(first.diagnostics), "REFUSED: no estimate.", ""].join("\n");
   const lines = measures.flatMap((measure) => {
     const verdict = panels[measure];
     return verdict?.kind === "estimated"
@@ -102,7 +161,7 @@ function panelOf({ panels, reasons }: ContenderReport, measures: readonly Measur
   return [...diagnosticLines(first.diagnostics), ...lines, ""].join("\n");
 }
 
-function contenderTable({ contenders, measures }: Evaluation, range: Range | undefined): string {
+function contenderTable({ contenders, measures, level }: Evaluation, range: Range | undefined): string {
   const limited = qualityOf(measures);
   const refused = contenders.slice(1).filter(({ basis }) => basis === "refused");
   const rows = table(contenders, [
@@ -115,17 +174,47 @@ function contenderTable({ contenders, measures }: Evaluation, range: Range | und
     })),
     { title: "", cell: (each) => each.about },
   ]);
-  return [rows, ...refused.map(({ name, reasons }) => `${name} refused: ${reasons.join(" ")}\n`)].join("");
+  const method = contenders.flatMap(({ values }) => Object.values(values))[0]?.intervals[0];
+  const label =
+    method === undefined
+      ? []
+      : [
+          `in brackets: ${percent(level)} ${method.method} intervals over units, widened for skewness and outcomes not seen\n`,
+        ];
+  return [
+    rows,
+    ...label,
+    ...refused.map(({ name, reasons }) => `${name} refused: ${reasons.join(" ")}\n`),
+  ].join("");
 }
 
-function comparisonTable({ comparisons }: Evaluation): string {
+function comparisonTable({ comparisons, level }: Evaluation): string {
   if (comparisons.length === 0) return "";
-  return table(comparisons, [
+  const note = `${plural(comparisons.length, "comparison")}, each at ${percent(level)} and not corrected for their number\n`;
+  const rows = table(comparisons, [
     { title: "LEARNED MINUS", cell: (each) => each.against },
     { title: "MEASURE", cell: (each) => each.measure },
     { title: "DIFFERENCE", cell: (each) => valueText(each.difference) },
     { title: "", cell: (each) => each.says },
   ]);
+  return `${rows}${note}`;
+}
+
+/** One sentence, last: what a reader in a hurry takes away. */
+function verdictText({ comparisons, contenders, measures, level, certification, units }: Evaluation): string {
+  if (contenders[0]!.basis === "refused") return "verdict: none; the log cannot say how good the policy is\n";
+  const measured = [qualityOf(measures), ...measures.filter((each) => each === "cost")];
+  const parts = measured.flatMap((measure) => {
+    const found = comparisons.find((each) => each.against === "static" && each.measure === measure);
+    if (found === undefined) return [];
+    const { intervals } = found.difference;
+    return [
+      `${measure} ${found.says} (${valueText(found.difference)}, ${percent(level)} ${intervals[0]!.method})`,
+    ];
+  });
+  if (parts.length === 0) return "";
+  const trust = certification === "certified" ? "" : " NOT CERTIFIED.";
+  return `verdict: against the static table, on ${plural(units, "unit")}: ${parts.join("; ")}.${trust}\n`;
 }
 
 function frontierText(frontier: CostQuality | { readonly absent: string }, range: Range | undefined): string {
@@ -136,7 +225,7 @@ function frontierText(frontier: CostQuality | { readonly absent: string }, range
     ...(hull === undefined
       ? []
       : [
-          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}`,
+          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}; gain ${areaText(hull.gain, undefined)} (cross-fitted)`,
           ...hull.points.map(
             ({ name, cost, quality }) =>
               `  ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
@@ -189,6 +278,9 @@ function cutNote({ measures, contenders, frontier }: Evaluation, range: Range | 
     `${qualityOf(measures)} lies in ${range.low} … ${range.high} (--quality-range): estimates are cut there\n`,
   ];
 }
+
+const plainPanel = (verdict: PanelResult) =>
+  verdict.kind === "refused" ? verdict : { ...verdict, rows: verdict.rows.map(plainRow) };
 
 const plain = ({ estimate, standardError, intervals }: Valued) => ({
   estimator: estimate.name,

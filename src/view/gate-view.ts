@@ -29,7 +29,12 @@ export function renderVerdict(
       { title: "MARGIN", align: "right", cell: (each) => figure(each.epsilon) },
       { title: "", cell: (each) => (each.clears ? "clears" : "does not clear") },
     ]).trimEnd(),
-    ...candidates.flatMap(({ revision, reasons }) => reasons.map((reason) => `  ${revision.id}: ${reason}`)),
+    // Where none passes, the reasons stand in the error that follows.
+    ...(outcome === "refuse"
+      ? []
+      : candidates.flatMap(({ revision, reasons }) =>
+          reasons.map((reason) => `  ${revision.id}: ${reason}`),
+        )),
     outcome === "pass" ? `PASS: ${passed!.id}` : "REFUSE",
     `verdict ${short(digest)}${sealed ? ", sealed in the book" : ""}`,
     "",

@@ -133,7 +133,7 @@ describe("evaluate and gate on the command line", () => {
 
   it("print a reason for whatever is refused, and about how large a log would do", async () => {
     const cli = new Cli();
-    const data = cli.file("few.jsonl", lines(...routingWorld(300, 3)));
+    const data = cli.file("few.jsonl", lines(...routingWorld(120, 3)));
     await cli.ok(`train linucb --data ${data} --out ${cli.folder}/p --id p --alpha 0.1`);
     const { code, out, err } = await cli.run(`evaluate --data ${data} --checkpoint ${cli.folder}/p`);
     expect(code).toBe(1);
@@ -141,7 +141,7 @@ describe("evaluate and gate on the command line", () => {
     expect(out).toMatch(/^single refused: effective sample size/m);
     expect(out).toMatch(/^frontier: none, since the log cannot carry it/m);
     expect(out).not.toMatch(/APGR|hull/);
-    expect(err).toMatch(/The judge split is 20 % of the log: about \d+ tasks in all/);
+    expect(err).toMatch(/The policy has not seen \d+ % of the log: about \d+ tasks in all/);
   });
 
   it("uses a table that a person wrote, and known outcomes where rows carry them", async () => {

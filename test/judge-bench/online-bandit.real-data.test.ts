@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { makeOnlineBandit } from "../../src/learn/online/online-bandit.ts";
 import { makeSkipGrams } from "../../bench/support/judge/skip-grams.ts";
 import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
+import { makeOnlineBandit } from "../../src/learn/online/online-bandit.ts";
 import { realData } from "../support/real-data.ts";
 
 const rcv1 = realData("vw/rcv1_raw_cb_small.vw");

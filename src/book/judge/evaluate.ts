@@ -2,7 +2,7 @@
  *  In: a source of decisions, a checkpoint. Out: the evaluation, what of the log could not be used, and the refusal where the
  *  log cannot carry an estimate. Writes nothing. */
 
-import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
+import { type Digest, given, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
 import {
@@ -91,6 +91,7 @@ export async function evaluateCheckpoint(
     setup,
     single: setup.single,
     rng: rngFrom(request.seed ?? 0n),
+    ranges: given({ quality: request.qualityRange }),
     estimatePropensities,
   });
   const kept = keptBy(judged, { setup, refused: evaluation.contenders[0]!.basis === "refused" });
@@ -135,8 +136,10 @@ function refusalOf({ contenders, measures }: Evaluation, judged: JudgeRows): Rol
   );
 }
 
-/** What that means for the whole log, of which the judge split is a part. */
-function wholeLog(enough: number | null, { rule: { shares, unit } }: JudgeRows): string {
-  if (enough === null || shares[2] === 0 || shares[2] === 1) return "";
-  return ` The judge split is ${100 * shares[2]} % of the log: about ${Math.ceil(enough / shares[2])} ${unit}s in all.`;
+/** What that means for the whole log, of which only the unseen rows judge. */
+function wholeLog(enough: number | null, { rows, leftOut, rule: { unit } }: JudgeRows): string {
+  const seen = leftOut.train + leftOut.calibration;
+  if (enough === null || seen === 0) return "";
+  const share = rows.length / (rows.length + seen);
+  return ` The policy has not seen ${Math.round(100 * share)} % of the log: about ${Math.ceil(enough / share)} ${unit}s in all.`;
 }

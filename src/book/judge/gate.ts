@@ -4,6 +4,8 @@
 import { type Clock, given, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed, SealedBlob } from "../../contract/index.ts";
 import {
+  checkData,
+  type DataFinding,
   type GateMethod,
   type GateRule,
   gateExactly,
@@ -47,6 +49,8 @@ export interface GateResult {
   readonly verdict: Sealed<GateVerdict>;
   readonly sealed: boolean;
   readonly judged: JudgeRows;
+  /** Faults of the log; those of severity refuse are among the reasons too. */
+  readonly findings: readonly DataFinding[];
   readonly admitted?: AdmittedRollouts | undefined;
 }
 
@@ -80,7 +84,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   });
   if (book !== undefined)
     await makeSealer(book.store, book.signer).add({ envelope: verdict, blobs: [...beside, verdict] });
-  return { verdict, sealed: book !== undefined, judged, admitted };
+  const findings = checkData(judged.rows);
+  return { verdict, sealed: book !== undefined, judged, findings, admitted };
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */
@@ -106,8 +111,13 @@ function ruleOf(request: GateRequest): GateRule {
   const { method = "student-t", alpha = 0.05, epsilonQuality = 0, epsilonCost = 0, costRange } = request;
   const { propensityFloor, qualityRange: quality } = { ...PROMISE_TERMS, ...given(request) };
   const bounded = method !== "student-t";
+  const stated = given({ quality: request.qualityRange, cost: costRange });
   return {
     ...{ method, alpha, epsilonQuality, epsilonCost, tried: request.tried ?? request.candidates.length },
-    ...(bounded ? { propensityFloor, ranges: { quality, ...given({ cost: costRange }) } } : {}),
+    ...(bounded
+      ? { propensityFloor, ranges: { quality, ...given({ cost: costRange }) } }
+      : Object.keys(stated).length > 0
+        ? { ranges: stated }
+        : {}),
   };
 }

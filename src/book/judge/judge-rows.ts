@@ -1,4 +1,4 @@
-/** The rows that may judge: those of the judge split that none of the policies has learned or set its floor from.
+/** The rows that may judge: those that none of the policies has learned or set its floor from.
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
@@ -6,7 +6,6 @@ import {
   digestRows,
   hasSeen,
   type LoggedRow,
-  partOf,
   type SplitPart,
   type SplitRule,
   unitOf,
@@ -38,8 +37,8 @@ export function judgeRowsOf(
     else if (parts.includes("calibration")) leftOut.calibration++;
     else fresh.push(row);
   }
-  const time = ({ atMs }: LoggedRow) => (order === "logged" ? atMs : 0);
-  const ordered = fresh.sort((a, b) => time(a) - time(b) || compareUtf8(a.id, b.id));
+  // Rows of one time stay in the order of their file, which is that of the log.
+  const ordered = fresh.sort((a, b) => (order === "logged" ? a.atMs - b.atMs : compareUtf8(a.id, b.id)));
   const judged = toJudgedRows(ordered, rule.unit);
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
   requireUnits(judged.rows, rule);
@@ -47,12 +46,12 @@ export function judgeRowsOf(
   return { ...judged, digest: digestRows(ordered), leftOut, rule };
 }
 
-/** What a unit is to one policy. Seen is seen, whatever the rule says. */
-function partFor(unit: string, { rule, seen }: LoadedPolicy): SplitPart {
+/** What a unit is to one policy. */
+function partFor(unit: string, { seen }: LoadedPolicy): SplitPart {
   if (hasSeen(seen.train, unit)) return "train";
   if (hasSeen(seen.calibration, unit)) return "calibration";
-  // One that was trained on everything there was may be judged by what came later.
-  return rule.shares[2] === 0 ? "judge" : partOf(unit, rule);
+  // A row that the policy has not seen may judge it, whatever part it will have in later training.
+  return "judge";
 }
 
 function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
@@ -91,17 +90,47 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   );
 }
 
-/** A row none of whose candidates a policy knows is a row of another world. */
+/** The largest mean probability on candidates that a policy does not know. */
+const UNKNOWN_MASS = 0.01;
+
+/** A row none of whose candidates a policy knows is a row of another world, and so is a log where the policy prefers
+ *  candidates that it has never seen: its preference there is an accident of their order. */
 function requireKnown(rows: readonly JudgedRow[], policies: readonly LoadedPolicy[]): void {
-  for (const { checkpoint, folder } of policies) {
+  for (const { checkpoint, folder, policy } of policies) {
     const arms = new Set(checkpoint.model.arms);
-    const row = rows.find(({ candidates }) => !candidates.some(({ id }) => arms.has(id)));
-    if (row === undefined) continue;
-    const names = row.candidates.map(({ id }) => id);
+    const foreign = new Set<string>();
+    let mass = 0;
+    for (const { id, context, candidates } of rows) {
+      if (candidates.every((one) => arms.has(one.id))) continue;
+      if (!candidates.some((one) => arms.has(one.id)))
+        throw unseen({ decision: id, candidates, folder, arms });
+      const { probabilities } = policy.answer(context, candidates);
+      for (const [c, one] of candidates.entries()) {
+        if (arms.has(one.id) || !(probabilities[c]! > 0)) continue;
+        mass += probabilities[c]! / rows.length;
+        foreign.add(one.id);
+      }
+    }
+    if (mass <= UNKNOWN_MASS) continue;
     throw new RollbookError(
       "unseen-candidate",
-      { decision: row.id, candidates: names, known: [...arms] },
-      `decision ${row.id}: ${folder} knows none of its candidates (${names.join(", ")}); it was trained on ${[...arms].join(", ")}. Judge it by rows of the same candidates, or train again.`,
+      { folder, candidates: [...foreign], known: [...arms], mass },
+      `${folder} puts ${(100 * mass).toFixed(1)} % of its probability on candidates it was not trained on (${[...foreign].slice(0, 8).join(", ")}). Judge it by rows of the same candidates, or train again.`,
     );
   }
+}
+
+function unseen(facts: {
+  decision: string;
+  candidates: JudgedRow["candidates"];
+  folder: string;
+  arms: ReadonlySet<string>;
+}): RollbookError {
+  const { decision, folder, arms } = facts;
+  const names = facts.candidates.map(({ id }) => id);
+  return new RollbookError(
+    "unseen-candidate",
+    { decision, candidates: names, known: [...arms] },
+    `decision ${decision}: ${folder} knows none of its candidates (${names.join(", ")}); it was trained on ${[...arms].join(", ")}. Judge it by rows of the same candidates, or train again.`,
+  );
 }

@@ -1,7 +1,7 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { given } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import {
   admittedConversations,
   everyDecision,
@@ -13,16 +13,19 @@ import {
   writeJsonLines,
   wrongUsage,
 } from "../../book/decisions/index.ts";
+import { checkLog } from "../../book/judge/index.ts";
 import { keyringOf, loadSigner, type OpenBook } from "../../book/open/index.ts";
 import { type Conversation, pairRows, sftRow } from "../../convert/chat/index.ts";
 import type { RoutingMeta } from "../../convert/index.ts";
+import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
+import { renderLogCheck } from "../../view/evaluation-view.ts";
 import { jsonLine, plural, printable } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { toActions, toColumns } from "../options/log-options.ts";
 import { finite, nonNegative } from "../options/numbers.ts";
-import { addRowOptions, filtersOf, type RowFlags, requestOf } from "../options/row-options.ts";
+import { addRowOptions, filtersOf, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
 export function addData(program: Command, io: Io): void {
@@ -33,10 +36,31 @@ export function addData(program: Command, io: Io): void {
       "rollbook data import log.vw --format vw-cb --actions 2 --data-source real",
     ],
   });
+  addCheck(data, io);
   addExport(data, io);
   addImport(data, io);
 }
 
+function addCheck(data: Command, io: Io): void {
+  const command = addCommand(data, "check", {
+    summary: "look for repeated rows, constant rewards, outliers, drift and wrong propensities",
+    description: `Look for faults of a decision log that no interval knows of: rows that occur twice under different ids, a reward that
+never changes, rewards far from all others, rewards that drift, and logged probabilities that do not match the choices.
+\`evaluate\` and \`gate\` run the same check on the rows they judge by. Exit 1 if no policy should be judged by the log.`,
+    examples: ["rollbook data check --data routing.jsonl", "rollbook data check --family router --json"],
+  }).addOption(
+    new Option("--unit <unit>", "rows with the same key count as one").choices(SPLIT_UNITS).default("task"),
+  );
+  addRowOptions(command, { data: true, families: "all" }).action(
+    async (flags: RowFlags & { unit: SplitUnit; json?: true }) => {
+      const request = { ...requestOf(flags), unit: flags.unit };
+      const found = await withDecisions(io, flags, (source) => checkLog(source, request));
+      io.out(flags.json ? jsonLine(found) : renderLogCheck(found, flags.unit));
+      const [worst] = found.findings.filter(({ severity }) => severity === "refuse");
+      if (worst !== undefined) throw new RollbookError("bad-log", { kind: worst.kind }, worst.message);
+    },
+  );
+}
 type ExportFlags = RowFlags & {
   out: string;
   format: "decisions" | "sft" | "pairs";
@@ -172,7 +196,7 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     )
     .option(
       "--columns <map>",
-      "csv: action=…,reward=…, and propensity, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
+      "csv: action=…,reward=…, and propensity, id, timestamp, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
       toColumns,
     )
     .action(async (file: string, flags: DataImportFlags) => {

@@ -1,10 +1,12 @@
 /** `rollbook evaluate`: is the learned policy better, and can the log say so? */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import { RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { evaluateCheckpoint, evaluateOnChains } from "../../book/judge/index.ts";
+import { evaluateCheckpoint, evaluateKnownTarget, evaluateOnChains } from "../../book/judge/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
+import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
 import { chainsJson, renderChains } from "../../view/chain-view.ts";
-import { evaluationJson, renderEvaluation } from "../../view/evaluation-view.ts";
+import { evaluationJson, renderEvaluation, renderTarget, targetJson } from "../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
@@ -14,7 +16,9 @@ import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
 
 interface EvaluateFlags extends JudgeFlags {
-  checkpoint: string;
+  checkpoint?: string;
+  targetProbabilities?: string;
+  unit: SplitUnit;
   estimatePropensities?: true;
   discount?: number;
 }
@@ -29,9 +33,21 @@ export function addEvaluate(program: Command, io: Io): void {
 best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an oracle is added. Policies
 decide as the router does. The command first reports how much the log supports, and refuses (exit 1) if that is too little.
 From a book it reads the admitted decisions of any age.`,
-    examples: ["rollbook evaluate --data decisions.jsonl --checkpoint policies/learned"],
+    examples: [
+      "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned",
+      "rollbook evaluate --data decisions.jsonl --target-probabilities shadow.csv",
+    ],
   })
-    .requiredOption("--checkpoint <dir>", "the policy, as `train` wrote it")
+    .option("--checkpoint <dir>", "the policy, as `train` wrote it")
+    .option(
+      "--target-probabilities <column|file>",
+      "instead of a checkpoint: a field of the rows or a feature of the candidates that holds the probabilities of the policy to judge, or a CSV or JSON Lines file with decision_id and a column per candidate, or with decision_id and probability (of the logged choice)",
+    )
+    .addOption(
+      new Option("--unit <unit>", "with --target-probabilities: rows with the same key count as one")
+        .choices(SPLIT_UNITS)
+        .default("task"),
+    )
     .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing")
     .option(
       "--discount <g>",
@@ -42,12 +58,16 @@ From a book it reads the admitted decisions of any age.`,
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {
-  if (flags.discount !== undefined) return runChains(io, flags, flags.discount);
-  const { checkpoint, estimatePropensities, qualityRange, seed } = flags;
+  const { checkpoint, targetProbabilities: target, estimatePropensities, qualityRange, seed } = flags;
+  if ((checkpoint === undefined) === (target === undefined))
+    throw wrongUsage("name the policy with --checkpoint or with --target-probabilities, one of them");
+  if (target !== undefined) return runTarget(io, flags, target);
+  if (flags.discount !== undefined)
+    return runChains(io, flags, { checkpoint: checkpoint!, discount: flags.discount });
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
       ...requestOf(flags),
-      ...{ checkpoint, estimatePropensities, qualityRange, seed },
+      ...{ checkpoint: checkpoint!, estimatePropensities, qualityRange, seed },
       ...judgedRouter(io, flags),
       spec: readAnySpec(flags),
     }),
@@ -61,8 +81,12 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   if (refusal !== undefined) throw refusal;
 }
 
-async function runChains(io: Io, flags: EvaluateFlags, discount: number): Promise<void> {
-  const { checkpoint, seed } = flags;
+async function runChains(
+  io: Io,
+  flags: EvaluateFlags,
+  { checkpoint, discount }: { checkpoint: string; discount: number },
+): Promise<void> {
+  const { seed } = flags;
   if (flags.estimatePropensities === true)
     throw wrongUsage(
       "--estimate-propensities has no effect on chains: every choice needs its logged probability",
@@ -77,4 +101,19 @@ async function runChains(io: Io, flags: EvaluateFlags, discount: number): Promis
   );
   io.out(flags.json ? jsonLine(chainsJson(found)) : renderChains(found));
   if (found.refusal !== undefined) throw found.refusal;
+}
+
+async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<void> {
+  const { unit, qualityRange, seed } = flags;
+  const report = await withDecisions(io, flags, (source) =>
+    evaluateKnownTarget(source, { ...requestOf(flags), target, unit, qualityRange, seed }),
+  );
+  io.out(flags.json ? jsonLine(targetJson(report)) : renderTarget(report, unit));
+  const first = report.panels[report.measures[0]!];
+  if (first?.kind === "refused")
+    throw new RollbookError(
+      "refused",
+      { reasons: first.reasons },
+      `the log cannot say how good the policy is: ${first.reasons.join(" ")}`,
+    );
 }

@@ -1,5 +1,6 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { given } from "../../base/index.ts";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../book/train/index.ts";
 import type { CscType } from "../../learn/index.ts";
 import { jsonLine } from "../../view/format.ts";
@@ -217,7 +218,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
       ...requestOf(flags),
       ...{ learner, id, policy, parent, seed, out, floorRisk, baseline, clock: io.clock },
       split: splitRule(flags),
-      promise: { table, propensityFloor, qualityRange },
+      promise: { table, propensityFloor, ...given({ qualityRange }) },
       ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
     }),
   );

@@ -11,7 +11,7 @@ import type { RowFlags } from "./row-options.ts";
 export interface PromiseFlags {
   table?: string;
   propensityFloor: number;
-  qualityRange: Range;
+  qualityRange?: Range;
 }
 
 export interface JudgeFlags extends RowFlags, PromiseFlags {
@@ -28,9 +28,10 @@ export function addPromiseOptions(command: Command): Command {
     .option("--table <file>", "the static table to fall back to (default: the one fitted in training)")
     .option("--propensity-floor <p>", "least probability a logged choice could have", share, 0.05)
     .addOption(
-      new Option("--quality-range <low..high>", "where quality lies")
-        .argParser(toRange)
-        .default({ low: 0, high: 1 }, "0..1"),
+      new Option(
+        "--quality-range <low..high>",
+        "where quality lies (default: 0..1 for floors and bounds that need a range, else as observed)",
+      ).argParser(toRange),
     );
 }
 

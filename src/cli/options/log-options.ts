@@ -21,7 +21,9 @@ export function toColumns(text: string): ColumnMap | OutcomeColumns {
   const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
   if (map.outcomes !== undefined) return toOutcomeColumns(map);
   const { action, reward, features, ...rest } = map;
-  const other = Object.keys(rest).find((name) => !["propensity", "episode", "step"].includes(name));
+  const other = Object.keys(rest).find(
+    (name) => !["propensity", "id", "timestamp", "episode", "step"].includes(name),
+  );
   if (action === undefined || reward === undefined || other !== undefined)
     throw wrongUsage(
       `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,

@@ -1,19 +1,15 @@
 /** The quality of a router at each cost, with bands.
  *  Two views of one policy: by share of calls to the more expensive of two models (RouteLLM's APGR and CPT), and by money:
  *  the upper hull of the points that floors and single candidates reach (RouterBench's area).
- *  In: evaluation data, a router. Out: points, figures and percentile bands; every replicate resamples whole units. A point
- *  that the log does not support gets a reason instead of a number. */
+ *  In: evaluation data, a router. Out: points, figures and bands: percentiles over replicates of whole units for APGR and
+ *  CPT, cross-fitted bounds for areas, which are maxima (see hull.ts). A point that the log does not support gets a reason
+ *  instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
-import { bootstrap, type Interval, percentileInterval } from "../ope/index.ts";
+import { bootstrap, percentileInterval } from "../ope/index.ts";
 import type { Distribution, EvaluationData } from "./evaluation-data.ts";
 import { apgr, byScore, cpt, type FrontierPoint, rankedShares } from "./frontier.ts";
+import { type Banded, hullAreas } from "./hull.ts";
 import type { Measure } from "./judged-row.ts";
-
-export interface Banded {
-  /** Undefined where no share recovers that much. */
-  readonly value: number | undefined;
-  readonly band: Pick<Interval, "low" | "high"> | undefined;
-}
 
 export interface CostQuality {
   readonly weak: string;
@@ -35,6 +31,8 @@ export interface Hull {
   readonly area?: Banded;
   /** The same for the single candidates alone: what mixing them at random would reach. Absent if one of them is. */
   readonly singlesArea?: Banded;
+  /** The first less the second: what the policy adds to mixing the candidates at random. */
+  readonly gain?: Banded;
 }
 
 interface RefusedPoint {
@@ -43,6 +41,8 @@ interface RefusedPoint {
 }
 
 const PARTS = 10;
+/** Prices that differ by less are the same. */
+const ROUNDING = 1e-9;
 /** Floors at these quantiles of the policy's confidence. */
 const FLOORS = [0, 0.1, 0.25, 0.5, 0.75, 0.9] as const;
 
@@ -86,7 +86,7 @@ export function costQualityOf(
   };
 }
 
-/** The cheapest and the most expensive candidate; without cost the worst and the best. Both are offered everywhere and,
+/** The cheapest and the most expensive candidate, of several at one price the best; without cost the worst and the best. Both are offered everywhere and,
  *  where two are, supported by the log. */
 function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong: string } | undefined {
   const open = data.candidates.filter((id) =>
@@ -94,11 +94,18 @@ function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong:
   );
   const by: Measure = data.measures.includes("cost") ? "cost" : quality;
   const supported = open.filter((id) => data.refusals(data.target(always(id))).length === 0);
-  const ranked = (supported.length < 2 ? open : supported)
-    .map((id) => ({ id, value: data.value(id, data.target(always(id)), by).value }))
-    .sort((a, b) => a.value - b.value);
-  if (ranked.length < 2) return undefined;
-  return { weak: ranked[0]!.id, strong: ranked.at(-1)!.id };
+  const valued = (supported.length < 2 ? open : supported).map((id) => {
+    const target = data.target(always(id));
+    return { id, by: data.value(id, target, by).value, quality: data.value(id, target, quality).value };
+  });
+  if (valued.length < 2) return undefined;
+  const ends = [Math.min(...valued.map((each) => each.by)), Math.max(...valued.map((each) => each.by))];
+  const tied = (a: number, b: number) => Math.abs(a - b) <= ROUNDING * Math.max(Math.abs(a), Math.abs(b));
+  const byQuality = [...valued].sort((a, b) => a.quality - b.quality);
+  // Where all cost the same there is quality to trade, and nothing else.
+  if (tied(ends[0]!, ends[1]!)) return { weak: byQuality[0]!.id, strong: byQuality.at(-1)!.id };
+  const [weak, strong] = ends.map((end) => byQuality.filter((each) => tied(each.by, end)).at(-1)!.id);
+  return { weak: weak!, strong: strong! };
 }
 
 const always =
@@ -137,38 +144,23 @@ function hullOf(data: EvaluationData, { router, quality }: { router: Router; qua
     .map(({ name, reasons }) => ({ name, reasons }));
   if (named.length === 0) return { points: [], refused };
   const estimates = (measure: Measure) => named.map(({ name, target }) => data.value(name, target, measure));
-  const [costs, qualities] = [estimates("cost"), estimates(quality)];
-  const { rng, level = 0.95, replicates = 1000 } = data.options;
-  const draws = bootstrap([...costs, ...qualities], { rng: rng.split("hull"), replicates });
-  const single = named.map(({ name }) => data.candidates.includes(name));
-  const areaOf = (costAt: (i: number) => number, qualityAt: (i: number) => number, all: boolean) =>
-    hullArea(
-      named.flatMap((_, i) =>
-        all || single[i] ? [{ cost: costAt(i), quality: qualityAt(i), single: single[i]! }] : [],
-      ),
-    );
-  const banded = (all: boolean): Banded => ({
-    value: areaOf(
-      (i) => costs[i]!.value,
-      (i) => qualities[i]!.value,
-      all,
-    ),
-    band: bandOf(
-      Array.from({ length: replicates }, (_, r) =>
-        areaOf(
-          (i) => draws[i]![r]!,
-          (i) => draws[costs.length + i]![r]!,
-          all,
-        ),
-      ),
-      level,
-    ),
-  });
+  const points = {
+    costs: estimates("cost"),
+    qualities: estimates(quality),
+    singles: named.map(({ name }) => data.candidates.includes(name)),
+  };
+  const { rng, level = 0.95 } = data.options;
+  const areas = hullAreas(points, { rng: rng.split("hull"), level });
+  const singlesRefused = refused.some(({ name }) => data.candidates.includes(name));
   return {
-    points: named.map(({ name }, i) => ({ name, cost: costs[i]!.value, quality: qualities[i]!.value })),
+    points: named.map(({ name }, i) => ({
+      name,
+      cost: points.costs[i]!.value,
+      quality: points.qualities[i]!.value,
+    })),
     refused,
-    ...(refused.length === 0 ? { area: banded(true) } : {}),
-    ...(refused.some(({ name }) => data.candidates.includes(name)) ? {} : { singlesArea: banded(false) }),
+    ...(areas === undefined || singlesRefused ? {} : { singlesArea: areas.singles }),
+    ...(areas === undefined || refused.length > 0 ? {} : { area: areas.all, gain: areas.gain }),
   };
 }
 
@@ -194,47 +186,6 @@ function singlesOf(data: EvaluationData): { name: string; of: Distribution }[] {
   return data.candidates
     .filter((id) => data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)))
     .map((id) => ({ name: id, of: always(id) }));
-}
-
-/** Mean height of the upper concave hull between the cheapest and the most expensive single candidate. */
-export function hullArea(
-  points: readonly { readonly cost: number; readonly quality: number; readonly single: boolean }[],
-): number | undefined {
-  const costs = points.filter((each) => each.single).map((each) => each.cost);
-  const [from, to] = [Math.min(...costs), Math.max(...costs)];
-  if (!(to > from)) return undefined;
-  // Points beyond the most expensive single candidate are ignored.
-  const inside = points.filter((each) => each.cost <= to);
-  const cheapest = {
-    cost: from,
-    quality: Math.max(...inside.filter((p) => p.cost <= from).map((p) => p.quality)),
-  };
-  const best = { cost: to, quality: Math.max(...inside.map((p) => p.quality)) };
-  const hull = upperHull([cheapest, ...inside.filter((p) => p.cost > from && p.cost < to), best]);
-  let area = 0;
-  for (let i = 1; i < hull.length; i++)
-    area += ((hull[i]!.quality + hull[i - 1]!.quality) / 2) * (hull[i]!.cost - hull[i - 1]!.cost);
-  return area / (to - from);
-}
-
-function upperHull(
-  points: readonly { cost: number; quality: number }[],
-): { cost: number; quality: number }[] {
-  const sorted = [...points].sort((a, b) => a.cost - b.cost || a.quality - b.quality);
-  const hull: { cost: number; quality: number }[] = [];
-  for (const point of sorted) {
-    while (hull.length >= 2 && turnsUp(hull.at(-2)!, hull.at(-1)!, point)) hull.pop();
-    hull.push(point);
-  }
-  return hull;
-}
-
-function turnsUp(
-  a: { cost: number; quality: number },
-  b: { cost: number; quality: number },
-  c: { cost: number; quality: number },
-): boolean {
-  return (b.quality - a.quality) * (c.cost - a.cost) <= (c.quality - a.quality) * (b.cost - a.cost);
 }
 
 function toPoints(qualities: readonly number[]): FrontierPoint[] {

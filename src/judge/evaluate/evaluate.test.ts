@@ -4,8 +4,8 @@ import { digestJson } from "../../base/digest.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { type RoutingRow, toLoggedRow } from "../../convert/routing-jsonl.ts";
 import { type DecisionPolicy, parseStaticTable } from "../../policy/index.ts";
-import { hullArea } from "./cost-quality.ts";
 import { type Evaluation, evaluatePolicy } from "./evaluate.ts";
+import { hullArea } from "./hull.ts";
 import { toJudgedRows } from "./judged-row.ts";
 
 /** Sends proofs to strong and sums to cheap: the optimum, said with a confidence of 0.8. */

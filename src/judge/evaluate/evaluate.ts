@@ -14,6 +14,7 @@ import {
 } from "../ope/index.ts";
 import { type Contender, contendersOf, type RouterSetup, routerOf } from "./contenders.ts";
 import { type CostQuality, costQualityOf } from "./cost-quality.ts";
+import { checkData, type DataFinding } from "./data-check.ts";
 import { EvaluationData, type EvaluationOptions } from "./evaluation-data.ts";
 import { isBurden, type JudgedRow, type Measure, qualityOf } from "./judged-row.ts";
 import { type Liveness, livenessOf } from "./liveness.ts";
@@ -48,6 +49,8 @@ export interface Evaluation {
   readonly units: number;
   readonly level: number;
   readonly certification: "certified" | "not certified";
+  /** What is wrong with the log itself; said before any number. */
+  readonly findings: readonly DataFinding[];
   readonly measures: readonly Measure[];
   readonly candidates: readonly string[];
   readonly liveness: Liveness;
@@ -70,12 +73,15 @@ export function evaluatePolicy(
   const data = new EvaluationData(rows, rest);
   const router = routerOf(setup);
   const contenders = contendersOf(setup, { single, oracle: data.full ? "reward" : undefined });
+  const findings = checkData(rows);
+  const trusted = findings.every(({ severity }) => severity !== "refuse");
   const reports = contenders.map((each) => reportOn(data, each));
   return {
     rows: rows.length,
     units: data.units.count,
     level,
-    certification: data.certified ? "certified" : "not certified",
+    certification: data.certified && trusted ? "certified" : "not certified",
+    findings,
     measures: data.measures,
     candidates: data.candidates,
     liveness: livenessOf(rows, setup),

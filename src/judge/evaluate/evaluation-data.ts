@@ -194,6 +194,11 @@ export class EvaluationData {
         : undefined;
   }
 
+  /** The log with a measure for its reward, and chance for its target. */
+  log(measure: Measure): LoggedDecisions {
+    return this.#logOf(this.#log.candidates!.target, measure);
+  }
+
   /** The logged probability of each row's choice. */
   get propensities(): Float64Array {
     return this.#log.behaviour;

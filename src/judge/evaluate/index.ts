@@ -1,8 +1,11 @@
 export * from "./contenders.ts";
 export * from "./cost-quality.ts";
+export * from "./data-check.ts";
 export * from "./evaluate.ts";
 export * from "./evaluate-chains.ts";
 export * from "./evaluation-data.ts";
 export { apgr, frontier } from "./frontier.ts";
+export type { Banded } from "./hull.ts";
 export * from "./judged-row.ts";
+export * from "./known-target.ts";
 export * from "./liveness.ts";

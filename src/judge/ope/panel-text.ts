@@ -59,7 +59,11 @@ export function estimatedLines(verdict: PanelEstimates): string[] {
 
 function rowText({ estimate, standardError, intervals, lambda, caveat }: PanelRow): string {
   const tuning = lambda === undefined ? "" : ` (λ = ${number(lambda)})`;
-  const spans = intervals.map((interval) => `${interval.method} ${span(interval)}`).join(" · ");
+  const spans = intervals
+    .map(
+      (interval) => `${Number((100 * interval.level).toPrecision(4))} % ${interval.method} ${span(interval)}`,
+    )
+    .join(" · ");
   return `${estimate.name.padEnd(10)} ${number(estimate.value)} ± ${number(standardError)}${tuning} · ${spans}${caveat === undefined ? "" : ` (${caveat})`}`;
 }
 

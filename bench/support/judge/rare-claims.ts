@@ -1,0 +1,161 @@
+/** Claims of the judge on logs where outcomes are rare, sparse, heavy-tailed or written twice, beside its power on ordinary
+ *  ones. In: how many logs, where seeds begin. Out: one figure per claim, over the logs. */
+import { rngFrom } from "../../../src/base/rng.ts";
+import { costQualityOf, EvaluationData } from "../../../src/judge/evaluate/index.ts";
+import { evaluatePolicy, gatePolicies, routerOf } from "../../../src/judge/index.ts";
+import { bootstrapInterval } from "../../../src/judge/ope/index.ts";
+import { HULL_WORLDS, hullLog, hullSetup, hullTruth } from "../../../test/support/hull-worlds.ts";
+import {
+  ALWAYS_NEW,
+  ALWAYS_OLD,
+  BETTER,
+  COVERED,
+  type RareWorld,
+  rareLog,
+  WORSE,
+} from "../../../test/support/rare-worlds.ts";
+
+export interface Share {
+  readonly claim: string;
+  readonly logs: number;
+  readonly figure: number;
+  readonly wanted: { readonly atMost: number } | { readonly atLeast: number };
+}
+
+const REPLICATES = 200;
+
+/** Worse policies at the default gate. */
+export function falsePasses(logs: number, from: number): Share[] {
+  return WORSE.map((world, w) => ({
+    claim: `a worse policy passes: ${world.name}`,
+    logs,
+    figure: shareOf(logs, (log) => passes(world, from + 10_000 * w + log)),
+    wanted: { atMost: 0.05 },
+  }));
+}
+
+/** A gain of three margins. */
+export function power(logs: number, from: number): Share[] {
+  return BETTER.map((world, w) => ({
+    claim: `a policy better by three margins passes: ${world.name}`,
+    logs,
+    figure: shareOf(logs, (log) => passes(world, from + 10_000 * w + log)),
+    wanted: { atLeast: 0.8 },
+  }));
+}
+
+function passes(world: RareWorld & { readonly margin: number }, seed: number): boolean {
+  const [judged] = gatePolicies(rareLog(world, seed), {
+    rng: rngFrom(1),
+    candidates: [ALWAYS_NEW],
+    baseline: ALWAYS_OLD,
+    rule: { method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: world.margin, epsilonCost: null },
+  });
+  return judged!.outcome === "pass";
+}
+
+/** Values and differences of what is certified, how much is refused, and the width beside the percentile bootstrap's. */
+export function coverage(logs: number, from: number): Share[] {
+  return COVERED.flatMap((world, w) => {
+    const widths: number[] = [];
+    const gap = world.means.new - world.means.old;
+    let [certified, value, paired] = [0, 0, 0];
+    for (let log = 0; log < logs; log++) {
+      const rows = rareLog(world, from + 10_000 * w + log);
+      const found = evaluatePolicy(rows, { rng: rngFrom(1), setup: ALWAYS_NEW, replicates: REPLICATES });
+      const [learned] = found.contenders;
+      if (learned!.basis === "refused" || found.certification !== "certified") continue;
+      certified++;
+      const { estimate, intervals } = learned!.values.reward!;
+      const { difference } = found.comparisons.find(({ against }) => against === "static")!;
+      if (intervals.every((each) => holds(each, world.means.new))) value++;
+      if (difference.intervals.every((each) => holds(each, gap))) paired++;
+      const peer = bootstrapInterval(estimate, {
+        rng: rngFrom(log),
+        replicates: REPLICATES,
+        draws: "multinomial",
+      });
+      widths.push((intervals[0]!.high - intervals[0]!.low) / (peer.high - peer.low));
+    }
+    const ordinary = world.name.startsWith("success .6");
+    return [
+      {
+        claim: `intervals cover: ${world.name}`,
+        logs: certified,
+        figure: value / certified,
+        wanted: { atLeast: 0.93 },
+      },
+      {
+        claim: `intervals of differences cover: ${world.name}`,
+        logs: certified,
+        figure: paired / certified,
+        wanted: { atLeast: 0.93 },
+      },
+      ...(ordinary
+        ? [
+            { claim: `refused: ${world.name}`, logs, figure: 1 - certified / logs, wanted: { atMost: 0.1 } },
+            {
+              claim: `median width over the bootstrap's: ${world.name}`,
+              logs: certified,
+              figure: median(widths),
+              wanted: { atMost: 1.25 },
+            },
+          ]
+        : []),
+    ];
+  });
+}
+
+/** Areas under hulls, and what the policy adds to the candidates. */
+export function hulls(logs: number, from: number): Share[] {
+  return HULL_WORLDS.flatMap((world, w) => {
+    const truth = hullTruth(world);
+    let [made, area, gain, shown] = [0, 0, 0, 0];
+    for (let log = 0; log < logs; log++) {
+      const data = new EvaluationData(hullLog(world, from + 10_000 * w + log), {
+        rng: rngFrom(1),
+        replicates: 20,
+      });
+      const frontier = costQualityOf(data, { router: routerOf(hullSetup(world)), quality: "reward" });
+      const hull = "absent" in frontier ? undefined : frontier.hull;
+      if (hull?.area?.band === undefined || hull.gain?.band === undefined) continue;
+      made++;
+      if (holds(hull.area.band, truth.all)) area++;
+      if (holds(hull.gain.band, truth.gain)) gain++;
+      if (hull.gain.band.low > 0) shown++;
+    }
+    return [
+      {
+        claim: `hull bands cover: ${world.name}`,
+        logs: made,
+        figure: area / made,
+        wanted: { atLeast: 0.935 },
+      },
+      {
+        claim: `bands of the hull's gain cover: ${world.name}`,
+        logs: made,
+        figure: gain / made,
+        wanted: { atLeast: 0.935 },
+      },
+      ...(world.shows === true
+        ? [
+            {
+              claim: `a gain of four errors is shown: ${world.name}`,
+              logs: made,
+              figure: shown / made,
+              wanted: { atLeast: 0.8 },
+            },
+          ]
+        : []),
+    ];
+  });
+}
+
+function shareOf(logs: number, is: (log: number) => boolean): number {
+  let count = 0;
+  for (let log = 0; log < logs; log++) if (is(log)) count++;
+  return count / logs;
+}
+
+const holds = ({ low, high }: { low: number; high: number }, value: number) => low <= value && value <= high;
+const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;

@@ -1,0 +1,117 @@
+/** Judges a policy by its probabilities: a column of the log, or a file beside it.
+ *  In: a source of decisions, the name of a field or feature, or the path of a file. Out: the report of `evaluateTarget`.
+ *  A file is CSV or JSON Lines. CSV: `decision_id` and one column per candidate, or `decision_id,probability` for the chosen
+ *  one. JSON Lines: `decision_id` and `probabilities` (candidate → number), or `probability`. Writes nothing. */
+import { existsSync } from "node:fs";
+import { given, isObject, RollbookError, rngFrom } from "../../base/index.ts";
+import { readJsonLines, readTable } from "../../convert/index.ts";
+import {
+  evaluateTarget,
+  type KnownTargetReport,
+  type TargetProbabilities,
+  toJudgedRows,
+} from "../../judge/index.ts";
+import type { Range } from "../../judge/ope/index.ts";
+import type { LoggedRow, SplitUnit } from "../../learn/index.ts";
+import {
+  type DecisionRequest,
+  type DecisionSource,
+  loadDecisions,
+  requireDecisions,
+} from "../decisions/index.ts";
+
+export interface TargetRequest extends DecisionRequest {
+  /** A numeric field of the rows (π_e of the choice), a feature of the candidates (π_e of each), or a file. */
+  readonly target: string;
+  readonly unit?: SplitUnit | undefined;
+  readonly qualityRange?: Range | undefined;
+  readonly seed?: bigint | undefined;
+}
+
+export async function evaluateKnownTarget(
+  source: DecisionSource,
+  request: TargetRequest,
+): Promise<KnownTargetReport & { readonly unlabelled: number }> {
+  const { rows } = await loadDecisions(source, { ...request, unlabelled: "keep" });
+  const logged = requireDecisions(rows);
+  const labelled = logged.filter(({ reward }) => reward !== null).sort((a, b) => a.atMs - b.atMs);
+  const target = existsSync(request.target)
+    ? fromFile(labelled, await readTarget(request.target), request.target)
+    : fromColumn(labelled, request.target);
+  const report = evaluateTarget(toJudgedRows(labelled, request.unit ?? "task").rows, {
+    target,
+    rng: rngFrom(request.seed ?? 0n),
+    ranges: given({ quality: request.qualityRange }),
+  });
+  return { ...report, unlabelled: logged.length - labelled.length };
+}
+
+function fromColumn(rows: readonly LoggedRow[], name: string): TargetProbabilities {
+  if (rows.every(({ candidates }) => candidates.every(({ features }) => features[name] !== undefined)))
+    return { of: "candidates", values: rows.map((row) => row.candidates.map((one) => one.features[name]!)) };
+  return {
+    of: "chosen",
+    values: rows.map(({ id, context }) => {
+      const value = context.fields[name];
+      if (typeof value === "number") return [value];
+      throw new RollbookError(
+        "bad-target",
+        { decision: id, column: name },
+        `decision ${id}: ${name} is neither a numeric field of the row, nor a feature of every candidate, nor a file. Name the column or file that holds the target's probabilities.`,
+      );
+    }),
+  };
+}
+
+type TargetOf = number | Readonly<Record<string, number>>;
+
+function fromFile(
+  rows: readonly LoggedRow[],
+  found: ReadonlyMap<string, TargetOf>,
+  file: string,
+): TargetProbabilities {
+  const each = rows.map(({ id, candidates }) => {
+    const target = found.get(id);
+    if (target === undefined)
+      throw new RollbookError(
+        "bad-target",
+        { decision: id, file },
+        `decision ${id}: ${file} has no target probability for it. Write one for every labelled decision.`,
+      );
+    return typeof target === "number" ? target : candidates.map((one) => target[one.id] ?? 0);
+  });
+  const whole = each.filter((one) => typeof one !== "number");
+  if (whole.length === each.length) return { of: "candidates", values: whole };
+  if (whole.length === 0) return { of: "chosen", values: each.map((one) => [one as number]) };
+  throw new RollbookError(
+    "bad-target",
+    { file },
+    `${file}: some decisions have the probability of every candidate, others of the chosen one alone. Write one kind.`,
+  );
+}
+
+async function readTarget(file: string): Promise<Map<string, TargetOf>> {
+  const found = new Map<string, TargetOf>();
+  if (/\.(jsonl|ndjson|json)(\.gz)?$/.test(file)) {
+    for await (const { value } of readJsonLines(file, "One decision per line")) {
+      const { decision_id: id, probability, probabilities } = value;
+      found.set(
+        String(id),
+        isObject(probabilities) ? (probabilities as Record<string, number>) : Number(probability),
+      );
+    }
+    return found;
+  }
+  const rows = readTable(file, ["decision_id"], (header) => ({ fields }) => {
+    const named = [...header]
+      .filter(([name]) => name !== "decision_id")
+      .map(([name, at]) => [name, Number(fields[at])]);
+    return {
+      id: fields[header.get("decision_id")!]!,
+      named: Object.fromEntries(named) as Record<string, number>,
+    };
+  });
+  for await (const { id, named } of rows)
+    found.set(id, Object.keys(named).join() === "probability" ? named.probability! : named);
+  return found;
+}

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { BETTER, rareLog, WORSE } from "../../../test/support/rare-worlds.ts";
+import { checkData } from "./data-check.ts";
+
+const clean = rareLog({ ...BETTER[0]!, rows: 600 }, 1);
+const kinds = (rows: typeof clean) => checkData(rows).map(({ kind }) => kind);
+
+describe("a clean log", () => {
+  it("has no finding in 100 draws, with and without contexts that repeat", () => {
+    for (let seed = 0; seed < 50; seed++) {
+      const rows = rareLog({ ...BETTER[0]!, rows: 300 }, seed);
+      expect(checkData(rows)).toEqual([]);
+      const bare = rows.map((row, i) => ({ ...row, context: { prompt: "", fields: { kind: i % 3 } } }));
+      expect(checkData(bare)).toEqual([]);
+    }
+  });
+});
+
+describe("duplicates", () => {
+  it.each(WORSE.filter(({ copies }) => copies !== undefined))("are found: $name", (world) => {
+    expect(kinds(rareLog(world, 3))).toContain("duplicates");
+  });
+
+  it("are found where the file was appended to itself, and where a fifth of the rows was copied", () => {
+    const again = clean.map((row) => ({ ...row, id: `${row.id}-b`, unit: `${row.unit}-b` }));
+    expect(kinds([...clean, ...again])).toContain("duplicates");
+    expect(kinds([...clean, ...again.slice(0, 120)])).toContain("duplicates");
+  });
+
+  it("within one unit are no finding: the unit counts once", () => {
+    expect(kinds([...clean, ...clean.map((row) => ({ ...row, id: `${row.id}-b` }))])).toEqual([]);
+  });
+});
+
+describe("other faults", () => {
+  it("constant rewards", () => {
+    expect(kinds(clean.map((row) => ({ ...row, reward: 1 })))).toEqual(["constant-reward"]);
+  });
+
+  it("one reward of a million among 0 and 1", () => {
+    const [finding] = checkData(clean.map((row, i) => (i === 7 ? { ...row, reward: 1e6 } : row)));
+    expect(finding).toMatchObject({ kind: "outliers", severity: "warn" });
+    expect(finding!.message).toContain("d-7-0 (1000000)");
+  });
+
+  it("propensities that are not those of the choices", () => {
+    expect(kinds(clean.map((row) => ({ ...row, propensity: row.chosen === 0 ? 0.3 : 0.7 })))).toContain(
+      "propensities",
+    );
+  });
+
+  it("rewards that drift", () => {
+    expect(kinds(clean.map((row, i) => (i < 300 ? row : { ...row, reward: row.reward / 2 })))).toContain(
+      "drift",
+    );
+  });
+});

@@ -1,0 +1,193 @@
+/** Faults of a decision log that no interval knows of: repeated rows, constant rewards, outliers, propensities that do not
+ *  match the choices, rewards that drift.
+ *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
+ *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
+import { canonicalize } from "../../base/index.ts";
+import { armsOf } from "../../learn/index.ts";
+import { quantile } from "../ope/index.ts";
+import type { JudgedRow } from "./judged-row.ts";
+
+export interface DataFinding {
+  readonly kind: "duplicates" | "constant-reward" | "propensities" | "outliers" | "drift";
+  readonly severity: "refuse" | "warn";
+  readonly message: string;
+}
+
+/** Tests here are many and run on every log: z-scores beyond this occur by chance in about 1 of 150 000. */
+const FAR = 4.5;
+
+export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
+  return [
+    ...duplicates(rows),
+    ...constantReward(rows),
+    ...propensities(rows),
+    ...outliers(rows),
+    ...drift(rows),
+  ];
+}
+
+/** Copies of rows under new ids. Two signs, both impossible by chance:
+ *  - the whole log repeats itself, block after block or row after row;
+ *  - rows with one context agree in their choice more often than their propensities allow. */
+function duplicates(rows: readonly JudgedRow[]): DataFinding[] {
+  const contexts = rows.map((row) =>
+    canonicalize([row.context, row.candidates.map(({ id, features }) => [id, features])] as never),
+  );
+  const contents = rows.map((row, i) => `${contexts[i]} ${row.chosen} ${row.propensity} ${row.reward}`);
+  const times = repeats(rows, contents);
+  if (times !== undefined)
+    return [
+      found(
+        "duplicates",
+        "refuse",
+        `every row occurs ${times} times under different ids: intervals would be too narrow. Remove the copies, or give them one task id.`,
+      ),
+    ];
+  const { pairs, agree, z } = agreement(rows, { contexts, contents });
+  if (agree < LEAST_COPIES || z <= FAR) return [];
+  return [
+    found(
+      "duplicates",
+      "refuse",
+      `${agree} of ${pairs} rows repeat the context, choice and reward of an earlier row of another unit, more than chance allows (z = ${z.toFixed(1)}). Remove the copies, or give them one task id.`,
+    ),
+  ];
+}
+
+const MOST_COPIES = 10;
+/** Fewer repetitions of a short log occur by chance. */
+const LEAST_COPIES = 10;
+
+/** k, where the log is one block k times, or each row k times in a row, of different units. */
+function repeats(rows: readonly JudgedRow[], contents: readonly string[]): number | undefined {
+  const n = rows.length;
+  const kinds = new Set(contents).size;
+  // A log of a few kinds of rows repeats itself by chance.
+  if (kinds < LEAST_COPIES) return undefined;
+  for (let k = 2; k <= MOST_COPIES; k++) {
+    if (n % k !== 0 || n / k < LEAST_COPIES) continue;
+    const apart = (lag: number) => rows.some((row, i) => i + lag < n && row.unit !== rows[i + lag]!.unit);
+    if (apart(n / k) && contents.every((each, i) => each === contents[i % (n / k)])) return k;
+    if (apart(1) && contents.every((each, i) => each === contents[i - (i % k)])) return k;
+  }
+  return undefined;
+}
+
+/** Of rows that follow one of the same context: how many are copies, beside what the propensities expect. */
+function agreement(
+  rows: readonly JudgedRow[],
+  { contexts, contents }: { contexts: readonly string[]; contents: readonly string[] },
+): { pairs: number; agree: number; z: number } {
+  const before = new Map<string, number>();
+  let [pairs, agree, expected, variance] = [0, 0, 0, 0];
+  for (const [i, row] of rows.entries()) {
+    const last = before.get(contexts[i]!);
+    before.set(contexts[i]!, i);
+    const p = row.propensity;
+    if (last === undefined || p === null || rows[last]!.unit === row.unit) continue;
+    pairs++;
+    if (contents[i] === contents[last]) agree++;
+    // The chance that this row chooses what the last one chose is at most what the last one's propensity was.
+    const same = rows[last]!.propensity ?? 1;
+    expected += same;
+    variance += same * (1 - same);
+  }
+  return { pairs, agree, z: variance === 0 ? 0 : (agree - expected) / Math.sqrt(variance) };
+}
+
+function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
+  const [first] = rows;
+  if (first === undefined || rows.some(({ reward }) => reward !== first.reward)) return [];
+  return [
+    found(
+      "constant-reward",
+      "warn",
+      `the reward is ${first.reward} in all ${rows.length} rows: the log cannot tell policies apart. Check where rewards come from.`,
+    ),
+  ];
+}
+
+/** Σ 1{a chosen}/p over the rows that offer a is their number, if the logged probabilities are those of the choices. */
+function propensities(rows: readonly JudgedRow[]): DataFinding[] {
+  if (rows.some(({ propensity }) => propensity === null)) return [];
+  return armsOf(rows).flatMap((arm) => {
+    const terms = rows.flatMap(({ candidates, chosen, propensity }) => {
+      const offered = candidates.find(({ id }) => id === arm)?.selectable === true;
+      return offered ? [candidates[chosen]!.id === arm ? 1 / propensity! : 0] : [];
+    });
+    const { mean, error } = meanOf(terms);
+    const z = error > 0 ? (mean - 1) / error : 0;
+    // Few choices of a candidate make the test worthless.
+    if (Math.abs(z) <= FAR || terms.filter((each) => each > 0).length < LEAST_COPIES) return [];
+    return [
+      found(
+        "propensities",
+        "warn",
+        `${arm} was chosen ${mean.toFixed(2)} times as often as its logged probabilities say (z = ${z.toFixed(1)}). Log the probability of the final choice, after floors and fallbacks.`,
+      ),
+    ];
+  });
+}
+
+/** Distances from the median above this many times their 99th percentile. */
+const OUTLYING = 20;
+const SHOWN = 5;
+
+function outliers(rows: readonly JudgedRow[]): DataFinding[] {
+  const far = outlyingRows(rows);
+  if (far.length === 0) return [];
+  const shown = far.slice(0, SHOWN).map(({ id, reward }) => `${id} (${reward})`);
+  return [
+    found(
+      "outliers",
+      "warn",
+      `${far.length} of ${rows.length} rewards lie far from all others: ${shown.join(", ")}${far.length > SHOWN ? ", …" : ""}. Correct them, or state the range of rewards.`,
+    ),
+  ];
+}
+
+/** Rows whose reward is farther from the median than 20 times the distance that 99 of 100 rows keep. */
+export function outlyingRows<Row extends { readonly id: string; readonly reward: number }>(
+  rows: readonly Row[],
+): Row[] {
+  if (rows.length === 0) return [];
+  const median = quantile(Float64Array.from(rows, (row) => row.reward).sort(), 0.5);
+  const distances = Float64Array.from(rows, (row) => Math.abs(row.reward - median)).sort();
+  // Interpolation would mix the outliers in.
+  const usual =
+    distances[Math.ceil(0.99 * distances.length) - 1]! || (distances.find((each) => each > 0) ?? 0);
+  return usual === 0 ? [] : rows.filter((row) => Math.abs(row.reward - median) > OUTLYING * usual);
+}
+
+/** Rewards of the first and the second half, candidate by candidate: a change in the choices is no drift. */
+function drift(rows: readonly JudgedRow[]): DataFinding[] {
+  return armsOf(rows).flatMap((arm) => {
+    const rewards = rows.flatMap(({ candidates, chosen, reward }) =>
+      candidates[chosen]!.id === arm ? [reward] : [],
+    );
+    const half = rewards.length >> 1;
+    if (half < LEAST_COPIES) return [];
+    const [early, late] = [meanOf(rewards.slice(0, half)), meanOf(rewards.slice(half))];
+    const error = Math.sqrt(early.error ** 2 + late.error ** 2);
+    const z = error > 0 ? (late.mean - early.mean) / error : 0;
+    if (Math.abs(z) <= FAR) return [];
+    return [
+      found(
+        "drift",
+        "warn",
+        `the mean reward of ${arm} moves from ${early.mean.toPrecision(3)} in the first half of its rows to ${late.mean.toPrecision(3)} in the second (z = ${z.toFixed(1)}): an average over the log is not the value to come. Judge by recent rows (--since).`,
+      ),
+    ];
+  });
+}
+
+function meanOf(values: readonly number[]): { mean: number; error: number } {
+  const n = values.length;
+  const mean = values.reduce((sum, each) => sum + each, 0) / n;
+  const squares = values.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  return { mean, error: n < 2 ? 0 : Math.sqrt(squares / (n * (n - 1))) };
+}
+
+function found(kind: DataFinding["kind"], severity: DataFinding["severity"], message: string): DataFinding {
+  return { kind, severity, message };
+}

@@ -1,0 +1,106 @@
+/** Judges a policy that is known by its probabilities alone: logged by a shadow, written by another system, or tabulated.
+ *  In: judge rows, and for each row π_e of every candidate or of the chosen one. Out: diagnostics and estimates by measure, and
+ *  the paired difference to the policy behind the log. With the chosen candidate's probability alone, no model can be used:
+ *  IPS and SNIPS stand alone. Pure. */
+import { RollbookError } from "../../base/index.ts";
+import { difference, judgePolicy, type LoggedDecisions, type PanelResult, snips } from "../ope/index.ts";
+import { checkData, type DataFinding } from "./data-check.ts";
+import { type Valued, valued } from "./evaluate.ts";
+import { EvaluationData, type EvaluationOptions } from "./evaluation-data.ts";
+import type { JudgedRow, Measure } from "./judged-row.ts";
+
+export interface TargetProbabilities {
+  /** One entry per row; of each candidate in the order of the row, or of the chosen one alone. */
+  readonly of: "candidates" | "chosen";
+  readonly values: readonly (readonly number[])[];
+}
+
+export interface KnownTargetReport {
+  readonly rows: number;
+  readonly units: number;
+  readonly level: number;
+  readonly basis: TargetProbabilities["of"];
+  readonly findings: readonly DataFinding[];
+  readonly certification: "certified" | "not certified";
+  readonly measures: readonly Measure[];
+  readonly panels: Partial<Readonly<Record<Measure, PanelResult>>>;
+  /** Target minus the mean of the log, by DR or, without distributions, SNIPS. */
+  readonly differences: Partial<Readonly<Record<Measure, Valued>>>;
+}
+
+export function evaluateTarget(
+  rows: readonly JudgedRow[],
+  { target, ...options }: EvaluationOptions & { readonly target: TargetProbabilities },
+): KnownTargetReport {
+  const data = new EvaluationData(rows, options);
+  checkTarget(rows, target);
+  const findings = checkData(rows);
+  const asked = target.of === "candidates" ? ofCandidates(data, target) : ofChosen(data, target);
+  const panels = Object.fromEntries(data.measures.map((measure) => [measure, asked(measure).panel]));
+  const estimated = data.measures.flatMap((measure) => {
+    const { panel, estimate } = asked(measure);
+    return panel.kind === "refused" ? [] : [[measure, difference(estimate(), data.logged(measure))] as const];
+  });
+  const trusted = findings.every(({ severity }) => severity !== "refuse");
+  return {
+    rows: rows.length,
+    units: data.units.count,
+    level: options.level ?? 0.95,
+    basis: target.of,
+    findings,
+    certification: data.certified && trusted ? "certified" : "not certified",
+    measures: data.measures,
+    panels,
+    differences: estimated.length === 0 ? {} : valued(data, estimated),
+  };
+}
+
+function ofCandidates(data: EvaluationData, { values }: TargetProbabilities) {
+  const matrix = data.target((_, i) => values[i]!);
+  return (measure: Measure) => ({
+    panel: data.panel(matrix, measure),
+    estimate: () => data.value("DR", matrix, measure),
+  });
+}
+
+function ofChosen(data: EvaluationData, { values }: TargetProbabilities) {
+  const { rng, level, replicates, limits } = data.options;
+  const logOf = (measure: Measure): LoggedDecisions => {
+    const { candidates: _, context: __, ...log } = data.log(measure);
+    return { ...log, target: Float64Array.from(values, ([p]) => p!) };
+  };
+  return (measure: Measure) => ({
+    panel: judgePolicy(logOf(measure), {
+      rng: rng.split("panel"),
+      ...(level === undefined ? {} : { level }),
+      ...(replicates === undefined ? {} : { replicates }),
+      ...(limits === undefined ? {} : { limits }),
+    }),
+    estimate: () => snips(logOf(measure)),
+  });
+}
+
+const SUM_TOLERANCE = 1e-6;
+
+function checkTarget(rows: readonly JudgedRow[], { of, values }: TargetProbabilities): void {
+  for (const [i, { id, candidates }] of rows.entries()) {
+    const given = values[i] ?? [];
+    const wanted = of === "candidates" ? candidates.length : 1;
+    const bad = given.find((p) => !(p >= 0 && p <= 1));
+    const sum = given.reduce((total, p) => total + p, 0);
+    const fault =
+      given.length !== wanted
+        ? `${given.length} target probabilities, ${wanted} needed`
+        : bad !== undefined
+          ? `target probability ${bad} is not in [0, 1]`
+          : of === "candidates" && Math.abs(sum - 1) > SUM_TOLERANCE
+            ? `target probabilities add up to ${sum}`
+            : undefined;
+    if (fault !== undefined)
+      throw new RollbookError(
+        "bad-target",
+        { decision: id },
+        `decision ${id}: ${fault}. Correct the target.`,
+      );
+  }
+}
