@@ -6,6 +6,7 @@ export {
   defineRollout,
   failedBy,
   functionAgent,
+  isReward,
   latencyTerm,
   loadAgent,
   type Payload,

@@ -13,7 +13,7 @@ import {
   rolloutRun,
   text,
 } from "../../../contract/index.ts";
-import { totalOf } from "../../rollout/index.ts";
+import { isReward, totalOf } from "../../rollout/index.ts";
 import { SINGLE_TASK } from "../rollouts/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { decodePart } from "./identity.ts";
@@ -41,10 +41,6 @@ export const openRequest = z.strictObject({
   run: z.optional(rolloutRun),
 });
 
-function isFloat(value: number): boolean {
-  return Number.isFinite(Math.fround(value));
-}
-
 export const closeRequest = z.strictObject({
   ending: z.optional(ending),
   scores: z.optional(
@@ -59,7 +55,7 @@ export const closeRequest = z.strictObject({
       )
       .max(1024)
       // Rewards are kept as floats: what does not fit one could not be sealed.
-      .refine((scores) => isFloat(totalOf(scores) ?? 0), "add up to more than a float holds"),
+      .refine((scores) => isReward(totalOf(scores)), "add up to more than a float holds"),
   ),
   /** The state in which it ended: any JSON. */
   finalState: z.optional(json as z.ZodType<Json>),
@@ -77,7 +73,7 @@ export const feedbackRequest = z
     call: z.optional(text(512)),
     rollout: z.optional(id),
     name: id,
-    value: finite.refine(isFloat, "is more than a float holds"),
+    value: finite.refine(isReward, "is more than a float holds"),
     source: text(512).default("feedback"),
     idempotencyKey: text(256).min(1),
   })

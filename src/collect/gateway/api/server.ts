@@ -1,6 +1,6 @@
 /** The gateway as an HTTP server: who may ask what, and who answers. In: configuration, a book, a router. Out: a
  *  listening server that records. Model calls are in model-call.ts, everything else it answers in control-api.ts. */
-import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
@@ -145,9 +145,7 @@ function takeLock(root: string, worker: string): Lock {
 }
 
 /** A response, and the bytes that its request holds until it is sent. */
-class GatewayResponse<T extends IncomingMessage = IncomingMessage> extends ServerResponse<T> {
-  heldBytes = 0;
-}
+type GatewayResponse = ServerResponse & { heldBytes?: number };
 
 class GatewayServer {
   readonly #options: GatewayOptions;
@@ -239,13 +237,10 @@ class GatewayServer {
     const server = this;
     this.#onClose = function (this: GatewayResponse) {
       server.#active--;
-      server.#heldBytes -= this.heldBytes;
+      server.#heldBytes -= this.heldBytes ?? 0;
     };
     this.#server = createServer(
-      {
-        ...{ maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
-        ServerResponse: GatewayResponse,
-      },
+      { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
       (request, response) => this.#serve(request, response),
     );
   }
@@ -364,7 +359,7 @@ class GatewayServer {
     const hold = (bytes: number) => {
       if (this.#heldBytes + bytes > inFlightBytes) return false;
       this.#heldBytes += bytes;
-      response.heldBytes += bytes;
+      response.heldBytes = (response.heldBytes ?? 0) + bytes;
       return true;
     };
     readBody(request, { limit, hold, done, failed });

@@ -196,7 +196,9 @@ export class ModelCall implements Receiver, Waiter {
     const { rawHeaders, path, body } = this.#in;
     this.#exchange = this.#with.upstreams.get(this.#target.upstream)!.send(
       {
-        ...{ method: "POST", path: passedPath(path), headers: passedHeaders(rawHeaders) },
+        method: "POST",
+        path: passedPath(path),
+        headers: passedHeaders(rawHeaders),
         body: this.#sent ?? body,
       },
       this,

@@ -54,6 +54,9 @@ export function chatUsage(body: JsonObject): TokenUsage | undefined {
   );
 }
 
+/** As many as a record takes; one more shows that there were too many. */
+const MOST_CHOICES = 1024;
+
 /** Puts together the chunks of OpenAI's two older formats: choices by index; `[DONE]` ends the stream. */
 export class ChoiceStream implements Accumulator {
   readonly #dialect: Dialect;
@@ -94,6 +97,7 @@ export class ChoiceStream implements Accumulator {
   #addChoice(index: number, choice: JsonObject): void {
     const { delta, ...rest } = choice;
     const known = this.#choices.get(index) ?? { message: {} };
+    if (this.#choices.size > MOST_CHOICES && !this.#choices.has(index)) return;
     this.#choices.set(index, known);
     if (isObject(delta)) mergeDelta(known.message as JsonObject, delta);
     mergeDelta(known, rest);

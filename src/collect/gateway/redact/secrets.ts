@@ -15,6 +15,10 @@ interface Needle {
 }
 
 const [BACKSLASH, PERCENT] = [0x5c, 0x25];
+const ESCAPED_SLASH = Buffer.from("\\/");
+const UNICODE_ESCAPE = Buffer.from("\\u00");
+const PERCENT_SIGN = Buffer.from("%");
+const BASE64 = Buffer.from("base64");
 const PRINTABLE = /^[\x20-\x7e]+$/;
 const BASE64_RUN = /[A-Za-z0-9+/_=-]/;
 /** A line of base64 that is broken has at least so many characters of it before the break. */
@@ -27,11 +31,13 @@ export class SecretFinder {
   /** Undefined where a needle does not stand in JSON as it is. */
   readonly #codes: SpelledCodes | undefined;
   readonly #hasSlash: boolean;
+  readonly #leastBytes: number;
 
   /** At least one secret. */
   constructor(secrets: readonly string[]) {
     this.#needles = [...new Set(secrets)].flatMap(needlesOf);
     this.#bytes = this.#needles.map(({ text }) => Buffer.from(text));
+    this.#leastBytes = Math.min(...this.#bytes.map(({ length }) => length));
     const spelled = (isBase64: boolean) =>
       this.#needles.filter((each) => each.isBase64 === isBase64).map(spellingsOf);
     this.#pattern = new RegExp(`(${spelled(true).join("|")})|${spelled(false).join("|")}`, "g");
@@ -44,13 +50,36 @@ export class SecretFinder {
   isPlainlyClear(bytes: Buffer): boolean {
     const codes = this.#codes;
     if (codes === undefined) return false;
-    for (const needle of this.#bytes) if (bytes.includes(needle)) return false;
-    if (bytes.includes(BACKSLASH)) {
-      if (this.#hasSlash && bytes.includes("\\/")) return false;
-      if (hasCode(bytes, { mark: "\\u00", codes: codes.escaped })) return false;
+    if (this.#hasNeedle(bytes, codes.run)) return false;
+    const slash = bytes.indexOf(BACKSLASH);
+    if (slash >= 0) {
+      if (this.#hasSlash && bytes.includes(ESCAPED_SLASH, slash)) return false;
+      if (hasCode(bytes, { from: slash, mark: UNICODE_ESCAPE, codes: codes.escaped })) return false;
     }
-    if (bytes.includes(PERCENT) && hasCode(bytes, { mark: "%", codes: codes.encoded })) return false;
-    return !bytes.includes("base64") || !isWrapped(bytes);
+    const percent = bytes.indexOf(PERCENT);
+    if (percent >= 0 && hasCode(bytes, { from: percent, mark: PERCENT_SIGN, codes: codes.encoded }))
+      return false;
+    return !bytes.includes(BASE64) || !isWrapped(bytes);
+  }
+
+  /** A needle stands in a run of characters of needles. Most runs are words and shorter than any: one look at every so many
+   *  bytes meets each that is not. */
+  #hasNeedle(bytes: Buffer, isInRun: Uint8Array): boolean {
+    const least = this.#leastBytes;
+    for (let at = least - 1; at < bytes.length; at += least) {
+      if (isInRun[bytes[at]!] === 0) continue;
+      let start = at;
+      while (start > 0 && isInRun[bytes[start - 1]!] === 1) start--;
+      let end = at + 1;
+      while (end < bytes.length && isInRun[bytes[end]!] === 1) end++;
+      if (end - start >= least) {
+        const run = bytes.subarray(start, end);
+        for (const needle of this.#bytes) if (run.includes(needle)) return true;
+      }
+      // The byte at the end is of no run.
+      at = end;
+    }
+    return false;
   }
 
   isClear(bytes: Buffer): boolean {
@@ -109,6 +138,8 @@ function needlesOf(secret: string): Needle[] {
 
 /** Characters of which a secret may be made, by their codes. */
 interface SpelledCodes {
+  /** As they are. */
+  readonly run: Uint8Array;
   /** As an escape of JSON: also what percent-encoding and broken lines are written with. */
   readonly escaped: Uint8Array;
   /** After a percent sign. */
@@ -122,7 +153,11 @@ function codesOf(needles: readonly Needle[]): SpelledCodes {
     return codes;
   };
   const own = needles.map(({ text }) => text).join("");
-  return { escaped: tableOf(`${own}%0123456789abcdefABCDEF\t\n\r `), encoded: tableOf(`${own}%`) };
+  return {
+    run: tableOf(own),
+    escaped: tableOf(`${own}%0123456789abcdefABCDEF\t\n\r `),
+    encoded: tableOf(`${own}%`),
+  };
 }
 
 /** Repetitions have bounds: text of backslashes alone must not take quadratic time. */
@@ -167,8 +202,11 @@ function hexOf(value: number, digits: number): string {
 }
 
 /** Whether a mark is followed by two hexadecimals of one of these codes. */
-function hasCode(bytes: Buffer, { mark, codes }: { mark: string; codes: Uint8Array }): boolean {
-  for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) {
+function hasCode(
+  bytes: Buffer,
+  { from: first, mark, codes }: { from: number; mark: Buffer; codes: Uint8Array },
+): boolean {
+  for (let at = bytes.indexOf(mark, first); at >= 0; at = bytes.indexOf(mark, at + 1)) {
     const from = at + mark.length;
     const code = 16 * hexValue(bytes[from]) + hexValue(bytes[from + 1]);
     if (code >= 0 && codes[code] === 1) return true;

@@ -10,29 +10,50 @@ interface Place {
 /** By what events tell their parts apart. */
 const INDEXES = ["index", "output_index", "content_index", "summary_index", "item_id"];
 
+/** Events may name ever new parts: past so many places, they share one. */
+const MOST_PLACES = 10_000;
+
 export class EventTexts {
-  readonly #root: Place = newPlace();
+  readonly #root = newPlace();
+  readonly #rest = newPlace();
+  #places = 0;
 
   add(event: unknown): void {
-    addTo(this.#root, event, "0");
+    this.#add(this.#root, event, "0");
   }
 
-  *texts(place: Place = this.#root): IterableIterator<string> {
-    if (place.text !== "") yield place.text;
-    for (const child of place.children.values()) yield* this.texts(child);
+  *texts(): IterableIterator<string> {
+    yield* textsOf(this.#root);
+    yield this.#rest.text;
+  }
+
+  #add(place: Place, value: unknown, position: string): void {
+    if (typeof value === "string") place.text += value;
+    else if (Array.isArray(value)) for (const [i, item] of value.entries()) this.#add(place, item, String(i));
+    else if (isObject(value)) {
+      const own = this.#childOf(place, indexOf(value, position));
+      for (const key in value) {
+        const item = value[key];
+        if (typeof item === "string" || typeof item === "object")
+          this.#add(this.#childOf(own, key), item, "0");
+      }
+    }
+  }
+
+  #childOf(place: Place, key: string): Place {
+    const known = place.children.get(key);
+    if (known !== undefined) return known;
+    if (this.#places >= MOST_PLACES) return this.#rest;
+    this.#places++;
+    const child = newPlace();
+    place.children.set(key, child);
+    return child;
   }
 }
 
-function addTo(place: Place, value: unknown, position: string): void {
-  if (typeof value === "string") place.text += value;
-  else if (Array.isArray(value)) for (const [i, item] of value.entries()) addTo(place, item, String(i));
-  else if (isObject(value)) {
-    const own = childOf(place, indexOf(value, position));
-    for (const key in value) {
-      const item = value[key];
-      if (typeof item === "string" || typeof item === "object") addTo(childOf(own, key), item, "0");
-    }
-  }
+function* textsOf(place: Place): IterableIterator<string> {
+  if (place.text !== "") yield place.text;
+  for (const child of place.children.values()) yield* textsOf(child);
 }
 
 function indexOf(value: JsonObject, position: string): string {
@@ -42,15 +63,6 @@ function indexOf(value: JsonObject, position: string): string {
     if (typeof index === "number" || typeof index === "string") text += `${name}${index}`;
   }
   return text === "" ? position : text;
-}
-
-function childOf(place: Place, key: string): Place {
-  let child = place.children.get(key);
-  if (child === undefined) {
-    child = newPlace();
-    place.children.set(key, child);
-  }
-  return child;
 }
 
 function newPlace(): Place {

@@ -38,11 +38,17 @@ export function totalOf(scores: readonly Pick<Score, "value" | "weight">[]): num
   return counted.length === 0 ? null : counted.reduce((sum, { value, weight }) => sum + value * weight, 0);
 }
 
+/** Whether a stream can hold it as a reward: streams keep 32-bit floats. */
+export function isReward(value: number | null): boolean {
+  return value === null || Number.isFinite(Math.fround(value));
+}
+
 type Fields = Record<string, unknown>;
 
 function readFields(fields: Fields): ReadOutput {
   const metrics = readMetrics(fields.metrics);
   const rewards = readRewards(fields.reward ?? fields.rewards);
+  if (!isReward(totalOf(rewards))) throw bad("its rewards add up to more than a 32-bit float holds");
   const taken = new Set<string>(rewards.map(({ name }) => name));
   const clash = Object.keys(metrics).find((name) => taken.has(name));
   if (clash !== undefined) throw bad(`${clash} is both a reward and a metric`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { totalOf } from "./output.ts";
+import { readOutput, totalOf } from "./output.ts";
 import {
   compositeReward,
   costTerm,
@@ -90,6 +90,19 @@ describe("a composite reward", () => {
     });
     expect(totalOf(await silent.score(input))).toBeNull();
   });
+
+  it.each([
+    [1e300, 1],
+    [1e200, 1e200],
+    [3.5e38, 1],
+  ])(
+    "that overflows is the task's failure, and one that an agent reports the agent's: %s × %s",
+    async (value, weight) => {
+      const reward = compositeReward({ name: "big", terms: [{ name: "big", weight, value: () => value }] });
+      await expect(reward.score(input)).rejects.toMatchObject({ code: "failed-task" });
+      expect(() => readOutput({ reward: { big: { value, weight } } })).toThrow("more than a 32-bit float");
+    },
+  );
 
   it.each([
     ["twice", () => compositeReward({ name: "x", terms: [verify, verify] })],

@@ -5,7 +5,7 @@
 import { type Digest, digestJson, type Json, parseId, RollbookError } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
-import { type Score, totalOf } from "./output.ts";
+import { isReward, type Score, totalOf } from "./output.ts";
 
 export interface RolloutUsage {
   readonly calls: number;
@@ -83,6 +83,8 @@ export function compositeReward(options: {
       const excess =
         total === null || clip === undefined ? 0 : Math.min(clip[1], Math.max(clip[0], total)) - total;
       if (excess !== 0) scores.push({ name: parseId("clip"), value: excess, weight: 1, scorer: digest });
+      if (!isReward(totalOf(scores)))
+        throw failedBy("task", `the reward ${name} adds up to ${total}, more than a 32-bit float holds.`);
       return scores;
     },
   };
