@@ -1,19 +1,25 @@
 /** A hostile mix: attacks of every kind among honest programs, several at a time, each verdict checked, all of it
  *  twice; then the host is compared with what it was. 2 000 tasks at scale 1, on the strongest engine that is here.
  *  Forty more processes inherit random descriptors of the host before they open a sandbox, which must not pass them on.
+ *  Then agents misbehave in their processes, several at a time among honest ones: each ends as its own failure.
  *  Now and then the engine itself is killed under a task: that task must end in a typed error, and is tried again. */
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isRollbookError } from "../../src/base/errors.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
+import type { Agent, RolloutContext } from "../../src/collect/rollout/agent/agent.ts";
+import { endingOfError } from "../../src/collect/rollout/agent/failure.ts";
+import { loadAgent } from "../../src/collect/rollout/agent/load-agent.ts";
+import { findBubblewrap, type Isolation } from "../../src/collect/rollout/agent/pool/confine.ts";
 import { openSandbox } from "../../src/collect/sandbox/open.ts";
 import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
 import { prints } from "../../src/collect/sandbox/probe/judge.ts";
 import { faultOf } from "../../src/collect/sandbox/probe/probe.ts";
 import { openWitness, type Witness } from "../../src/collect/sandbox/probe/witness.ts";
 import type { Sandbox } from "../../src/collect/sandbox/sandbox.ts";
+import { MISDEEDS, OBEDIENT } from "../../test/support/agent-misdeeds.ts";
 import { foundWithDescriptors, OPEN_ON } from "../../test/support/inherit-descriptors.ts";
 import { attacksFor } from "../../test/support/sandbox-attacks/catalogue.ts";
 import type { Campaign } from "../support/programs.ts";
@@ -24,6 +30,8 @@ const WORKERS = 4;
 const STRIKE_EVERY = 250;
 /** Processes that inherit descriptors. */
 const INHERITORS = 40;
+/** Rollouts of agents, half of them hostile. */
+const ROLLOUTS = 400;
 
 export const campaign: Campaign = {
   summary: "a hostile mix of 2 000 sandboxed tasks, every verdict checked, twice; the host stays as it was",
@@ -33,6 +41,7 @@ export const campaign: Campaign = {
     for (const round of [1, 2])
       await runRound({ count: Math.ceil(TASKS * scale), rng: rngFrom(seed).split(round), tally });
     await inheritDescriptors({ count: Math.ceil(INHERITORS * scale), rng: rngFrom(seed).split(3), tally });
+    await misbehave({ count: Math.ceil(ROLLOUTS * scale), rng: rngFrom(seed).split(4), tally });
     const after = hostState();
     for (const key of Object.keys(before) as (keyof HostState)[])
       report(
@@ -91,6 +100,50 @@ async function inheritDescriptors({
     const found = await foundWithDescriptors(engine, inherited);
     report(tally, `descriptors ${JSON.stringify(inherited)}`, found === "" ? undefined : found);
   }
+}
+
+async function misbehave({ count, rng, tally }: { count: number; rng: Rng; tally: Tally }): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-campaign-agents-"));
+  try {
+    const path = join(folder, "agent.mjs");
+    writeFileSync(path, OBEDIENT);
+    const isolations = ["process", ...(findBubblewrap() === undefined ? [] : ["bubblewrap"])] as Isolation[];
+    const agents = await Promise.all(isolations.map((isolation) => loadAgent(path, { isolation })));
+    const deeds = Object.entries(MISDEEDS);
+    let next = 0;
+    const caller = async () => {
+      for (let i = next++; i < count; i = next++) {
+        const draw = rng.split(i);
+        const [deed, code] = deeds[draw.below(deeds.length)]!;
+        const agent = agents[draw.below(agents.length)]!;
+        const hostile = i % 2 === 0;
+        const ran = await ranAgent(agent, hostile ? code : `return ${i}`);
+        const held = hostile ? ran === "failed by the agent" : ran === i;
+        report(
+          tally,
+          `an agent that ${hostile ? deed : "is honest"}`,
+          held ? undefined : `ended as ${String(ran)}`,
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: WORKERS }, caller));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function ranAgent(agent: Agent, code: string): Promise<unknown> {
+  const context: RolloutContext = {
+    ...{ rolloutId: "r", sample: 0, attempt: 1, seed: 0n, rng: rngFrom(0n) },
+    signal: AbortSignal.timeout(5_000),
+    rolloutConfig: { exp_id: "campaign", input_id: "t" },
+    nextTurn: () => 1,
+    log: () => {},
+  };
+  return agent.run({ code }, context).catch((error: unknown) => {
+    const ending = endingOfError(error);
+    return ending.kind === "failed" ? `failed by the ${ending.owner}` : ending.kind;
+  });
 }
 
 /** Half attacks, each kind about equally often; half honest programs with a known answer. */

@@ -1,6 +1,9 @@
-/** Starts a module of this package as a thread, compiled or from source. In: who starts it, and the name of the module
- *  beside it. Out: a Worker. Does not wait for it, and says nothing to it. */
+/** Starts a module of this package as a thread, compiled or from source, or names its file for a process. In: who starts it,
+ *  and the name of the module beside it. Out: a Worker, or a path. Does not wait for it, and says nothing to it. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 
@@ -8,6 +11,22 @@ import { Worker, type WorkerOptions } from "node:worker_threads";
 export function startThread(beside: string, name: string, options: WorkerOptions): Worker {
   if (!beside.endsWith(".ts")) return new Worker(new URL(`./${name}.js`, beside), options);
   return new Worker(fromSource(new URL(`./${name}.ts`, beside).href), { ...options, eval: true });
+}
+
+const files = new Map<string, string>();
+
+/** The file of a module that Node runs as a program. From source it is a bundle, removed when this process ends. */
+export function moduleFile(beside: string, name: string): string {
+  if (!beside.endsWith(".ts")) return fileURLToPath(new URL(`./${name}.js`, beside));
+  const module = new URL(`./${name}.ts`, beside).href;
+  const known = files.get(module);
+  if (known !== undefined) return known;
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-module-"));
+  const file = join(folder, `${name}.cjs`);
+  writeFileSync(file, fromSource(module));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  files.set(module, file);
+  return file;
 }
 
 const bundles = new Map<string, string>();

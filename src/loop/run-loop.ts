@@ -2,7 +2,7 @@
  *  In: a book, a configuration. Out: the state of the run. Killed at any moment it continues from the same records.
  *  Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
 import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
-import { type Identity, identityOf } from "../book/collect/index.ts";
+import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
 import { type BookOnDisk, openBook, useBook } from "../book/open/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
@@ -58,7 +58,7 @@ export async function runLoop(request: RunRequest): Promise<RanLoop> {
     return await holdRun({ root, run: config.run, signal: request.signal }, async (signal, tell) => {
       const state = await readRun(book, config.run);
       checkBegun(state, request);
-      const world = await openWorld(config);
+      const world = await openWorld(config, book);
       const context: StageContext = {
         ...{ book, config, world, identity, signal, log, folder: loopFolder(root, config.run) },
         onProgress(window, progress) {
@@ -84,8 +84,8 @@ function followed({ follow, config }: RunRequest): Promise<RunState> | undefined
     : useBook(follow, { mode: "read" }, (book) => readRun(book, config.run));
 }
 
-async function openWorld({ world }: LoopConfig): Promise<LoopWorld> {
-  if (world.kind === "agent") return agentWorld(world);
+async function openWorld({ world }: LoopConfig, book: BookOnDisk): Promise<LoopWorld> {
+  if (world.kind === "agent") return agentWorld(world, hiddenFrom({ book }));
   await ensureTasks(world);
   return simWorld(world);
 }

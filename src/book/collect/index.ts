@@ -1,4 +1,4 @@
-export type { AgentChoice } from "./agent.ts";
+export { type AgentChoice, hiddenFrom } from "./agent.ts";
 export { type Followers, followLaunch } from "./follow.ts";
 export { type GatewayRequest, type OpenGateway, openGateway } from "./gateway.ts";
 export { type Identity, identityOf } from "./identity.ts";

@@ -12,7 +12,7 @@ import {
   type RowForm,
   launch as startLaunch,
 } from "../../collect/rollout/index.ts";
-import { agentOf } from "./agent.ts";
+import { agentOf, hiddenFrom } from "./agent.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, type Tasks } from "./tasks.ts";
@@ -95,7 +95,8 @@ async function openLaunch(
   tasks: Tasks,
   request: LaunchRequest,
 ): Promise<{ launch: Launch; close(): Promise<void> }> {
-  const agent = await agentOf(request.agent);
+  const oracles = typeof tasks === "string" ? [tasks] : [];
+  const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request, ...oracles) });
   const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
   let queue: ReturnType<typeof openQueue>;
   try {

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { type Clock, given, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
 import { HEARTBEAT_MS, openSqliteQueue } from "../../collect/queue/index.ts";
-import type { GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
+import type { Confinement, GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { AgentChoice } from "./agent.ts";
 import type { PlaceRequest } from "./place.ts";
@@ -11,6 +11,7 @@ import type { PlaceRequest } from "./place.ts";
 /** What a launch and its workers in other processes have in common. */
 export interface WorkRequest
   extends PlaceRequest,
+    Pick<Confinement, "isolation" | "shared" | "hiddenEnv">,
     Partial<Pick<WorkerOptions, "attempts" | "retryBaseMs" | "heartbeatMs" | "rate" | "signal" | "drain">> {
   /** A .js, .mjs, .ts or .py file, an executable, a server's URL, or a function. */
   readonly agent: AgentChoice;

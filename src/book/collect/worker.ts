@@ -9,7 +9,7 @@ import {
   openSealedIndex,
   startWorker as startWork,
 } from "../../collect/rollout/index.ts";
-import { agentOf } from "./agent.ts";
+import { agentOf, hiddenFrom } from "./agent.ts";
 import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 
@@ -54,7 +54,7 @@ async function work(request: WorkerRequest, signal: AbortSignal): Promise<WorkDo
       { path },
       `${path} is not there. \`rollbook launch\` makes one; name it with --queue.`,
     );
-  const agent = await agentOf(request.agent);
+  const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request) });
   const place = await openPlace(request, { create: false });
   try {
     return await workAt(place, request, { path, agent, signal });

@@ -1,7 +1,7 @@
 /** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
  *  Out: results, and what the agent would earn exactly where that is known. */
 import { given } from "../../base/index.ts";
-import { loadAgent } from "../../collect/rollout/index.ts";
+import { type Agent, type Confinement, findBubblewrap, loadAgent } from "../../collect/rollout/index.ts";
 import {
   type KnownValues,
   knownValues,
@@ -14,11 +14,12 @@ import {
 } from "../../collect/sim/index.ts";
 import { routerOf } from "../../judge/evaluate/index.ts";
 import type { Router } from "../../policy/index.ts";
+import { hiddenFrom } from "../collect/index.ts";
 import { loadPolicy, setupOf } from "../judge/index.ts";
 import { readTable, readWorld } from "./read-files.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 
-interface SimulateRequest extends SimPlace, GraderChoice {
+interface SimulateRequest extends SimPlace, GraderChoice, Pick<Confinement, "isolation" | "shared"> {
   /** The folder of the tasks. */
   readonly tasks: string;
   /** Simulated models, in YAML (default: the built-in ones). */
@@ -52,7 +53,7 @@ export interface ExactValues {
 export async function simulate(request: SimulateRequest): Promise<Simulated> {
   const { agent: name, maxTurns, timeMs } = request;
   const world = readWorld(request);
-  const agent = name === "chat" || name === "reference" ? name : await loadAgent(name);
+  const agent = name === "chat" || name === "reference" ? name : await examinee(name, request);
   const route = routeOf(request, world);
   const limits = given({ timeMs, maxTurns });
   const ran = await withGrader(world, request, (grader) =>
@@ -64,6 +65,16 @@ export async function simulate(request: SimulateRequest): Promise<Simulated> {
   const { truncated } = ran.progress;
   const values = agent === "chat" ? exactValues(world, { route, maxTurns, truncated }) : undefined;
   return { ...ran, world, values };
+}
+
+/** An agent of the user's, without a way to the solutions: they lie beside the tasks. */
+async function examinee(path: string, request: SimulateRequest): Promise<Agent> {
+  const { isolation = "auto", shared, tasks } = request;
+  if (isolation === "auto" && findBubblewrap() === undefined)
+    request.log?.(
+      `bubblewrap does not work here: the agent runs as this user and can read ${tasks}, solutions included. Install it to hold agents off them.`,
+    );
+  return loadAgent(path, { isolation, shared, hidden: hiddenFrom(request, tasks), confinePrograms: true });
 }
 
 function routeOf(request: SimulateRequest, world: SimWorld): ModelRoute {

@@ -1,16 +1,16 @@
 /** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/index.ts";
 import { keyringOf } from "../../book/open/index.ts";
-import type { Progress } from "../../collect/rollout/index.ts";
+import { ISOLATIONS, type Isolation, type Progress } from "../../collect/rollout/index.ts";
 import { renderProgress } from "../../view/launch-view.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
 import { positiveAmount, wholeNumber } from "./numbers.ts";
 
-export interface RunFlags extends FreshnessFlags {
+export interface RunFlags extends FreshnessFlags, IsolationFlags {
   target?: string;
   agent: string;
   queue?: string;
@@ -38,7 +38,25 @@ export function addRunOptions(command: Command, { queueDefault }: { queueDefault
     .option("--gateway <url>", "record model calls at this gateway; it must write to the same book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
-  return addFreshnessOptions(command);
+  return addFreshnessOptions(addIsolationOptions(command));
+}
+
+export interface IsolationFlags {
+  isolation: Isolation;
+  share?: string[];
+}
+
+export function addIsolationOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--isolation <how>",
+        "where an agent module runs: auto is bubblewrap, else process; none: in this process",
+      )
+        .choices(ISOLATIONS)
+        .default("auto"),
+    )
+    .option("--share <path...>", "files and folders that an agent in bubblewrap may read and write");
 }
 
 /** What the flags say, for the function that works on the book. */
@@ -50,6 +68,8 @@ export function workRequest(io: Io, flags: RunFlags & BookFlags) {
     freshness: budgetsOf(flags),
     claimTtlMs: claimTtl * 1000,
     attempts: { provider: attempts, sandbox: attempts, infrastructure: attempts },
+    ...{ isolation: flags.isolation, shared: flags.share },
+    ...(flags.gatewayTokenEnv === undefined ? {} : { hiddenEnv: [flags.gatewayTokenEnv] }),
     ...(rate === undefined ? {} : { rate }),
     ...(url === undefined ? {} : { gateway: { url, ...gatewayToken(io, flags.gatewayTokenEnv) } }),
   };

@@ -1,3 +1,4 @@
+export { closeAbove, SHELL } from "./descriptors.ts";
 export { openSandbox, type SandboxOptions } from "./open.ts";
 export {
   type EngineName,

@@ -11,9 +11,10 @@ import { assignedOf, type LoopWorld } from "./world.ts";
 
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
 
-export async function agentWorld(config: AgentConfig): Promise<LoopWorld> {
+/** `hidden`: what the agent must not see beside its tasks. */
+export async function agentWorld(config: AgentConfig, hidden: readonly string[]): Promise<LoopWorld> {
   const { route, environment } = config;
-  const agent = await loadAgent(config.agent);
+  const agent = await loadAgent(config.agent, { hidden: [config.tasks, ...hidden] });
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
   const models = await routedModels(config);

@@ -10,10 +10,10 @@ import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
 import { positiveWhole, share } from "../../options/numbers.ts";
-import { progressLine } from "../../options/run-options.ts";
+import { addIsolationOptions, type IsolationFlags, progressLine } from "../../options/run-options.ts";
 import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
 
-interface SimRunFlags extends SimFlags {
+interface SimRunFlags extends SimFlags, IsolationFlags {
   tasks: string;
   agent: string;
   model?: string;
@@ -65,7 +65,7 @@ For the chat agent the exact expected reward is printed beside what was observed
       positiveWhole,
     )
     .option("--min-pass <share>", "exit 1 unless at least this share passes all hidden tests", share);
-  addSimOptions(command).action((flags: SimRunFlags) => run(io, flags));
+  addSimOptions(addIsolationOptions(command)).action((flags: SimRunFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: SimRunFlags): Promise<void> {
@@ -90,6 +90,7 @@ async function run(io: Io, flags: SimRunFlags): Promise<void> {
       ...placeRequest(io, flags),
       ...followers,
       ...{ tasks, models, agent, model, router, checkpoint, floor, everyTurn, fast, maxTurns, signal },
+      ...{ isolation: flags.isolation, shared: flags.share },
       ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
       ...(json
         ? { onResult: (result: RolloutResult) => io.out(jsonLine({ kind: "rollout", ...result })) }

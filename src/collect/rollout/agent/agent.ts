@@ -23,6 +23,8 @@ export interface RolloutContext {
   /** Where this rollout's model calls are to go, and the key that names it there; absent without a gateway. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
+  /** The turns that this rollout may take; absent: any number. */
+  readonly maxTurns?: number;
   /** Counts a turn and returns its number, from 1; past the limit it throws, and the rollout is truncated. */
   nextTurn(): number;
   log(message: string): void;
@@ -72,7 +74,7 @@ export interface Agent {
   readonly digest: Digest;
   readonly scorer?: Scorer;
   readonly limits?: RolloutLimits;
-  /** Its errors are the agent's own words; those of a program or a server come from what runs it here. */
+  /** Its errors are the agent's own words; those of processes and servers come from what runs them here. */
   readonly inProcess?: true;
   /** What becomes of its word that others are to blame: it is taken and marked, unless told. */
   readonly blame?: "marked" | "refused" | "trusted";

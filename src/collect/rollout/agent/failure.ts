@@ -1,6 +1,6 @@
 /** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
  *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
-import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { isObject, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending, FailureOwner } from "../../../contract/index.ts";
 
 const OWNERS: readonly FailureOwner[] = ["agent", "task", "provider", "sandbox", "infrastructure"];
@@ -20,13 +20,31 @@ export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`
 
 /** The first error in the chain of causes that names an owner or a limit decides; else it is the agent's. */
 export function endingOfError(error: unknown): Ending {
-  return namedEnding(error) ?? failure("agent", reasonOf(error));
+  try {
+    return namedEnding(error) ?? failure("agent", reasonOf(error));
+  } catch {
+    // A proxy, a getter that throws: what an agent throws may be anything.
+    return failure("agent", "it threw a value that cannot be read");
+  }
 }
 
 /** Whether the owner is named by a `failedBy`, and not found in a reply or in a sandbox. */
 export function isNamedByThrower(error: unknown): boolean {
-  const naming = [...causesOf(error)].find((each) => endingOf(each, "") !== undefined);
-  return naming instanceof RollbookError && naming.code.startsWith("failed-");
+  try {
+    const naming = [...causesOf(error)].find((each) => endingOf(each, "") !== undefined);
+    return naming !== undefined && codeOf(naming)?.startsWith("failed-") === true;
+  } catch {
+    return false;
+  }
+}
+
+/** An ending that an error can have, from JSON; undefined for anything else. */
+export function endingIn(value: unknown): Ending | undefined {
+  if (!isObject(value)) return undefined;
+  const owner = OWNERS.find((each) => each === value.owner);
+  if (value.kind === "failed" && owner !== undefined) return failure(owner, String(value.message));
+  const limit = LIMITS.find((each) => each === value.limit);
+  return value.kind === "truncated" && limit !== undefined ? { kind: "truncated", limit } : undefined;
 }
 
 /** Undefined where nobody in the chain of causes is named. */
@@ -40,9 +58,14 @@ export function namedEnding(error: unknown): Ending | undefined {
 
 /** What this one error says, its causes aside. */
 function endingOf(error: Error, message: string): Ending | undefined {
-  return error instanceof RollbookError
-    ? endingOfCode(error.code, message)
-    : endingOfReply(error as ReplyError, message);
+  const code = codeOf(error);
+  return code === undefined ? endingOfReply(error as ReplyError, message) : endingOfCode(code, message);
+}
+
+/** By its form: the agent may have a copy of this package of its own. */
+function codeOf(error: Error): string | undefined {
+  const { code } = error as { code?: unknown };
+  return error.name === "RollbookError" && typeof code === "string" ? code : undefined;
 }
 
 /** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */
@@ -77,9 +100,19 @@ function headerIn(headers: unknown, name: string): boolean {
   return typeof headers === "object" && headers !== null && Object.hasOwn(headers, name);
 }
 
+/** As many as anybody wraps: a chain may lead back to itself. */
+const MAX_CAUSES = 32;
+
 function* causesOf(error: unknown): IterableIterator<Error> {
-  for (let each: unknown = error; each instanceof Error; each = each.cause ?? (each as ReplyError).lastError)
+  let count = 0;
+  for (
+    let each: unknown = error;
+    each instanceof Error;
+    each = each.cause ?? (each as ReplyError).lastError
+  ) {
+    if (++count > MAX_CAUSES) return;
     yield each;
+  }
 }
 
 export function failure(owner: FailureOwner, message: string): Ending {

@@ -6,11 +6,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { type Digest, digestJson, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Agent, Payload, RolloutContext } from "./agent.ts";
 import { failedBy } from "./failure.ts";
+import { lineSplitter } from "./pool/index.ts";
 
 const REQUEST_SCHEMA = "rollbook.executor-request.v1";
 /** A result is a few numbers and a final state; whatever is larger belongs into the agent's own storage. */
 const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 const MAX_STDERR_TAIL = 2_000;
+const MAX_LOG_CHARS = 16 * 1024;
 const KILL_AFTER_MS = 1_000;
 
 /** The request, the same for programs and servers. Seeds are decimal text: JSON numbers end at 2^53. */
@@ -91,10 +93,14 @@ async function converse(child: ChildProcess, request: string, context: RolloutCo
     if (size <= MAX_RESULT_BYTES) stdout.push(chunk);
     else killGroup(child, "SIGKILL");
   });
-  child.stderr!.on("data", (chunk: Buffer) => {
-    tail = (tail + chunk.toString()).slice(-MAX_STDERR_TAIL);
-    context.log(chunk.toString().trimEnd());
+  const lines = lineSplitter((line) => line.trim() !== "" && context.log(line.trimEnd()), {
+    most: MAX_LOG_CHARS,
   });
+  child.stderr!.setEncoding("utf8").on("data", (chunk: string) => {
+    tail = (tail + chunk).slice(-MAX_STDERR_TAIL);
+    lines.push(chunk);
+  });
+  child.stderr!.on("end", () => lines.end());
   // A program that never reads its request closes the pipe early: its exit says the rest.
   child.stdin!.on("error", () => {});
   child.stdin!.end(request);

@@ -47,7 +47,8 @@ export interface RewardTerm {
 export interface Scorer {
   readonly name: string;
   readonly digest: Digest;
-  score(input: RewardInput): Promise<Score[]>;
+  /** `signal` aborts when nobody waits for the scores any more. */
+  score(input: RewardInput, signal?: AbortSignal): Promise<Score[]>;
 }
 
 /** A weighted sum of terms, clipped. What clipping takes away stands as a term of its own, so that scores add up. */

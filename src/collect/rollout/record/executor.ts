@@ -85,7 +85,10 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   const ran = await runAgent({ job, options, recording, limits });
   const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
   const usage = await recording.usage();
-  const { ending, scores } = await scoreRun({ job, agent, ran, usage, durationMs });
+  const { ending, scores } = await unlessCancelled(
+    scoreRun({ job, agent, ran, usage, durationMs, signal: options.signal }),
+    options.signal,
+  );
   const { streams, calls, finalState } = ran;
   const closing = { ending, scores, streams, calls, endedAtMs: startedAtMs + durationMs };
   return {
@@ -168,6 +171,7 @@ function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): ReadOu
 
 function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortSignal): RolloutContext {
   const { baseUrl, apiKey } = recording;
+  const { maxTurns } = limits;
   const endpoint = {
     ...job.config.endpoint,
     ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
@@ -184,8 +188,9 @@ function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortS
     rolloutConfig: mergeConfig({ ...job.config, endpoint }),
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(apiKey === undefined ? {} : { apiKey }),
+    ...(maxTurns === undefined ? {} : { maxTurns }),
     nextTurn() {
-      if (limits.maxTurns !== undefined && turns >= limits.maxTurns) throw cutBy("turns");
+      if (maxTurns !== undefined && turns >= maxTurns) throw cutBy("turns");
       return ++turns;
     },
     log: (message: string) => options.log?.(`${job.rolloutId}: ${message}`),
@@ -199,20 +204,22 @@ async function scoreRun(run: {
   ran: ReadOutput;
   usage: RolloutUsage;
   durationMs: number;
+  signal: AbortSignal | undefined;
 }): Promise<{ ending: Ending; scores: Score[] }> {
   const { job, agent, ran, usage, durationMs } = run;
   if (agent.scorer === undefined || ran.ending.kind === "cancelled")
     return { ending: ran.ending, scores: [...ran.scores] };
   const { payload, prompt, label } = job.task;
   try {
-    const own = await agent.scorer.score({
+    const input = {
       task: { payload, prompt, label },
       ending: ran.ending,
       claimed: totalOf(ran.scores),
       metrics: ran.metrics,
       ...(ran.finalState === undefined ? {} : { finalState: ran.finalState }),
       ...{ usage, durationMs, attempt: job.attempt },
-    });
+    };
+    const own = await agent.scorer.score(input, run.signal);
     const names = new Set<string>(own.map(({ name }) => name));
     const claims = ran.scores
       .filter(({ name }) => !names.has(name))
@@ -225,6 +232,25 @@ async function scoreRun(run: {
     const isOther = named?.kind === "failed" && named.owner !== "agent";
     const why = `the reward ${agent.scorer.name} failed: ${reasonOf(error)}`;
     return { ending: isOther ? named : failure("task", why), scores: [] };
+  }
+}
+
+/** A reward that takes its time does not keep a launch from ending. */
+async function unlessCancelled<T>(
+  scored: Promise<{ ending: Ending; scores: T[] }>,
+  signal: AbortSignal | undefined,
+): Promise<{ ending: Ending; scores: T[] }> {
+  if (signal === undefined) return scored;
+  const over = new AbortController();
+  const cancelled = new Promise<{ ending: Ending; scores: T[] }>((resolve) => {
+    const cancel = () => resolve({ ending: { kind: "cancelled" }, scores: [] });
+    if (signal.aborted) cancel();
+    else signal.addEventListener("abort", cancel, { once: true, signal: over.signal });
+  });
+  try {
+    return await Promise.race([scored, cancelled]);
+  } finally {
+    over.abort();
   }
 }
 
