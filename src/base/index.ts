@@ -32,6 +32,7 @@ export { drawBeta, drawNormal } from "./distributions.ts";
 export { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
 export { exp, log, log1p, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";
+export { frozenCopy } from "./frozen-copy.ts";
 export { given } from "./given.ts";
 export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";
 export { isObject } from "./is-object.ts";

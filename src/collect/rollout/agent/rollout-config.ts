@@ -1,8 +1,7 @@
 /** What an agent is told beside its payload: `rollout_config`, with the names agents already know.
  *  In: the parts it is merged from, last wins. Out: one frozen object. Keys of providers never enter it from a file:
  *  the only key in it is the one that names this rollout to the gateway. */
-import { type Json, RollbookError } from "../../../base/index.ts";
-import { frozenCopy } from "../work/index.ts";
+import { frozenCopy, type Json, RollbookError } from "../../../base/index.ts";
 
 export interface RolloutConfig {
   readonly exp_id: string;

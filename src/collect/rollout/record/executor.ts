@@ -2,7 +2,15 @@
  *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
  *  does: that is data. Does not claim, retry or count. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Clock, type Digest, type Id, isRollbookError, reasonOf, rngFrom } from "../../../base/index.ts";
+import {
+  type Clock,
+  type Digest,
+  frozenCopy,
+  type Id,
+  isRollbookError,
+  reasonOf,
+  rngFrom,
+} from "../../../base/index.ts";
 import type { Ending, Task } from "../../../contract/index.ts";
 import {
   type Agent,
@@ -21,7 +29,6 @@ import {
   type Score,
   totalOf,
 } from "../agent/index.ts";
-import { frozenCopy } from "../work/index.ts";
 import type { Recorded, Recorder, Recording, RolloutClosing } from "./recorder.ts";
 
 export interface RolloutJob {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Json } from "../../../base/index.ts";
-import { frozenCopy, readRow } from "./rows.ts";
+import { frozenCopy, type Json } from "../../../base/index.ts";
+import { readRow } from "./rows.ts";
 
 describe("readRow", () => {
   it("hands on the metadata of a slime row verbatim, and neither prompt nor label", () => {

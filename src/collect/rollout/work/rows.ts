@@ -58,16 +58,3 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
 export function copy<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
-
-/** A copy that cannot be changed, however deep one goes. */
-export function frozenCopy<T extends Json>(value: T): T {
-  return freeze(copy(value));
-}
-
-function freeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null) {
-    for (const item of Object.values(value)) freeze(item);
-    Object.freeze(value);
-  }
-  return value;
-}

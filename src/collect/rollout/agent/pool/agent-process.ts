@@ -30,6 +30,7 @@ export class AgentProcess {
   #ready!: { resolve(loaded: Loaded): void; reject(error: unknown): void };
   #pending: Pending | undefined;
   #log: (line: string) => void = () => {};
+  readonly #printed: ReturnType<typeof lineSplitter>[] = [];
   #tail = "";
   #requests = 0;
   #ended: string | undefined;
@@ -118,6 +119,7 @@ export class AgentProcess {
       const lines = lineSplitter((line) => this.#print(line), { most: MAX_LOG_CHARS });
       stream.setEncoding("utf8").on("data", (chunk: string) => lines.push(chunk));
       stream.on("end", () => lines.end());
+      this.#printed.push(lines);
     }
     this.#child.once("error", (cause) => this.#end(`cannot be started: ${cause.message}`));
     this.#child.once("close", (code, signal) => {
@@ -169,23 +171,28 @@ export class AgentProcess {
         return;
       case "threw":
         if (message.last) this.#ended ??= "ended after an error that nobody caught";
-        if (this.#pending?.id === message.id)
-          this.#pending.reject(new AgentThrew(message.ending, message.named));
+        this.#settle(message.id, ({ reject }) => reject(new AgentThrew(message.ending, message.named)));
         return;
       case "returned":
-        if (this.#pending?.id === message.id) this.#return(message.value);
+        this.#settle(message.id, ({ resolve }) => resolve(unpack(message.value)));
         return;
       default:
         message satisfies never;
     }
   }
 
-  #return(value: Json): void {
-    try {
-      this.#pending!.resolve(unpack(value));
-    } catch (error) {
-      this.#pending!.reject(error);
-    }
+  /** Once what the agent printed before has been read too, so that it is logged with this request. */
+  #settle(id: number, settle: (pending: Pending) => void): void {
+    setImmediate(() => {
+      const pending = this.#pending;
+      if (pending?.id !== id) return;
+      for (const lines of this.#printed) lines.end();
+      try {
+        settle(pending);
+      } catch (error) {
+        pending.reject(error);
+      }
+    });
   }
 }
 

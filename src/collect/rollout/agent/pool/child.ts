@@ -2,9 +2,8 @@
  *  In: lines of JSON on descriptor 3. Out: the same way. Started by agent-process.ts with the path of the module.
  *  Whatever the agent throws, rejects or leaves behind becomes an answer or ends this process; the launcher sees both. */
 import { Socket } from "node:net";
-import { type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
+import { frozenCopy, type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
-import { frozenCopy } from "../../work/index.ts";
 import type { Payload, RolloutContext, RolloutDefinition } from "../agent.ts";
 import { cutBy, endingOfError, failure, isNamedByThrower } from "../failure.ts";
 import type { RewardInput } from "../reward.ts";

@@ -173,7 +173,9 @@ function moduleFolders(from: string): string[] {
     for (const name of ["node_modules", "dist"])
       if (name === "node_modules" || existsSync(join(folder, "dist", "cli", "main.js")))
         found.push(join(folder, name));
-    if (dirname(folder) === folder) return found.filter((path) => existsSync(path));
+    // Also where a link leads: inside, the link itself is all there is.
+    if (dirname(folder) === folder)
+      return found.filter((path) => existsSync(path)).flatMap((path) => [path, realpathSync(path)]);
   }
 }
 

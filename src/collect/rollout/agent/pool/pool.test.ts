@@ -93,6 +93,15 @@ describe.each(isolations)("an agent in the pool, isolation %s", (isolation) => {
     await vi.waitFor(() => expect([...logs].sort()).toEqual(["logged", "printed", "warned"]));
   });
 
+  it("logs whole lines with the rollout that printed them, also one that the end cuts short", async () => {
+    const logs: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      const code = `process.stdout.write("li"); process.stdout.write("ne ${i}\\nand ${i}"); return 1`;
+      await run(code, { log: (line) => logs.push(`${i}: ${line}`) });
+    }
+    expect(logs).toEqual(Array.from({ length: 20 }, (_, i) => [`${i}: line ${i}`, `${i}: and ${i}`]).flat());
+  });
+
   it("that heeds its signal returns what it has", async () => {
     const code =
       "await new Promise((done) => context.signal.addEventListener('abort', done)); return { reward: 0.5 }";
