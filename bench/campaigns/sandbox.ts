@@ -12,6 +12,7 @@ import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import type { Agent, RolloutContext } from "../../src/collect/rollout/agent/agent.ts";
 import { endingOfError } from "../../src/collect/rollout/agent/failure.ts";
 import { loadAgent } from "../../src/collect/rollout/agent/load-agent.ts";
+import { endAgentProcesses } from "../../src/collect/rollout/agent/pool/agent-process.ts";
 import { findBubblewrap, type Isolation } from "../../src/collect/rollout/agent/pool/confine.ts";
 import { openSandbox } from "../../src/collect/sandbox/open.ts";
 import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
@@ -128,6 +129,8 @@ async function misbehave({ count, rng, tally }: { count: number; rng: Rng; tally
     };
     await Promise.all(Array.from({ length: WORKERS }, caller));
   } finally {
+    endAgentProcesses();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -271,8 +271,11 @@ function readLoaded(limits: Json | undefined, scorer: Json | undefined): FromAge
   return { ...ready, scorer: { name: scorer.name, digest: scorer.digest } };
 }
 
-/** Killed with the launcher, whatever they do. */
 const living = new Set<AgentProcess>();
-process.on("exit", () => {
+
+/** Kills all of this launcher's, whatever they do. */
+export function endAgentProcesses(): void {
   for (const each of living) each.kill("ends with the launcher");
-});
+}
+
+process.on("exit", endAgentProcesses);
