@@ -63,9 +63,15 @@ describe(`what ${VERSION} has written`, () => {
 
   it("verifies with the counts it had, every artifact signed by the key that made it", async () => {
     const cli = copyOf("book");
-    const [report] = await cli.json("verify --require-trusted");
+    const [report] = await cli.json("verify");
     expect(report).toMatchObject({ ...EXPECTED.verified, ok: true, problems: [], catalog: [] });
     expect(report.counts).toEqual(EXPECTED.verified.counts);
+    // Judgements were not signed then, and are not taken for signed now.
+    expect(report.trust.roots["rollbook.gate-verdict.v1"]).toMatchObject({ count: 2, signed: 0 });
+    expect(await cli.run("verify --require-trusted")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("[not-trusted]"),
+    });
   });
 
   it("holds the same records under the same names", async () => {

@@ -22,7 +22,7 @@ import {
   RolloutEvent,
 } from "./rollout/index.ts";
 import { EnvironmentPackage, Task } from "./task/index.ts";
-import { Attestation, Receipt, Release, Tombstone, Verdict } from "./trust/index.ts";
+import { Attestation, BookHead, Receipt, Release, Tombstone, Verdict } from "./trust/index.ts";
 
 export const RECORD_TYPES: readonly RecordType[] = [
   PolicyRevision,
@@ -51,6 +51,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   GateVerdict,
   Rollback,
   Tombstone,
+  BookHead,
   LoopTransition,
   LoopMembers,
   LoopEnvelope,

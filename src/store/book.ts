@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
+import type { SealedBlob, SignHead } from "../contract/index.ts";
 import {
   type Blob,
   BlobIndex,
@@ -16,6 +17,7 @@ import {
   type ScanItem,
 } from "./blob/index.ts";
 import { isMissing, makeDirectory, withLock, writeAtomically } from "./disk/index.ts";
+import { HeadCheck } from "./head/index.ts";
 import {
   type BookPaths,
   bookFault,
@@ -26,6 +28,7 @@ import {
   LARGE_BYTES,
   largePath,
   listPacks,
+  openPackState,
   PACK_FOOTER_KIND,
   PACK_HEADER_KIND,
   PACK_LARGE_KIND,
@@ -47,6 +50,8 @@ export interface BookOptions {
   readonly packBytes?: number;
   /** Blobs of this size and more get files of their own; at most 4 MiB. */
   readonly largeBytes?: number;
+  /** Signs the heads of the book; asked when the first is due (default: none are written). */
+  readonly sign?: (() => SignHead | undefined) | undefined;
 }
 
 export interface Book extends BlobStore {
@@ -55,19 +60,25 @@ export interface Book extends BlobStore {
   readonly id: string;
   /** What opening this book found of writers that died. */
   readonly recovered: readonly Recovery[];
+  /** Writes a signed head over everything in the book, and makes it durable; undefined without a key. */
+  head(): Promise<SealedBlob | undefined>;
 }
 
 export const PACK_BYTES = 1024 ** 3;
 
 export async function openBook(root: string, options: BookOptions): Promise<Book> {
-  const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES } = options;
+  const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES, sign } = options;
   const paths = bookPaths(root);
   if (mode === "write") await createBook(paths, clock);
   const id = checkedId(paths);
   if (mode === "read") return new FsBook(paths, { id, recovered: [] });
   const recovered = await recoverBook(paths);
   const limits = { packBytes, largeBytes: Math.min(largeBytes, LARGE_BYTES) };
-  return new FsBook(paths, { id, recovered, session: await Session.begin(paths, { clock, ...limits }) });
+  return new FsBook(paths, {
+    id,
+    recovered,
+    session: await Session.begin(paths, { clock, sign, ...limits }),
+  });
 }
 
 async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
@@ -208,7 +219,21 @@ class FsBook implements Book {
   scanRuns(): AsyncIterable<Iterable<ScanItem>> {
     this.#refuseIfClosed();
     this.#session?.drain();
-    return scanBook(this.#paths);
+    return this.#scanAll();
+  }
+
+  async *#scanAll(): AsyncGenerator<Iterable<ScanItem>> {
+    const check = await HeadCheck.begin(this.#paths);
+    yield* scanBook(this.#paths, check.isEmpty ? undefined : check);
+    yield (await check.findings()).map((finding) => ({ type: "damage", finding }));
+  }
+
+  head(): Promise<SealedBlob | undefined> {
+    const session = this.#writer();
+    const others = listPacks(this.#paths)
+      .filter((pack) => !pack.sealed && pack.session !== session.name)
+      .flatMap(({ id }) => openPackState(this.#paths, id) ?? []);
+    return session.head({ others });
   }
 
   async close(): Promise<void> {

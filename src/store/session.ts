@@ -1,11 +1,14 @@
 /** One writer's stay in a book: it holds its lock, fills its own packs, and remembers what it put.
  *  In: blobs. Out: packs. Nobody else touches the packs of a session while its lock is held; therefore it may
- *  skip blobs it has already put, and only those. Group commit: an fsync begins when the last one ends. */
+ *  skip blobs it has already put, and only those. Group commit: an fsync begins when the last one ends. With a key it
+ *  writes a signed head of the book when it ends, when a pack is full, and once a second while it writes. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
+import type { PackState, SealedBlob, SignHead } from "../contract/index.ts";
 import { BlobIndex, type BlobPlace } from "./blob/index.ts";
 import { bootId, GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
+import { type HeadOptions, HeadWriter } from "./head/index.ts";
 import {
   type BookPaths,
   jsonBytes,
@@ -23,7 +26,12 @@ export interface SessionOptions {
   readonly clock: Clock;
   readonly packBytes: number;
   readonly largeBytes: number;
+  /** Asked when the first head is due. Without a key there are no heads. */
+  readonly sign?: (() => SignHead | undefined) | undefined;
 }
+
+/** What is written may be without a signed head for so long. */
+const HEAD_EVERY_MS = 1000;
 
 export class Session {
   readonly name: string;
@@ -37,6 +45,13 @@ export class Session {
   #packs = 0;
   #failure: unknown;
   readonly #commits = new GroupCommit({ commit: () => this.#syncPack(), failsForGood: true });
+  /** Null: there is no key. */
+  #heads: HeadWriter | null | undefined;
+  #headTimer: NodeJS.Timeout | undefined;
+  /** Whether something was put since the last head. */
+  #isAhead = false;
+  /** The head that is being made. */
+  #making: Promise<unknown> = Promise.resolve();
 
   private constructor(
     paths: BookPaths,
@@ -94,12 +109,30 @@ export class Session {
     return this.#commits.flush();
   }
 
+  /** Writes a signed head now and makes it durable; undefined without a key. */
+  head(options: HeadOptions = {}): Promise<SealedBlob | undefined> {
+    const made = this.#making.then(async () => {
+      const heads = this.#headWriter();
+      if (heads === undefined) return undefined;
+      const head = await this.#writeHead(heads, options);
+      await this.flush();
+      return head;
+    });
+    // One after the other: each leads to the one before.
+    this.#making = made.catch(() => {});
+    return made;
+  }
+
   /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. */
-  async close(): Promise<void> {
+  async close({ replaced = [] }: { replaced?: readonly PackState[] } = {}): Promise<void> {
+    clearTimeout(this.#headTimer);
     try {
       if (this.#failure === undefined) {
         await this.flush();
-        this.#pack?.seal();
+        await this.#making;
+        const heads = this.#isAhead || replaced.length > 0 ? this.#headWriter() : this.#heads;
+        if (heads === undefined || heads === null) this.#pack?.seal();
+        else await withLock(this.#paths.bookLock, () => this.#sealWithHead(heads, replaced));
       } else this.#pack?.abandon();
     } finally {
       await withLock(this.#paths.bookLock, () => {
@@ -132,12 +165,57 @@ export class Session {
   #place(digest: Digest, place: BlobPlace): void {
     this.placed.set(digest, place);
     this.#commits.add();
+    this.#isAhead = true;
+    this.#headSoon();
+  }
+
+  /** Behind the writers: nobody waits for it. A process that ends does not wait for it either, it closes its session. */
+  #headSoon(waitMs = HEAD_EVERY_MS): void {
+    if (this.#headTimer !== undefined || this.#heads === null || this.#options.sign === undefined) return;
+    this.#headTimer = setTimeout(() => {
+      this.#headTimer = undefined;
+      // What fails here fails for whoever flushes next, too.
+      if (this.#isAhead && this.#failure === undefined) this.head().catch(() => {});
+    }, waitMs);
+    this.#headTimer.unref();
+  }
+
+  async #sealWithHead(heads: HeadWriter, replaced: readonly PackState[]): Promise<void> {
+    if (this.#isAhead || replaced.length > 0 || heads.isBehind)
+      await this.#writeHead(heads, { replaced, joins: true });
+    this.#pack!.seal();
+    heads.leave();
+  }
+
+  #headWriter(): HeadWriter | undefined {
+    if (this.#heads === undefined) {
+      const { clock, sign } = this.#options;
+      const found = sign?.();
+      this.#heads = found === undefined ? null : new HeadWriter(this.#paths, { clock, sign: found });
+    }
+    return this.#heads ?? undefined;
+  }
+
+  async #writeHead(heads: HeadWriter, options: HeadOptions): Promise<SealedBlob> {
+    const { state } = this.#packWithRoom();
+    const covered = this.placed.size;
+    const head = await heads.make(state, options);
+    this.put(head.kind, head.bytes);
+    // Another thread may have signed it, and more may have been put meanwhile.
+    this.#isAhead = this.placed.size > covered + 1;
+    if (this.#isAhead) return head;
+    clearTimeout(this.#headTimer);
+    this.#headTimer = undefined;
+    return head;
   }
 
   #packWithRoom(): PackWriter {
     if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) {
       this.#pack.seal();
       this.#pack = undefined;
+      clearTimeout(this.#headTimer);
+      this.#headTimer = undefined;
+      this.#headSoon(0);
     }
     if (this.#pack === undefined) {
       this.#packs++;

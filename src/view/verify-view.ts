@@ -30,6 +30,7 @@ export function renderReport(
       ({ key, artifacts, trusted }) =>
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
+    headLine(report.heads),
     ...erasedLines(report),
     ...(report.external === 0
       ? []
@@ -40,6 +41,11 @@ export function renderReport(
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return page(lines);
+}
+
+function headLine({ count, latest }: VerifyReport["heads"]): string {
+  if (latest === undefined) return "heads: none, so nothing shows whether packs are gone";
+  return `heads: ${thousands(count)}, all fit the packs unless a problem says otherwise; the last is ${latest.sequence}, ${latest.digest}, of ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** Everything else that has to be signed; kinds that are not whole are named. */

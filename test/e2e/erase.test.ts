@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Digest } from "../../src/base/digest.ts";
-import { Attestation, Tombstone } from "../../src/contract/index.ts";
+import { Attestation, BookHead, Tombstone } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
@@ -47,7 +47,8 @@ async function blobsIn(root: string): Promise<Map<Digest, { kind: string; bytes:
   const book = await openBook(root, { clock: systemClock, mode: "read" });
   const found = new Map<Digest, { kind: string; bytes: Uint8Array }>();
   for await (const item of book.scan())
-    if (item.type === "blob") found.set(item.digest, { kind: item.kind, bytes: item.bytes.slice() });
+    if (item.type === "blob" && item.kind !== BookHead.kind)
+      found.set(item.digest, { kind: item.kind, bytes: item.bytes.slice() });
   await book.close();
   return found;
 }

@@ -126,7 +126,7 @@ describe("closing", () => {
       if (isLocked) throw new Error("the key is locked");
       return key.attest(subjects);
     };
-    const { test, rollout } = await opened({ signer: { publicKey: key.publicKey, attest } });
+    const { test, rollout } = await opened({ signer: { ...key, attest } });
     expect((await test.post(`/v1/rollouts/${rollout.id}/close`, { finalState: 7 })).status).toBe(500);
     expect(await test.artifacts()).toEqual([]);
     await test.stop();

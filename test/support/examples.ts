@@ -476,6 +476,7 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     router: d("router-record"),
     verdict: d("verdict"),
   },
+  "rollbook.head.v1": signedHead(),
   "rollbook.tombstone.v1": {
     subjects: [{ rollout: "r-1", content: d("content") }],
     records: [{ digest: d("content"), kind: "rollbook.rollout-content.v1" }],
@@ -485,6 +486,19 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     atMs: 1,
   },
 };
+
+function signedHead(): Wire {
+  const hash = (name: string) => d(name).slice(7);
+  const { schema: _, ...wire } = exampleSigner.signHead({
+    book: hash("book"),
+    sequence: 3,
+    previous: [d("head-2")],
+    packs: [{ pack: "20260102T030405678Z-0123456789ab-000001", entries: 12, chain: hash("chain") }],
+    replaced: [{ pack: "20260101T030405678Z-0123456789ab-000001", entries: 9, chain: hash("replaced") }],
+    atMs: 1,
+  }).record;
+  return wire;
+}
 
 export function exampleWire(kind: string): Wire {
   const wire = EXAMPLE_WIRES[kind];

@@ -3,8 +3,16 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/index.ts";
+import type { Signer } from "../../contract/index.ts";
 import { type GcReport, collectGarbage as sweep } from "../../store/index.ts";
-import { type BookOnDisk, requireBook, requireWritable } from "../open/index.ts";
+import {
+  type BookOnDisk,
+  headSigner,
+  loadSigner,
+  ownKeyring,
+  requireBook,
+  requireWritable,
+} from "../open/index.ts";
 
 export interface GarbageReport extends GcReport {
   /** Segments of replay stores that no manifest lists, by path. */
@@ -13,14 +21,16 @@ export interface GarbageReport extends GcReport {
 
 export async function collectGarbage(
   book: string | BookOnDisk,
-  options: { dryRun?: boolean; clock?: Clock } = {},
+  options: { dryRun?: boolean; clock?: Clock; signer?: () => Signer | undefined } = {},
 ): Promise<GarbageReport> {
   const root = typeof book === "string" ? book : book.root;
   const clock = options.clock ?? (typeof book === "string" ? systemClock : book.clock);
   const { dryRun = false } = options;
   requireBook(root);
   requireWritable(root);
-  const report = await sweep(root, { clock, dryRun });
+  const own = typeof book === "string" ? () => loadSigner(ownKeyring()) : () => book.signer;
+  const sign = headSigner((options.signer ?? own)());
+  const report = await sweep(root, { clock, dryRun, sign });
   return { ...report, orphans: await collectReplay(root, dryRun) };
 }
 

@@ -9,3 +9,4 @@ export {
   verifyBook,
   verifyNamed,
 } from "./verify.ts";
+export { writeHead } from "./write-head.ts";

@@ -22,6 +22,8 @@ export interface VerifyRequest {
   /** Whose signatures count (default: the user's own key and those listed beside it). */
   readonly trustedKeys?: Iterable<string>;
   readonly onProgress?: (bytes: number) => void;
+  /** The digest of a head that the book must still hold, with everything it names. */
+  readonly expect?: Digest;
 }
 
 export interface Verified {

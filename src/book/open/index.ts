@@ -18,6 +18,7 @@ export {
   type BookOnDisk,
   bookOver,
   DEFAULT_BOOK,
+  headSigner,
   isBook,
   mayWrite,
   type OpenBook,

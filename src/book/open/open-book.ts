@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError, systemClock } from "../../base/index.ts";
-import type { Signer } from "../../contract/index.ts";
+import type { Signer, SignHead } from "../../contract/index.ts";
 import {
   type BlobStore,
   type Book,
@@ -53,8 +53,9 @@ export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {
   if (!create || mode === "read") requireBook(root);
   if (mode === "write" && isBook(root)) requireWritable(root);
   const required = options.required ?? requiredKeys(process.env, ownKeyring());
-  const store = await openStore(root, { clock, mode });
-  return new DiskBook(store, { clock, signer, required });
+  const known = once(signer);
+  const store = await openStore(root, { clock, mode, sign: () => headSigner(known()) });
+  return new DiskBook(store, { clock, signer: known, required });
 }
 
 /** Any store as a book; its index is read from the records, which takes as long as reading all of them. */
@@ -112,6 +113,19 @@ export function requireWritable(root: string): void {
   }
 }
 
+/** Signs heads, where there is a key. */
+export function headSigner(signer: Signer | undefined): SignHead | undefined {
+  return signer === undefined ? undefined : (head) => signer.signHead(head);
+}
+
+function once<T>(find: () => T): () => T {
+  let found: { readonly value: T } | undefined;
+  return () => {
+    found ??= { value: find() };
+    return found.value;
+  };
+}
+
 function ownSigner(): Signer | undefined {
   return loadSigner(ownKeyring());
 }
@@ -121,8 +135,7 @@ class DiskBook implements BookOnDisk {
   readonly store: Book;
   readonly clock: Clock;
   readonly required: ReadonlySet<string> | undefined;
-  readonly #findSigner: () => Signer | undefined;
-  #signer: { found: Signer | undefined } | undefined;
+  readonly #signer: () => Signer | undefined;
   #catalog: Catalog | undefined;
 
   constructor(
@@ -136,12 +149,11 @@ class DiskBook implements BookOnDisk {
     this.store = store;
     this.clock = clock;
     this.required = required;
-    this.#findSigner = signer;
+    this.#signer = signer;
   }
 
   get signer(): Signer | undefined {
-    this.#signer ??= { found: this.#findSigner() };
-    return this.#signer.found;
+    return this.#signer();
   }
 
   get root(): string {

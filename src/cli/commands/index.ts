@@ -45,6 +45,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
   "Prove and maintain": {
     pack: async () => (await import("./pack.ts")).addPack,
     verify: async () => (await import("./maintain/verify.ts")).addVerify,
+    head: async () => (await import("./maintain/head.ts")).addHead,
     schema: async () => (await import("./schema.ts")).addSchema,
     catalog: async () => (await import("./maintain/catalog.ts")).addCatalog,
     gc: async () => (await import("./maintain/gc.ts")).addGc,

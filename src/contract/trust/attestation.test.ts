@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { d, exampleSigner } from "../../../test/support/examples.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { openRecord, seal } from "../codec/record.ts";
-import { Attestation, checkAttestation, newKeyPem, signerFromPem, signersOf } from "./attestation.ts";
+import { Attestation, checkAttestation, signersOf } from "./attestation.ts";
+import { newKeyPem, signerFromPem } from "./signer.ts";
 
 describe("attestations", () => {
   const sealed = exampleSigner.attest([d("b"), d("a"), d("b")]);

@@ -2,7 +2,7 @@
  *  In: a book's directory, contents, a reason. Out: what went. Before the tombstone is durable nothing is removed; after
  *  a kill at any later moment the same call finishes the work. */
 import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
-import { type ErasedBlob, type Signer, seal, Task, Tombstone } from "../../contract/index.ts";
+import { type ErasedBlob, type Signer, seal, Task, Tombstone, type UnsignedHead } from "../../contract/index.ts";
 import { type Book, eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
 import { findRemains, type Remains, removeClosedLists } from "./remains.ts";
@@ -53,7 +53,9 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const standing = coveredBy(found, [...gone, ...planned.blobs.filter(({ kind }) => kind === Task.kind)]);
   const tombstone = standing ?? (await writeTombstone(root, { ...options, found, report }));
   const records = found.tombstones.get(tombstone)?.records ?? gone;
-  await eraseBlobs(root, { clock, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
+  const { signer } = options;
+  const sign = signer === undefined ? undefined : (head: UnsignedHead) => signer.signHead(head);
+  await eraseBlobs(root, { clock, sign, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
   await scrubCatalog(root);
   removeClosedLists(root);
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
@@ -115,7 +117,8 @@ async function writeTombstone(
     by,
     atMs: clock.nowMs(),
   });
-  await useStore(root, { clock }, (book) =>
+  const sign = signer === undefined ? undefined : () => (head: UnsignedHead) => signer.signHead(head);
+  await useStore(root, { clock, sign }, (book) =>
     makeSealer(book, signer).add({ envelope: tombstone, blobs: [tombstone] }),
   );
   return tombstone.digest;

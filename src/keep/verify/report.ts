@@ -54,6 +54,11 @@ export interface VerifyReport {
   external: number;
   /** Revisions that samples name without a record of theirs in the book. */
   unrecordedRevisions: string[];
+  /** Signed heads of the book, and the one with the highest number. */
+  heads: {
+    count: number;
+    latest?: { digest: Digest; sequence: number; atMs: number; signer: PublicKey };
+  };
   /** `artifacts`, `signed` and `trusted` count rollouts; `roots` counts every kind of record that has to be signed. */
   trust: {
     artifacts: number;

@@ -29,6 +29,15 @@ export class TrustTally {
     this.#subjects.set(attestation.signer, subjects);
   }
 
+  /** Of a root that carries its own signature, which is good. */
+  addSigned(digest: Digest, signer: PublicKey): void {
+    this.#subjects.set(signer, [...(this.#subjects.get(signer) ?? []), digest]);
+  }
+
+  isTrusted(signer: string): boolean {
+    return this.#trusted.has(signer);
+  }
+
   /** Everything that a good signature names, whoever made it. */
   subjects(): ReadonlySet<Digest> {
     return new Set([...this.#subjects.values()].flat());

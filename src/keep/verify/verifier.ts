@@ -4,8 +4,10 @@ import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
 import {
   Assignment,
   Attestation,
+  BookHead,
   checkBinding,
   checkCoverage,
+  checkHead,
   commitTo,
   digestCallLog,
   MESSAGE_KIND,
@@ -76,6 +78,8 @@ export class Verifier {
   readonly #erasures = new Erasures();
   /** What signatures name, once all of them have been seen. */
   #attested: ReadonlySet<Digest> | undefined;
+  #latest: VerifyReport["heads"]["latest"];
+  #heads = 0;
   #bytes = 0;
   #external = 0;
 
@@ -101,6 +105,17 @@ export class Verifier {
   /** Damage that never became a blob. */
   report(problem: Problem): void {
     this.problems.push(problem);
+  }
+
+  isTrusted(signer: string): boolean {
+    return this.#trust.isTrusted(signer);
+  }
+
+  /** A head that the reader has kept must be among the records; what it names was held against the packs. */
+  expect(head: Digest): void {
+    if (this.#facts.kindOf(head) === BookHead.kind) return;
+    const message = `the expected head ${head} is not in the book: it was put back to an earlier state, or its end was cut off`;
+    this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
   }
 
   /** Erased and not there. */
@@ -130,6 +145,7 @@ export class Verifier {
       external: this.#external,
       unrecordedRevisions,
       trust: this.#trust.report(),
+      heads: { count: this.#heads, ...(this.#latest === undefined ? {} : { latest: this.#latest }) },
     };
   }
 
@@ -148,7 +164,16 @@ export class Verifier {
     else if (kind === Attestation.kind) this.#trust.addAttestation(record as Attestation);
     else if (kind === Assignment.kind) this.#assignments.set(named.digest, record as Assignment);
     else if (kind === Tombstone.kind) this.#erasures.add(named.digest, record as Tombstone);
+    else if (kind === BookHead.kind) this.#acceptHead(record as BookHead, named);
     else if (kind === PolicyRevision.kind) this.#revisions.record(record as PolicyRevision, named);
+  }
+
+  #acceptHead(head: BookHead, { digest }: NamedBlob): void {
+    checkHead(head);
+    this.#trust.addSigned(digest, head.signer);
+    if (this.#latest === undefined || head.sequence > this.#latest.sequence)
+      this.#latest = { digest, sequence: head.sequence, atMs: head.atMs, signer: head.signer };
+    this.#heads++;
   }
 
   #acceptContent(content: RolloutContent, named: NamedBlob): void {

@@ -63,6 +63,9 @@ export type FindingCode =
   | "bad-large-entry"
   | "missing-large"
   | "bad-record"
+  | "head-mismatch"
+  | "missing-pack"
+  | "foreign-replacement"
   | "unexpected-file";
 
 /** Damage, named: which bytes of which file, and what is wrong with them. */

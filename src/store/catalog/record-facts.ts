@@ -7,6 +7,7 @@ import {
   Attestation,
   BanditIncrement,
   BODY_KIND,
+  BookHead,
   digestsIn,
   EnvironmentPackage,
   Feedback,
@@ -53,6 +54,7 @@ const ROOTS: ReadonlySet<string> = new Set(
     GateVerdict,
     Rollback,
     Tombstone,
+    BookHead,
     LoopEnvelope,
   ].map((type) => type.kind),
 );

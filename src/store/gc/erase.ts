@@ -2,13 +2,15 @@
  *  In: the digests of records. Out: what goes, or what went. Rewrites packs as gc does, so a kill at any point loses
  *  nothing else and the same call finishes the work. Does not decide what may go, and writes no record of it. */
 import { type Clock, type Digest, RollbookError } from "../../base/index.ts";
-import type { ErasedBlob } from "../../contract/index.ts";
+import type { ErasedBlob, SignHead } from "../../contract/index.ts";
 import { openBook } from "../book.ts";
 import { Collection, withSurvey } from "./gc.ts";
 import type { Survey, SurveyedErasure } from "./gc-survey.ts";
 
 interface ErasureOptions {
   readonly clock: Clock;
+  /** Signs the head that says which packs were replaced. */
+  readonly sign?: SignHead | undefined;
   /** Records to remove. References to them keep nothing else. */
   readonly records: Iterable<Digest>;
   /** Roots (tasks) to remove as well, unless a record that stays refers to them. A signature is no such record. */
@@ -34,11 +36,11 @@ export async function planErasure(root: string, options: ErasureOptions): Promis
 
 /** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
 export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
-  const { clock } = options;
+  const { clock, sign } = options;
   const erasure = await withSurvey(root, { clock, erasure: surveyed(options) }, async (survey, paths) => {
     requireErasable(root, survey);
     const planned = erasureOf(survey);
-    await new Collection(paths, survey, { clock }).run();
+    await new Collection(paths, survey, { clock, sign }).run();
     return planned;
   });
   await requireGone(root, { clock, erasure });

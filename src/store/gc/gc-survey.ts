@@ -8,6 +8,7 @@ import { Attestation } from "../../contract/index.ts";
 import { BlobIndex, type BlobStore, type Finding } from "../blob/index.ts";
 import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, keptBy } from "../catalog/index.ts";
 import { isMissing } from "../disk/index.ts";
+import { HeadCheck } from "../head/index.ts";
 import {
   type BookPaths,
   type LargeEntry,
@@ -60,6 +61,7 @@ export class Survey {
   /** Erased records of the book, and what only they lead to. */
   readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
+  #heads: HeadCheck | undefined;
   #keepsAll = false;
 
   constructor(paths: BookPaths, erasure: SurveyedErasure = NO_ERASURE) {
@@ -70,11 +72,14 @@ export class Survey {
   /** Reads all packs, then follows references from the roots. */
   async run(store: Pick<BlobStore, "get">): Promise<void> {
     const block = new ScanBlock();
+    this.#heads = await HeadCheck.begin(this.#paths);
     for (const { name, atRest } of packsAtRest(this.#paths)) {
       const pack = { name, atRest, damaged: false };
       this.packs.push(pack);
       await this.#readPack(pack, block);
     }
+    // To rewrite a pack that a head contradicts would hide the change for good.
+    for (const finding of await this.#heads.findings()) this.#noteLoss(this.#packAt(finding.file), finding);
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
     await this.#follow(store, this.#roots);
@@ -107,6 +112,11 @@ export class Survey {
     return code === "digest-mismatch" && isDigest(expected) && this.#copies.has(expected);
   }
 
+  /** Whether the book has signed heads, which name its packs. */
+  get hasHeads(): boolean {
+    return this.#heads?.isEmpty === false;
+  }
+
   isReachable(digest: Digest): boolean {
     if (this.#doomed.has(digest)) return false;
     return this.#keepsAll || this.#reachable.has(digest);
@@ -136,7 +146,7 @@ export class Survey {
   }
 
   async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
-    const scan = await PackScan.open(this.#paths, pack.name, block);
+    const scan = await PackScan.open(this.#paths, pack.name, { block, watch: this.#heads });
     if (scan === undefined) return;
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {
@@ -173,8 +183,12 @@ export class Survey {
     else if (!pack.atRest) this.#living.push(digest);
   }
 
-  #noteLoss(pack: SurveyedPack, finding: Finding): void {
-    pack.damaged = true;
+  #packAt(file: string): SurveyedPack | undefined {
+    return this.packs.find(({ name }) => file.startsWith(`packs/${name.id}.`));
+  }
+
+  #noteLoss(pack: SurveyedPack | undefined, finding: Finding): void {
+    if (pack !== undefined) pack.damaged = true;
     this.findings.push(finding);
   }
 

@@ -6,12 +6,14 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
+import type { PackState, SignHead } from "../../contract/index.ts";
 import type { Finding } from "../blob/index.ts";
 import { openBook, PACK_BYTES } from "../book.ts";
 import { syncDirectory, tryLock, unlinkIfThere } from "../disk/index.ts";
 import {
   type BookPaths,
   bookPaths,
+  footerOf,
   LARGE_BYTES,
   largePath,
   PackScan,
@@ -24,6 +26,8 @@ import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts"
 
 export interface GcOptions {
   readonly clock: Clock;
+  /** Signs the head that says which packs were replaced. A book with heads is not collected without. */
+  readonly sign?: SignHead | undefined;
   /** Only say what would go. */
   readonly dryRun?: boolean;
   /** Go on in spite of damage; damaged packs stay as they are, but what only lost records refer to goes. */
@@ -100,6 +104,8 @@ export class Collection {
     const dryRun = this.#options.dryRun === true;
     const replaced = this.#choose();
     if (!dryRun) {
+      if (replaced.length > 0 && this.#survey.hasHeads && this.#options.sign === undefined)
+        throw unsigned(this.#paths.root);
       await this.#copyKept(replaced);
       this.#remove(replaced);
     }
@@ -145,12 +151,15 @@ export class Collection {
   async #copyKept(replaced: readonly SurveyedPack[]): Promise<void> {
     if (replaced.length === 0) return;
     const limits = { packBytes: PACK_BYTES, largeBytes: LARGE_BYTES };
-    const session = await Session.begin(this.#paths, { clock: this.#options.clock, ...limits });
+    const { clock, sign } = this.#options;
+    const session = await Session.begin(this.#paths, { clock, ...limits, sign: () => sign });
+    let states: PackState[] = [];
     try {
       const block = new ScanBlock();
       for (const pack of replaced) await this.#copyPack(pack, { session, block });
+      states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
     } finally {
-      await session.close();
+      await session.close({ replaced: sign === undefined ? [] : states });
     }
   }
 
@@ -158,7 +167,7 @@ export class Collection {
     pack: SurveyedPack,
     { session, block }: { session: Session; block: ScanBlock },
   ): Promise<void> {
-    const scan = await PackScan.open(this.#paths, pack.name, block);
+    const scan = await PackScan.open(this.#paths, pack.name, { block });
     if (scan === undefined) throw vanished(pack.name.id);
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {
@@ -221,6 +230,14 @@ function refused(root: string, findings: readonly Finding[]): RollbookError {
     { root, findings },
     `${root} is damaged in ${findings.length === 1 ? "one place" : `${findings.length} places`}, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
       "Nothing was removed, because lost records may refer to anything. Restore the files, or put the lost blobs in again.",
+  );
+}
+
+function unsigned(root: string): RollbookError {
+  return new RollbookError(
+    "gc-unsigned",
+    { root },
+    `${root} has signed heads, which name its packs: gc must sign what it replaces. Nothing was removed. Make a key with \`rollbook keys new\`, or put yours back.`,
   );
 }
 

@@ -5,6 +5,7 @@ export * from "./pack-headers.ts";
 export * from "./pack-names.ts";
 export * from "./pack-reader.ts";
 export * from "./pack-records.ts";
+export * from "./pack-states.ts";
 export * from "./pack-writer.ts";
 export * from "./recover.ts";
 export * from "./scan-book.ts";

@@ -63,6 +63,7 @@ export interface BookPaths {
   readonly bookLock: string;
   readonly gcLock: string;
   readonly catalog: string;
+  readonly head: string;
   openPack(id: string): string;
   sealedPack(id: string): string;
   sessionLock(session: string): string;
@@ -82,6 +83,7 @@ export function bookPaths(root: string): BookPaths {
     bookLock: join(locks, "book.lock"),
     gcLock: join(locks, "gc.lock"),
     catalog: join(root, "catalog.db"),
+    head: join(root, "head.json"),
     openPack: (id) => join(packs, `${id}.open`),
     sealedPack: (id) => join(packs, `${id}.pack`),
     sessionLock: (session) => join(locks, `${session}.lock`),

@@ -13,6 +13,7 @@ import {
   parseJson,
   writeHex,
 } from "../../base/index.ts";
+import type { PackState } from "../../contract/index.ts";
 import { isKind } from "../blob/index.ts";
 
 export interface PackHeader {
@@ -78,6 +79,12 @@ export class PackChain {
     if (at === 63 * 32) this.#hash.update(this.#batch);
   }
 
+  /** How far a pack has come, as heads name it. */
+  state(pack: string): PackState {
+    const { entries, chain } = this.footer();
+    return { pack, entries, chain: chain.slice("sha256:".length) };
+  }
+
   footer(): PackFooter {
     const rest = this.#batch.subarray(0, (this.#entries % 64) * 32);
     return {
@@ -97,6 +104,11 @@ export function encodeBook({ createdAtMs, id }: { createdAtMs: number; id: strin
 export function bookIdOf(bytes: Uint8Array): string {
   const { id, digest } = parseObject(bytes) as { id?: string; digest: Digest };
   return id ?? `book-${digest.slice(7, 39)}`;
+}
+
+/** The digest in a book.json without fault, as hex. */
+export function bookDigestOf(bytes: Uint8Array): string {
+  return (parseObject(bytes) as { digest: Digest }).digest.slice("sha256:".length);
 }
 
 /** What is wrong with the bytes of book.json, or undefined. */

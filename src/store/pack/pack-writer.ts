@@ -4,6 +4,7 @@
 import { closeSync, fdatasync, fsyncSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { promisify } from "node:util";
 import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
+import type { PackState } from "../../contract/index.ts";
 import { OWNER_ONLY, syncDirectory, writeFully } from "../disk/index.ts";
 import {
   encodeEntry,
@@ -53,6 +54,11 @@ export class PackWriter {
   /** Entries apart from the pack header. */
   get blobs(): number {
     return this.#chain.entries - 1;
+  }
+
+  /** The entries so far, staged ones included. */
+  get state(): PackState {
+    return this.#chain.state(this.id);
   }
 
   /** Appends an entry unless `isKnown` says that its digest is there already. */

@@ -103,7 +103,7 @@ async function recoverPack(paths: BookPaths, id: string): Promise<Recovery> {
   };
 }
 
-interface PackState {
+interface InspectedPack {
   readonly size: number;
   /** End of the last whole entry that has only whole entries before it. */
   wholeEnd: number;
@@ -115,9 +115,9 @@ interface PackState {
   damage: Finding[];
 }
 
-async function inspect(paths: BookPaths, id: string): Promise<PackState> {
+async function inspect(paths: BookPaths, id: string): Promise<InspectedPack> {
   const reader = await PackReader.open(paths.openPack(id));
-  const state: PackState = {
+  const state: InspectedPack = {
     size: reader.size,
     wholeEnd: 0,
     blobs: 0,
@@ -151,7 +151,7 @@ async function inspect(paths: BookPaths, id: string): Promise<PackState> {
 async function unfit(
   paths: BookPaths,
   id: string,
-  { step, state }: { step: EntryStep; state: PackState },
+  { step, state }: { step: EntryStep; state: InspectedPack },
 ): Promise<Finding | undefined> {
   const at = { file: `packs/${id}.open`, offset: step.offset, length: step.end - step.offset };
   if (state.footed) return { code: "bad-footer", ...at, message: "an entry stands behind the footer" };

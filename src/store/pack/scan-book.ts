@@ -19,7 +19,7 @@ import {
 } from "./pack-records.ts";
 
 /** In runs, as `BlobStore.scanRuns` gives them: a run ends where a block does, or where a large file is to be read. */
-export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanItem>> {
+export async function* scanBook(paths: BookPaths, watch?: ChainWatch): AsyncGenerator<Iterable<ScanItem>> {
   yield checkNames(paths).map((finding) => ({ type: "damage", finding }));
   const block = new ScanBlock();
   const seen = new Set<string>();
@@ -29,7 +29,7 @@ export async function* scanBook(paths: BookPaths): AsyncGenerator<Iterable<ScanI
     if (fresh.length === 0) return;
     for (const pack of fresh) {
       seen.add(pack.id);
-      const scan = await PackScan.open(paths, pack, block);
+      const scan = await PackScan.open(paths, pack, { block, watch });
       if (scan === undefined) continue;
       try {
         yield* scanPack(scan, (entry) => largeItem(paths, pack.id, entry));
@@ -96,6 +96,14 @@ function packExists(paths: BookPaths, id: string): boolean {
   return existsSync(paths.openPack(id)) || existsSync(paths.sealedPack(id));
 }
 
+/** Wants to know what the entries of packs hash to, at some counts of them. */
+export interface ChainWatch {
+  wants(pack: string, entries: number): boolean;
+  note(pack: string, entries: number, chain: string): void;
+  /** A pack was read to its end. */
+  scanned(pack: string): void;
+}
+
 export type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
 
 /** One pack: header first, then blobs, then the footer and nothing more. Large files are left to the caller. */
@@ -106,19 +114,28 @@ export class PackScan {
   readonly #sealed: boolean;
   readonly #chain = new PackChain();
   readonly #findings: Finding[] = [];
+  readonly #watch: ChainWatch | undefined;
   #footed = false;
   #ended = false;
 
-  private constructor(pack: string, { reader, sealed }: { reader: PackReader; sealed: boolean }) {
+  private constructor(
+    pack: string,
+    { reader, sealed, watch }: { reader: PackReader; sealed: boolean; watch: ChainWatch | undefined },
+  ) {
     this.#pack = pack;
+    this.#watch = watch;
     this.#reader = reader;
     this.#sealed = sealed;
     this.#file = `packs/${pack}.${sealed ? "pack" : "open"}`;
   }
 
-  static async open(paths: BookPaths, pack: PackName, block: ScanBlock): Promise<PackScan | undefined> {
+  static async open(
+    paths: BookPaths,
+    pack: PackName,
+    { block, watch }: { block: ScanBlock; watch?: ChainWatch | undefined },
+  ): Promise<PackScan | undefined> {
     const opened = await openPack(paths, pack, { block });
-    return opened === undefined ? undefined : new PackScan(pack.id, opened);
+    return opened === undefined ? undefined : new PackScan(pack.id, { ...opened, watch });
   }
 
   more(): Promise<void> {
@@ -147,6 +164,7 @@ export class PackScan {
     if (this.#footed) this.#find("bad-footer", step, "an entry stands behind the footer");
     if (step.kind === PACK_FOOTER_KIND) return this.#takeFooter(step);
     this.#chain.addHex(step.hex);
+    this.#mark();
     if (step.offset === 0 || step.kind === PACK_HEADER_KIND) return this.#takeHeader(step);
     if (step.kind === PACK_LARGE_KIND) return this.#takeStandIn(step);
     const location = { file: this.#file, offset: step.payloadAt, length: step.bytes.length };
@@ -171,7 +189,10 @@ export class PackScan {
     // The end of an open pack may be in the midst of being written; recovery judges it once the writer is gone.
     if (!this.#sealed && step.code === "truncated") return;
     const { expected, actual } = step;
-    if (expected !== undefined) this.#chain.add(expected);
+    if (expected !== undefined) {
+      this.#chain.add(expected);
+      this.#mark();
+    }
     this.#find(step.code, step, step.message, {
       ...(expected === undefined ? {} : { expected }),
       ...(actual === undefined ? {} : { actual }),
@@ -187,8 +208,15 @@ export class PackScan {
     this.#find("bad-footer", step, `the footer says ${text}; found ${found.entries}, ${found.chain}`);
   }
 
+  #mark(): void {
+    const { entries } = this.#chain;
+    if (this.#watch?.wants(this.#pack, entries) === true)
+      this.#watch.note(this.#pack, entries, this.#chain.state(this.#pack).chain);
+  }
+
   #end(): undefined {
     this.#ended = true;
+    this.#watch?.scanned(this.#pack);
     const { size } = this.#reader;
     if (this.#sealed && !this.#footed)
       this.#find("missing-footer", { offset: size, end: size }, "a sealed pack ends without a footer");

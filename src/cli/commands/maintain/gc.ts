@@ -1,6 +1,7 @@
 /** `rollbook gc`: removes what nothing refers to. */
 import type { Command } from "commander";
 import { collectGarbage } from "../../../book/maintain/index.ts";
+import { keyringOf, loadSigner } from "../../../book/open/index.ts";
 import type { GcReport } from "../../../store/index.ts";
 import { jsonLine, plural, printable } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
@@ -18,7 +19,8 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
     .option("--dry-run", "only say what would go")
     .action(async (flags: BookFlags & { dryRun?: true }) => {
       const dryRun = flags.dryRun === true;
-      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun });
+      const signer = () => loadSigner(keyringOf(io));
+      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, signer });
       const { orphans } = report;
       if (flags.json) io.out(jsonLine(report));
       else {

@@ -1,6 +1,7 @@
 /** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
+import { existsSync, readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { RollbookError } from "../../../base/index.ts";
+import { type Digest, isDigest, RollbookError } from "../../../base/index.ts";
 import {
   type Verified,
   type VerifyRequest,
@@ -39,13 +40,20 @@ followed, every batch assembled again. The report separates self-consistent from
       "an id, a digest, the first digits of one, or the path of a run pack (default: the whole book)",
     )
     .option(...TRUST_FLAG)
-    .action(async (name: string | undefined, flags: VerifyFlags) => {
+    .option(
+      "--expect <head>",
+      "fail unless the book still holds this head: its digest, or the file of `head --out`",
+    )
+    .action(async (name: string | undefined, flags: VerifyFlags & { expect?: string }) => {
+      const expect = flags.expect === undefined ? {} : { expect: parseHead(flags.expect, name) };
       if (name !== undefined && isPack(name)) {
         const { verifyPackAt } = await import("../pack.ts");
         return verifyPackAt(io, name, flags);
       }
       const verified = await withBook(io, flags, async (book) =>
-        name === undefined ? [await verifyBook(book, options(io))] : verifyNamed(book, name, options(io)),
+        name === undefined
+          ? [await verifyBook(book, { ...options(io), ...expect })]
+          : verifyNamed(book, name, options(io)),
       );
       judge(io, flags, verified);
     });
@@ -75,6 +83,20 @@ export function addBatchVerify(batch: Command, io: Io): void {
       judge(io, flags, verified);
       requireCut(verified);
     });
+}
+
+/** A digest, or a file that names one. */
+function parseHead(given: string, name: string | undefined): Digest {
+  if (name !== undefined)
+    throw new RollbookError("bad-option", { name }, "--expect is of the whole book. Leave the name out.");
+  if (isDigest(given)) return given;
+  const { head } = existsSync(given) ? (JSON.parse(readFileSync(given, "utf8")) as { head?: unknown }) : {};
+  if (isDigest(head)) return head;
+  throw new RollbookError(
+    "bad-option",
+    { expect: given },
+    `--expect ${given}: neither a digest (sha256:…) nor a file that \`rollbook head --out\` wrote.`,
+  );
 }
 
 function options(io: Io): VerifyRequest {

@@ -271,7 +271,7 @@ export class SealQueue {
   }
 
   async #answer(question: WorkerQuestion): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
-    const { admit, clock } = this.#deps;
+    const { admit, clock, signer } = this.#deps;
     switch (question.kind) {
       case "commit":
         return this.#commit(question);
@@ -281,6 +281,8 @@ export class SealQueue {
         const admission = { outcome, signals, message, records: records?.map(detached) };
         return { admission, atMs } as JudgedArtifact;
       }
+      case "head":
+        return detached(signer!.signHead({ ...question.head, atMs: clock.nowMs() }));
       default:
         return question satisfies never;
     }

@@ -3,7 +3,7 @@
  *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type Digest, isRollbookError, manualClock } from "../../../base/index.ts";
-import type { SealedBlob } from "../../../contract/index.ts";
+import type { SealedBlob, UnsignedHead } from "../../../contract/index.ts";
 import { type Book, GroupCommit, openBook, openCatalog } from "../../../store/index.ts";
 import { JournalReader } from "../journal/index.ts";
 import { ArtifactSealer } from "./artifact-sealer.ts";
@@ -146,6 +146,10 @@ class SealWorker {
     });
   }
 
+  signHead(head: UnsignedHead): Promise<SealedBlob> {
+    return this.#ask({ kind: "head", head });
+  }
+
   #hearReply(message: Extract<ToSealing, { kind: "reply" }>): void {
     const { done, failed } = this.#asked.get(message.number)!;
     this.#asked.delete(message.number);
@@ -166,8 +170,10 @@ class SealWorker {
 }
 
 const data = workerData as SealingData;
-void openBook(data.root, { clock: manualClock(data.startedAtMs) }).then((book) => {
+let thread: SealWorker;
+const sign = () => (data.signer === undefined ? undefined : (head: UnsignedHead) => thread.signHead(head));
+void openBook(data.root, { clock: manualClock(data.startedAtMs), sign }).then((book) => {
   const port = parentPort!;
-  const thread = new SealWorker(port, book, data);
+  thread = new SealWorker(port, book, data);
   port.on("message", (message: ToSealing) => thread.hear(message));
 });

@@ -1,7 +1,7 @@
 /** What the serving thread and the sealing thread say to each other. Numbers, places and digests, mostly: the calls
  *  themselves are in the journal, which both can read. */
 import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
-import type { Delivery, Ending, PublicKey, SealedBlob } from "../../../contract/index.ts";
+import type { Delivery, Ending, PublicKey, SealedBlob, UnsignedHead } from "../../../contract/index.ts";
 import type { Admission, Submitted } from "../../admission.ts";
 import type { EventOf, LogPlace, OpenRollout } from "../journal/index.ts";
 import type { Drift } from "./message-tree.ts";
@@ -74,7 +74,9 @@ export type WorkerQuestion =
       readonly closings: readonly ClosedEvent[];
       readonly subjects: readonly Digest[];
     }
-  | { readonly kind: "judge"; readonly artifact: Omit<Submitted, "nowMs"> };
+  | { readonly kind: "judge"; readonly artifact: Omit<Submitted, "nowMs"> }
+  /** Is to sign a head of the book. */
+  | { readonly kind: "head"; readonly head: UnsignedHead };
 
 /** A `closed` event as JSON, of the task of that number. */
 export interface ClosedEvent {
@@ -106,7 +108,7 @@ export type ToSealing =
   | {
       readonly kind: "reply";
       readonly number: number;
-      readonly value: readonly SealedBlob[] | JudgedArtifact;
+      readonly value: readonly SealedBlob[] | JudgedArtifact | SealedBlob;
     }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "close" };

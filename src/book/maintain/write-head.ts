@@ -1,0 +1,16 @@
+/** Writes a signed head over everything in a book. In: a book that is open to write, with a key. Out: the head, which whoever
+ *  keeps it outside the book can hold against the book later. */
+import { type Digest, RollbookError } from "../../base/index.ts";
+import { BookHead, openRecord } from "../../contract/index.ts";
+import type { BookOnDisk } from "../open/index.ts";
+
+export async function writeHead({ store, root }: BookOnDisk): Promise<{ head: Digest; record: BookHead }> {
+  const head = await store.head();
+  if (head === undefined)
+    throw new RollbookError(
+      "no-key",
+      { root },
+      "a head must be signed, and there is no key. Make one with `rollbook keys new`.",
+    );
+  return { head: head.digest, record: openRecord(BookHead, head.bytes, head.digest) };
+}

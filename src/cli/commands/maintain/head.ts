@@ -1,0 +1,29 @@
+/** `rollbook head`: a signed head of the book, to be kept elsewhere. */
+import type { Command } from "commander";
+import { writeHead } from "../../../book/maintain/index.ts";
+import { writeAtomically } from "../../../store/index.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { type BookFlags, withBook } from "../../with-book.ts";
+
+export function addHead(program: Command, io: Io): void {
+  addCommand(program, "head", {
+    summary: "write a signed head of the book and print its digest",
+    description: `Write a signed head over everything in the book and print its digest. Keep the digest outside the book:
+\`rollbook verify --expect\` then finds that packs are gone, were cut short or rewritten, or that the whole book was put back
+to an earlier state.`,
+    examples: ["rollbook head", "rollbook head --out head.json"],
+  })
+    .option("--out <file>", "also write the head with its signature here")
+    .action(async (flags: BookFlags & { out?: string }) => {
+      const { head, record } = await withBook(io, { ...flags, mode: "write" }, writeHead);
+      const text = jsonLine({ head, ...record });
+      if (flags.out !== undefined) writeAtomically(flags.out, Buffer.from(text), `${flags.out}.part`);
+      io.out(flags.json ? text : `${head}\n`);
+      if (!flags.json)
+        io.err(
+          `head ${record.sequence}, ${plural(record.packs.length, "pack")} new or grown since the last one\n`,
+        );
+    });
+}

@@ -1,0 +1,69 @@
+/** What a book held at one moment, signed: a link in a chain of heads. A reader who keeps the digest of one finds later
+ *  that a pack is gone, was cut short or rewritten, or that the whole book was put back to an earlier state.
+ *  A head names the packs that are new or have grown since the heads before it; their hashes cover every entry. */
+import { verify } from "node:crypto";
+import { z } from "zod";
+import { canonicalize } from "../../base/index.ts";
+import { count, defineRecord, digest, type RecordOf, refuse, type Sealed, timeMs } from "../codec/index.ts";
+import { keyOf, publicKey, signature } from "./keys.ts";
+
+/** A hash that names no blob of the book, so it is not written as a digest, which would be a reference. */
+const hash = z.string().regex(/^[0-9a-f]{64}$/, "is not a hash of 64 hex digits");
+
+/** The first entries of a pack, and the hash over their digests in order. */
+const packState = z.strictObject({
+  pack: z.string().regex(/^\d{8}T\d{9}Z-[0-9a-f]{12}-\d{6}$/, "is not the name of a pack"),
+  entries: z.number().int().min(1),
+  chain: hash,
+});
+export type PackState = z.output<typeof packState>;
+
+const MOST_PACKS = 1_000_000;
+
+export const BookHead = defineRecord({
+  kind: "rollbook.head.v1",
+  summary: "What a book held at one moment: its packs by hash, chained to the heads before and signed.",
+  shape: {
+    /** The digest in book.json, as hex. */
+    book: hash,
+    /** One more than the highest of the heads before it. */
+    sequence: count,
+    previous: z.array(digest).max(16),
+    packs: z.array(packState).max(MOST_PACKS),
+    /** Packs that gc or an erasure replaced, as they were. What stays of them is in other packs. */
+    replaced: z.optional(z.array(packState).max(MOST_PACKS)),
+    atMs: timeMs,
+    signer: publicKey,
+    signature,
+  },
+  references: ({ previous }) =>
+    previous.map((head, i) => ({ digest: head, kind: "rollbook.head.v1", field: `previous[${i}]` })),
+  check({ packs, replaced = [] }) {
+    for (const [field, states] of [
+      ["packs", packs],
+      ["replaced", replaced],
+    ] as const)
+      for (let i = 1; i < states.length; i++)
+        if (states[i - 1]!.pack >= states[i]!.pack)
+          throw refuse("bad-record", { field }, `${field} are not sorted by name and unique.`);
+  },
+});
+export type BookHead = RecordOf<typeof BookHead>;
+export type UnsignedHead = Omit<BookHead, "schema" | "signer" | "signature">;
+/** Signs on this thread, or asks another. */
+export type SignHead = (head: UnsignedHead) => SealedHead | Promise<SealedHead>;
+type SealedHead = Omit<Sealed<BookHead>, "record">;
+
+/** Throws a refusal unless the signature is good. Says nothing about trust in the signer. */
+export function checkHead({ signature: signed, schema: _, ...head }: BookHead): void {
+  if (verify(null, headMessage(head), keyOf(head.signer), Buffer.from(signed, "base64url"))) return;
+  throw refuse(
+    "bad-signature",
+    { signer: head.signer },
+    `the signature by ${head.signer} does not fit head ${head.sequence}.`,
+  );
+}
+
+export function headMessage(head: Omit<BookHead, "schema" | "signature">): Buffer {
+  return Buffer.from(`${BookHead.kind}\0${canonicalize(head)}`);
+}

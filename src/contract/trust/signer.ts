@@ -1,0 +1,52 @@
+/** A private key that signs records and heads. The key itself never leaves its closure. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { type Digest, reasonOf } from "../../base/index.ts";
+import { refuse, type Sealed, seal } from "../codec/index.ts";
+import { Attestation, attestationMessage } from "./attestation.ts";
+import { BookHead, headMessage, type UnsignedHead } from "./head.ts";
+import { nameKey, type PublicKey } from "./keys.ts";
+
+export interface Signer {
+  readonly publicKey: PublicKey;
+  attest(subjects: readonly Digest[]): Sealed<Attestation>;
+  signHead(head: UnsignedHead): Sealed<BookHead>;
+}
+
+export function signerFromPem(pem: string): Signer {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch (cause) {
+    throw refuse(
+      "bad-signature",
+      {},
+      `not a readable private key: ${reasonOf(cause)}. Make one with \`rollbook keys new\`.`,
+      { cause },
+    );
+  }
+  if (key.asymmetricKeyType !== "ed25519") {
+    throw refuse(
+      "bad-signature",
+      { type: key.asymmetricKeyType },
+      `the key is ${key.asymmetricKeyType}, not Ed25519. Make one with \`rollbook keys new\`.`,
+    );
+  }
+  const signer = nameKey(createPublicKey(key));
+  const signed = (message: Buffer) => sign(null, message, key).toString("base64url");
+  return {
+    publicKey: signer,
+    attest(subjects) {
+      const sorted = [...new Set(subjects)].sort();
+      const signature = signed(attestationMessage(signer, sorted));
+      return seal(Attestation, { signer, subjects: sorted, signature });
+    },
+    signHead(head) {
+      const whole = { ...head, signer };
+      return seal(BookHead, { ...whole, signature: signed(headMessage(whole)) });
+    },
+  };
+}
+
+export function newKeyPem(): string {
+  return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+}

@@ -1,0 +1,34 @@
+/** `head.json`: the last head of a book, and which packs the heads up to it cover whole. A help for the next writer; the
+ *  heads themselves are records in packs. Absent or unreadable: the next head names every pack again. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Digest, isDigest, isObject } from "../../base/index.ts";
+import { isMissing, writeAtomically } from "../disk/index.ts";
+import { type BookPaths, jsonBytes } from "../pack/index.ts";
+
+export interface HeadState {
+  readonly head: Digest | undefined;
+  readonly sequence: number;
+  readonly packs: ReadonlySet<string>;
+}
+
+const NONE: HeadState = { head: undefined, sequence: 0, packs: new Set() };
+
+export function readHeadState(paths: BookPaths): HeadState {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(paths.head, "utf8"));
+  } catch (error) {
+    if (isMissing(error) || error instanceof SyntaxError) return NONE;
+    throw error;
+  }
+  if (!isObject(value) || !isDigest(value.head) || !Number.isSafeInteger(value.sequence)) return NONE;
+  const packs = Array.isArray(value.packs) ? value.packs.filter((each) => typeof each === "string") : [];
+  return { head: value.head, sequence: value.sequence as number, packs: new Set(packs) };
+}
+
+/** Call under the book's lock. */
+export function writeHeadState(paths: BookPaths, { head, sequence, packs }: HeadState): void {
+  const bytes = jsonBytes({ head, sequence, packs: [...packs].sort() });
+  writeAtomically(paths.head, bytes, join(paths.tmp, "head.json"));
+}

@@ -1,0 +1,258 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Digest, manualClock } from "../../base/index.ts";
+import { BookHead, newKeyPem, openRecord, signerFromPem, Task } from "../../contract/index.ts";
+import { type Book, openBook } from "../book.ts";
+import { collectGarbage } from "../gc/index.ts";
+import { encodeEntry, PACK_FOOTER_KIND, PackChain, PackReader } from "../pack/index.ts";
+
+let scratch = "";
+let made = 0;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), "rollbook-head-"));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const fresh = () => join(scratch, String(made++));
+const clock = manualClock(1_700_000_000_000);
+const signer = signerFromPem(newKeyPem());
+const signHead = (head: Parameters<typeof signer.signHead>[0]) => signer.signHead(head);
+const sign = () => signHead;
+
+const note = (book: Book, id: string) => book.put(Task.kind, Buffer.from(JSON.stringify({ id })));
+
+/** A book of three sessions, and the heads they left, oldest first. */
+async function threeSessions(): Promise<{ root: string; heads: Digest[] }> {
+  const root = fresh();
+  const heads: Digest[] = [];
+  for (const [i, session] of ["a", "b", "c"].entries()) {
+    // Packs are listed by the time their sessions began.
+    const book = await openBook(root, { clock: manualClock(1_600_000_000_000 + i), sign });
+    for (const n of [0, 1, 2, 3]) note(book, `${session}-${n}`);
+    await book.close();
+    heads.push(stateOf(root).head);
+  }
+  return { root, heads };
+}
+
+const stateOf = (root: string): { head: Digest; sequence: number } =>
+  JSON.parse(readFileSync(join(root, "head.json"), "utf8"));
+
+async function headOf(root: string, digest: Digest): Promise<BookHead> {
+  const book = await openBook(root, { clock, mode: "read" });
+  const blob = await book.get(digest);
+  await book.close();
+  return openRecord(BookHead, blob!.bytes, digest);
+}
+
+/** What a scan says of the book, by code. */
+async function findingsOf(root: string): Promise<{ code: string; file: string }[]> {
+  const book = await openBook(root, { clock, mode: "read" });
+  const findings: { code: string; file: string }[] = [];
+  for await (const item of book.scan())
+    if (item.type === "damage") findings.push({ code: item.finding.code, file: item.finding.file });
+  await book.close();
+  return findings;
+}
+
+const packsOf = (root: string) => readdirSync(join(root, "packs")).sort();
+
+/** Writes a pack again with other entries, every checksum and the footer fitting: what a forger would do. */
+async function rewrite(root: string, pack: string, change: (kept: Entry[]) => Entry[]): Promise<void> {
+  const path = join(root, "packs", pack);
+  const reader = await PackReader.open(path);
+  const entries: Entry[] = [];
+  for (let step = reader.next(); step !== undefined; step = reader.next()) {
+    if (step === "more") await reader.more();
+    else if (step.type === "entry" && step.kind !== PACK_FOOTER_KIND)
+      entries.push({ kind: step.kind, payload: Buffer.from(step.bytes) });
+  }
+  await reader.close();
+  const chain = new PackChain();
+  const parts: Buffer[] = [];
+  let offset = 0;
+  for (const entry of change(entries)) {
+    const { bytes, digest } = encodeEntry(entry, offset);
+    chain.add(digest);
+    parts.push(bytes);
+    offset += bytes.length;
+  }
+  const footer = { kind: PACK_FOOTER_KIND, payload: Buffer.from(JSON.stringify(sorted(chain.footer()))) };
+  writeFileSync(path, Buffer.concat([...parts, encodeEntry(footer, offset).bytes]));
+}
+interface Entry {
+  kind: string;
+  payload: Buffer;
+}
+const sorted = ({ chain, entries }: { chain: string; entries: number }) => ({ chain, entries });
+
+describe("heads", () => {
+  it("are left by every session with a key, each chained to the one before, and fit the packs", async () => {
+    const { root, heads } = await threeSessions();
+    const records = await Promise.all(heads.map((head) => headOf(root, head)));
+    expect(records.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect(records.map(({ previous }) => previous)).toEqual([[], [heads[0]], [heads[1]]]);
+    // Its own pack, and that of the session before with its last head in it.
+    expect(records.map(({ packs }) => packs.length)).toEqual([1, 2, 2]);
+    expect(await findingsOf(root)).toEqual([]);
+  });
+
+  it("are not written without a key, nor by a session that wrote nothing", async () => {
+    const root = fresh();
+    const keyless = await openBook(root, { clock });
+    note(keyless, "a");
+    expect(await keyless.head()).toBeUndefined();
+    await keyless.close();
+    await (await openBook(root, { clock, sign })).close();
+    expect(readdirSync(root)).not.toContain("head.json");
+  });
+
+  it("cover what keyless and killed writers left, once somebody with a key has written", async () => {
+    const root = fresh();
+    const keyless = await openBook(root, { clock });
+    note(keyless, "a");
+    await keyless.close();
+    const book = await openBook(root, { clock, sign });
+    const head = await book.head();
+    await book.close();
+    expect((await headOf(root, head!.digest)).packs).toHaveLength(2);
+  });
+
+  it("come once a second while a session writes, and when a pack is full", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock, sign, packBytes: 2000 });
+    note(book, "a");
+    await book.flush();
+    const count = async () => {
+      let heads = 0;
+      for await (const item of book.scan()) if (item.type === "blob" && item.kind === BookHead.kind) heads++;
+      return heads;
+    };
+    expect(await count()).toBe(0);
+    for (let i = 0; i < 10; i++) note(book, `full-${i}-${"x".repeat(200)}`);
+    await new Promise((done) => setTimeout(done, 100));
+    expect(await count()).toBe(1);
+    note(book, "b");
+    await new Promise((done) => setTimeout(done, 1200));
+    expect(await count()).toBe(2);
+    await book.close();
+    expect(stateOf(root).sequence).toBe(2);
+    expect(await findingsOf(root)).toEqual([]);
+  });
+
+  it("of two sessions at once are joined by the one that ends last", async () => {
+    const root = fresh();
+    const [one, two] = [await openBook(root, { clock, sign }), await openBook(root, { clock, sign })];
+    note(one, "one");
+    note(two, "two");
+    const first = await one.head();
+    const second = await two.head();
+    await one.close();
+    await two.close();
+    const last = await headOf(root, stateOf(root).head);
+    expect(last.previous).toEqual([first!.digest, second!.digest].sort());
+  });
+
+  it("of a live writer's pack name what is on disk of it", async () => {
+    const root = fresh();
+    const live = await openBook(root, { clock });
+    note(live, "a");
+    await live.flush();
+    const book = await openBook(root, { clock, sign });
+    const head = await book.head();
+    expect((await headOf(root, head!.digest)).packs.map(({ entries }) => entries)).toEqual([2, 1]);
+    note(live, "b");
+    await Promise.all([live.close(), book.close()]);
+    expect(await findingsOf(root)).toEqual([]);
+  });
+});
+
+describe("a change with fitting checksums", () => {
+  const attacks: [string, (root: string, pack: string) => Promise<void>][] = [
+    [
+      "an entry changed",
+      (root, pack) =>
+        rewrite(root, pack, (all) => all.with(2, { ...all[2]!, payload: Buffer.from('{"id":"x"}') })),
+    ],
+    ["an entry removed", (root, pack) => rewrite(root, pack, (all) => all.toSpliced(2, 1))],
+    [
+      "an entry added before the head",
+      (root, pack) =>
+        rewrite(root, pack, (all) => all.toSpliced(2, 0, { kind: Task.kind, payload: Buffer.from("{}") })),
+    ],
+    [
+      "two entries swapped",
+      (root, pack) => rewrite(root, pack, (all) => all.with(1, all[2]!).with(2, all[1]!)),
+    ],
+    [
+      "the header changed",
+      (root, pack) =>
+        rewrite(root, pack, (all) =>
+          all.with(0, {
+            ...all[0]!,
+            payload: Buffer.from(all[0]!.payload.toString().replace(/"pid":\d+/, '"pid":1')),
+          }),
+        ),
+    ],
+    ["its tail cut off", (root, pack) => rewrite(root, pack, (all) => all.slice(0, 3))],
+    ["the pack removed", async (root, pack) => rmSync(join(root, "packs", pack))],
+  ];
+  it.each(attacks)("is found in every pack but the last: %s", async (_, attack) => {
+    const { root } = await threeSessions();
+    for (const pack of packsOf(root).slice(0, -1)) {
+      const copy = fresh();
+      cpSync(root, copy, { recursive: true });
+      await attack(copy, pack);
+      const codes = (await findingsOf(copy)).filter(({ file }) => file.includes(pack.slice(0, -5)));
+      expect(codes.map(({ code }) => code)).toEqual([expect.stringMatching(/head-mismatch|missing-pack/)]);
+    }
+  });
+
+  it("of book.json is found", async () => {
+    const { root } = await threeSessions();
+    const other = fresh();
+    await (await openBook(other, { clock: manualClock(5) })).close();
+    cpSync(join(other, "book.json"), join(root, "book.json"));
+    expect(await findingsOf(root)).toEqual([{ code: "head-mismatch", file: "book.json" }]);
+  });
+});
+
+describe("gc", () => {
+  it("links the old heads to the new: the packs it replaced are not missing", async () => {
+    const { root, heads } = await threeSessions();
+    await collectGarbage(root, { clock, sign: signHead, mergeBelowBytes: 1 });
+    const garbage = await openBook(root, { clock, sign });
+    garbage.put("rollbook.message.v1", Buffer.from("nobody needs it"));
+    await garbage.close();
+    const report = await collectGarbage(root, { clock, sign: signHead });
+    expect(report.blobsRemoved).toBe(1);
+    expect(await findingsOf(root)).toEqual([]);
+    const last = await headOf(root, stateOf(root).head);
+    expect(last.replaced).toHaveLength(1);
+    for (const head of heads) expect((await headOf(root, head)).signer).toBe(signer.publicKey);
+  });
+
+  it("refuses without a key where heads name the packs, and where a head does not fit", async () => {
+    const { root } = await threeSessions();
+    const garbage = await openBook(root, { clock, sign });
+    garbage.put("rollbook.message.v1", Buffer.from("nobody needs it"));
+    await garbage.close();
+    await expect(collectGarbage(root, { clock })).rejects.toMatchObject({ code: "gc-unsigned" });
+    await rewrite(root, packsOf(root)[0]!, (all) => all.toSpliced(2, 1));
+    await expect(collectGarbage(root, { clock, sign: signHead })).rejects.toMatchObject({
+      code: "gc-damage",
+    });
+  });
+
+  it("signed by another key does not excuse a pack that is gone", async () => {
+    const { root } = await threeSessions();
+    const garbage = await openBook(root, { clock, sign });
+    garbage.put("rollbook.message.v1", Buffer.from("nobody needs it"));
+    await garbage.close();
+    const stranger = signerFromPem(newKeyPem());
+    await collectGarbage(root, { clock, sign: (head) => stranger.signHead(head) });
+    const [finding] = await findingsOf(root);
+    expect(finding!.code).toBe("foreign-replacement");
+  });
+});

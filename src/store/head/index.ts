@@ -1,0 +1,3 @@
+export * from "./head-check.ts";
+export * from "./head-state.ts";
+export * from "./head-writer.ts";
