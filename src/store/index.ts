@@ -42,6 +42,7 @@ export {
   writeFully,
 } from "./disk/index.ts";
 export { collectGarbage, eraseBlobs, type GcReport, planErasure } from "./gc/index.ts";
+export { readLastHead } from "./head/index.ts";
 export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export type { Recovery } from "./pack/index.ts";
 export {

@@ -1,7 +1,7 @@
 /** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
 import { type Digest, given, RollbookError } from "../../base/index.ts";
-import { type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
+import { BookHead, type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import {
   type AppendOptions,
@@ -11,6 +11,7 @@ import {
   type WriteResult,
   writeReplay as writeStore,
 } from "../../keep/replay/index.ts";
+import { readLastHead } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,
@@ -43,12 +44,13 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
   const admitted = await admitAll(book, request);
   const semantics = request.returns ?? (await carriedReturns(admitted));
   const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
-  return { ...(await writeStore({ ...storeOptions(book, request, admitted), returns })), admitted };
+  const options = await storeOptions(book, request, admitted);
+  return { ...(await writeStore({ ...options, returns })), admitted };
 }
 
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
-  return { ...(await appendReplay(storeOptions(book, request, admitted))), admitted };
+  return { ...(await appendReplay(await storeOptions(book, request, admitted))), admitted };
 }
 
 /** A store keeps what it is given: unlabelled rollouts have no reward there, and unlogged choices no probability. */
@@ -81,11 +83,11 @@ function isOwn({ reason }: { reason: string }): boolean {
   return reason !== "other-level" && reason !== "other-family";
 }
 
-function storeOptions(
+async function storeOptions(
   book: OpenBook,
   { root, layout, writer, durable, feedback, onProgress }: ReplayRequest,
   admitted: readonly AdmittedRollouts[],
-): AppendOptions {
+): Promise<AppendOptions> {
   const streams = new Set<string>();
   const rollouts = new Map<Digest, string>();
   const rewards: [Digest, AdmittedRollouts["rows"][number]["late"]][] = [];
@@ -102,11 +104,17 @@ function storeOptions(
     read: (digest) => book.store.get(digest),
     admits: (content, stream) => streams.has(`${content} ${stream}`),
     ...(feedback === undefined ? {} : { feedback: { name: feedback, rewards: new Map(rewards) } }),
-    ...given({ layout, writer, durable }),
+    ...given({ layout, writer, durable, head: await lastHead(book) }),
     ...(onProgress === undefined
       ? {}
       : { onProgress: (done: { rollouts: number }) => onProgress(done.rollouts, ordered.length) }),
   };
+}
+
+/** What the store says of the book it comes from: `verify --expect` holds the book against it. */
+async function lastHead({ root, store }: OpenBook): Promise<Digest | undefined> {
+  const head = root === "" ? undefined : readLastHead(root);
+  return head !== undefined && (await store.get(head))?.kind === BookHead.kind ? head : undefined;
 }
 
 /** Gains where every chain of decisions measured its errors, else the rewards. */

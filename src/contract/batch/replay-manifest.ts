@@ -23,6 +23,8 @@ const segment = z.strictObject({
   path,
   createdAtMs: timeMs,
   writer,
+  /** The last heads of the book when the rows were read, where it has heads; sorted. */
+  heads: z.optional(z.array(digest).max(4096)),
   rows: z.record(name, count),
   /** Most candidates of a step, most context features of a source, most features of a candidate. */
   maxCandidates: count,

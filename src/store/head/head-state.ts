@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Digest, isDigest, isObject } from "../../base/index.ts";
 import { isMissing, writeAtomically } from "../disk/index.ts";
-import { type BookPaths, jsonBytes } from "../pack/index.ts";
+import { type BookPaths, bookPaths, jsonBytes } from "../pack/index.ts";
 
 export interface HeadState {
   readonly head: Digest | undefined;
@@ -25,6 +25,11 @@ export function readHeadState(paths: BookPaths): HeadState {
   if (!isObject(value) || !isDigest(value.head) || !Number.isSafeInteger(value.sequence)) return NONE;
   const packs = Array.isArray(value.packs) ? value.packs.filter((each) => typeof each === "string") : [];
   return { head: value.head, sequence: value.sequence as number, packs: new Set(packs) };
+}
+
+/** The last head that a writer left; undefined if none did. */
+export function readLastHead(root: string): Digest | undefined {
+  return readHeadState(bookPaths(root)).head;
 }
 
 /** Call under the book's lock. */

@@ -57,6 +57,11 @@ export class SegmentReader {
     return this.shape.rows[table] ?? 0;
   }
 
+  /** Of an array that the schema has; opening the segment has checked it. */
+  metadataOf(path: string): ArrayMetadata {
+    return this.#metadata.get(path) as ArrayMetadata;
+  }
+
   array<T extends TableName>(table: T, column: ColumnName<T>): Promise<ZarrArray> {
     const path = `${table}/${column}`;
     const known = this.#arrays.get(path);

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { fastFolder } from "../../../../test/support/fast-folder.ts";
 import { rejectionOf } from "../../../../test/support/refusal-of.ts";
+import { reseal, rewriteColumn } from "../../../../test/support/replay-tamper.ts";
 import { ReplayWorld } from "../../../../test/support/replay-world.ts";
 import { manualClock } from "../../../base/clock.ts";
+import { digestBytes } from "../../../base/digest.ts";
 import {
   appendReplay,
   collectOrphans,
@@ -18,6 +20,7 @@ import { FileStore, openGroup } from "../zarr/index.ts";
 
 const folder = fastFolder("replay-compact");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const HEAD = digestBytes("rollbook.head.v1", new Uint8Array(0));
 const quick = { clock: manualClock(1), durable: false } as const;
 
 describe("compaction", () => {
@@ -96,7 +99,7 @@ describe("compaction", () => {
     );
     const to = join(folder, "never");
     expect(await rejectionOf(compactReplay({ from: many, to, ...quick }))).toMatchObject({
-      code: "zarr-damaged",
+      code: "replay-bad-segment",
     });
     expect([existsSync(to), existsSync(`${to}.partial`)]).toEqual([false, false]);
   });
@@ -157,5 +160,30 @@ describe("orphans", () => {
     mkdirSync(join(other, "segments", "precious"), { recursive: true });
     expect(await rejectionOf(collectOrphans(other))).toMatchObject({ code: "no-replay-store" });
     expect(existsSync(join(other, "segments", "precious"))).toBe(true);
+  });
+
+  it("refuses a column that was changed with fitting checksums, and leaves nothing behind", async () => {
+    const [from, to] = [join(folder, "changed"), join(folder, "laundered")];
+    await writeReplay({ root: from, read: world.read, rollouts: world.rollouts, head: HEAD, ...quick });
+    const before = readFileSync(join(from, "manifest.json"));
+    await rewriteColumn<Float32Array>(from, "steps/reward", {
+      change: (values) => void values.fill(1),
+    });
+    // The forger cannot seal the manifest again: its digest is known elsewhere.
+    const root = JSON.parse(before.toString());
+    const changed = JSON.parse(readFileSync(join(from, "manifest.json"), "utf8"));
+    changed.segments[0].arrays["steps/reward"] = root.segments[0].arrays["steps/reward"];
+    reseal(from, changed);
+    expect(await rejectionOf(compactReplay({ from, to, ...quick }))).toMatchObject({
+      code: "replay-bad-segment",
+      message: expect.stringContaining("steps/reward has digest"),
+    });
+    expect([existsSync(to), existsSync(`${to}.partial`)]).toEqual([false, false]);
+  });
+
+  it("keeps the heads of the book that its segments were written from", async () => {
+    const [from, to] = [join(folder, "headed"), join(folder, "headed-plain")];
+    await writeReplay({ root: from, read: world.read, rollouts: world.rollouts, head: HEAD, ...quick });
+    expect((await compactReplay({ from, to, ...quick })).segments[0]!.heads).toEqual([HEAD]);
   });
 });

@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Clock, RollbookError } from "../../../base/index.ts";
-import type { ReplayManifest, ReplayWriter } from "../../../contract/index.ts";
+import type { ReplayManifest, ReplaySegment, ReplayWriter } from "../../../contract/index.ts";
 import { makeDirectory, syncDirectory } from "../../../store/index.ts";
 import { openReplay, type PlacedSegment, type ReplayStore, shiftRows } from "../read/index.ts";
 import {
@@ -14,6 +14,7 @@ import {
   MANIFEST_FILE,
   ReasonNames,
   ROOT_FILE,
+  requireWhole,
   type SegmentReader,
   sealReplayManifest,
   TABLE_NAMES,
@@ -46,6 +47,8 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   removeLeftover(partial);
   makeDirectory(partial);
   try {
+    // What is copied gets digests of its own: a changed column must not come out as a sound one.
+    for (const segment of store.manifest.segments) await requireWhole(resolve(options.from), segment);
     const manifest = await writePlain(store, partial, options);
     commitManifest(partial, manifest);
     renameSync(partial, to);
@@ -102,9 +105,15 @@ async function writePlain(
     generation: 1,
     returns: manifest.returns,
     reasons: manifest.reasons,
-    segments: [entry],
+    segments: [withHeads(entry, manifest.segments)],
     compactedFrom: manifest.digest,
   });
+}
+
+/** A tree made of several segments names the heads of all. */
+function withHeads(entry: ReplaySegment, from: readonly ReplaySegment[]): ReplaySegment {
+  const heads = [...new Set(from.flatMap((each) => each.heads ?? []))].sort();
+  return heads.length === 0 ? entry : { ...entry, heads };
 }
 
 /** Copied row by row number; the other facts are merged. */

@@ -32,6 +32,8 @@ export interface AppendOptions {
   readonly feedback?: LateFeedback;
   readonly layout?: Layout;
   readonly limits?: Partial<SegmentLimits>;
+  /** The last head of the book that the rollouts are read from. */
+  readonly head?: Digest;
   /** Who writes, for the manifest. */
   readonly writer?: Partial<ReplayWriter>;
   /** False skips fsync: for stores that need not survive a crash of the machine. */
@@ -156,7 +158,9 @@ export class WriteSession {
 
   async #closeCurrent(): Promise<void> {
     if (this.#current === undefined) return;
-    this.segments.push(await this.#current.close());
+    const { head } = this.#options;
+    const segment = await this.#current.close();
+    this.segments.push(head === undefined ? segment : { ...segment, heads: [head] });
     this.#current = undefined;
     if (this.#options.durable ?? true) {
       syncDirectory(join(this.#options.root, SEGMENTS));
