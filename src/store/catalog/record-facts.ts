@@ -85,7 +85,7 @@ export function isRootKind(kind: string): boolean {
 
 /** Blobs that records may name without holding them. The signature of who stored one names it too: then it is lost if it
  *  is gone, and not merely outside the book. */
-const HELD: ReadonlySet<string> = new Set([MEDIA_KIND, FINAL_STATE_KIND]);
+const HELD: ReadonlySet<string> = new Set([MEDIA_KIND, BODY_KIND, FINAL_STATE_KIND]);
 
 /** What is signed when it is sealed: every root, and the blobs that nothing else says the book holds. */
 export function isSignedKind(kind: string): boolean {

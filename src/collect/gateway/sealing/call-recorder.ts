@@ -110,7 +110,8 @@ export class CallRecorder {
     const digest = this.#putCall(entry, halves);
     const place = record.tree.ask(index, messages);
     const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
-    record.signed.push(this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event)), ...media);
+    const told = this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
+    record.signed.push(told, ...media, ...bodies);
     record.calls.set(index, {
       ...{ index, digest, outcome, model: target.model, parent: place.parent },
       finishReason: reply.finishReason,

@@ -233,8 +233,10 @@ export class SealQueue {
   }
 
   #heard(thread: Worker, message: FromSealing): void {
-    // What it still says after it was given up nobody waits for.
-    if (thread !== this.#thread && this.#given.size === 0 && this.#requests.size === 0) return;
+    // A head is signed for a thread that is closing, too: it waits for the signature before it ends.
+    const isHead = message.kind === "ask" && message.question.kind === "head";
+    // What else it says after it was given up nobody waits for.
+    if (!isHead && thread !== this.#thread && this.#given.size === 0 && this.#requests.size === 0) return;
     if (message.kind === "ask") {
       void this.#reply(thread, message);
       return;
