@@ -10,7 +10,13 @@ import { page, plural, short, thousands } from "./format.ts";
 const MOST_PROBLEMS = 50;
 
 export function renderReport(
-  { what, report, catalog, reached }: Pick<Verified, "what" | "report" | "catalog" | "reached">,
+  {
+    what,
+    report,
+    catalog,
+    catalogMade,
+    reached,
+  }: Pick<Verified, "what" | "report" | "catalog" | "catalogMade" | "reached">,
   names: ReadonlyMap<string, string>,
 ): string {
   const { problems, trust } = report;
@@ -30,17 +36,27 @@ export function renderReport(
       ({ key, artifacts, trusted }) =>
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
+    ...sameIdLines(report),
     headLine(report.heads),
     ...erasedLines(report),
     ...(report.external === 0
       ? []
       : [`outside the book: ${plural(report.external, "reference")}, named and not checked`]),
     ...(catalog === undefined ? [] : catalogLines(catalog)),
+    ...(catalogMade === undefined ? [] : [madeLine(catalogMade)]),
     ...(report.unrecordedRevisions.length === 0
       ? []
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return page(lines);
+}
+
+function sameIdLines({ sameId }: VerifyReport): string[] {
+  return sameId
+    .slice(0, 10)
+    .map(
+      ({ rollout, contents }) => `sealed more than once: ${rollout} is ${contents.map(short).join(" and ")}`,
+    );
 }
 
 function headLine({ count, latest }: VerifyReport["heads"]): string {
@@ -98,6 +114,17 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
   if (differences.length === 0) return ["catalog: fits the bytes"];
   const shown = differences.slice(0, 5).map(({ digest, message }) => `  ${digest}: ${message}`);
   return [`catalog: DIFFERS from the bytes in ${plural(differences.length, "record")}`, ...shown];
+}
+
+const MADE_BECAUSE = {
+  absent: "there was none",
+  damaged: "the old one was damaged",
+  "other-version": "the old one was of another version",
+  rebuilt: "somebody asked for it",
+} as const;
+
+function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
+  return `  made from the bytes on ${new Date(atMs).toISOString()}, because ${MADE_BECAUSE[why]}; it knows of no loss before`;
 }
 
 export function problemText({ code, record, where, message }: Problem): string {

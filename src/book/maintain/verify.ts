@@ -3,7 +3,7 @@
 import type { Digest } from "../../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
 import type { VerifyReport } from "../../keep/verify/index.ts";
-import { openCatalog } from "../../store/index.ts";
+import { type Catalog, openCatalog } from "../../store/index.ts";
 import {
   artifactsOf,
   CatalogComparison,
@@ -34,6 +34,8 @@ export interface Verified {
   readonly reached?: Reached;
   /** Where the catalog differs from the bytes; undefined if it was not looked at. */
   readonly catalog?: readonly CatalogDifference[];
+  /** When the catalog was last made from the bytes, and why: it remembers no loss from before. */
+  readonly catalogMade?: ReturnType<Catalog["origin"]>;
 }
 
 interface Reached {
@@ -54,7 +56,7 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
     await catalog.sync();
     const comparison = new CatalogComparison(catalog);
     const report = await verifyStore(comparison.watch(store), request);
-    return { what, report, catalog: await comparison.finish(store) };
+    return { what, report, catalog: await comparison.finish(store), catalogMade: catalog.origin() };
   } finally {
     catalog.close();
   }

@@ -1,9 +1,16 @@
 /** Compares a catalog with the bytes it claims to describe, while something else reads them.
  *  In: the items of a scan. Out: differences in words. What others write meanwhile is no difference: before the catalog
  *  is said to miss a record it is brought up to date, and before it is said to invent one the book is asked. */
-import { canonicalize, type Digest } from "../../base/index.ts";
+import { canonicalize, type Digest, DigestTable } from "../../base/index.ts";
 import { recordType } from "../../contract/index.ts";
-import { type BlobStore, type Catalog, describeRecord, type ScanItem } from "../../store/index.ts";
+import {
+  type BlobStore,
+  type Catalog,
+  describeRecord,
+  type Location,
+  referencesOf,
+  type ScanItem,
+} from "../../store/index.ts";
 
 export interface CatalogDifference {
   readonly digest: Digest;
@@ -16,6 +23,10 @@ export class CatalogComparison {
   readonly #seen = new Set<Digest>();
   /** Not listed when the scan came by, with their kinds. */
   readonly #missed = new Map<Digest, string>();
+  /** Every blob of the book. */
+  readonly #blobs = new DigestTable();
+  /** Blobs that were not listed where the scan found them. */
+  readonly #misplaced = new Map<Digest, { kind: string; location: Location }>();
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
@@ -28,7 +39,13 @@ export class CatalogComparison {
 
   /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
   async finish(store: Pick<BlobStore, "has">): Promise<readonly CatalogDifference[]> {
-    if (this.#missed.size > 0) await this.#catalog.sync();
+    if (this.#missed.size + this.#misplaced.size > 0) await this.#catalog.sync();
+    for (const [digest, blob] of this.#misplaced)
+      if (!this.#catalog.lists({ digest, ...blob }))
+        this.#differ(digest, `does not list this ${blob.kind} at its place`);
+    for (const digest of this.#catalog.listed())
+      if (this.#blobs.find(digest) < 0 && !(await store.has(digest)))
+        this.#differ(digest, "lists a blob, or references of one, that the packs do not hold");
     for (const [digest, kind] of this.#missed)
       if (this.#catalog.record(digest) === undefined) this.#differ(digest, `misses this ${kind}`);
     const unseen = [...this.#catalog.records()].filter(({ digest }) => !this.#seen.has(digest));
@@ -49,6 +66,7 @@ export class CatalogComparison {
 
   *#compareRun(run: Iterable<ScanItem>, large: { digest: Digest; kind: string }[]): Generator<ScanItem> {
     for (const item of run) {
+      if (item.type !== "damage") this.#place(item);
       if (item.type !== "damage" && recordType(item.kind) !== undefined && !this.#seen.has(item.digest)) {
         this.#seen.add(item.digest);
         if (item.type === "blob") this.#compare(item.digest, item.kind, item.bytes);
@@ -58,10 +76,18 @@ export class CatalogComparison {
     }
   }
 
+  #place({ digest, kind, location }: Extract<ScanItem, { digest: Digest }>): void {
+    this.#blobs.add(digest);
+    if (!this.#catalog.lists({ digest, kind, location })) this.#misplaced.set(digest, { kind, location });
+  }
+
   #compare(digest: Digest, kind: string, bytes: Uint8Array): void {
     const facts = describe(kind, bytes);
     const listed = this.#catalog.record(digest);
     if (facts === undefined) return;
+    const targets = [...new Set(referencesOf(kind, bytes))].sort();
+    if (listed !== undefined && targets.join() !== this.#catalog.referencesOf(digest).join())
+      this.#differ(digest, `has other references of this ${kind} than its bytes`);
     const said = canonicalize({ digest, kind, ...facts });
     if (listed === undefined) this.#missed.set(digest, kind);
     else if (canonicalize(listed) !== said)

@@ -52,6 +52,8 @@ export interface VerifyReport {
   erased: ErasedReport;
   /** References that may live outside the book and do: named, not checked. */
   external: number;
+  /** Rollout ids under which the book holds several contents: two writers sealed one id, each its own. */
+  sameId: { rollout: string; contents: Digest[] }[];
   /** Revisions that samples name without a record of theirs in the book. */
   unrecordedRevisions: string[];
   /** Signed heads of the book, and the one with the highest number. */

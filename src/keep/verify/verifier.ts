@@ -78,6 +78,9 @@ export class Verifier {
   readonly #erasures = new Erasures();
   /** What signatures name, once all of them have been seen. */
   #attested: ReadonlySet<Digest> | undefined;
+  /** By rollout id: the first content under it, and all of them where there are several. */
+  readonly #rollouts = new Map<string, Digest>();
+  readonly #sameId = new Map<string, Digest[]>();
   #latest: VerifyReport["heads"]["latest"];
   #heads = 0;
   #bytes = 0;
@@ -143,6 +146,7 @@ export class Verifier {
       bytes: this.#bytes,
       erased: this.#erasures.report(this.#trust, { whole: this.#whole }),
       external: this.#external,
+      sameId: [...this.#sameId].map(([rollout, contents]) => ({ rollout, contents: contents.sort() })),
       unrecordedRevisions,
       trust: this.#trust.report(),
       heads: { count: this.#heads, ...(this.#latest === undefined ? {} : { latest: this.#latest }) },
@@ -181,6 +185,12 @@ export class Verifier {
     for (const [i, stream] of content.streams.entries()) {
       this.#revisions.nameAll(stream, named);
       if (stream.level === "token") this.#acceptTokens(stream, `streams[${i}]`, named);
+    }
+    const known = this.#rollouts.get(content.rolloutId);
+    if (known === undefined) this.#rollouts.set(content.rolloutId, named.digest);
+    else {
+      const before = this.#sameId.get(content.rolloutId) ?? [known];
+      this.#sameId.set(content.rolloutId, [...before, named.digest]);
     }
     const assignment = content.assignment?.digest;
     if (assignment !== undefined) {

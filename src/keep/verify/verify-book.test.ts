@@ -57,6 +57,16 @@ describe("a whole book", () => {
     expect(report.trust).toMatchObject({ artifacts: 5, signed: 0, trusted: 0 });
   });
 
+  test("one rollout id with two contents, as two gateways may seal it, is named with both", async () => {
+    const shelf = new Shelf();
+    const contents = [1, 2].map(
+      (reward) => shelf.rollout("same", {}, { rewards: [0, 0, reward] }).content.digest,
+    );
+    shelf.rollout("other");
+    const report = await verifyBook(await copyToStore(shelf));
+    expect(report.sameId).toEqual([{ rollout: "same", contents: contents.sort() }]);
+  });
+
   test("leaving out any one blob that a record refers to is found", async () => {
     const { shelf } = await shelfWithBatch();
     const referred = [...shelf.blobs].filter(

@@ -7,7 +7,7 @@ import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 /** When a run ended, out of what the catalog lists of an envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
-const VERSION = 3;
+const VERSION = 4;
 
 const TABLES = `
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
@@ -25,8 +25,12 @@ const TABLES = `
   CREATE INDEX runs_by_time ON records (${endedAt("fields")}) WHERE kind = '${RolloutEnvelope.kind}';
   CREATE TABLE refs (source BLOB NOT NULL, target BLOB NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
   CREATE INDEX refs_by_target ON refs (target);
+  CREATE TABLE origin (why TEXT NOT NULL, atMs INTEGER NOT NULL);
   CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
 `;
+
+/** Why the rows were made from the packs: a catalog knows nothing of what was lost before. */
+export type CatalogOrigin = "absent" | "damaged" | "other-version" | "rebuilt";
 
 /** The database at `path`, made anew if it is absent, damaged or of another version. */
 export function openCatalogDatabase(path: string): Sqlite {
@@ -35,7 +39,7 @@ export function openCatalogDatabase(path: string): Sqlite {
   } catch (error) {
     if (!isCorrupt(error)) throw error;
     removeCatalogDatabase(path);
-    return openCurrent(path);
+    return openCurrent(path, "damaged");
   }
 }
 
@@ -51,13 +55,20 @@ export function replaceRows(db: Sqlite, path: string): void {
     db.transaction(() => {
       for (const table of ["packs", "blobs", "records", "refs", "lost"])
         db.exec(`DELETE FROM ${table}; INSERT INTO ${table} SELECT * FROM made.${table};`);
+      noteOrigin(db, "rebuilt");
     });
   } finally {
     db.exec("DETACH made");
   }
 }
 
-function openCurrent(path: string): Sqlite {
+/** By SQLite's own clock: it is a fact of this file, not of the book. */
+function noteOrigin(db: Sqlite, why: CatalogOrigin): void {
+  db.exec("DELETE FROM origin");
+  db.prepare("INSERT INTO origin VALUES (?, CAST(strftime('%s', 'now') AS INTEGER) * 1000)").run(why);
+}
+
+function openCurrent(path: string, why?: CatalogOrigin): Sqlite {
   const db = openSqlite(path);
   try {
     db.transaction(() => {
@@ -65,6 +76,7 @@ function openCurrent(path: string): Sqlite {
       if (version === VERSION) return;
       dropTables(db);
       db.exec(`${TABLES} PRAGMA user_version = ${VERSION};`);
+      noteOrigin(db, why ?? (version === 0 ? "absent" : "other-version"));
     });
     return db;
   } catch (error) {

@@ -15,7 +15,13 @@ import { RolloutEnvelope } from "../../contract/index.ts";
 import type { Location } from "../blob/index.ts";
 import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
 import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
-import { endedAt, openCatalogDatabase, removeCatalogDatabase, replaceRows } from "./catalog-schema.ts";
+import {
+  type CatalogOrigin,
+  endedAt,
+  openCatalogDatabase,
+  removeCatalogDatabase,
+  replaceRows,
+} from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 
 export interface Catalog {
@@ -48,6 +54,12 @@ export interface Catalog {
   danglingTargets(kind: string): Digest[];
   /** Blobs as stored, copies included, by kind. */
   totals(): KindTotal[];
+  /** When the rows were last made from the packs, and why. */
+  origin(): { readonly why: CatalogOrigin; readonly atMs: number };
+  /** Whether a blob is listed at this very place. */
+  lists(blob: { digest: Digest; kind: string; location: Location }): boolean;
+  /** Digests of all listed blobs, and sources of references without one. */
+  listed(): IterableIterator<Digest>;
   close(): void;
 }
 
@@ -282,6 +294,26 @@ class SqliteCatalog implements Catalog {
     return this.#db.prepare(query).all<KindTotal>();
   }
 
+  origin(): { readonly why: CatalogOrigin; readonly atMs: number } {
+    return this.#statement("SELECT why, atMs FROM origin").get<{ why: CatalogOrigin; atMs: number }>()!;
+  }
+
+  lists({ digest, kind, location }: { digest: Digest; kind: string; location: Location }): boolean {
+    const query = this.#statement(`SELECT packs.pack, large, kind, offset, length
+      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ?`);
+    return query.all<LocationRow>(digestToBytes(digest)).some((row) => {
+      const file = row.large === 1 ? largePath(row.pack, { digest, kind }) : `packs/${row.pack}`;
+      const { offset, length } = location;
+      return row.kind === kind && row.offset === offset && row.length === length && isAt(location.file, file);
+    });
+  }
+
+  *listed(): IterableIterator<Digest> {
+    const query = "SELECT digest FROM blobs UNION SELECT source AS digest FROM refs";
+    for (const { digest } of this.#db.prepare(query).iterate<{ digest: Uint8Array }>())
+      yield digestFromBytes(digest);
+  }
+
   close(): void {
     this.#db.close();
   }
@@ -338,6 +370,11 @@ function digestsBetween(hex: string): [Uint8Array, Uint8Array] {
   if (!/^[0-9a-f]{0,64}$/.test(hex))
     throw new RollbookError("bad-digest", { hex }, `${hex} is not hex digits.`);
   return [Buffer.from(hex.padEnd(64, "0"), "hex"), Buffer.from(hex.padEnd(64, "f"), "hex")];
+}
+
+/** A pack may be sealed meanwhile, which changes the end of its name. */
+function isAt(file: string, wanted: string): boolean {
+  return file === wanted || file === `${wanted}.open` || file === `${wanted}.pack`;
 }
 
 function recordOf(row: RecordRow): CatalogRecord {
