@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Digest, rngFrom, systemClock } from "../src/base/index.ts";
+import { newKeyPem, signerFromPem, type UnsignedHead } from "../src/contract/index.ts";
 import { BlobIndex } from "../src/store/blob/blob-index.ts";
 import { type Book, openBook } from "../src/store/index.ts";
 import { median, printTable } from "./support/interleave.ts";
@@ -36,6 +37,7 @@ export const bench: Bench = {
         [await measurePuts(scratch, 1), await measurePuts(scratch, 8), await measurePuts(scratch, 64)],
         args,
       );
+      printTable([await measureHeads(scratch)], args);
       const sizes = [1000, 10_000, 100_000];
       const growth = [];
       for (const count of sizes) growth.push(await measureOpen(join(scratch, `open-${count}`), count));
@@ -45,6 +47,36 @@ export const bench: Bench = {
     }
   },
 };
+
+/** One client that waits for the disk after each put, with signed heads and without, in turns. */
+async function measureHeads(scratch: string) {
+  const signer = signerFromPem(newKeyPem());
+  const sign = () => (head: UnsignedHead) => signer.signHead(head);
+  const books = {
+    without: await openBook(join(scratch, "heads-without"), { clock }),
+    with: await openBook(join(scratch, "heads-with"), { clock, sign }),
+  };
+  const times = { without: [] as number[], with: [] as number[] };
+  const blobs = makeBlobs(2000, 40_000);
+  for (let turn = 0; turn < 40; turn++)
+    for (const name of turn % 2 === 0 ? (["without", "with"] as const) : (["with", "without"] as const))
+      for (let i = 0; i < 100; i++) {
+        const blob = blobs.next().value as Uint8Array;
+        const startMs = performance.now();
+        books[name].put(KIND, blob);
+        await books[name].flush();
+        if (turn > 0) times[name].push(performance.now() - startMs);
+      }
+  await Promise.all([books.with.close(), books.without.close()]);
+  const at = (name: keyof typeof times, share: number) =>
+    times[name].sort((a, b) => a - b)[Math.floor(times[name].length * share)]!;
+  return {
+    "durable put, 1 client": "with heads against without",
+    "median ms": at("with", 0.5),
+    "median ratio": at("with", 0.5) / at("without", 0.5),
+    "p99 ratio": at("with", 0.99) / at("without", 0.99),
+  };
+}
 
 /** Blobs that all differ, without paying for randomness in each byte. */
 function* makeBlobs(bytes: number, count: number): Generator<Uint8Array> {

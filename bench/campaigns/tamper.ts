@@ -1,15 +1,20 @@
 /** Changes every field of every record of a real book, and random bytes of its files: verify must name what broke.
- *  A changed field is sealed again with a digest that fits, as a forger would; a changed byte is left as it fell. */
+ *  A changed field is sealed again with a digest that fits, as a forger would; a changed byte is left as it fell.
+ *  Then a forger at work on the packs of a book with heads: entries changed, removed, added, swapped and cut off with every
+ *  checksum fitting, packs removed, the book put back. With the last head at hand verify must find each, with or without
+ *  the catalog. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { canonicalize } from "../../src/base/canonical-json.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { manualClock, systemClock } from "../../src/base/clock.ts";
 import type { Digest } from "../../src/base/digest.ts";
+import { parseId } from "../../src/base/ids.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { recordType } from "../../src/contract/index.ts";
+import { type EnvironmentKey, recordType, seal, Task } from "../../src/contract/index.ts";
 import { type VerifyReport, verifyBook } from "../../src/keep/verify/index.ts";
-import { memoryStore, openBook } from "../../src/store/index.ts";
+import { memoryStore, openBook, readLastHead } from "../../src/store/index.ts";
+import { entriesOf, type ForgedEntry, forgePack, whileForged } from "../support/forge-pack.ts";
 import type { Campaign } from "../support/programs.ts";
 import { fillBook } from "../support/small-book.ts";
 
@@ -17,7 +22,7 @@ const BYTE_CHANGES = 10_000;
 
 export const campaign: Campaign = {
   summary:
-    "every field and 10 000 random bytes of a real book are changed; verify names the broken record each time",
+    "every field and 10 000 random bytes of a real book are changed, and its packs are forged; verify finds each change",
   async run({ scale, seed }) {
     const directory = mkdtempSync(join(tmpdir(), "rollbook-tamper-"));
     try {
@@ -29,10 +34,14 @@ export const campaign: Campaign = {
         changes: Math.ceil(BYTE_CHANGES * scale),
         rng: rng.split("bytes"),
       });
+      const forged = await forgePacks(join(directory, "headed"), { scale, rng: rng.split("packs") });
       console.error(
-        `  fields: ${fields.passed} named, ${fields.failed} missed; bytes: ${bytes.passed} named, ${bytes.failed} missed`,
+        `  fields: ${fields.passed} named, ${fields.failed} missed; bytes: ${bytes.passed} named, ${bytes.failed} missed; packs: ${forged.passed} found, ${forged.failed} missed`,
       );
-      return { passed: fields.passed + bytes.passed, failed: fields.failed + bytes.failed };
+      return {
+        passed: fields.passed + bytes.passed + forged.passed,
+        failed: fields.failed + bytes.failed + forged.failed,
+      };
     } finally {
       rmSync(directory, { recursive: true, force: true });
     }
@@ -88,6 +97,90 @@ async function changeBytes(directory: string, copy: string, { changes, rng }: { 
     writeFileSync(join(copy, file), original);
   }
   return tally;
+}
+
+/** A book of several sessions with heads, each session with a copy of the book as it was. */
+async function headedBook(directory: string): Promise<{ book: string; copies: string[]; head: Digest }> {
+  const book = join(directory, "book");
+  const signer = await fillBook(book, { withHeads: true });
+  const copies: string[] = [];
+  for (const session of [1, 2, 3]) {
+    const copy = join(directory, `copy-${session}`);
+    cpSync(book, copy, { recursive: true });
+    copies.push(copy);
+    const clock = manualClock(1_700_000_000_000 + session);
+    const store = await openBook(book, { clock, sign: () => (head) => signer.signHead(head) });
+    const task = seal(Task, {
+      ...{ id: parseId(`late-${session}`), environment: "env.bench@1" as EnvironmentKey },
+      ...{ payload: { session }, dataSource: "synthetic" },
+    });
+    const attestation = signer.attest([task.digest]);
+    for (const { kind, bytes } of [task, attestation]) store.put(kind, bytes);
+    await store.close();
+  }
+  return { book, copies, head: readLastHead(book)! };
+}
+
+/** Every attack on packs that leaves checksums fitting, for every entry of every pack. */
+async function forgePacks(directory: string, { scale, rng }: { scale: number; rng: Rng }) {
+  const { book, copies, head } = await headedBook(directory);
+  const tally = { passed: 0, failed: 0 };
+  const isFound = async (root: string) => {
+    const store = await openBook(root, { clock: systemClock, mode: "read" });
+    try {
+      return (await verifyBook(store, { expect: head })).problems.length > 0;
+    } finally {
+      await store.close();
+    }
+  };
+  if (await isFound(book)) throw new Error("the book with heads is not sound");
+  for (const name of readdirSync(join(book, "packs"))) {
+    const path = join(book, "packs", name);
+    const entries = await entriesOf(path);
+    for (const { what, forged } of forgeries(entries)) {
+      if (rng.float() >= scale) continue;
+      const found = await whileForged(
+        path,
+        () => forgePack(path, forged),
+        () => isFound(book),
+      );
+      count(tally, found, `${name} ${what}`);
+    }
+    const gone = await whileForged(
+      path,
+      () => rmSync(path),
+      () => isFound(book),
+    );
+    count(tally, gone, `${name} removed`);
+  }
+  for (const copy of copies) count(tally, await isFound(copy), "the book put back to an earlier state");
+  return tally;
+}
+
+function* forgeries(
+  entries: readonly ForgedEntry[],
+): Generator<{ what: string; forged: readonly ForgedEntry[] }> {
+  for (const [i, entry] of entries.entries()) {
+    const at = `entry ${i} ${entry.kind}`;
+    if (recordType(entry.kind) !== undefined)
+      for (const { what, value } of variants(JSON.parse(Buffer.from(entry.payload).toString())))
+        yield {
+          what: `${at} ${what}`,
+          forged: entries.with(i, { ...entry, payload: Buffer.from(canonicalize(value)) }),
+        };
+    else if (entry.payload.length > 0)
+      yield { what: `${at} changed`, forged: entries.with(i, { ...entry, payload: flipped(entry.payload) }) };
+    if (i === 0) continue;
+    yield { what: `${at} removed`, forged: entries.toSpliced(i, 1) };
+    yield { what: `cut off from ${at} on`, forged: entries.slice(0, i) };
+    if (i > 1) yield { what: `${at} swapped`, forged: entries.with(i, entries[i - 1]!).with(i - 1, entry) };
+  }
+}
+
+function flipped(bytes: Uint8Array): Uint8Array {
+  const changed = Uint8Array.from(bytes);
+  changed[changed.length - 1]! ^= 1;
+  return changed;
 }
 
 /** The report names the file, and where the byte lay in a blob, that blob's place or digest. */

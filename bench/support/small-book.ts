@@ -14,12 +14,14 @@ import {
   rolloutIdFor,
   type Sealed,
   type SealedRollout,
+  type Signer,
   sampleSeed,
   seal,
   sealManifest,
   sealRollout,
   signerFromPem,
   Task,
+  type UnsignedHead,
   Verdict,
 } from "../../src/contract/index.ts";
 import { assembleBatch } from "../../src/keep/batch/index.ts";
@@ -27,9 +29,11 @@ import { openBook } from "../../src/store/index.ts";
 import { makeSealer } from "../../src/store/sealer.ts";
 import { FAMILY, makeRevisions, makeRolloutAt } from "./rollouts.ts";
 
-export async function fillBook(directory: string): Promise<void> {
-  const book = await openBook(directory, { clock: manualClock(1_700_000_000_000) });
+/** `withHeads`: the book has signed heads too. Returns the key that signed. */
+export async function fillBook(directory: string, { withHeads = false } = {}): Promise<Signer> {
   const signer = signerFromPem(newKeyPem());
+  const sign = withHeads ? () => (head: UnsignedHead) => signer.signHead(head) : undefined;
+  const book = await openBook(directory, { clock: manualClock(1_700_000_000_000), sign });
   const sealer = makeSealer(book, signer);
   const revisions = makeRevisions();
   const environment = seal(EnvironmentPackage, {
@@ -136,6 +140,7 @@ export async function fillBook(directory: string): Promise<void> {
   const attestation = signer.attest([...roots.map((each) => each.digest), manifest.digest, batch.digest]);
   book.put(attestation.kind, attestation.bytes);
   await book.close();
+  return signer;
 }
 
 /** A rollout bound to its assignment, with a step stream beside the tokens. */

@@ -2,7 +2,14 @@
  *  In: a book's directory, contents, a reason. Out: what went. Before the tombstone is durable nothing is removed; after
  *  a kill at any later moment the same call finishes the work. */
 import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
-import { type ErasedBlob, type Signer, seal, Task, Tombstone, type UnsignedHead } from "../../contract/index.ts";
+import {
+  type ErasedBlob,
+  type Signer,
+  seal,
+  Task,
+  Tombstone,
+  type UnsignedHead,
+} from "../../contract/index.ts";
 import { type Book, eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog } from "../../store/index.ts";
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
 import { findRemains, type Remains, removeClosedLists } from "./remains.ts";

@@ -1,12 +1,12 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { entriesOf, type ForgedEntry, forgePack } from "../../../bench/support/forge-pack.ts";
 import { type Digest, manualClock } from "../../base/index.ts";
 import { BookHead, newKeyPem, openRecord, signerFromPem, Task } from "../../contract/index.ts";
 import { type Book, openBook } from "../book.ts";
 import { collectGarbage } from "../gc/index.ts";
-import { encodeEntry, PACK_FOOTER_KIND, PackChain, PackReader } from "../pack/index.ts";
 
 let scratch = "";
 let made = 0;
@@ -58,34 +58,15 @@ async function findingsOf(root: string): Promise<{ code: string; file: string }[
 
 const packsOf = (root: string) => readdirSync(join(root, "packs")).sort();
 
-/** Writes a pack again with other entries, every checksum and the footer fitting: what a forger would do. */
-async function rewrite(root: string, pack: string, change: (kept: Entry[]) => Entry[]): Promise<void> {
+/** Writes a pack again with other entries and fitting checksums. */
+async function rewrite(
+  root: string,
+  pack: string,
+  change: (kept: ForgedEntry[]) => ForgedEntry[],
+): Promise<void> {
   const path = join(root, "packs", pack);
-  const reader = await PackReader.open(path);
-  const entries: Entry[] = [];
-  for (let step = reader.next(); step !== undefined; step = reader.next()) {
-    if (step === "more") await reader.more();
-    else if (step.type === "entry" && step.kind !== PACK_FOOTER_KIND)
-      entries.push({ kind: step.kind, payload: Buffer.from(step.bytes) });
-  }
-  await reader.close();
-  const chain = new PackChain();
-  const parts: Buffer[] = [];
-  let offset = 0;
-  for (const entry of change(entries)) {
-    const { bytes, digest } = encodeEntry(entry, offset);
-    chain.add(digest);
-    parts.push(bytes);
-    offset += bytes.length;
-  }
-  const footer = { kind: PACK_FOOTER_KIND, payload: Buffer.from(JSON.stringify(sorted(chain.footer()))) };
-  writeFileSync(path, Buffer.concat([...parts, encodeEntry(footer, offset).bytes]));
+  forgePack(path, change(await entriesOf(path)));
 }
-interface Entry {
-  kind: string;
-  payload: Buffer;
-}
-const sorted = ({ chain, entries }: { chain: string; entries: number }) => ({ chain, entries });
 
 describe("heads", () => {
   it("are left by every session with a key, each chained to the one before, and fit the packs", async () => {
@@ -191,7 +172,11 @@ describe("a change with fitting checksums", () => {
         rewrite(root, pack, (all) =>
           all.with(0, {
             ...all[0]!,
-            payload: Buffer.from(all[0]!.payload.toString().replace(/"pid":\d+/, '"pid":1')),
+            payload: Buffer.from(
+              Buffer.from(all[0]!.payload)
+                .toString()
+                .replace(/"pid":\d+/, '"pid":1'),
+            ),
           }),
         ),
     ],
