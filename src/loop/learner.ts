@@ -1,6 +1,6 @@
 /** Which learner a configuration asks for. */
 import { z } from "zod";
-import { type Learner, readSpec } from "../book/train/index.ts";
+import { type Learner, readSpec, readValueSpec } from "../book/train/index.ts";
 
 const path = z.string().min(1).max(4096);
 const amount = z.number().min(0);
@@ -18,6 +18,7 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     floor: share.default(0.01),
     features,
   }),
+  z.strictObject({ kind: z.enum(["auto", "ridge", "logistic", "knn"]), features }),
   z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features }),
   z.strictObject({
     kind: z.literal("cql"),
@@ -34,5 +35,13 @@ export type LearnerConfig = z.output<typeof learnerSchema>;
 export function learnerOf(learner: LearnerConfig): Learner {
   if (learner.kind === "ucb") return learner;
   const { features: named, ...rest } = learner;
-  return { ...rest, spec: readSpec(named === undefined ? {} : { features: named }) };
+  const flags = named === undefined ? {} : { features: named };
+  switch (rest.kind) {
+    case "linucb":
+    case "thompson":
+    case "bc":
+      return { ...rest, spec: readSpec(flags) };
+    default:
+      return { ...rest, spec: readValueSpec(flags) };
+  }
 }

@@ -6,8 +6,6 @@ export interface DecisionContext {
   prompt: string;
   /** Structured facts of the request: role, turn, tools, limits. */
   fields: Readonly<Record<string, string | number | boolean>>;
-  /** Of the prompt, for policies that read one. */
-  embedding?: readonly number[];
 }
 
 export interface DecisionCandidate {

@@ -45,8 +45,6 @@ const valueSpecSchema = z.strictObject({
   maxWords: z.number().int().min(2).max(100_000),
   /** Fields of the context: a number is standardised, every value of a category is a column of its own. */
   fields: z.array(z.strictObject({ name, kind: z.enum(["number", "category"]) })).max(65_536),
-  /** An embedding of the prompt: the model that makes it, and how many numbers it has. */
-  embedding: z.optional(z.strictObject({ model: name, size: z.number().int().min(1).max(65_536) })),
 });
 export type ValueSpec = z.output<typeof valueSpecSchema>;
 export type AnyFeatureSpec = FeatureSpec | ValueSpec;

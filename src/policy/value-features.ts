@@ -27,13 +27,7 @@ export interface FittedColumns {
 
 /** Dense places: the prompt's measures, then value and presence of every number field. */
 export function denseSizeOf(spec: ValueSpec): number {
-  return (
-    PROMPT_MEASURES + 2 * spec.fields.filter(({ kind }) => kind === "number").length + embeddingSize(spec)
-  );
-}
-
-function embeddingSize({ embedding }: ValueSpec): number {
-  return embedding?.size ?? 0;
+  return PROMPT_MEASURES + 2 * spec.fields.filter(({ kind }) => kind === "number").length;
 }
 
 export interface ValueReader {
@@ -144,7 +138,7 @@ export class TermReader {
     this.#fieldSeeds = spec.fields.map(({ name }) => hashText(`field ${name}`));
   }
 
-  read({ prompt, fields, embedding }: DecisionContext): void {
+  read({ prompt, fields }: DecisionContext): void {
     const { ids, dense } = this;
     const hashes = this.#hashes;
     const mask = this.#spec.wordBuckets - 1;
@@ -171,18 +165,6 @@ export class TermReader {
       dense[at++] = number === undefined ? 0 : 1;
     });
     this.count = count;
-    const { embedding: wanted } = this.#spec;
-    if (wanted !== undefined) this.#readEmbedding(embedding, { size: wanted.size, at });
-  }
-
-  #readEmbedding(given: readonly number[] | undefined, { size, at }: { size: number; at: number }): void {
-    if (given?.length !== size)
-      throw new RollbookError(
-        "missing-feature",
-        { wanted: size, given: given?.length ?? 0 },
-        `the policy reads an embedding of ${size} numbers, the question has ${given?.length ?? 0}. Name the endpoint with --embeddings, or train without.`,
-      );
-    for (let i = 0; i < size; i++) this.dense[at + i] = given[i]!;
   }
 }
 

@@ -31,7 +31,6 @@ const FEW_ROWS = 200;
 /** Length of the prompt's measures and of the numbers beside words of length 1. */
 const MEASURE_SCALE = 0.3;
 const NUMBER_SCALE = 2;
-const EMBEDDING_SCALE = 1.5;
 const MOST_DEVIATIONS = 4;
 /** A number whose range is this many deviations has a long tail. */
 const LONG_TAIL = 20;
@@ -40,10 +39,8 @@ const LONG_TAIL = 20;
 export function deriveValueSpec(rows: readonly DecisionRow[]): ValueSpec {
   const kinds = new Map<string, "number" | "category">();
   let chars = 0;
-  let size: number | undefined;
   for (const { context } of rows) {
     chars += context.prompt.length;
-    size ??= context.embedding?.length;
     for (const [name, value] of Object.entries(context.fields)) {
       if (typeof value === "string") kinds.set(name, "category");
       else if (!kinds.has(name)) kinds.set(name, "number");
@@ -56,7 +53,6 @@ export function deriveValueSpec(rows: readonly DecisionRow[]): ValueSpec {
     wordBuckets: powerOfTwo(ROOM * terms),
     maxWords: Math.max(64, Math.min(MOST_WORDS, Math.floor(WORDS_KEPT / Math.max(1, rows.length)))),
     fields: [...kinds].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, kind]) => ({ name, kind })),
-    ...(size === undefined ? {} : { embedding: { model: "unnamed", size } }),
   };
 }
 
@@ -145,8 +141,7 @@ class DenseMoments {
   #scaleOf(i: number): number {
     if (i < PROMPT_MEASURES) return MEASURE_SCALE;
     const numbers = this.#spec.fields.filter(({ kind }) => kind === "number").length;
-    if (i < PROMPT_MEASURES + 2 * numbers) return NUMBER_SCALE / Math.sqrt(Math.max(4, numbers));
-    return EMBEDDING_SCALE / Math.sqrt(this.#spec.embedding!.size);
+    return NUMBER_SCALE / Math.sqrt(Math.max(4, numbers));
   }
 }
 
