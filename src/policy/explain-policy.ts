@@ -10,7 +10,7 @@ import { type FeatureReader, makeFeatureReader } from "./features.ts";
 import { meanOutput, mlpOutputs } from "./mlp-policy.ts";
 import { armIndex, firstSpecOf, tensorOf } from "./model-parts.ts";
 import { mix, scanPrompt } from "./scan-prompt.ts";
-import { openValueModel } from "./value-policy.ts";
+import { openValueModel } from "./value/index.ts";
 
 export interface FeaturePart {
   readonly feature: string;

@@ -36,7 +36,6 @@ export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from
 export { answerOf, policyOf } from "./load-policy.ts";
 export { stepOf } from "./log-step.ts";
 export { mlpMembers } from "./mlp-policy.ts";
-export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
 export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export {
@@ -53,8 +52,8 @@ export {
   denseSizeOf,
   type FittedColumns,
   makeValueReader,
+  type NeighbourRows,
+  neighbourMeans,
   PROMPT_MEASURES,
   TermReader,
-  type ValueReader,
-} from "./value-features.ts";
-export { openValueModel } from "./value-policy.ts";
+} from "./value/index.ts";

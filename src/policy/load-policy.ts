@@ -4,7 +4,7 @@ import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy } from "./decision.ts";
 import { linearPolicy } from "./linear-policy.ts";
 import { mlpPolicy } from "./mlp-policy.ts";
-import { valuePolicy } from "./value-policy.ts";
+import { valuePolicy } from "./value/index.ts";
 
 export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
   const { family, id, digest } = revision.record;

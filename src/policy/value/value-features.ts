@@ -3,11 +3,11 @@
  *  Words, pairs of words and categories are hashed into one space of `wordBuckets`; a column exists if training saw it often
  *  enough. Words weigh (1 + ln count)·idf, scaled to length 1. Numbers and prompt measures are standardised. The vectors are
  *  scratch space of the reader, valid until its next call. */
-import { log, RollbookError } from "../base/index.ts";
-import type { DecisionContext } from "./decision.ts";
-import type { ValueSpec } from "./feature-spec.ts";
-import { type GrowingVector, promptMeasures, type SparseVector, squash } from "./features.ts";
-import { hashText, mix, scanPrompt } from "./scan-prompt.ts";
+import { log, RollbookError } from "../../base/index.ts";
+import type { DecisionContext } from "../decision.ts";
+import type { ValueSpec } from "../feature-spec.ts";
+import { type GrowingVector, promptMeasures, type SparseVector, squash } from "../features.ts";
+import { hashText, mix, scanPrompt } from "../scan-prompt.ts";
 
 /** Measures of a prompt, without the bias. */
 export const PROMPT_MEASURES = 14;

@@ -1,7 +1,7 @@
 /** Nearest neighbours among sparse rows: the mean outcome of each candidate over the k rows nearest to a question.
  *  In: rows with their outcomes, then vectors. Out: one value per candidate. Exact search through an inverted index; ties in
  *  distance go to the earlier row, so the answer is a function of the rows alone. */
-import type { SparseVector } from "./features.ts";
+import type { SparseVector } from "../features.ts";
 
 export interface NeighbourRows {
   /** Row r holds the entries start[r] … start[r+1]. */

@@ -2,12 +2,12 @@
  *  In: a "value" model: linear parts, a logistic part, neighbours, each there or not. Out: answers. Greedy: the best gets
  *  probability 1, exact ties share it; exploration is the router's. Confidence is the margin: what the best is predicted to
  *  bring over the next one, as a share of the range of rewards. A candidate without training outcomes gets probability 0. */
-import { exp } from "../base/index.ts";
-import type { PolicyModel } from "./checkpoint.ts";
-import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "./decision.ts";
-import type { ValueSpec } from "./feature-spec.ts";
-import type { SparseVector } from "./features.ts";
-import { armIndex, evenAnswer, integersOf, tensorOf } from "./model-parts.ts";
+import { exp } from "../../base/index.ts";
+import type { PolicyModel } from "../checkpoint.ts";
+import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "../decision.ts";
+import type { ValueSpec } from "../feature-spec.ts";
+import type { SparseVector } from "../features.ts";
+import { armIndex, evenAnswer, integersOf, tensorOf } from "../model-parts.ts";
 import { type NeighbourMeans, neighbourMeans } from "./neighbours.ts";
 import { makeValueReader, type ValueReader } from "./value-features.ts";
 

@@ -1,0 +1,9 @@
+export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
+export {
+  denseSizeOf,
+  type FittedColumns,
+  makeValueReader,
+  PROMPT_MEASURES,
+  TermReader,
+} from "./value-features.ts";
+export { openValueModel, valuePolicy } from "./value-policy.ts";
