@@ -1,7 +1,7 @@
 /** What happens at a gateway, a line each. In: an event. Out: text for a terminal. */
 import type { GatewayEvent } from "../collect/gateway/index.ts";
 import { figure, type Paint, printable, thousands } from "./format.ts";
-import { durationText, timeText } from "./transcript-view.ts";
+import { durationText, timeText } from "./rollouts/transcript-view.ts";
 
 export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
   const place = printable(`${event.rollout}.${event.call}`);

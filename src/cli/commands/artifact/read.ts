@@ -9,9 +9,14 @@ import {
   showRollout,
   transcriptOf,
 } from "../../../book/rollouts/index.ts";
-import { renderArtifacts, renderRecords, renderRevisions, revisionRow } from "../../../view/artifact-view.ts";
 import { jsonLine, prettyJson } from "../../../view/format.ts";
-import { renderCalls, renderTranscript } from "../../../view/transcript-view.ts";
+import {
+  renderArtifacts,
+  renderRecords,
+  renderRevisions,
+  revisionRow,
+} from "../../../view/rollouts/artifact-view.ts";
+import { renderCalls, renderTranscript } from "../../../view/rollouts/transcript-view.ts";
 import { addCommand } from "../../command.ts";
 import { hasColor, type Io } from "../../io.ts";
 import { addRolloutFilters, rolloutQuery } from "../../options/rollout-filters.ts";

@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { readBlob } from "../../../book/open/index.ts";
-import { renderBlob } from "../../../view/blob-view.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
+import { renderBlob } from "../../../view/rollouts/blob-view.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";

@@ -1,8 +1,12 @@
 /** How a rollout looks to a person: the conversation, what it cost and how it ended. In: a transcript. Out: text, free of
  *  anything that steers a terminal but colours of our own. */
-import type { Transcript, TranscriptCall, TranscriptChoice, TranscriptTurn } from "../book/rollouts/index.ts";
-import type { ChatPart } from "../convert/chat/index.ts";
-import { endingText } from "./artifact-view.ts";
+import type {
+  Transcript,
+  TranscriptCall,
+  TranscriptChoice,
+  TranscriptTurn,
+} from "../../book/rollouts/index.ts";
+import type { ChatPart } from "../../convert/chat/index.ts";
 import {
   figure,
   indent,
@@ -14,7 +18,8 @@ import {
   table,
   textLines,
   thousands,
-} from "./format.ts";
+} from "../format.ts";
+import { endingText } from "./artifact-view.ts";
 
 /** Longer text is cut on a terminal; `rollbook cat` prints it whole. */
 const MOST_CHARACTERS = 20_000;

@@ -1,9 +1,9 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 
-import type { IndexedRecord } from "../book/open/index.ts";
-import type { RolloutDetails, RolloutRow } from "../book/rollouts/index.ts";
-import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../contract/index.ts";
-import { figure, page, plural, short, table } from "./format.ts";
+import type { IndexedRecord } from "../../book/open/index.ts";
+import type { RolloutDetails, RolloutRow } from "../../book/rollouts/index.ts";
+import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../../contract/index.ts";
+import { figure, page, plural, short, table } from "../format.ts";
 
 export function renderArtifacts(rows: readonly RolloutRow[]): string {
   return table(rows, [

@@ -1,6 +1,6 @@
 /** How a blob looks on a terminal. In: its kind and bytes. Out: text, or undefined for bytes that are none. */
-import { columnFrom, columnTag, type DType, ITEM_BYTES } from "../base/index.ts";
-import { prettyJson, textLines, thousands } from "./format.ts";
+import { columnFrom, columnTag, type DType, ITEM_BYTES } from "../../base/index.ts";
+import { prettyJson, textLines, thousands } from "../format.ts";
 
 /** Numbers of a column that a terminal shows. */
 const MOST_NUMBERS = 1000;
