@@ -40,6 +40,7 @@ export function learnerOf(learner: LearnerConfig): Learner {
     case "linucb":
     case "thompson":
     case "bc":
+    case "cql":
       return { ...rest, spec: readSpec(flags) };
     default:
       return { ...rest, spec: readValueSpec(flags) };
