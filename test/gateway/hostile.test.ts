@@ -105,7 +105,7 @@ describe("scores that overflow", () => {
 
 it("20 000 tool calls in one stream are put together in a moment", () => {
   const accumulator = dialectNamed("openai-chat").accumulate();
-  const startMs = performance.now();
+  const before = process.cpuUsage();
   for (let turn = 0; turn < 3; turn++)
     for (let index = 0; index < 20_000; index++)
       accumulator.push(
@@ -118,7 +118,7 @@ it("20 000 tool calls in one stream are put together in a moment", () => {
   expect(
     message!.tool_calls.every((call) => (call.function as { arguments: string }).arguments === "xxx"),
   ).toBe(true);
-  expect(performance.now() - startMs).toBeLessThan(3000);
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(3000);
 });
 
 describe("sealing", () => {

@@ -97,7 +97,7 @@ routes:
     const config = parseGatewayConfig(GOOD);
     expect(config.listen).toEqual({ host: "127.0.0.1", port: 8790, names: [] });
     expect(config.record).toBe("durable");
-    expect(readSecrets(config, { KEY: "k" }).keys.get("main")).toBe("k");
+    expect(readSecrets(config, { KEY: "sk-12345678" }).keys.get("main")).toBe("sk-12345678");
   });
 
   it.each([

@@ -86,16 +86,25 @@ export class SecretFinder {
     return this.isPlainlyClear(bytes) || !this.finds(bytes.toString("latin1"), bytes);
   }
 
-  /** Whether the text holds a secret; `bytes` in which a secret may stand that is not ASCII. */
+  /** Whether the text holds a secret; `bytes` in which a secret may stand that is not ASCII. Decodes the text as often as it
+   *  changes by that: a pattern of all spellings takes many times as long. */
   finds(text: string, bytes?: Buffer): boolean {
+    if (text.length < MIN_SECRET) return false;
+    let decoded = text;
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      if (this.#hasNeedleIn(decoded)) return true;
+      const next = decodeOnce(decoded);
+      if (next === decoded) break;
+      decoded = next;
+    }
+    if (this.#codes !== undefined) return false;
     this.#pattern.lastIndex = 0;
-    if (this.#pattern.test(text)) return true;
-    return bytes !== undefined && this.#codes === undefined && this.finds(bytes.toString());
+    return this.#pattern.test(text) || (bytes !== undefined && this.finds(bytes.toString()));
   }
 
   /** The same text if there is none in it. */
   redact(text: string): string {
-    if (!this.#mayHold(text)) return text;
+    if (!this.finds(text)) return text;
     let out = "";
     let copied = 0;
     this.#pattern.lastIndex = 0;
@@ -110,15 +119,29 @@ export class SecretFinder {
       copied = end;
       this.#pattern.lastIndex = end;
     }
-    return copied === 0 ? text : out + text.slice(copied);
+    out += text.slice(copied);
+    // A spelling that the pattern does not have: then nothing of the text stays.
+    return this.finds(out) ? REDACTED : out;
   }
 
-  /** Most texts are short, and hold neither a needle nor an escape. */
-  #mayHold(text: string): boolean {
-    if (text.length < MIN_SECRET) return false;
-    if (text.includes("\\") || text.includes("%") || text.includes("\n")) return true;
-    return this.#needles.some((needle) => text.includes(needle.text));
+  #hasNeedleIn(text: string): boolean {
+    if (this.#needles.some((needle) => text.includes(needle.text))) return true;
+    if (!/[\s\\]/.test(text)) return false;
+    const unbroken = text.replaceAll(/\\{1,16}[nrt]|\s/g, "");
+    return this.#needles.some((needle) => needle.isBase64 && unbroken.includes(needle.text));
   }
+}
+
+/** Escapes inside of escapes: JSON in JSON in JSON, and percent signs that are encoded themselves. */
+const MOST_ROUNDS = 5;
+
+function decodeOnce(text: string): string {
+  if (!text.includes("\\") && !text.includes("%")) return text;
+  const charOf = (_: string, hex: string) => String.fromCharCode(Number.parseInt(hex, 16));
+  return text
+    .replaceAll(/\\{1,16}u([0-9a-f]{4})/gi, charOf)
+    .replaceAll(/\\{1,16}(["\\/])/g, "$1")
+    .replaceAll(/%([0-9a-f]{2})/gi, charOf);
 }
 
 function needlesOf(secret: string): Needle[] {
