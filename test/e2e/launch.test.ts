@@ -19,6 +19,24 @@ const TASKS = lines(
 );
 
 describe("rollbook launch", () => {
+  it("exits 1 when every rollout failed and when there is no task, 0 when some did not", async () => {
+    const cli = new Cli();
+    const agent = cli.file(
+      "sour.mjs",
+      "export default ({ a }) => { if (a < 2) throw new Error('sour'); return 1; };",
+    );
+    const launch = (exp: string, ...rows: object[]) =>
+      cli.run(
+        `launch --tasks - --agent ${agent} --exp ${exp}`,
+        rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+      );
+    const all = await launch("all", { a: 0 }, { a: 1 });
+    expect([all.code, all.err]).toEqual([1, expect.stringContaining("all 2 rollouts failed")]);
+    expect((await launch("some", { a: 1 }, { a: 2 })).code).toBe(0);
+    const none = await launch("none");
+    expect([none.code, none.err]).toEqual([1, expect.stringContaining("no task")]);
+  });
+
   it("seals tasks × samples, signed and verifiable, and says what happened", async () => {
     const cli = new Cli();
     await cli.ok("keys new");

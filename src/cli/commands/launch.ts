@@ -106,7 +106,10 @@ function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boo
   if (reason !== undefined) io.err(`${reason}\n`);
   const { total, done, dead } = progress;
   const left = total - done;
-  if (left === 0) return;
+  if (left === 0) {
+    refuseNothing(progress, flags);
+    return;
+  }
   const why = interrupted
     ? "interrupted"
     : dead > 0
@@ -117,6 +120,19 @@ function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boo
     { total, done, dead },
     `${left} of ${plural(total, "rollout")} not done: ${why}. Give the same command again to run what is missing.`,
   );
+}
+
+/** Complete, but with nothing to show for it: scripts that go on by the exit code must not. */
+function refuseNothing({ total, failed }: Progress, { tasks }: LaunchFlags): void {
+  if (total === 0)
+    throw new RollbookError("no-tasks", { tasks }, `${tasks} holds no task. Write one JSON object a line.`);
+  const failures = Object.values(failed).reduce((sum, count) => sum + count, 0);
+  if (failures === total)
+    throw new RollbookError(
+      "all-failed",
+      { total, failed },
+      `all ${plural(total, "rollout")} failed. They are sealed; correct the cause and launch under another --exp.`,
+    );
 }
 
 function jsonObject(text: string): Record<string, Json> {
