@@ -1,4 +1,5 @@
 /** The words of a decision: what a policy sees, what it may choose, what it answers. No behaviour. */
+import type { Rng } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 
 /** What a router may see of a request. Never the family or difficulty of a task: those it has to infer. */
@@ -68,4 +69,21 @@ export interface Decision {
   /** The policy behind the router, whether it acted or the table did. */
   policy?: RevisionKey;
   shadow?: ShadowDecision;
+}
+
+export interface EnvironmentStep {
+  readonly reward: number;
+  /** What the next decision sees; after an end, what it would have seen. */
+  readonly context: DecisionContext;
+  /** Truncated: a limit stopped the episode, which had more to come. */
+  readonly end: "none" | "terminal" | "truncated";
+}
+
+/** A world to act in, one decision at a time. The same rng and the same choices give the same episode. */
+export interface DecisionEnvironment {
+  /** The same in every state. */
+  readonly candidates: readonly DecisionCandidate[];
+  /** Begins an episode. */
+  reset(rng: Rng): DecisionContext;
+  step(choice: number): EnvironmentStep;
 }

@@ -19,10 +19,11 @@ export type {
   Decision,
   DecisionCandidate,
   DecisionContext,
+  DecisionEnvironment,
   DecisionPolicy,
   DecisionReason,
+  EnvironmentStep,
 } from "./decision.ts";
-export type { DecisionEnvironment, EnvironmentStep } from "./environment.ts";
 export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
 export {
   type AnyFeatureSpec,

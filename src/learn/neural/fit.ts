@@ -20,10 +20,10 @@ export interface GradientLearner {
   /** The loss of step `step`, which it takes. */
   step(step: number): number;
   /** On held-out rows; `loss` decides about stopping early. Undefined where nothing is held out. */
-  evaluate(): HeldOut | undefined;
+  evaluate(): HeldOutLoss | undefined;
 }
 
-export interface HeldOut {
+export interface HeldOutLoss {
   readonly loss: number;
   readonly [measure: string]: number;
 }
@@ -32,11 +32,11 @@ export interface CurvePoint {
   readonly step: number;
   /** Mean over the steps since the last point. */
   readonly loss: number;
-  readonly heldOut?: HeldOut;
+  readonly heldOut?: HeldOutLoss;
   readonly measures?: Readonly<Record<string, number>>;
 }
 
-export interface FitOptions {
+export interface StepLimits {
   readonly steps: number;
   /** Steps between two points of the curve. */
   readonly every: number;
@@ -77,7 +77,7 @@ interface FitProgress {
 export function fitLearner(
   space: TensorSpace,
   learner: GradientLearner,
-  options: FitOptions & FitHooks & { readonly identity: Json },
+  options: StepLimits & FitHooks & { readonly identity: Json },
 ): Fitted {
   const { steps, every, patience, progress, saver } = options;
   const key = digestJson("rollbook.training-state.v1", options.identity);

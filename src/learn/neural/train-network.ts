@@ -4,7 +4,7 @@ import { type Digest, type Json, type Rng, RollbookError } from "../../base/inde
 import type { FeatureSpec, PolicyKind, PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow } from "../rows/index.ts";
 import { type Mlp, makeMlp, openTensors, type TensorSpace } from "../tensor/index.ts";
-import { type FitHooks, fitLearner, type GradientLearner, type HeldOut } from "./fit.ts";
+import { type FitHooks, fitLearner, type GradientLearner, type HeldOutLoss } from "./fit.ts";
 import { type NeuralReport, reportOf } from "./report.ts";
 import { networkModel, neuralSpec, type PreparedRows, prepare, readBackError } from "./setup.ts";
 
@@ -112,7 +112,7 @@ function ensembleOf(learners: readonly GradientLearner[]): GradientLearner {
       if (found[0] === undefined) return undefined;
       return Object.fromEntries(
         Object.keys(found[0]).map((key) => [key, mean(found.map((each) => each![key]!))]),
-      ) as unknown as HeldOut;
+      ) as unknown as HeldOutLoss;
     },
   };
 }
