@@ -17,7 +17,7 @@ export interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | 
 }
 
 /** The probabilities of the policy under judgement, one per candidate of the row. */
-export type TargetOf = (row: LoggedRow) => readonly number[];
+export type JudgedPolicy = (row: LoggedRow) => readonly number[];
 
 export interface FittedValue {
   readonly value: number;
@@ -27,7 +27,12 @@ export interface FittedValue {
   readonly refits: readonly number[];
 }
 
-export function evaluateByFqe(data: LoggedData, target: TargetOf, config: FqeConfig, rng: Rng): FittedValue {
+export function evaluateByFqe(
+  data: LoggedData,
+  target: JudgedPolicy,
+  config: FqeConfig,
+  rng: Rng,
+): FittedValue {
   const { refits = 20, level = 0.95, spec = neuralSpec(data.rows), ...given } = config;
   const options = { ...given, spec };
   const episodes = episodesOf(data.rows);
@@ -46,7 +51,7 @@ export function evaluateByFqe(data: LoggedData, target: TargetOf, config: FqeCon
 
 function fitValue(
   data: LoggedData,
-  { target, options, rng }: { target: TargetOf; options: CqlConfig & { spec: object }; rng: Rng },
+  { target, options, rng }: { target: JudgedPolicy; options: CqlConfig & { spec: object }; rng: Rng },
 ): number {
   const all = { ...CQL_DEFAULTS, discount: 0.99, holdout: 0, ...options, conservatism: 0, members: 1 };
   const { arms, shares, first } = sharesOf(data.rows, target, all.spec as never);
@@ -77,7 +82,11 @@ function returnBounds(rows: readonly LoggedRow[], discount: number): { low: numb
 }
 
 /** π as a matrix over rows and arms in the order of the transitions, and the first row of each episode. */
-function sharesOf(rows: readonly LoggedRow[], target: TargetOf, spec: Parameters<typeof transitionsOf>[1]) {
+function sharesOf(
+  rows: readonly LoggedRow[],
+  target: JudgedPolicy,
+  spec: Parameters<typeof transitionsOf>[1],
+) {
   const { arms, ordered, states, next } = transitionsOf(rows, spec);
   const places = new Map(arms.map((id, a) => [id, a]));
   const shares = new Float64Array(ordered.length * arms.length);
