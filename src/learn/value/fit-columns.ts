@@ -26,6 +26,8 @@ const LEAST_BUCKETS = 1 << 14;
 const MOST_BUCKETS = 1 << 24;
 /** Buckets per term that may occur: few then share one. */
 const ROOM = 4;
+/** Weights of all candidates together: past it the rarest words are left out, which keeps the solver's vectors small. */
+const MOST_WEIGHTS = 3_000_000;
 /** Below this many rows a word that occurs once is a column too. */
 const FEW_ROWS = 200;
 /** Length of the prompt's measures and of the numbers beside words of length 1. */
@@ -79,7 +81,8 @@ function fitColumns(items: readonly DecisionRow[], spec: ValueSpec): FittedColum
       counts[id] = counts[id]! + 1;
     }
   });
-  const least = items.length < FEW_ROWS ? 1 : 2;
+  const arms = new Set(items.flatMap(({ candidates }) => candidates.map(({ id }) => id))).size;
+  const least = leastRows({ counts, isWord }, { rows: items.length, most: MOST_WEIGHTS / Math.max(1, arms) });
   const ids: number[] = [];
   for (let id = 0; id < counts.length; id++) if (counts[id]! >= (isWord[id] === 1 ? least : 1)) ids.push(id);
   return {
@@ -89,6 +92,22 @@ function fitColumns(items: readonly DecisionRow[], spec: ValueSpec): FittedColum
     ),
     ...dense.fitted(),
   };
+}
+
+/** In how many rows a word must occur: in two, or in more where there would be more than `most` columns. */
+function leastRows(
+  { counts, isWord }: { counts: Int32Array; isWord: Uint8Array },
+  { rows, most }: { rows: number; most: number },
+): number {
+  const MOST_COUNTED = 64;
+  const byCount = new Float64Array(MOST_COUNTED + 1);
+  counts.forEach((count, id) => {
+    if (isWord[id] === 1) byCount[Math.min(count, MOST_COUNTED)]!++;
+  });
+  let least = rows < FEW_ROWS ? 1 : 2;
+  let columns = byCount.subarray(least).reduce((sum, each) => sum + each, 0);
+  while (columns > most && least < MOST_COUNTED) columns -= byCount[least++]!;
+  return least;
 }
 
 /** Mean, deviation and range of every dense value, as it is and squashed; missing values count nowhere. */
