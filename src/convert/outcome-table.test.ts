@@ -57,7 +57,7 @@ function asCsv(): string {
 function asParquet(): Uint8Array {
   const writer = new ByteWriter();
   const names = Object.keys(RECORDS[0]!) as (keyof (typeof RECORDS)[0])[];
-  parquetWrite({
+  void parquetWrite({
     writer,
     columnData: names.map((name) => ({ name, data: RECORDS.map((row) => row[name]) })),
   });

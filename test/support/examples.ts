@@ -476,6 +476,16 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     router: d("router-record"),
     verdict: d("verdict"),
   },
+  "rollbook.run-pack.v1": {
+    run: { kind: "bench", name: "smoke", digest: d("suite") },
+    command: ["bench", "run", "--suite", "suite.yaml"],
+    code: { version: "0.1.0", commit: "0123abc", dirty: false, lockfile: d("lockfile") },
+    node: "v20.19.0",
+    machine: { platform: "linux", arch: "x64", cpu: "a processor", cores: 2, memoryBytes: 1024 },
+    files: [{ path: "results.json", bytes: 3, digest: d("results") }],
+    signer: `ed25519:${"A".repeat(43)}`,
+    sealedAtMs: 1,
+  },
   "rollbook.head.v1": signedHead(),
   "rollbook.tombstone.v1": {
     subjects: [{ rollout: "r-1", content: d("content") }],

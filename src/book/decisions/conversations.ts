@@ -4,7 +4,7 @@
  *  of that one; forks give one each. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Call, openMessage, type ReadBlob, RolloutContent } from "../../contract/index.ts";
-import { type ChatTurn, type Conversation, readTurn, sameTurn } from "../../convert/chat/index.ts";
+import { type ChatTurn, type ExportedConversation, readTurn, sameTurn } from "../../convert/chat/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, admittedRollouts, familiesAt } from "../rollouts/index.ts";
@@ -13,7 +13,7 @@ import type { DecisionRequest } from "./decision-rows.ts";
 export async function admittedConversations(
   book: OpenBook,
   request: DecisionRequest,
-): Promise<{ admitted: readonly AdmittedRollouts[]; conversations(): AsyncGenerator<Conversation> }> {
+): Promise<{ admitted: readonly AdmittedRollouts[]; conversations(): AsyncGenerator<ExportedConversation> }> {
   const index = await book.index();
   const admitted: AdmittedRollouts[] = [];
   for (const level of ["step", "token"] as const) {
@@ -29,7 +29,7 @@ export async function admittedConversations(
   return { admitted, conversations: () => conversationsOf(admitted) };
 }
 
-async function* conversationsOf(admitted: readonly AdmittedRollouts[]): AsyncGenerator<Conversation> {
+async function* conversationsOf(admitted: readonly AdmittedRollouts[]): AsyncGenerator<ExportedConversation> {
   // A rollout has several streams: one of them that is labelled says what it was worth.
   const rollouts = new Map<Digest, { rolloutId: string; reward: number | null; read: ReadBlob }>();
   for (const { rows, read } of admitted)
@@ -49,7 +49,7 @@ async function* conversationsOf(admitted: readonly AdmittedRollouts[]): AsyncGen
   }
 }
 
-type Said = Pick<Conversation, "turns" | "model" | "tools">;
+type Said = Pick<ExportedConversation, "turns" | "model" | "tools">;
 
 async function readConversations(read: ReadBlob, content: RolloutContent): Promise<Said[]> {
   const found: Said[] = [];

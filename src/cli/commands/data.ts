@@ -15,7 +15,7 @@ import {
 } from "../../book/decisions/index.ts";
 import { checkLog } from "../../book/judge/index.ts";
 import { keyringOf, loadSigner, type OpenBook } from "../../book/open/index.ts";
-import { type Conversation, pairRows, sftRow } from "../../convert/chat/index.ts";
+import { type ExportedConversation, pairRows, sftRow } from "../../convert/chat/index.ts";
 import type { RoutingMeta } from "../../convert/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
 import { renderLogCheck } from "../../view/evaluation-view.ts";
@@ -121,7 +121,7 @@ async function exportChat(io: Io, book: OpenBook, flags: ExportFlags): Promise<v
   const { admitted, conversations } = await admittedConversations(book, requestOf(flags));
   const rows = async function* () {
     if (format === "pairs") {
-      const all: Conversation[] = [];
+      const all: ExportedConversation[] = [];
       for await (const each of conversations()) all.push(each);
       yield* pairRows(all, given({ minGap }));
       return;

@@ -15,7 +15,7 @@ import {
 import { type Dialect, dialectNamed } from "../../collect/gateway/dialects/index.ts";
 import { type Ending, type EnvironmentKey, loggedPolicy, type RolloutDraft } from "../../contract/index.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+type ChatLogFields = Readonly<Record<string, unknown>>;
 
 /** The family of what a log calls a model: one candidate, and no word on how it was chosen. */
 export const CHAT_LOG_FAMILY = parseId("chat-log");
@@ -29,8 +29,8 @@ export function chatLogDraft(
   line: Json,
   { where, dataSource = "real" }: { where: string; dataSource?: "real" | "synthetic" | undefined },
 ): RolloutDraft {
-  const log = line as Fields;
-  const request = log.request as Fields;
+  const log = line as ChatLogFields;
+  const request = log.request as ChatLogFields;
   const { body: response, status } = bodyOf(log);
   const dialect = dialectOf(request, response);
   const asked = dialect?.readRequest(request as Record<string, Json>);
@@ -91,13 +91,13 @@ export function chatLogDraft(
 }
 
 /** Some logs wrap the body, with the status beside it. */
-function bodyOf(log: Fields): { body: Fields; status?: number } {
-  const response = log.response as Fields;
+function bodyOf(log: ChatLogFields): { body: ChatLogFields; status?: number } {
+  const response = log.response as ChatLogFields;
   const status = numberAt(log.status ?? response.status_code);
   return { body: isObject(response.body) ? response.body : response, ...given({ status }) };
 }
 
-function dialectOf(request: Fields, response: Fields): Dialect | undefined {
+function dialectOf(request: ChatLogFields, response: ChatLogFields): Dialect | undefined {
   if (request.input !== undefined) return dialectNamed("openai-responses");
   if (request.prompt !== undefined) return dialectNamed("openai-completions");
   const isAnthropic =
@@ -118,7 +118,7 @@ function stepOf(
 }
 
 function endingOf(of: {
-  response: Fields;
+  response: ChatLogFields;
   status?: number | undefined;
   finishReason?: string | undefined;
   isAnswered: boolean;

@@ -29,7 +29,7 @@ export interface ChatTurn {
   readonly parts: readonly ChatPart[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type TurnFields = Readonly<Record<string, unknown>>;
 
 const ROLES: Readonly<Record<string, string>> = {
   developer: "system",
@@ -76,7 +76,7 @@ function callKey(part: Extract<ChatPart, { kind: "tool-call" }>): unknown {
 }
 
 /** The items of OpenAI's responses that are not messages. */
-function itemTurn(message: Fields): ChatTurn | undefined {
+function itemTurn(message: TurnFields): ChatTurn | undefined {
   const { type } = message;
   if (type === "function_call" || type === "custom_tool_call")
     return { role: "assistant", parts: [toolCall(message)] };
@@ -87,7 +87,7 @@ function itemTurn(message: Fields): ChatTurn | undefined {
   return { role: "assistant", parts: [{ kind: "thinking", text: said.join("\n") }] };
 }
 
-function thinkingOf({ reasoning_content, reasoning }: Fields): ChatPart[] {
+function thinkingOf({ reasoning_content, reasoning }: TurnFields): ChatPart[] {
   const text = [reasoning_content, reasoning].find((each) => typeof each === "string" && each !== "");
   return text === undefined ? [] : [{ kind: "thinking", text: text as string }];
 }
@@ -112,8 +112,8 @@ function partOf(part: unknown): ChatPart[] {
 }
 
 function toolCall(call: unknown): ChatPart {
-  const fields = isObject(call) ? (call as Fields) : {};
-  const inner = isObject(fields.function) ? (fields.function as Fields) : fields;
+  const fields = isObject(call) ? (call as TurnFields) : {};
+  const inner = isObject(fields.function) ? (fields.function as TurnFields) : fields;
   const given = inner.arguments ?? inner.input ?? inner.partialInput ?? {};
   return {
     kind: "tool-call",
@@ -141,7 +141,7 @@ function textOf(part: unknown): string[] {
 }
 
 /** Where the bytes are: an address, or the digest under which the recorder kept them. Never the bytes themselves. */
-function sourceOf(part: Fields): string {
+function sourceOf(part: TurnFields): string {
   const found = JSON.stringify(part).match(/sha256:[0-9a-f]{64}|https?:\/\/[^"\\\s]{1,2000}/);
   return found?.[0] ?? "inline";
 }

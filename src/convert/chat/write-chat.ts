@@ -4,7 +4,7 @@
 import { isObject } from "../../base/index.ts";
 import type { ChatPart, ChatTurn } from "./read-turn.ts";
 
-export interface Conversation {
+export interface ExportedConversation {
   readonly rolloutId: string;
   readonly task: string;
   /** Rollouts of one group were asked the same. */
@@ -51,7 +51,7 @@ export interface PairRow {
 }
 
 /** Undefined for a conversation in which the model says nothing at the end: there is nothing to learn to say. */
-export function sftRow(conversation: Conversation): SftRow | undefined {
+export function sftRow(conversation: ExportedConversation): SftRow | undefined {
   const { rolloutId, task, model, reward, turns } = conversation;
   if (turns.at(-1)?.role !== "assistant") return undefined;
   return {
@@ -64,10 +64,10 @@ export function sftRow(conversation: Conversation): SftRow | undefined {
 /** The best and the worst of those that were asked the same, where their rewards differ by at least `minGap`; of equals
  *  the smaller rollout id. One pair for each question, in the order of the questions. */
 export function pairRows(
-  conversations: Iterable<Conversation>,
+  conversations: Iterable<ExportedConversation>,
   { minGap = 0 }: { minGap?: number } = {},
 ): PairRow[] {
-  const asked = new Map<string, (Conversation & { reward: number })[]>();
+  const asked = new Map<string, (ExportedConversation & { reward: number })[]>();
   for (const each of conversations) {
     if (each.reward === null || each.turns.at(-1)?.role !== "assistant") continue;
     const key = JSON.stringify([each.task, each.turns.slice(0, promptLength(each))]);
@@ -81,7 +81,10 @@ export function pairRows(
   });
 }
 
-function pairOf(best: Conversation & { reward: number }, worst: Conversation & { reward: number }): PairRow {
+function pairOf(
+  best: ExportedConversation & { reward: number },
+  worst: ExportedConversation & { reward: number },
+): PairRow {
   const length = promptLength(best);
   return {
     prompt: toMessages(best.turns.slice(0, length)),
@@ -95,7 +98,7 @@ function pairOf(best: Conversation & { reward: number }, worst: Conversation & {
 }
 
 /** Everything before the model first speaks. */
-function promptLength({ turns }: Conversation): number {
+function promptLength({ turns }: ExportedConversation): number {
   const first = turns.findIndex(({ role }) => role === "assistant");
   return first < 0 ? turns.length : first;
 }
@@ -144,7 +147,7 @@ function textOf(part: ChatPart): string[] {
 }
 
 /** In OpenAI's form; Anthropic names the parts of a tool otherwise. */
-function toolsOf({ tools }: Conversation): { tools?: unknown[] } {
+function toolsOf({ tools }: ExportedConversation): { tools?: unknown[] } {
   if (!Array.isArray(tools) || tools.length === 0) return {};
   const toOpenAi = (tool: unknown) =>
     isObject(tool) && tool.input_schema !== undefined

@@ -62,12 +62,12 @@ export function hullAreas(
 const FOLDS = 5;
 
 /** Units by number; undefined is all of them. */
-interface Fold {
+interface HullFold {
   readonly chosenOn: readonly number[] | undefined;
   readonly measuredOn: readonly number[] | undefined;
 }
 
-function foldsOf(units: number, rng: Rng): Fold[] {
+function foldsOf(units: number, rng: Rng): HullFold[] {
   const order = rng.shuffle(Array.from({ length: units }, (_, i) => i));
   return Array.from({ length: Math.min(FOLDS, units) }, (_, fold) => ({
     chosenOn: order.filter((_, rank) => rank % FOLDS !== fold),
@@ -78,7 +78,7 @@ function foldsOf(units: number, rng: Rng): Fold[] {
 /** The area as a mean over units: on each fold its value there plus the influence of the unit on it (delta method). */
 function areaEstimate(
   points: HullPoints,
-  { all, folds }: { all: boolean; folds: readonly Fold[] },
+  { all, folds }: { all: boolean; folds: readonly HullFold[] },
 ): Estimate | undefined {
   const used = points.singles.flatMap((single, i) => (all || single ? [i] : []));
   const tops = (of: readonly Estimate[]) => used.map((i) => of[i]!.ratios[0]!.top);

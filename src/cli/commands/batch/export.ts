@@ -7,7 +7,7 @@ import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 
-interface ExportFlags extends BookFlags {
+interface BatchExportFlags extends BookFlags {
   format: ExportFormat;
   out: string;
 }
@@ -27,7 +27,7 @@ its manifest, target, seed and options. An existing file is never overwritten, a
       new Option("--format <format>", "format of the file").choices(EXPORT_FORMATS).makeOptionMandatory(),
     )
     .requiredOption("--out <file>", "file to write; must not exist")
-    .action(async (name: string, flags: ExportFlags) => {
+    .action(async (name: string, flags: BatchExportFlags) => {
       const exported = await withBook(io, flags, (book) => exportBatch(book, name, flags));
       const { batch: digest, out, rows, samples, bytes } = exported;
       io.out(

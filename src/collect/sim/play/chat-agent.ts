@@ -32,7 +32,7 @@ const MAX_IDLE = 2;
 export function chatAgent(runTests: RunTests): RolloutFunction {
   return async (payload, context) => {
     const visible = readVisible(payload);
-    const talk = new Conversation(visible, context);
+    const talk = new AgentConversation(visible, context);
     const environment = openEnvironment(visible, (task, files) =>
       unlessStopped(runTests(task, files), context.signal),
     );
@@ -50,7 +50,7 @@ export function readVisible(payload: Payload): VisibleTask {
 }
 
 async function converse(
-  talk: Conversation,
+  talk: AgentConversation,
   environment: TaskEnvironment,
   context: RolloutContext,
 ): Promise<Ending> {
@@ -92,7 +92,7 @@ interface AskedAction {
 }
 
 /** The messages so far, and who answers them. */
-class Conversation {
+class AgentConversation {
   readonly calls: PaidCall[] = [];
   readonly #context: RolloutContext;
   readonly #visible: VisibleTask;

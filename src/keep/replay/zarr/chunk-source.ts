@@ -24,7 +24,7 @@ import {
 import { type ArrayMetadata, chunkKey, MAX_CHUNK_BYTES, rowItems } from "./metadata.ts";
 import { type MaybePromise, type ReadableStore, readInto } from "./store.ts";
 
-interface LoadOptions<T extends DataType> {
+interface ChunkLoadOptions<T extends DataType> {
   into?: ValuesOf[T] | undefined;
   bulk?: boolean;
 }
@@ -79,7 +79,7 @@ export class ChunkSource<T extends DataType> {
 
   /** All items of a chunk, padding included, in `into` if given. `bulk` reads of large chunks run in the background,
    *  several at a time; others are for use at once. */
-  async load(chunk: number, { into, bulk = false }: LoadOptions<T> = {}): Promise<ValuesOf[T]> {
+  async load(chunk: number, { into, bulk = false }: ChunkLoadOptions<T> = {}): Promise<ValuesOf[T]> {
     const place = await this.#place(chunk);
     if (this.metadata.dtype === "string") return (await this.#loadStrings(chunk, place)) as ValuesOf[T];
     if (!this.#plain)

@@ -8,7 +8,7 @@ import { cutBy, endingIn, failedBy } from "../failure.ts";
 import { type FromAgent, lineSplitter, MAX_MESSAGE_CHARS, type ToAgent, unpack } from "./wire.ts";
 
 /** What a module says of itself once it is loaded. */
-export type Loaded = Omit<Extract<FromAgent, { kind: "ready" }>, "kind">;
+export type LoadedAgent = Omit<Extract<FromAgent, { kind: "ready" }>, "kind">;
 
 /** How long an agent may take to stop after its signal, and to be loaded. */
 export const STOP_MS = 2_000;
@@ -26,8 +26,8 @@ interface Pending {
 export class AgentProcess {
   readonly #child: ChildProcess;
   readonly #channel: Duplex;
-  readonly loaded: Promise<Loaded>;
-  #ready!: { resolve(loaded: Loaded): void; reject(error: unknown): void };
+  readonly loaded: Promise<LoadedAgent>;
+  #ready!: { resolve(loaded: LoadedAgent): void; reject(error: unknown): void };
   #pending: Pending | undefined;
   #log: (line: string) => void = () => {};
   readonly #printed: ReturnType<typeof lineSplitter>[] = [];

@@ -9,7 +9,7 @@ import type { Agent } from "../agent.ts";
 import { failedBy } from "../failure.ts";
 import type { Score } from "../output.ts";
 import type { RewardInput } from "../reward.ts";
-import { AgentProcess, AgentThrew, type Loaded, NotBegun } from "./agent-process.ts";
+import { AgentProcess, AgentThrew, type LoadedAgent, NotBegun } from "./agent-process.ts";
 import { type Confinement, confined, environmentFor } from "./confine.ts";
 import { badAgent } from "./import-agent.ts";
 import { pack, type SentContext, type ToAgent } from "./wire.ts";
@@ -112,7 +112,7 @@ class ProcessPool {
   }
 
   /** Starts the first process, which tells what the module is. */
-  async open(): Promise<Loaded> {
+  async open(): Promise<LoadedAgent> {
     const { argv, env, isEarly } = this.#command();
     const process = new AgentProcess(argv, env);
     const loaded = await process.loaded;

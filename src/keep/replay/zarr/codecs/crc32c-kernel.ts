@@ -24,12 +24,12 @@ export const SHORT: Folding = { exponents: [209, 144, 54, 39, 14, 0], reach: 209
 /** For each block of the source up to `end`: the xor of it and of earlier blocks of the history, where `history` is the
  *  position that corresponds to `source`, goes to the target. Folding means that the target becomes the history, so
  *  the two are the same; only the last call has another target. A multiple of the stride. */
-export type Fold = (source: number, end: number, target: number, history: number) => void;
+export type FoldCrc = (source: number, end: number, target: number, history: number) => void;
 
 interface FoldKernel {
   memory: { readonly buffer: ArrayBuffer };
-  foldLong: Fold;
-  foldShort: Fold;
+  foldLong: FoldCrc;
+  foldShort: FoldCrc;
 }
 
 export function instantiateFoldKernel(pages: number): FoldKernel {

@@ -1,7 +1,7 @@
 /** CRC-32C (Castagnoli), the checksum of Zarr's `crc32c` codec and of shard indexes.
  *  In: bytes. Out: an unsigned 32-bit number. Long inputs are folded by the kernel, at memory speed, to a few hundred
  *  bytes with the same CRC; those go through tables, eight bytes at a time. */
-import { type Fold, type Folding, instantiateFoldKernel, LONG, SHORT } from "./crc32c-kernel.ts";
+import { type FoldCrc, type Folding, instantiateFoldKernel, LONG, SHORT } from "./crc32c-kernel.ts";
 
 /** `fetch(end)`, if given, is called before the bytes up to `end` are looked at: a caller may read them in just then,
  *  so that they are checked while they are hot in the cache. It must not call `crc32c` itself. */
@@ -42,8 +42,8 @@ function ready(): void {}
 
 class Workspace {
   readonly data: Uint8Array;
-  readonly #foldLong: Fold;
-  readonly #foldShort: Fold;
+  readonly #foldLong: FoldCrc;
+  readonly #foldShort: FoldCrc;
   readonly #memory: Uint8Array;
   readonly #words: Int32Array;
 
@@ -118,7 +118,7 @@ class Workspace {
   /** The last bytes receive from what came before them, but not from each other: their own history is zero. */
   #finish(
     { stride }: Folding,
-    { fold, history, at, length }: { fold: Fold; history: number; at: number; length: number },
+    { fold, history, at, length }: { fold: FoldCrc; history: number; at: number; length: number },
   ): number {
     this.#memory.fill(0, history, history + length);
     fold(at, at + roundUp(length, stride), at, history);
