@@ -2,7 +2,6 @@
  *  match the choices, rewards that drift.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
-import { canonicalize } from "../../base/index.ts";
 import { armsOf } from "../../learn/index.ts";
 import { quantile } from "../ope/index.ts";
 import type { JudgedRow } from "./judged-row.ts";
@@ -30,8 +29,9 @@ export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
  *  - the whole log repeats itself, block after block or row after row;
  *  - rows with one context agree in their choice more often than their propensities allow. */
 function duplicates(rows: readonly JudgedRow[]): DataFinding[] {
+  // Copies have their keys in one order: no canonical form is needed.
   const contexts = rows.map((row) =>
-    canonicalize([row.context, row.candidates.map(({ id, features }) => [id, features])] as never),
+    JSON.stringify([row.context, row.candidates.map(({ id, features }) => [id, features])]),
   );
   const contents = rows.map((row, i) => `${contexts[i]} ${row.chosen} ${row.propensity} ${row.reward}`);
   const times = repeats(rows, contents);
