@@ -159,12 +159,11 @@ describe(`what ${VERSION} has written`, () => {
     }
   });
 
-  // Estimators improve from version to version: contenders, rows and verdicts stay, figures need not.
-  it("has policies that are judged against the same contenders, by the same rows", async () => {
+  // Estimators improve from version to version, and judge by more of the log: contenders and verdicts stay.
+  it("has policies that are judged against the same contenders, to the same verdicts", async () => {
     const cli = copyOf("book", "checkpoints", "input");
-    for (const { arguments: words, rows, contenders } of EXPECTED.evaluated) {
+    for (const { arguments: words, contenders } of EXPECTED.evaluated) {
       const [found] = await cli.json(wordsIn(cli, words));
-      expect(found.data.rows).toBe(rows);
       const names = (each: readonly object[]) => each.map((one) => (one as { name: string }).name);
       expect(names(found.contenders)).toEqual(names(contenders));
       for (const { values } of found.contenders)

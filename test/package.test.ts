@@ -41,7 +41,7 @@ describe("the packed package", () => {
       expect.arrayContaining(["dist/cli/main.js", "dist/base/index.js", "dist/base/index.d.ts"]),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|docs\/.*\.md|examples\/.*|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|examples\/.*|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
   });
 
