@@ -21,6 +21,10 @@ export interface ForeignDecision {
   /** The logged probability of every candidate, where the format carries it. */
   readonly distribution?: Float64Array;
   readonly context: NamedFeatures;
+  /** What the user asked, where the format holds it. */
+  readonly prompt?: string;
+  /** Text of the request: categories by name, beside the numbers of `context`. */
+  readonly texts?: Readonly<Record<string, string>>;
   /** Features of each candidate. */
   readonly candidates?: readonly NamedFeatures[];
   readonly episode?: string;

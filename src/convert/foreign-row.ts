@@ -36,7 +36,10 @@ export function fromForeign(
     family: "imported",
     atMs: decision.atMs ?? 0,
     source,
-    context: { prompt: "", fields: Object.fromEntries(decision.context) },
+    context: {
+      prompt: decision.prompt ?? "",
+      fields: { ...Object.fromEntries(decision.context), ...decision.texts },
+    },
     candidates,
     chosen: decision.action,
     propensity: decision.propensity ?? null,

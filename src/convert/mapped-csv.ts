@@ -5,7 +5,6 @@ import {
   badRow,
   type ForeignDecision,
   type LinePlace,
-  type NamedFeatures,
   toAction,
   toIndex,
   toNumber,
@@ -23,7 +22,9 @@ export interface ColumnMap {
   readonly timestamp?: string;
   readonly episode?: string;
   readonly step?: string;
-  /** Numbers enter as they are, other text as the category `column=text`. */
+  /** The user's question: the words that policies read. */
+  readonly prompt?: string;
+  /** Fields of the request. A number enters as a number, other text as a category. */
   readonly features?: readonly string[];
 }
 
@@ -51,7 +52,7 @@ function rowParser(
   const at = (name: string | undefined) => (name === undefined ? -1 : header.get(name)!);
   const [actionAt, rewardAt, propensityAt] = [at(columns.action), at(columns.reward), at(columns.propensity)];
   const [episodeAt, stepAt] = [at(columns.episode), at(columns.step)];
-  const [idAt, timeAt] = [at(columns.id), at(columns.timestamp)];
+  const [idAt, timeAt, promptAt] = [at(columns.id), at(columns.timestamp), at(columns.prompt)];
   const features = (columns.features ?? []).map((name) => ({ name, at: header.get(name)! }));
   const numbers = actions && new Map(actions.map((name, i) => [name, i]));
   return ({ fields, line }) => {
@@ -69,7 +70,8 @@ function rowParser(
       ...(actions ? { actions: actions.length } : {}),
       reward: reward === "" ? undefined : toNumber(reward, columns.reward, place),
       propensity: propensity === "" ? undefined : toPropensity(propensity, columns.propensity!, place),
-      context: features.map(({ name, at: i }) => toFeature(name, fields[i]!)),
+      ...(promptAt < 0 ? {} : { prompt: fields[promptAt]! }),
+      ...fieldsOf(features.map(({ name, at: i }) => [name, fields[i]!])),
       ...(episodeAt < 0 ? {} : { episode: fields[episodeAt]! }),
       ...(stepAt < 0 ? {} : { step: toIndex(fields[stepAt], columns.step!, place) }),
     };
@@ -95,7 +97,10 @@ function named(name: string, numbers: ReadonlyMap<string, number>, place: LinePl
   );
 }
 
-function toFeature(name: string, text: string): NamedFeatures[number] {
-  const value = text.trim() === "" ? Number.NaN : Number(text);
-  return Number.isFinite(value) ? [name, value] : [`${name}=${text}`, 1];
+function fieldsOf(cells: readonly [string, string][]): Pick<ForeignDecision, "context" | "texts"> {
+  const isNumber = (text: string) => text.trim() !== "" && Number.isFinite(Number(text));
+  return {
+    context: cells.flatMap(([name, text]) => (isNumber(text) ? [[name, Number(text)] as const] : [])),
+    texts: Object.fromEntries(cells.filter(([, text]) => !isNumber(text) && text !== "")),
+  };
 }

@@ -10,6 +10,7 @@ import { readMulticlass } from "../../bench/support/judge/uci-multiclass.ts";
 import { collect } from "../../test/support/collect.ts";
 import { rngFrom } from "../base/rng.ts";
 import { readCsv } from "./csv-records.ts";
+import { fromForeign } from "./foreign-row.ts";
 import { readMappedCsv } from "./mapped-csv.ts";
 import { readOpenBandit } from "./open-bandit.ts";
 import { readRllibJson } from "./rllib-json.ts";
@@ -97,6 +98,14 @@ describe("CSV with a column map", () => {
   };
   const options = { columns, actions: ["small", "large"] };
 
+  test("keeps the prompt as text and a category as a field of the request", async () => {
+    const file = fileOf("model,score,question,topic\n1,0.5,How far is it?,travel\n");
+    const columns = { action: "model", reward: "score", prompt: "question", features: ["topic"] };
+    const [decision] = await collect(readMappedCsv(file, { columns }));
+    const row = fromForeign(decision!, { name: "log", source: "real", actions: ["small", "large"] });
+    expect(row.context).toEqual({ prompt: "How far is it?", fields: { topic: "travel" } });
+  });
+
   test("reads names, categories, missing outcomes and propensities", async () => {
     const file = fileOf('run,model,score,p,len,lang\nr1,large,0.5,0.25,12,de\nr2,small,,,3,"en,us"\n');
     expect(await collect(readMappedCsv(file, options))).toEqual([
@@ -106,10 +115,8 @@ describe("CSV with a column map", () => {
         actions: 2,
         reward: 0.5,
         propensity: 0.25,
-        context: [
-          ["len", 12],
-          ["lang=de", 1],
-        ],
+        context: [["len", 12]],
+        texts: { lang: "de" },
         episode: "r1",
       },
       {
@@ -118,10 +125,8 @@ describe("CSV with a column map", () => {
         actions: 2,
         reward: undefined,
         propensity: undefined,
-        context: [
-          ["len", 3],
-          ["lang=en,us", 1],
-        ],
+        context: [["len", 3]],
+        texts: { lang: "en,us" },
         episode: "r2",
       },
     ]);

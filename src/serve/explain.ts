@@ -71,7 +71,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       ? `${chosen} was chosen; with what probability was not logged.`
       : `${chosen} was chosen with probability ${figure(probability)}.`,
     reasonLine(facts, request),
-    ...(why === undefined ? [] : [`The router: ${why}.`]),
+    ...(why === undefined ? [] : [`The router: ${why.replace(/\.$/, "")}.`]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
     ...(isExplored(facts, request)
       ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]

@@ -162,7 +162,7 @@ async function learned(context: LoadContext, standing: ReleaseHistory): Promise<
     { family: config.family, verdicts: standing.verdicts.length },
     place.releases === undefined
       ? "checkpoint: released needs a book. Name a folder, or open the router on a book."
-      : `no gate verdict of the book lets a revision of ${config.family} through that it holds${distrustOf(standing)}. Train with --book and judge it with \`rollbook gate\`.`,
+      : `the book holds no checkpoint of ${config.family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
   );
 }
 

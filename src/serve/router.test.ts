@@ -98,7 +98,7 @@ describe("a learned policy", () => {
   test("without a verdict serves only where it is allowed, with exploration 0.02", async () => {
     const folder = placePolicy(policy);
     const { router } = await open({ checkpoint: folder });
-    expect(router.status().why).toMatch(/no gate verdict lets revision r1 through/);
+    expect(router.status().why).toMatch(/no gate verdict releases revision r1/);
     const ungated = (await open({ checkpoint: folder, allowUngated: true })).router;
     expect(ungated.status()).toMatchObject({ serving: "policy", verdict: null });
     expect(ask(ungated, "r.0").served.router.exploration).toBe(0.02);

@@ -61,7 +61,7 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
 
 function headLine({ count, latest }: VerifyReport["heads"]): string {
   if (latest === undefined) return "heads: none, so nothing shows whether packs are gone";
-  return `heads: ${thousands(count)}, all fit the packs unless a problem says otherwise; the last is ${latest.sequence}, ${latest.digest}, of ${new Date(latest.atMs).toISOString()}`;
+  return `heads: ${thousands(count)} checked against the packs; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** Everything else that has to be signed; kinds that are not whole are named. */

@@ -46,10 +46,11 @@ async function world() {
   return { folder, run, gateway, file };
 }
 
-const AGENT = `
+/** It leaves a trace where it ran. */
+const agentIn = (folder: string) => `
 import { writeFileSync } from "node:fs";
 export default async (_, { baseUrl, apiKey }) => {
-  writeFileSync(process.env.ROLLBOOK_HOME + "/ran", "");
+  writeFileSync(${JSON.stringify(join(folder, "ran"))}, "");
   const reply = await fetch(baseUrl + "/chat/completions", {
     method: "POST",
     headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
@@ -66,10 +67,12 @@ describe("launch and worker through a gateway in another process", () => {
 
   it("run on the gateway's book, whose records it sees at once, and on no other", async () => {
     const { folder, run, gateway, file } = await world();
-    const [agent, tasks] = [file("a.mjs", AGENT), file("t.jsonl", lines({ a: 1 }, { a: 2 }))];
+    const [agent, tasks] = [file("a.mjs", agentIn(folder)), file("t.jsonl", lines({ a: 1 }, { a: 2 }))];
     const url = await gateway("one");
     const launch = (book: string) =>
-      run(`launch --book ${join(folder, book)} --tasks ${tasks} --agent ${agent} --gateway ${url}`);
+      run(
+        `launch --book ${join(folder, book)} --tasks ${tasks} --agent ${agent} --isolation process --gateway ${url}`,
+      );
 
     const other = await launch("two");
     expect([other.code, other.out]).toEqual([1, ""]);
@@ -80,7 +83,7 @@ describe("launch and worker through a gateway in another process", () => {
       `worker --book ${join(folder, "two")} --queue ${queue} --agent ${agent} --gateway ${url} --idle 1`,
     );
     expect([worker.code, worker.err]).toEqual([1, expect.stringContaining("other-book")]);
-    expect(existsSync(join(folder, "home", "ran"))).toBe(false);
+    expect(existsSync(join(folder, "ran"))).toBe(false);
 
     const same = await launch("one");
     expect([same.code, same.out]).toEqual([0, expect.stringContaining("2 of 2 rollouts sealed")]);
@@ -89,13 +92,13 @@ describe("launch and worker through a gateway in another process", () => {
 
   it("end before any task is run when the gateway cannot be reached", async () => {
     const { folder, run, file } = await world();
-    const [agent, tasks] = [file("a.mjs", AGENT), file("t.jsonl", lines({ a: 1 }))];
+    const [agent, tasks] = [file("a.mjs", agentIn(folder)), file("t.jsonl", lines({ a: 1 }))];
     const book = join(folder, "one");
     const { code, err } = await run(
       `launch --book ${book} --tasks ${tasks} --agent ${agent} --gateway http://127.0.0.1:2 --attempts 1`,
     );
     expect([code, err]).toEqual([1, expect.stringMatching(/cannot be reached: .*Start it.*\[no-gateway\]/)]);
-    expect(existsSync(join(folder, "home", "ran"))).toBe(false);
+    expect(existsSync(join(folder, "ran"))).toBe(false);
   });
 
   it("leave a book that verifies after a request that named a record of no book", async () => {

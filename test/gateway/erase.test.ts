@@ -26,9 +26,10 @@ async function contentOf(root: string, rollout: string) {
   throw new Error(`${rollout} is not sealed`);
 }
 
-const erase = (root: string, subject: Awaited<ReturnType<typeof contentOf>>) =>
+const erase = ({ root, signer }: TestGateway, subject: Awaited<ReturnType<typeof contentOf>>) =>
   eraseRollouts(root, {
     clock: systemClock,
+    signer,
     subjects: [subject],
     reason: "request 17",
     by: parseId("owner"),
@@ -44,11 +45,11 @@ it("a rollout that a gateway sealed goes with its events, its outcomes and what 
   const outcome = { rollout: id, name: "good", value: 1, idempotencyKey: "k", source: SECRET };
   await test.post("/v1/feedback", outcome);
   const subject = await contentOf(test.root, id);
-  await expect(erase(test.root, subject)).rejects.toMatchObject({ code: "erase-busy" });
+  await expect(erase(test, subject)).rejects.toMatchObject({ code: "erase-busy" });
   await test.stop();
 
   expect(filesHolding(test.root, SECRET).length).toBeGreaterThan(1);
-  const report = await erase(test.root, subject);
+  const report = await erase(test, subject);
   expect(report.records.map(({ kind }) => kind)).toContain(RolloutEvent.kind);
   expect(report.journal).toEqual([]);
   expect(filesHolding(test.root, SECRET)).toEqual([]);
@@ -72,7 +73,7 @@ it("names the journal segment that keeps calls of it because another rollout in 
   await test.post(`/v1/rollouts/${id}/close`);
   await test.stop();
   const subject = await contentOf(test.root, id);
-  const { journal, tombstone } = await erase(test.root, subject);
+  const { journal, tombstone } = await erase(test, subject);
   expect(journal).toHaveLength(1);
   expect(filesHolding(test.root, SECRET)).toEqual(journal.map((path) => join(test.root, path)));
 
@@ -81,7 +82,7 @@ it("names the journal segment that keeps calls of it because another rollout in 
   test.gateway = await test.openAnother({});
   expect(test.gateway.recovered).toEqual([open.id]);
   await test.post(`/v1/rollouts/${open.id}/close`);
-  expect(await erase(test.root, subject)).toMatchObject({ journal: [], tombstone, records: [], blobs: [] });
+  expect(await erase(test, subject)).toMatchObject({ journal: [], tombstone, records: [], blobs: [] });
   expect(filesHolding(test.root, SECRET)).toEqual([]);
 });
 
@@ -93,7 +94,7 @@ it("removes the list of closed rollouts that an earlier version left", async () 
   await test.post(`/v1/rollouts/${id}/close`);
   await test.stop();
   writeFileSync(join(test.root, "journal/gateway/closed.db"), `an outcome of ${SECRET}`);
-  await erase(test.root, await contentOf(test.root, id));
+  await erase(test, await contentOf(test.root, id));
   expect(filesHolding(test.root, SECRET)).toEqual([]);
   test.book = await openBook(test.root, { clock: systemClock });
   test.gateway = await test.openAnother({});

@@ -74,7 +74,7 @@ change of a learner.`,
     .action((before: string, after: string, flags: { json?: true }) => compare(io, before, after, flags));
   addCommand(group, "ablate", {
     summary: "vary reward terms, floor, dataset size and learner, in one table",
-    examples: ["rollbook bench ablate --suite smoke --decisions 100,400 --floors 0,0.5 --cost-weights 1"],
+    examples: ["rollbook bench ablate --suite smoke --decisions 100,400 --floors 0 --cost-weights 1"],
     book: false,
   })
     .requiredOption(...SUITE)

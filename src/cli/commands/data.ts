@@ -196,7 +196,7 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     )
     .option(
       "--columns <map>",
-      "csv: action=…,reward=…, and propensity, id, timestamp, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
+      "csv: action=…,reward=…, and prompt, propensity, id, timestamp, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
       toColumns,
     )
     .action(async (file: string, flags: DataImportFlags) => {

@@ -20,10 +20,7 @@ interface PackFlags {
 export function addPack(program: Command, io: Io): void {
   const group = addGroup(program, "pack", {
     summary: "seal, verify and repeat a result with everything it rests on",
-    examples: [
-      "rollbook bench run --suite smoke --run-pack-dir smoke-pack",
-      "rollbook pack verify smoke-pack",
-    ],
+    examples: ["rollbook pack verify smoke-pack", "rollbook pack rerun smoke-pack"],
   });
   addCommand(group, "seal", {
     summary: "seal a finished training loop as a run pack",

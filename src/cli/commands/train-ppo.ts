@@ -37,7 +37,7 @@ export function addPpo(train: Command, io: Io): void {
 seed. --env simulator routes every turn of proved tasks (\`rollbook sim generate\`) in their closed form; nothing is run.
 It writes its state to OUT.training as it goes. The same command continues a training that was killed, and ends with the same
 weights.`,
-    examples: ["rollbook train ppo --env cart-pole --steps 100000 --out policies/ppo --id balance-1"],
+    examples: ["rollbook train ppo --env cart-pole --steps 20000 --out policies/ppo --id balance-1"],
   })
     .addOption(
       new Option("--env <world>", "the world").choices(["cart-pole", "simulator"]).default("cart-pole"),

@@ -21,12 +21,13 @@ export function toColumns(text: string): ColumnMap | OutcomeColumns {
   const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
   if (map.outcomes !== undefined) return toOutcomeColumns(map);
   const { action, reward, features, ...rest } = map;
-  const other = Object.keys(rest).find(
-    (name) => !["propensity", "id", "timestamp", "episode", "step"].includes(name),
-  );
-  if (action === undefined || reward === undefined || other !== undefined)
+  const known = ["propensity", "prompt", "id", "timestamp", "episode", "step"];
+  const other = Object.keys(rest).find((name) => !known.includes(name));
+  if (action === undefined || reward === undefined)
+    throw wrongUsage("--columns needs action=COLUMN and reward=COLUMN");
+  if (other !== undefined)
     throw wrongUsage(
-      `--columns needs action and reward${other === undefined ? "" : `, and knows no ${other}`}`,
+      `--columns knows no ${other}: choose among action, reward, features, ${known.join(", ")}`,
     );
   return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
 }
