@@ -167,9 +167,9 @@ function coverage(logs: number, from: number): Claim {
   const value = truth((hard) => (hard ? 1 : 0)).reward - truth(() => 1).reward;
   const covered = range(logs).filter((log) => {
     const data = new EvaluationData(world(400, from + log), { rng: rngFrom(1) });
-    const valueOf = (setup: Parameters<typeof routerOf>[0]) =>
+    const worthOf = (setup: Parameters<typeof routerOf>[0]) =>
       data.value("DR", Float64Array.from(data.target(routed(routerOf(setup)))), "reward");
-    const { low, high } = correctedInterval(difference(valueOf(wise), valueOf(baseline)));
+    const { low, high } = correctedInterval(difference(worthOf(wise), worthOf(baseline)));
     return low <= value && value <= high;
   });
   const figure = covered.length / logs;

@@ -37,6 +37,7 @@ describe("the examples of the help texts", () => {
     );
     expect(ready.stderr).not.toContain("error");
     writeFileSync(join(folder, "log.vw"), "1:0:0.5 | a\n2:1:0.5 | b\n");
+    writeFileSync(join(folder, "all.csv"), "question,small,large\nHow far?,0,1\nHow long?,1,1\n");
     writeFileSync(join(folder, "log.csv"), "arm,score\n0,1\n1,0\n");
     writeFileSync(join(folder, "tasks.jsonl"), '{"prompt": "2 + 2", "metadata": {"a": 2}}\n{"a": 3}\n');
     const upstreams = 'upstreams: { local: { baseUrl: "http://127.0.0.1:9/v1" } }';
