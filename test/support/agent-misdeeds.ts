@@ -42,6 +42,9 @@ export const MISDEEDS: Readonly<Record<string, string>> = {
     fs.writeSync(3, JSON.stringify({ kind: "threw", id: 1e9, ending: { kind: "cancelled" } }) + "\\n"); await new Promise(() => {})`,
   "closes its descriptors":
     "for (let fd = 3; fd < 30; fd++) try { fs.closeSync(fd) } catch {}\nprocess.exit(0)",
+  "leaves a program behind that holds its output": `
+    process.getBuiltinModule("node:child_process").spawn("sleep", ["60"], { detached: true, stdio: "inherit" });
+    process.exit(0)`,
   spins: "for (;;) {}",
   "spins in microtasks": "const spin = async () => { for (;;) await null }; await spin()",
   "spins in a regular expression": "/^(a+)+$/.test('a'.repeat(60) + 'b')",

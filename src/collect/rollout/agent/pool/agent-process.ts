@@ -13,6 +13,8 @@ export type LoadedAgent = Omit<Extract<FromAgent, { kind: "ready" }>, "kind">;
 /** How long an agent may take to stop after its signal, and to be loaded. */
 export const STOP_MS = 2_000;
 const LOAD_MS = 60_000;
+/** How long the output of a process that has ended is read on. */
+const DRAIN_MS = 500;
 const MAX_LOG_CHARS = 16 * 1024;
 const MAX_TAIL_CHARS = 2_000;
 
@@ -122,6 +124,13 @@ export class AgentProcess {
       this.#printed.push(lines);
     }
     this.#child.once("error", (cause) => this.#end(`cannot be started: ${cause.message}`));
+    // A program that the agent left behind may hold its output open for ever: then there is no "close".
+    this.#child.once("exit", () => {
+      const timer = setTimeout(() => {
+        for (const stream of this.#child.stdio) stream?.destroy();
+      }, DRAIN_MS);
+      this.#child.once("close", () => clearTimeout(timer));
+    });
     this.#child.once("close", (code, signal) => {
       const tail = this.#tail.trim() === "" ? "" : `: ${this.#tail.trim()}`;
       this.#end(this.#ended ?? `exited with ${signal ?? code} before it returned${tail}`);
