@@ -128,7 +128,9 @@ function viewOf(
     ...["--tmpfs", "/tmp", "--setenv", "HOME", "/tmp", "--setenv", "TMPDIR", "/tmp"],
     ...seen.flatMap((path) => ["--ro-bind", path, path]),
     ...writable.flatMap((path) => ["--bind", path, path]),
-    ...hidden.map((path) => real(resolve(path))).flatMap((path) => mask(path, [...seen, ...writable])),
+    ...hidden
+      .map((path) => real(resolve(path)))
+      .flatMap((path) => mask(path, [...SYSTEM.map(real), ...seen, ...writable])),
     ...[agent, ...needs].flatMap((path) => ["--ro-bind", path, path]),
     ...[
       "--chdir",

@@ -180,6 +180,21 @@ it.runIf(findBubblewrap() !== undefined)(
   30_000,
 );
 
+it.runIf(findBubblewrap() !== undefined)(
+  "what is hidden is hidden below the folders of the system as well",
+  async () => {
+    const agent = await loadAgent(file("in-usr.mjs", OBEDIENT), {
+      isolation: "bubblewrap",
+      hidden: ["/usr/share", "/usr/bin/env"],
+    });
+    const code = `
+      let read = 0; try { read = fs.readFileSync("/usr/bin/env").length } catch {}
+      return { finalState: [fs.readdirSync("/usr/share"), read] }`;
+    expect(await agent.run({ code }, context())).toEqual({ finalState: [[], 0] });
+  },
+  30_000,
+);
+
 it("a reward of the agent's module runs apart from its rollouts, and alone sees the label", async () => {
   const text = `
 globalThis.rolloutsHere = 0;
