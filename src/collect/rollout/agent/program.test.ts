@@ -73,6 +73,12 @@ describe("a program", () => {
     expect(endingOfError(error)).toMatchObject({ owner: "infrastructure" });
   });
 
+  it("ends when told to stop, also where a program in another group holds its output", async () => {
+    const agent = shell("setsid sleep 30 & sleep 0.1");
+    const signal = AbortSignal.timeout(300);
+    await expect(agent.run({}, contextWith({ signal }))).rejects.toMatchObject({ name: "TimeoutError" });
+  }, 10_000);
+
   it("is killed with its children when told to stop", async () => {
     const stop = new AbortController();
     const pids: number[] = [];

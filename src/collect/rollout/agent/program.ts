@@ -121,7 +121,11 @@ function ended(
   let timer: NodeJS.Timeout | undefined;
   const onStop = () => {
     killGroup(child, "SIGTERM");
-    timer = setTimeout(() => killGroup(child, "SIGKILL"), KILL_AFTER_MS);
+    timer = setTimeout(() => {
+      killGroup(child, "SIGKILL");
+      // A program outside of the group may hold the output open for ever: then there would be no "close".
+      for (const stream of child.stdio) stream?.destroy();
+    }, KILL_AFTER_MS);
   };
   if (stop.aborted) onStop();
   else stop.addEventListener("abort", onStop, { once: true });
