@@ -75,13 +75,13 @@ async function isTrustedSignature(
   digest: Digest,
   required: TrustedKeys,
 ): Promise<boolean> {
-  const attestation = await readRecord(store, Attestation, digest);
-  if (!required.has(attestation.signer)) return false;
   try {
+    const attestation = await readRecord(store, Attestation, digest);
+    if (!required.has(attestation.signer)) return false;
     checkAttestation(attestation);
     return true;
   } catch (error) {
-    // A signature that is not good counts for nothing, and must not keep good ones from counting; `verify` names it.
+    // One that is damaged or not good counts for nothing, and must not keep good ones from counting; `verify` names it.
     if (isRollbookError(error)) return false;
     throw error;
   }

@@ -191,6 +191,9 @@ describe("with trust: signed", () => {
     const { record } = own.attest([digestJson("test", 1)]);
     const forged = seal(Attestation, { ...record, subjects: [verdict.digest] });
     expect(await sign(forged)).toBe("unchanged");
+    // Not a record at all, but the index finds the digest in it.
+    const broken = { kind: Attestation.kind, bytes: Buffer.from(`{"subjects":["${verdict.digest}"]}`) };
+    expect(await sign(broken)).toBe("unchanged");
     expect(await sign(own.attest([verdict.digest]))).toBe("swapped");
     expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
   });
