@@ -12,6 +12,7 @@ import {
   ownKeyring,
   requireBook,
   requireWritable,
+  trustedSet,
 } from "../open/index.ts";
 
 export interface GarbageReport extends GcReport {
@@ -21,7 +22,13 @@ export interface GarbageReport extends GcReport {
 
 export async function collectGarbage(
   book: string | BookOnDisk,
-  options: { dryRun?: boolean; clock?: Clock; signer?: () => Signer | undefined } = {},
+  options: {
+    dryRun?: boolean;
+    clock?: Clock;
+    signer?: () => Signer | undefined;
+    /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
+    trustedKeys?: Iterable<string>;
+  } = {},
 ): Promise<GarbageReport> {
   const root = typeof book === "string" ? book : book.root;
   const clock = options.clock ?? (typeof book === "string" ? systemClock : book.clock);
@@ -30,7 +37,8 @@ export async function collectGarbage(
   requireWritable(root);
   const own = typeof book === "string" ? () => loadSigner(ownKeyring()) : () => book.signer;
   const sign = headSigner((options.signer ?? own)());
-  const report = await sweep(root, { clock, dryRun, sign });
+  const trusted = new Set(options.trustedKeys ?? trustedSet(ownKeyring()));
+  const report = await sweep(root, { clock, dryRun, sign, trusted });
   return { ...report, orphans: await collectReplay(root, dryRun) };
 }
 

@@ -4,7 +4,14 @@
 import { type Clock, parseId, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
-import { loadSigner, ownKeyring, requireWritable, resolveErasable, useBook } from "../open/index.ts";
+import {
+  loadSigner,
+  ownKeyring,
+  requireWritable,
+  resolveErasable,
+  trustedSet,
+  useBook,
+} from "../open/index.ts";
 
 export interface EraseRequest {
   /** The reason. It stays in the book: do not write a name into it. */
@@ -17,6 +24,8 @@ export interface EraseRequest {
   readonly confirmed?: boolean | undefined;
   readonly clock?: Clock | undefined;
   readonly signer?: (() => Signer | undefined) | undefined;
+  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
+  readonly trustedKeys?: Iterable<string> | undefined;
 }
 
 /** By rollout ids, digests, or the first digits of them. */
@@ -35,6 +44,7 @@ export async function eraseRollouts(
   const { eraseRollouts: eraseSubjects } = await import("../../keep/erase/index.ts");
   return eraseSubjects(root, {
     ...{ clock, reason, by: parseId(by, "--by"), signer: signer(), withBatches, dryRun: !confirmed },
+    trusted: new Set(request.trustedKeys ?? trustedSet(ownKeyring())),
     subjects: [...new Map(subjects.map((each) => [each.content, each])).values()],
   });
 }

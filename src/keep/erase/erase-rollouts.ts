@@ -20,6 +20,8 @@ interface EraseOptions {
   readonly reason: string;
   readonly by: Id;
   readonly signer?: Signer | undefined;
+  /** Keys that may have replaced packs of other writers. */
+  readonly trusted?: ReadonlySet<string> | undefined;
   /** Also erase the shards of batches that hold rows of the rollouts. */
   readonly withBatches?: boolean;
   /** Only say what would go. */
@@ -41,13 +43,13 @@ export interface EraseReport extends Remains {
 }
 
 export async function eraseRollouts(root: string, options: EraseOptions): Promise<EraseReport> {
-  const { clock, subjects, withBatches = false, dryRun = false } = options;
+  const { clock, trusted, subjects, withBatches = false, dryRun = false } = options;
   const reading = { clock, mode: "read" } as const;
   const found = await useStore(root, reading, (book) => findErasable(book, subjects));
   if (found.batches.length > 0 && !withBatches) throw inBatches(found);
   const gone = [...found.records, ...found.shards];
   const tasks = { unlessNeeded: found.tasks, despite: found.assignments };
-  const planned = await planErasure(root, { clock, records: digestsOf(gone), ...tasks });
+  const planned = await planErasure(root, { clock, trusted, records: digestsOf(gone), ...tasks });
   const report = {
     dryRun,
     rollouts: found.subjects.map(({ rollout }) => rollout),
@@ -62,7 +64,8 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const records = found.tombstones.get(tombstone)?.records ?? gone;
   const { signer } = options;
   const sign = signer === undefined ? undefined : (head: UnsignedHead) => signer.signHead(head);
-  await eraseBlobs(root, { clock, sign, records: [...digestsOf(records), ...digestsOf(gone)], ...tasks });
+  const all = [...digestsOf(records), ...digestsOf(gone)];
+  await eraseBlobs(root, { clock, sign, trusted, records: all, ...tasks });
   await scrubCatalog(root);
   removeClosedLists(root);
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };

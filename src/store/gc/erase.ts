@@ -11,6 +11,8 @@ interface ErasureOptions {
   readonly clock: Clock;
   /** Signs the head that says which packs were replaced. */
   readonly sign?: SignHead | undefined;
+  /** Keys that may have replaced packs of other writers (default: none). */
+  readonly trusted?: ReadonlySet<string> | undefined;
   /** Records to remove. References to them keep nothing else. */
   readonly records: Iterable<Digest>;
   /** Roots (tasks) to remove as well, unless a record that stays refers to them. A signature is no such record. */
@@ -28,7 +30,8 @@ interface Erasure {
 
 /** What would go. Refuses what `eraseBlobs` would refuse, and removes nothing. */
 export async function planErasure(root: string, options: ErasureOptions): Promise<Erasure> {
-  return withSurvey(root, { clock: options.clock, erasure: surveyed(options) }, async (survey) => {
+  const { clock, trusted } = options;
+  return withSurvey(root, { clock, trusted, erasure: surveyed(options) }, async (survey) => {
     requireErasable(root, survey);
     return erasureOf(survey);
   });
@@ -36,8 +39,9 @@ export async function planErasure(root: string, options: ErasureOptions): Promis
 
 /** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
 export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
-  const { clock, sign } = options;
-  const erasure = await withSurvey(root, { clock, erasure: surveyed(options) }, async (survey, paths) => {
+  const { clock, sign, trusted } = options;
+  const surveying = { clock, trusted, erasure: surveyed(options) };
+  const erasure = await withSurvey(root, surveying, async (survey, paths) => {
     requireErasable(root, survey);
     const planned = erasureOf(survey);
     await new Collection(paths, survey, { clock, sign }).run();

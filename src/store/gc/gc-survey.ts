@@ -43,6 +43,12 @@ export interface SurveyedErasure {
   readonly despite: ReadonlySet<Digest>;
 }
 
+interface SurveyOptions {
+  readonly erasure?: SurveyedErasure | undefined;
+  /** Keys whose word counts that a pack was replaced, beside that of the head which names the pack. */
+  readonly trusted?: ReadonlySet<string> | undefined;
+}
+
 const NO_ERASURE: SurveyedErasure = { records: new Set(), unlessNeeded: new Set(), despite: new Set() };
 
 export class Survey {
@@ -61,12 +67,14 @@ export class Survey {
   /** Erased records of the book, and what only they lead to. */
   readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
+  readonly #trusted: ReadonlySet<string>;
   #heads: HeadCheck | undefined;
   #keepsAll = false;
 
-  constructor(paths: BookPaths, erasure: SurveyedErasure = NO_ERASURE) {
+  constructor(paths: BookPaths, { erasure = NO_ERASURE, trusted = new Set() }: SurveyOptions = {}) {
     this.#paths = paths;
     this.#erasure = erasure;
+    this.#trusted = trusted;
   }
 
   /** Reads all packs, then follows references from the roots. */
@@ -79,7 +87,8 @@ export class Survey {
       await this.#readPack(pack, block);
     }
     // To rewrite a pack that a head contradicts would hide the change for good.
-    for (const finding of await this.#heads.findings()) this.#noteLoss(this.#packAt(finding.file), finding);
+    for (const finding of await this.#heads.findings())
+      if (!this.#isTrusted(finding)) this.#noteLoss(this.#packAt(finding.file), finding);
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
     await this.#follow(store, this.#roots);
@@ -181,6 +190,10 @@ export class Survey {
     const { records, unlessNeeded } = this.#erasure;
     if (isRootKind(kind) && !records.has(digest) && !unlessNeeded.has(digest)) this.#roots.push(digest);
     else if (!pack.atRest) this.#living.push(digest);
+  }
+
+  #isTrusted({ code, actual }: Finding): boolean {
+    return code === "foreign-replacement" && actual !== undefined && this.#trusted.has(actual);
   }
 
   #packAt(file: string): SurveyedPack | undefined {

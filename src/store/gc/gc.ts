@@ -28,6 +28,8 @@ export interface GcOptions {
   readonly clock: Clock;
   /** Signs the head that says which packs were replaced. A book with heads is not collected without. */
   readonly sign?: SignHead | undefined;
+  /** Keys that may have replaced packs of other writers (default: none). */
+  readonly trusted?: ReadonlySet<string> | undefined;
   /** Only say what would go. */
   readonly dryRun?: boolean;
   /** Go on in spite of damage; damaged packs stay as they are, but what only lost records refer to goes. */
@@ -67,7 +69,9 @@ export async function collectGarbage(root: string, options: GcOptions): Promise<
 /** Surveys the book and does something with the survey, while no other collection runs. */
 export async function withSurvey<T>(
   root: string,
-  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage"> & { readonly erasure?: SurveyedErasure },
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage" | "trusted"> & {
+    readonly erasure?: SurveyedErasure;
+  },
   work: (survey: Survey, paths: BookPaths) => Promise<T>,
 ): Promise<T> {
   const paths = bookPaths(root);
@@ -76,7 +80,7 @@ export async function withSurvey<T>(
   try {
     if (lock === undefined) throw alreadyRunning(root);
     if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths, options.erasure);
+    const survey = new Survey(paths, options);
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, paths);

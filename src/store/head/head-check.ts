@@ -115,7 +115,7 @@ function judgeGone(options: {
       found,
       file,
       "foreign-replacement",
-      `${by} names this pack, and only ${other.signer} says that gc replaced it`,
+      `${by} names this pack, and only ${other.signer} says that gc replaced it (\`rollbook keys trust\` accepts a key)`,
       {
         actual: other.signer,
       },

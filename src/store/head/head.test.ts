@@ -239,5 +239,10 @@ describe("gc", () => {
     await collectGarbage(root, { clock, sign: (head) => stranger.signHead(head) });
     const [finding] = await findingsOf(root);
     expect(finding!.code).toBe("foreign-replacement");
+    await expect(collectGarbage(root, { clock, sign: signHead })).rejects.toMatchObject({
+      code: "gc-damage",
+    });
+    const trusted = new Set<string>([stranger.publicKey]);
+    expect((await collectGarbage(root, { clock, sign: signHead, trusted })).damage).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import { eraseRollouts } from "../../../book/maintain/index.ts";
-import { keyringOf, loadSigner } from "../../../book/open/index.ts";
+import { keyringOf, loadSigner, trustedSet } from "../../../book/open/index.ts";
 import type { EraseReport } from "../../../keep/erase/index.ts";
 import { jsonLine, plural, printable, short } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
@@ -36,7 +36,7 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
   const { reason, by, withBatches, yes } = flags;
   const report = await eraseRollouts(bookRoot(io, flags), names, {
     ...{ reason, by, withBatches, confirmed: yes, clock: io.clock },
-    signer: () => loadSigner(keyringOf(io)),
+    ...{ signer: () => loadSigner(keyringOf(io)), trustedKeys: trustedSet(keyringOf(io)) },
   });
   io.out(flags.json ? jsonLine(report) : renderErased(report));
   for (const line of remainsText(report)) io.err(`${printable(line)}\n`);

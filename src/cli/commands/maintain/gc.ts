@@ -1,7 +1,7 @@
 /** `rollbook gc`: removes what nothing refers to. */
 import type { Command } from "commander";
 import { collectGarbage } from "../../../book/maintain/index.ts";
-import { keyringOf, loadSigner } from "../../../book/open/index.ts";
+import { keyringOf, loadSigner, trustedSet } from "../../../book/open/index.ts";
 import type { GcReport } from "../../../store/index.ts";
 import { jsonLine, plural, printable } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
@@ -19,8 +19,9 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
     .option("--dry-run", "only say what would go")
     .action(async (flags: BookFlags & { dryRun?: true }) => {
       const dryRun = flags.dryRun === true;
-      const signer = () => loadSigner(keyringOf(io));
-      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, signer });
+      const keyring = keyringOf(io);
+      const keys = { signer: () => loadSigner(keyring), trustedKeys: trustedSet(keyring) };
+      const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, ...keys });
       const { orphans } = report;
       if (flags.json) io.out(jsonLine(report));
       else {
