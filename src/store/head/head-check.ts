@@ -67,21 +67,26 @@ export class HeadCheck implements ChainWatch {
     const book = bookDigestOf(readFileSync(this.#paths.bookJson));
     for (const [digest, head] of this.#heads) {
       const by = `head ${head.sequence} (${digest})`;
+      const add: Add = (file, finding) => {
+        // What is wrong with a file is said once, and only by a head that was signed: `verify` names the others.
+        if (!found.has(file) && isGood(head)) found.set(file, { file, offset: 0, length: 0, ...finding });
+      };
       if (head.book !== book)
-        add(found, "book.json", "head-mismatch", `${by} is of a book with the digest ${head.book}`);
+        add("book.json", {
+          code: "head-mismatch",
+          message: `${by} is of a book with the digest ${head.book}`,
+        });
       for (const state of head.packs) {
         const file = `packs/${state.pack}.pack`;
         if (this.#scanned.has(state.pack)) {
           const actual = this.#marks.get(state.pack)!.get(state.entries);
           const is = actual === undefined ? "the pack has fewer" : `they hash to ${actual}`;
           if (actual !== state.chain)
-            add(
-              found,
-              file,
-              "head-mismatch",
-              `${by} names ${state.entries} entries with the hash ${state.chain}; ${is}`,
-            );
-        } else judgeGone({ found, file, by, state, head, replacements: replacements.get(state.pack) ?? [] });
+            add(file, {
+              code: "head-mismatch",
+              message: `${by} names ${state.entries} entries with the hash ${state.chain}; ${is}`,
+            });
+        } else judgeGone({ add, file, by, state, head, replacements: replacements.get(state.pack) ?? [] });
       }
     }
     return [...found.values()];
@@ -93,15 +98,17 @@ interface Replacement {
   readonly signer: string;
 }
 
+type Add = (file: string, finding: Pick<Finding, "code" | "message" | "actual">) => void;
+
 function judgeGone(options: {
-  found: Map<string, Finding>;
+  add: Add;
   file: string;
   by: string;
   state: PackState;
   head: BookHead;
   replacements: readonly Replacement[];
 }): void {
-  const { found, file, by, state, head, replacements } = options;
+  const { add, file, by, state, head, replacements } = options;
   // What a head saw of a pack that then grew was checked when the pack was replaced: gc refuses one that does not fit.
   const fits = replacements.filter(
     ({ state: { entries, chain } }) =>
@@ -109,28 +116,14 @@ function judgeGone(options: {
   );
   if (fits.some(({ signer }) => signer === head.signer)) return;
   const [other] = fits;
-  if (other === undefined) add(found, file, "missing-pack", `${by} names this pack, and it is gone`);
+  if (other === undefined)
+    add(file, { code: "missing-pack", message: `${by} names this pack, and it is gone` });
   else
-    add(
-      found,
-      file,
-      "foreign-replacement",
-      `${by} names this pack, and only ${other.signer} says that gc replaced it (\`rollbook keys trust\` accepts a key)`,
-      {
-        actual: other.signer,
-      },
-    );
-}
-
-/** What is wrong with a file is said once. */
-function add(
-  found: Map<string, Finding>,
-  file: string,
-  code: Finding["code"],
-  message: string,
-  more: Pick<Finding, "actual"> = {},
-): void {
-  if (!found.has(file)) found.set(file, { code, file, offset: 0, length: 0, message, ...more });
+    add(file, {
+      code: "foreign-replacement",
+      message: `${by} names this pack, and only ${other.signer} says that gc replaced it (\`rollbook keys trust\` accepts a key)`,
+      actual: other.signer,
+    });
 }
 
 /** Only good signatures count. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { entriesOf, type ForgedEntry, forgePack } from "../../../bench/support/forge-pack.ts";
 import { type Digest, manualClock } from "../../base/index.ts";
-import { BookHead, newKeyPem, openRecord, signerFromPem, Task } from "../../contract/index.ts";
+import { BookHead, newKeyPem, openRecord, seal, signerFromPem, Task } from "../../contract/index.ts";
 import { type Book, openBook } from "../book.ts";
 import { collectGarbage } from "../gc/index.ts";
 
@@ -137,7 +137,8 @@ describe("heads", () => {
 
   it("of a live writer's pack name what is on disk of it", async () => {
     const root = fresh();
-    const live = await openBook(root, { clock });
+    // Packs are listed by the time their sessions began.
+    const live = await openBook(root, { clock: manualClock(1_600_000_000_000) });
     note(live, "a");
     await live.flush();
     const book = await openBook(root, { clock, sign });
@@ -200,6 +201,25 @@ describe("a change with fitting checksums", () => {
     await (await openBook(other, { clock: manualClock(5) })).close();
     cpSync(join(other, "book.json"), join(root, "book.json"));
     expect(await findingsOf(root)).toEqual([{ code: "head-mismatch", file: "book.json" }]);
+  });
+});
+
+describe("a head that its signer did not sign", () => {
+  it("counts for nothing: it can neither name packs nor keep gc from working", async () => {
+    const { root, heads } = await threeSessions();
+    const { signature: _, ...record } = await headOf(root, heads[0]!);
+    const pack = "20200101T000000000Z-0123456789ab-000001";
+    for (const wrong of [
+      { book: "0".repeat(64) },
+      { packs: [{ pack, entries: 3, chain: "0".repeat(64) }] },
+    ]) {
+      const forged = seal(BookHead, { ...record, ...wrong, sequence: 99, signature: "A".repeat(86) });
+      const book = await openBook(root, { clock, sign });
+      book.put(forged.kind, forged.bytes);
+      await book.close();
+    }
+    expect(await findingsOf(root)).toEqual([]);
+    expect((await collectGarbage(root, { clock, sign: signHead })).damage).toEqual([]);
   });
 });
 
