@@ -42,8 +42,9 @@ export function readTar(file: string, folder: string): void {
       at += BLOCK;
       if (header.every((byte) => byte === 0)) return;
       const { path, length } = parseHeader(header, file);
-      const bytes = Buffer.alloc(length);
+      // Before memory is taken for it: the length is only what the header says.
       if (at + length > size) throw bad(file, `${path} is cut short`);
+      const bytes = Buffer.alloc(length);
       readFully(source, bytes, at, file);
       const target = join(folder, path);
       mkdirSync(dirname(target), { recursive: true });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { benchPack, loopPack } from "../../../bench/support/small-packs.ts";
 import { packPaths, readTar, writeTar } from "../../keep/pack/index.ts";
+import { readLastHead } from "../../store/index.ts";
 import { brokenLinks, rerunPack, verifyPack } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
@@ -41,6 +42,12 @@ describe.each(["bench", "loop"] as const)("a pack of a %s", (kind) => {
   });
 });
 
+it("the book in a pack of a loop knows its last head, as the loop left it", () => {
+  const last = readLastHead(join(folder, "loop", "work"));
+  expect(last).toMatch(/^sha256:/);
+  expect(readLastHead(join(packs.loop, "book"))).toBe(last);
+});
+
 it("a result that was edited and listed again is not what the checkpoints give", async () => {
   const pack = await benchPack(join(folder, "edited"));
   const file = join(pack, "results.json");
@@ -58,15 +65,18 @@ it("a rerun of other inputs says which figures differ", async () => {
   expect(differences).toContain("decisions");
 });
 
-it("a tar file with a path outside the pack is refused", () => {
+it.each([
+  ["a path outside the pack", "../evil\0", 0, /outside the pack/],
+  ["a length of 8 GiB that it does not have", "77777777777\0", 124, /is cut short/],
+])("a tar file with %s is refused", (_, text, at, message) => {
   const bad = join(folder, "bad.tar");
   copyFileSync(join(folder, "bench-1.tar"), bad);
   const bytes = readFileSync(bad);
-  bytes.write("../evil\0", 0, "latin1");
+  bytes.write(text, at, "latin1");
   let sum = 0;
   bytes.fill(" ", 148, 156);
   for (let i = 0; i < 512; i++) sum += bytes[i]!;
   bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
   writeFileSync(bad, bytes);
-  expect(() => readTar(bad, mkdtempSync(join(folder, "evil-")))).toThrow(/outside the pack/);
+  expect(() => readTar(bad, mkdtempSync(join(folder, "evil-")))).toThrow(message);
 });

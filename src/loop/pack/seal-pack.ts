@@ -101,6 +101,6 @@ function sealWith(
 export function copyBook(from: string, to: string): void {
   // Empty folders do not travel in a pack, and a book has both.
   for (const name of ["packs", "large"]) makeDirectory(join(to, name));
-  for (const name of ["book.json", "packs", "large", "heads"])
+  for (const name of ["book.json", "packs", "large", "head.json"])
     if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true });
 }
