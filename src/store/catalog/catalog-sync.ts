@@ -80,31 +80,50 @@ class CatalogSync {
     const opened = await openPack(this.#paths, pack, { from, block: this.#block });
     if (opened === undefined) return;
     const { reader, sealed } = opened;
-    let footer: number | undefined;
+    let read: "replaced" | { footer: number | undefined };
     try {
-      footer = await this.#readTail(reader, row);
+      read = await this.#readTail(reader, row);
     } finally {
       await reader.close();
     }
-    if (!sealed) return;
-    // What recovery cut off may have been listed before: then the pack is shorter, or its count is another.
-    const astray = reader.size < from || (footer !== undefined && footer !== this.#countOf(row));
-    if (astray && from > 0) {
-      this.#forgetPack(row);
-      await this.#syncPack(pack, { ...row, end: 0 });
-    } else if (footer !== undefined)
-      this.#db.prepare("UPDATE packs SET sealed = 1 WHERE number = ?").run(row.number);
+    const isCut = reader.size < from;
+    const next = read === "replaced" ? "again" : this.#conclude(row, { sealed, isCut, footer: read.footer });
+    if (next === "again") await this.#syncPack(pack, this.#packRow(pack.id));
   }
 
-  /** Lists what stands behind `row.end`; returns how many blobs the footer counts, if there is one. */
-  async #readTail(reader: PackReader, row: PackRow): Promise<number | undefined> {
+  /** What recovery cut off may have been listed before: then the pack is shorter, or its count is another. */
+  #conclude(
+    row: PackRow,
+    { sealed, isCut, footer }: { sealed: boolean; isCut: boolean; footer: number | undefined },
+  ): "done" | "again" {
+    if (!sealed) return "done";
+    return this.#db.transaction(() => {
+      if (this.#endOf(row) === undefined) return "again";
+      const isAstray = isCut || (footer !== undefined && footer !== this.#countOf(row));
+      if (isAstray && row.end > 0) {
+        this.#forgetPack(row);
+        return "again";
+      }
+      if (footer !== undefined)
+        this.#db.prepare("UPDATE packs SET sealed = 1 WHERE number = ?").run(row.number);
+      return "done";
+    });
+  }
+
+  /** Lists what stands behind `row.end`; says how many blobs the footer counts, if there is one. */
+  async #readTail(
+    reader: PackReader,
+    row: PackRow,
+  ): Promise<"replaced" | { readonly footer: number | undefined }> {
     let rows: BlobRow[] = [];
-    let end = row.end;
+    let from = row.end;
+    let end = from;
     let footer: number | undefined;
     for (let step = reader.next(); step !== undefined; step = reader.next()) {
       if (step === "more") {
-        this.#insert(row.number, rows, end);
+        if (!this.#insert(row, rows, { from, end })) return "replaced";
         rows = [];
+        from = end;
         await reader.more();
       } else if (step.type === "damage") this.#tally.damaged++;
       else {
@@ -115,8 +134,7 @@ class CatalogSync {
         else if (step.kind !== PACK_HEADER_KIND) rows.push(this.#rowOf(step));
       }
     }
-    this.#insert(row.number, rows, end);
-    return footer;
+    return this.#insert(row, rows, { from, end }) ? { footer } : "replaced";
   }
 
   #rowOf({ digest, kind, bytes, offset, payloadAt }: EntryStep): BlobRow {
@@ -160,20 +178,23 @@ class CatalogSync {
     }
   }
 
-  #insert(pack: number, rows: readonly BlobRow[], end: number): void {
+  /** False, and nothing is done, if another process has replaced the rows meanwhile and what is before these is not listed. */
+  #insert(pack: PackRow, rows: readonly BlobRow[], { from, end }: { from: number; end: number }): boolean {
     const db = this.#db;
     const blob = db.prepare("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?)");
     const record = db.prepare("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)");
     const ref = db.prepare("INSERT OR IGNORE INTO refs VALUES (?, ?)");
     const found = db.prepare("DELETE FROM lost WHERE digest = ?");
-    db.transaction(() => {
+    return db.transaction(() => {
+      if ((this.#endOf(pack) ?? -1) < from) return false;
       for (const row of rows) {
-        this.#tally.blobs += blob.run(pack, ...row.values).changes;
+        this.#tally.blobs += blob.run(pack.number, ...row.values).changes;
         found.run(row.values[1]!);
         if (row.record !== undefined) this.#tally.records += record.run(...row.record).changes;
         for (const target of row.targets ?? []) ref.run(row.values[1]!, target);
       }
-      db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack);
+      db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack.number);
+      return true;
     });
   }
 
@@ -182,17 +203,25 @@ class CatalogSync {
     return this.#db.prepare("SELECT * FROM packs WHERE pack = ?").get<PackRow>(pack)!;
   }
 
+  /** How far the pack is listed now; undefined if its number has gone to another. */
+  #endOf({ number, pack }: PackRow): number | undefined {
+    const query = this.#db.prepare("SELECT end FROM packs WHERE number = ? AND pack = ?");
+    return query.get<{ end: number }>(number, pack)?.end;
+  }
+
   #countOf({ number }: PackRow): number {
     const count = this.#db.prepare("SELECT count(*) AS blobs FROM blobs WHERE pack = ?");
     return count.get<{ blobs: number }>(number)!.blobs;
   }
 
   #forgetMissing(here: ReadonlySet<string>): void {
-    const rows = this.#db.prepare("SELECT * FROM packs").all<PackRow>();
-    const gone = rows.filter((row) => !here.has(row.pack));
-    if (gone.length === 0) return;
-    this.#tally.packsRemoved = gone.length;
+    const isGone = (row: PackRow) => !here.has(row.pack);
+    const packs = () => this.#db.prepare("SELECT * FROM packs").all<PackRow>();
+    if (!packs().some(isGone)) return;
     this.#db.transaction(() => {
+      // Read again: another process may have replaced the rows, and their numbers.
+      const gone = packs().filter(isGone);
+      this.#tally.packsRemoved = gone.length;
       for (const row of gone) {
         this.#rememberRoots(row);
         this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(row.number);
@@ -219,13 +248,11 @@ class CatalogSync {
       .run(Tombstone.kind);
   }
 
-  /** Removes the rows of a pack, which is then read from its beginning. */
+  /** Removes the rows of a pack, which is then read from its beginning. Call inside a transaction. */
   #forgetPack({ number }: PackRow): void {
-    this.#db.transaction(() => {
-      this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(number);
-      this.#db.prepare("UPDATE packs SET end = 0 WHERE number = ?").run(number);
-      this.#forgetLoose();
-    });
+    this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(number);
+    this.#db.prepare("UPDATE packs SET end = 0 WHERE number = ?").run(number);
+    this.#forgetLoose();
   }
 
   /** Records and references of blobs that are nowhere any more. */
