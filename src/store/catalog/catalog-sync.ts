@@ -214,13 +214,14 @@ class CatalogSync {
     return count.get<{ blobs: number }>(number)!.blobs;
   }
 
-  #forgetMissing(here: ReadonlySet<string>): void {
-    const isGone = (row: PackRow) => !here.has(row.pack);
+  #forgetMissing(listed: ReadonlySet<string>): void {
+    const isGone = (row: PackRow) => !listed.has(row.pack);
     const packs = () => this.#db.prepare("SELECT * FROM packs").all<PackRow>();
     if (!packs().some(isGone)) return;
     this.#db.transaction(() => {
-      // Read again: another process may have replaced the rows, and their numbers.
-      const gone = packs().filter(isGone);
+      // Both again: another process may have replaced the rows, and may have read a pack that came since.
+      const here = new Set(listPacks(this.#paths).map(({ id }) => id));
+      const gone = packs().filter((row) => isGone(row) && !here.has(row.pack));
       this.#tally.packsRemoved = gone.length;
       for (const row of gone) {
         this.#rememberRoots(row);

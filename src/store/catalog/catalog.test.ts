@@ -284,4 +284,24 @@ describe("a catalog", () => {
     expect(kept).toEqual(rowsOf(root));
     catalog.close();
   });
+
+  it("does not forget a pack that came after it had listed them, and that another process has read", async () => {
+    const root = fresh();
+    const late = await openBook(root, { clock: manualClock(1_500_000_000_000) });
+    for (let session = 0; session < 40; session++) {
+      const book = await openBook(root, { clock });
+      putNote(book, { id: `n-${session}`, text: "", to: [] });
+      await book.close();
+    }
+    const [catalog, other] = [openCatalog(root), openCatalog(root)];
+    const syncing = catalog.sync();
+    putNote(late, { id: "late", text: "", to: [] });
+    await late.flush();
+    await other.sync();
+    await syncing;
+    expect([other.count(NOTE), other.lost()]).toEqual([41, []]);
+    await late.close();
+    catalog.close();
+    other.close();
+  });
 });
