@@ -43,4 +43,4 @@ export {
   resolveRevision,
   revisionsIn,
 } from "./resolve.ts";
-export { requiredKeys, requireTrusted, splitByTrust, trustedSet } from "./trust.ts";
+export { requiredKeys, requireTrusted, splitByTrust, type TrustingBook, trustedSet } from "./trust.ts";

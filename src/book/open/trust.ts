@@ -27,7 +27,7 @@ type Judgement = Pick<IndexedRecord, "digest" | "kind">;
 
 type TrustedKeys = Pick<ReadonlySet<string>, "has">;
 
-interface TrustingBook {
+export interface TrustingBook {
   readonly store: Pick<BlobStore, "get">;
   readonly required?: TrustedKeys | undefined;
 }

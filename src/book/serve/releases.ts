@@ -22,6 +22,7 @@ import {
   type OpenBook,
   ownKeyring,
   splitByTrust,
+  type TrustingBook,
   trustedKeys,
 } from "../open/index.ts";
 
@@ -59,7 +60,7 @@ export function bookReleases(
       const distrusted = passing.length - verdicts.length;
       return { verdicts: verdicts.sort(newestFirst), rollbacks, distrusted };
     },
-    checkpoint: (revision, family) => checkpointOf(book, revision, family),
+    checkpoint: (revision, family) => checkpointOf(book, revision, { family, required }),
   };
 }
 
@@ -77,7 +78,7 @@ export function trustsOf(
 export async function checkpointOf(
   book: OpenBook,
   { digest }: Pick<RevisionKey, "digest">,
-  family?: string,
+  { family, required = book.required }: { family?: string | undefined } & Pick<TrustingBook, "required"> = {},
 ): Promise<Checkpoint | undefined> {
   const index = await book.index();
   const known = index
@@ -87,13 +88,13 @@ export async function checkpointOf(
   if (blob === undefined) return undefined;
   // The same weights under several names: the first by id stands for all.
   const record = await readRecord(book.store, PolicyRevision, known[0]!.digest);
-  const promise = await promiseOf(book, index, digest);
+  const promise = await promiseOf({ store: book.store, required }, index, digest);
   const checkpoint = openCheckpoint(blob.bytes, record, `revision ${record.id} of the book`);
   return { ...checkpoint, ...(promise === undefined ? {} : { promise }) };
 }
 
 async function promiseOf(
-  book: OpenBook,
+  book: TrustingBook,
   index: BookIndex,
   policy: Digest,
 ): Promise<Sealed<FloorPromise> | undefined> {

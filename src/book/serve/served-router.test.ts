@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { asked, keyOf, makePolicy, verdictOn } from "../../../test/support/served-policies.ts";
 import { manualClock } from "../../base/clock.ts";
-import { columnFrom, digestJson } from "../../base/index.ts";
+import { columnFrom, digestJson, parseId } from "../../base/index.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { checkGatewayConfig, type Gateway, openGateway } from "../../collect/gateway/index.ts";
-import { Attestation, newKeyPem, Rollback, seal, signerFromPem } from "../../contract/index.ts";
+import { Attestation, FloorPromise, newKeyPem, Rollback, seal, signerFromPem } from "../../contract/index.ts";
 import { ConfidenceSequence } from "../../judge/ope/index.ts";
 import {
   CHECKPOINT_KIND,
@@ -195,6 +195,27 @@ describe("with trust: signed", () => {
     const broken = { kind: Attestation.kind, bytes: Buffer.from(`{"subjects":["${verdict.digest}"]}`) };
     expect(await sign(broken)).toBe("unchanged");
     expect(await sign(own.attest([verdict.digest]))).toBe("swapped");
+    expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
+  });
+
+  test("a floor that no trusted key has signed does not take a released policy out of service", async () => {
+    const { book, release } = await makeBook();
+    const own = signerFromPem(newKeyPem());
+    const policy = makePolicy("r1");
+    const verdict = await release(policy, 20_000);
+    const signature = own.attest([verdict.digest]);
+    const forged = seal(FloorPromise, {
+      ...{ policy: keyOf(policy), table: table.digest, floor: null, alpha: 0.1, units: 1, largestLoss: 1 },
+      ...{ empiricalRisk: 1, bound: 1, coverage: 1, feedback: "full", measure: parseId("solved") },
+      ...{ range: { low: 0, high: 1 }, propensityFloor: 0, data: digestJson("test", 1), atMs: 30_000 },
+      split: { unit: "task", salt: "", shares: [0, 1, 0] },
+    });
+    for (const { kind, bytes } of [signature, forged]) book.store.put(kind, bytes);
+    await book.store.flush();
+    const config = { ...CONFIG, trust: "signed" } as const;
+    const trusts = (key: string) => key === own.publicKey;
+    const served = await openServedRouter(book, config, { candidates: asked(), trusts });
+    onTestFinished(() => served.close());
     expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
   });
 
