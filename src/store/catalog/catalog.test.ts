@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -303,5 +304,18 @@ describe("a catalog", () => {
     await late.close();
     catalog.close();
     other.close();
+  });
+
+  it("is rebuilt in a copy of a book without its empty folders", async () => {
+    const [root, copy] = [fresh(), fresh()];
+    const book = await openBook(root, { clock });
+    putNote(book, { id: "a", text: "", to: [] });
+    await book.close();
+    for (const name of ["book.json", "packs"])
+      cpSync(join(root, name), join(copy, name), { recursive: true });
+    const catalog = openCatalog(copy);
+    await catalog.rebuild();
+    expect(catalog.count(NOTE)).toBe(1);
+    catalog.close();
   });
 });

@@ -13,7 +13,7 @@ import {
 } from "../../base/index.ts";
 import { RolloutEnvelope } from "../../contract/index.ts";
 import type { Location } from "../blob/index.ts";
-import { isCorrupt, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
+import { isCorrupt, makeDirectory, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
 import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
 import {
   type CatalogOrigin,
@@ -155,6 +155,8 @@ class SqliteCatalog implements Catalog {
 
   async rebuild(): Promise<SyncReport> {
     const beside = join(this.#paths.tmp, `catalog.${process.pid}.db`);
+    // A copy of a book may come without its empty folders.
+    makeDirectory(this.#paths.tmp);
     removeCatalogDatabase(beside);
     try {
       const report = await this.#makeAt(beside);
