@@ -43,7 +43,10 @@ export class HeadWriter {
       .flatMap(({ id }) => footerOf(this.#paths, id) ?? []);
     const previous = [before.head, latest.head].filter((head): head is Digest => head !== undefined);
     const sequence = Math.max(before.sequence, latest.sequence) + 1;
-    const { others = [], replaced = [] } = options;
+    const { replaced = [] } = options;
+    // One that was open when it was looked at may be sealed by now: its footer says more.
+    const sealed = new Set(fresh.map(({ pack }) => pack));
+    const others = (options.others ?? []).filter(({ pack }) => !sealed.has(pack));
     const head = await this.#sign({
       book: bookDigestOf(readFileSync(this.#paths.bookJson)),
       ...{ sequence, previous: [...new Set(previous)].sort() },

@@ -148,6 +148,28 @@ describe("heads", () => {
     await Promise.all([live.close(), book.close()]);
     expect(await findingsOf(root)).toEqual([]);
   });
+
+  it("name a pack once that another writer seals while the head is made", async () => {
+    const root = fresh();
+    const live = await openBook(root, { clock: manualClock(1_600_000_000_000) });
+    note(live, "a");
+    await live.flush();
+    let isSealed = () => {};
+    const sealed = new Promise<void>((done) => {
+      isSealed = done;
+    });
+    const slowly = () => (head: Parameters<typeof signHead>[0]) => sealed.then(() => signHead(head));
+    const book = await openBook(root, { clock, sign: slowly });
+    // The second waits for the first, and has seen the other pack open.
+    const [first, second] = [book.head(), book.head()];
+    await live.close();
+    isSealed();
+    await first;
+    const { packs } = await headOf(root, (await second)!.digest);
+    expect(packs.map(({ entries }) => entries)).toEqual([2, 2]);
+    await book.close();
+    expect(await findingsOf(root)).toEqual([]);
+  });
 });
 
 describe("a change with fitting checksums", () => {
