@@ -58,7 +58,7 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
   return candidates.map((setup) => {
     const target = data.target(routed(routerOf(setup)));
     const { live, warning } = livenessOf(data.rows, setup);
-    const reasons = live > 0 ? [] : [`${warning}: there is nothing to let through`];
+    const reasons = live > 0 ? [] : [`${warning}: there is nothing to release`];
     const checks =
       reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
     const all = [...reasons, ...checks.filter(({ clears }) => !clears).map(explain)];

@@ -71,7 +71,11 @@ export function markdownSentences(file: string, page: string): Sentence[] {
       }
       continue;
     }
-    if (/^\s*$/.test(line) || /^\s*([-*]|\d+\.|#+|>)\s/.test(line)) flush();
+    if (/^\s*$/.test(line)) {
+      flush();
+      continue;
+    }
+    if (/^\s*([-*]|\d+\.|#+|>)\s/.test(line)) flush();
     if (block.length === 0) start = at + 1;
     block.push(line.replace(/^\s*([-*]|\d+\.|#+|>)\s+/, ""));
   }

@@ -22,7 +22,7 @@ const MOST_PACKS = 1_000_000;
 
 export const BookHead = defineRecord({
   kind: "rollbook.head.v1",
-  summary: "What a book held at one moment: its packs by hash, chained to the heads before and signed.",
+  summary: "The content of a book at one moment: its packs by hash, chained to the heads before and signed.",
   shape: {
     /** The digest in book.json, as hex. */
     book: hash,

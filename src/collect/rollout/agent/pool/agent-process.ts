@@ -179,7 +179,7 @@ export class AgentProcess {
         if (this.#pending?.id === message.id) this.#pending.began = true;
         return;
       case "threw":
-        if (message.last) this.#ended ??= "ended after an error that nobody caught";
+        if (message.last) this.#ended ??= "ended after an uncaught error";
         this.#settle(message.id, ({ reject }) => reject(new AgentThrew(message.ending, message.named)));
         return;
       case "returned":
