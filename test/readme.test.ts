@@ -1,10 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { describe, expect, it } from "vitest";
-import { Cli, lines } from "./support/cli.ts";
+import { Cli } from "./support/cli.ts";
 import { exportLines } from "./support/public-api.ts";
-import { routingWorld } from "./support/routing-world.ts";
 
 const FOLDER = ".cache/snippets";
 const pages = [
@@ -21,11 +27,6 @@ function snippetsOf(page: string): { name: string; code: string }[] {
     const line = text.slice(0, match.index).split("\n").length;
     return { name: `${page.replaceAll(/[/.]/g, "-")}-line-${line}.ts`, code: match[1]! };
   });
-}
-
-/** The file that the README shows. */
-function rolloutsOfReadme(): string {
-  return /^```jsonl\n([\s\S]*?)^```$/m.exec(readFileSync("README.md", "utf8"))![1]!;
 }
 
 describe("the documents", () => {
@@ -53,7 +54,7 @@ describe("the documents", () => {
 
   it("begin with an example that runs and prints the digest of the batch that the commands cut", async () => {
     const [example] = snippetsOf("README.md");
-    writeFileSync(`${FOLDER}/rollouts.jsonl`, rolloutsOfReadme());
+    copyFileSync("examples/rollouts.jsonl", `${FOLDER}/rollouts.jsonl`);
     writeFileSync(`${FOLDER}/batch.mjs`, example!.code);
     const cli = new Cli();
     const { stdout, stderr } = spawnSync(process.execPath, ["batch.mjs"], {
@@ -62,10 +63,10 @@ describe("the documents", () => {
       env: { ...process.env, ROLLBOOK_HOME: cli.home },
     });
     expect(stderr).toBe("");
-    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{[^}]*\brows: 2,[\s\S]*\brun-0 1\n/);
+    expect(stdout).toMatch(/^sha256:[0-9a-f]{64} \{[^}]*\brows: 27,[\s\S]*\br-0001 0\n/);
     await cli.ok("init");
-    await cli.ok(`artifact import ${cli.file("rollouts.jsonl", rolloutsOfReadme())}`);
-    const [{ digest }] = await cli.json("batch assemble --target r1 --level token");
+    await cli.ok("artifact import examples/rollouts.jsonl");
+    const [{ digest }] = await cli.json("batch assemble --target writer-r3 --level token");
     expect(stdout.slice(0, 71)).toBe(digest);
   });
 
@@ -85,28 +86,6 @@ describe("the documents", () => {
       values.filter((name) => name !== "RollbookError").sort(),
     );
     expect(values.length).toBeLessThanOrEqual(30);
-  });
-
-  it("show commands that work as printed on a fresh book", async () => {
-    const cli = new Cli();
-    const file = cli.file("rollouts.jsonl", rolloutsOfReadme());
-    const all = [...readFileSync("README.md", "utf8").matchAll(/npx rollbook ([^&#\n]+)/g)].map(([, text]) =>
-      text!.trim(),
-    );
-    const judged = all.filter((text) => text.includes("--data routing.jsonl"));
-    // The demo has tests of its own, and works on a book of its own.
-    const words = all.filter((text) => text !== "demo" && !judged.includes(text));
-    expect([words.length, judged.length]).toEqual([7, 3]);
-    for (const text of words.slice(0, 5)) await cli.ok(text.replace("rollouts.jsonl", file));
-    expect(await cli.ok("verify --require-trusted")).toContain("2 by a trusted key");
-    const sim = new Cli();
-    const tasks = join(sim.folder, "sim-tasks");
-    for (const text of words.slice(5)) await sim.ok(text.replace("sim-tasks", tasks));
-    expect(await sim.ok("artifact ls")).toContain("terminal");
-    const log = sim.file("routing.jsonl", lines(...routingWorld(3000, 3)));
-    const policies = join(sim.folder, "policies/new");
-    for (const text of judged)
-      await sim.ok(text.replace("routing.jsonl", log).replace("policies/new", policies));
   });
 
   it("name the two commands of the README as .ci/run runs them", () => {

@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import {
+  blocksOf,
+  fileOf,
+  isOutput,
+  isRun,
+  scriptOf,
+  unmarked,
+  withPorts,
+} from "../support/page-examples.ts";
+
+const pages = [
+  "README.md",
+  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".md"))
+    .map((path) => `docs/${path}`)
+    .sort(),
+].map((page) => ({ page, blocks: blocksOf(readFileSync(page, "utf8")) }));
+
+describe("the examples of the documents", () => {
+  beforeAll(() => {
+    if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
+  });
+
+  it("are blocks marked as run, or as not run with a reason", () => {
+    const faults = pages.flatMap(({ page, blocks }) => unmarked(blocks).map(({ line }) => `${page}:${line}`));
+    expect(faults).toEqual([]);
+  });
+
+  const run = pages.filter(({ blocks }) => blocks.some(isRun));
+  it.each(run)(
+    "run from an empty folder, in the order of $page",
+    async ({ blocks }) => {
+      const ports = [await freePort(), await freePort()];
+      const { folder, env } = emptyFolder(ports);
+      for (const block of blocks) {
+        const name = fileOf(block);
+        if (name === undefined) continue;
+        mkdirSync(dirname(join(folder, name)), { recursive: true });
+        writeFileSync(join(folder, name), withPorts(block.text, ports));
+      }
+      const { code, printed, log } = await runScript(scriptOf(blocks, ports), { cwd: folder, env });
+      expect(code, log).toBe(0);
+      for (const { text } of blocks.filter(isOutput)) expect(printed).toContain(text);
+    },
+    180_000,
+  );
+});
+
+/** A project folder with the package installed, and nothing else. */
+function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.ProcessEnv } {
+  const root = mkdtempSync(join(tmpdir(), "rollbook-page-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const [folder, bin] = [join(root, "project"), join(root, "bin")];
+  for (const path of [join(folder, "node_modules"), bin]) mkdirSync(path, { recursive: true });
+  installPackage(join(folder, "node_modules/rollbook"), ports);
+  const programs = {
+    rollbook: `[ "$1" != gateway ] || set -- "$@" --port ${ports[0]}
+exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
+    npx: 'exec "$@"',
+  };
+  for (const [name, text] of Object.entries(programs)) {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  const { ROLLBOOK_BOOK: _, ...inherited } = process.env;
+  const path = `${bin}:${dirname(process.execPath)}:${process.env.PATH}`;
+  return { folder, env: { ...inherited, PATH: path, ROLLBOOK_HOME: join(root, "home") } };
+}
+
+/** What npm would install, with free ports in the examples. */
+function installPackage(folder: string, ports: readonly number[]): void {
+  mkdirSync(folder);
+  for (const name of ["package.json", "dist", "schemas", "suites"])
+    symlinkSync(resolve(name), join(folder, name));
+  cpSync("examples", join(folder, "examples"), { recursive: true });
+  const config = join(folder, "examples/sums/gateway.yaml");
+  writeFileSync(config, withPorts(readFileSync(config, "utf8"), ports));
+}
+
+async function runScript(
+  script: string,
+  { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<{ code: number | null; printed: string; log: string }> {
+  // A group of its own, so that servers which the page left running end with it.
+  const shell = spawn("bash", ["-c", script], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [printed, log] = ["", ""];
+  shell.stdout.on("data", (data) => {
+    printed += data;
+    log += data;
+  });
+  shell.stderr.on("data", (data) => {
+    log += data;
+  });
+  const closed = new Promise((done) => shell.on("close", done));
+  const code = await new Promise<number | null>((done) => shell.on("exit", done));
+  try {
+    process.kill(-shell.pid!, "SIGTERM");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+  await closed;
+  return { code, printed, log: log.slice(-4000) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((done) => server.once("listening", done));
+  const { port } = server.address() as { port: number };
+  await new Promise((done) => server.close(done));
+  return port;
+}
