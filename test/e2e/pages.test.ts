@@ -43,6 +43,18 @@ describe("the examples of the documents", () => {
     expect(faults).toEqual([]);
   });
 
+  it("fail at the first command that fails, with its line and its exit code", async () => {
+    const page =
+      "# Page\n\n```sh\ntrue\ngrep absent /dev/null # exit 1\n```\n\n```sh\nls absent\necho reached\n```\n";
+    const { folder, env } = emptyFolder([1, 2]);
+    const { code, printed, log } = await runScript(scriptOf(blocksOf(page), [1, 2]), { cwd: folder, env });
+    expect([code, printed]).toEqual([2, ""]);
+    expect(log).toContain("line 8: exit 2 from: ls absent");
+    const marks = ["sh", "sh skip", 'sh no-run=""', 'sh no-run="needs Docker"', "", "yaml"];
+    const blocks = blocksOf(marks.map((mark) => `\`\`\`${mark}\nrollbook init\n\`\`\`\n`).join("\n"));
+    expect(unmarked(blocks).map(({ info }) => info)).toEqual(["sh skip", 'sh no-run=""', ""]);
+  });
+
   const run = pages.filter(({ blocks }) => blocks.some(isRun));
   it.each(run)(
     "run from an empty folder, in the order of $page",
