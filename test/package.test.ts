@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -80,21 +80,22 @@ describe("the packed package", () => {
     expect(run("npx", ["--no-install", "rollbook", "demo"])).not.toBe("");
   });
 
+  const exampleFile = (name: string) => join(folder, "node_modules/rollbook/examples", name);
+
   it("runs the TypeScript of its README in an empty folder, with no sealing by hand", () => {
     const readme = readFileSync(join(folder, "node_modules/rollbook/README.md"), "utf8");
-    writeFileSync(join(folder, "rollouts.jsonl"), blockOf(readme, "jsonl"));
+    copyFileSync(exampleFile("rollouts.jsonl"), join(folder, "rollouts.jsonl"));
     writeFileSync(join(folder, "batch.mjs"), blockOf(readme, "ts"));
     const first = run(process.execPath, ["batch.mjs"]);
-    expect(first).toMatch(/^sha256:[0-9a-f]{64} \{[^}]*\brows: 2,/);
-    expect(first).toContain("run-0 1\n");
+    expect(first).toMatch(/^sha256:[0-9a-f]{64} \{[^}]*\brows: 27,/);
+    expect(first).toContain("r-0001 0\n");
     // The same book again: the same batch.
     expect(run(process.execPath, ["batch.mjs"])).toBe(first);
   });
 
   it.each(moduleSections())("runs the example of $specifier in an empty folder", ({ example, output }) => {
     const place = mkdtempSync(join(folder, "example-"));
-    const readme = readFileSync(join(folder, "node_modules/rollbook/README.md"), "utf8");
-    writeFileSync(join(place, "rollouts.jsonl"), blockOf(readme, "jsonl"));
+    copyFileSync(exampleFile("two-rollouts.jsonl"), join(place, "rollouts.jsonl"));
     writeFileSync(join(place, "example.mjs"), example);
     expect(output).not.toBe("");
     expect(run(process.execPath, ["example.mjs"], place)).toBe(output);

@@ -89,7 +89,7 @@ describe("the examples of the help texts", () => {
       .map((line) => ({ line, ...bash(script(line)) }))
       .filter(({ line, status }) => status !== 0 && !stopped(line, status));
     expect(failed.map(({ line, stderr }) => `${line}: ${stderr}`)).toEqual([]);
-  }, 180_000);
+  }, 400_000);
 
   it("survive a reader that goes away", () => {
     expect(bash("rollbook artifact ls | head -1").status).toBe(0);

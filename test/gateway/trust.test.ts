@@ -40,7 +40,7 @@ describe("what a gateway seals with a key", () => {
 
   it("is covered by a head of the sealing thread once the gateway has stopped", async () => {
     const test = await sealedRollout();
-    await test.gateway.close(100);
+    await test.gateway.close(10_000);
     const { heads, problems } = await verifyBook(test.book, { trustedKeys: [test.signer.publicKey] });
     expect([problems, heads.latest?.signer]).toEqual([[], test.signer.publicKey]);
   });
