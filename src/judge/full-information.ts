@@ -14,15 +14,13 @@ import {
   routed,
   routerOf,
 } from "./evaluate/index.ts";
-import type { GateCheck, GatedCandidate, GateOptions, GateRule } from "./gate.ts";
+import { checkOf, type GateCheck, type GatedCandidate, type GateOptions, type GateRule } from "./gate.ts";
 import {
   bernsteinInterval,
   confidenceSequence,
-  difference,
+  correctedInterval,
   type Estimate,
   type Range,
-  standardError,
-  studentInterval,
 } from "./ope/index.ts";
 
 /** Whether every row carries the outcome of each of its candidates, and nothing says how the choice was made. */
@@ -83,26 +81,13 @@ function checkOn(
 ): GateCheck {
   const { target, against, measure, rule } = options;
   const [mine, theirs] = [data.value("known", target, measure), data.value("known", against, measure)];
-  const paired = difference(mine, theirs);
-  const burden = isBurden(measure);
-  const { low, high } = intervalOf(paired, measure, rule);
-  const [bound, epsilon] = burden ? [high, rule.epsilonCost!] : [low, rule.epsilonQuality];
-  return {
-    measure: measure as GateCheck["measure"],
-    candidate: mine.value,
-    baseline: theirs.value,
-    difference: paired.value,
-    standardError: finiteOrNull(standardError(paired)),
-    bound: finiteOrNull(bound),
-    epsilon,
-    clears: burden ? bound <= epsilon : bound >= -epsilon,
-  };
+  return checkOf(mine, theirs, { measure, rule, intervalOf: (paired) => intervalOf(paired, measure, rule) });
 }
 
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. A difference lies within ± the range of the measure. */
 function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: number; high: number } {
   const level = 1 - (2 * rule.alpha) / rule.tried;
-  if (rule.method === "student-t") return studentInterval(paired, level);
+  if (rule.method === "student-t") return correctedInterval(paired, level);
   const stated = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   if (stated === undefined)
     throw new RollbookError(
@@ -123,8 +108,6 @@ function explain({ measure, difference: gap, bound, epsilon }: GateCheck): strin
     ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show}; it must not exceed ${epsilon}`
     : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show}; it must not fall below ${-epsilon}`;
 }
-
-const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
 
 function noCost(): RollbookError {
   return new RollbookError(

@@ -146,10 +146,24 @@ function checkOn(data: EvaluationData, question: MeasureCase): GateCheck {
   const { target, against, measure, rule } = question;
   const mine = data.value("DR", target, measure);
   const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
+  return checkOf(mine, theirs, { measure, rule, intervalOf: (paired) => intervalOf(data, question, paired) });
+}
+
+/** What a gate finds on one measure: the paired difference, and whether its bound stays within the margin. */
+export function checkOf(
+  mine: Estimate,
+  theirs: Estimate,
+  options: {
+    measure: Measure;
+    rule: GateRule;
+    intervalOf: (paired: Estimate) => { low: number; high: number };
+  },
+): GateCheck {
+  const { measure, rule } = options;
   const burden = isBurden(measure);
   const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
   const paired = difference(mine, theirs);
-  const { low, high } = intervalOf(data, question, paired);
+  const { low, high } = options.intervalOf(paired);
   const bound = burden ? high : low;
   return {
     measure: measure as GateCheck["measure"],
