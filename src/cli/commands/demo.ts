@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { isBook } from "../../book/open/index.ts";
-import { runDemo } from "../../loop/index.ts";
+import { runTour } from "../../loop/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand, seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -44,7 +44,7 @@ async function play(io: Io, flags: DemoFlags): Promise<void> {
       "A policy writes answers, another decides how long it thinks. Their runs become proven batches.\n",
     );
   try {
-    const publicKey = await runDemo({
+    const publicKey = await runTour({
       root: flags.book ?? join(scratch, "book"),
       scratch,
       seed: flags.seed,

@@ -1,4 +1,4 @@
-/** The two tiny policies of the demo: a writer that answers with a digit, a router that says how long to think.
+/** The two tiny policies of the tour: a writer that answers with a digit, a router that says how long to think.
  *  Both are logits in a checkpoint; both draw from the softmax of them. Pure; the same bits on every machine. */
 import { bytesOf, type Digest, digestBytes, exp, log, parseId, type Rng } from "../../base/index.ts";
 import { PolicyRevision, type Sealed, type SealedBlob, seal } from "../../contract/index.ts";

@@ -11,9 +11,9 @@ import {
 } from "../../keep/replay/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import { ROUTER } from "./policies.ts";
-import type { DemoScene, Stage } from "./stage.ts";
+import type { Stage, TourScene } from "./stage.ts";
 
-export const replayScene: DemoScene = {
+export const replayScene: TourScene = {
   title: "replay",
   async play(stage) {
     const root = join(stage.scratch, "replay");

@@ -2,12 +2,12 @@
 import { type Digest, parseId } from "../../base/index.ts";
 import { Feedback, Release, type SealedRollout, seal, Verdict } from "../../contract/index.ts";
 import { makeSealer } from "../../store/index.ts";
-import type { DemoScene } from "./stage.ts";
+import type { TourScene } from "./stage.ts";
 import { UNLABELLED } from "./world.ts";
 
 const AT_MS = 1_700_001_000_000;
 
-export const laterScene: DemoScene = {
+export const laterScene: TourScene = {
   title: "later news",
   async play({ book, signer, rollouts }) {
     const subject = (index: number): Digest => (rollouts[index] as SealedRollout).content.digest;

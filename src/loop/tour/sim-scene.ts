@@ -26,13 +26,13 @@ import {
 import { RolloutContent } from "../../contract/index.ts";
 import { type Book, openBook, readRecord } from "../../store/index.ts";
 import { plural } from "../../view/format.ts";
-import type { DemoScene, Stage } from "./stage.ts";
+import type { Stage, TourScene } from "./stage.ts";
 
 const TASKS = 12;
 const SAMPLES = 1;
 const WORKERS = 2;
 
-export const simScene: DemoScene = {
+export const simScene: TourScene = {
   title: "agents act in the sandbox",
   async play(stage) {
     const sandbox = await openSandbox({ engine: "quickjs", workers: WORKERS });

@@ -1,4 +1,4 @@
-/** The demo: a small real loop, scene by scene. In: a directory and a seed. Out: what each scene showed.
+/** The tour: the contracts, scene by scene. In: a directory and a seed. Out: what each scene showed.
  *  Digests of content are the same on every run with one seed; only the key, and so the signatures, are new. */
 import { manualClock } from "../../base/index.ts";
 import { openBook } from "../../book/open/index.ts";
@@ -10,11 +10,11 @@ import { laterScene } from "./later-scene.ts";
 import { judgeScene, learnScene } from "./learn-scene.ts";
 import { replayScene } from "./replay-scene.ts";
 import { simScene } from "./sim-scene.ts";
-import type { DemoScene, SceneResult, Stage } from "./stage.ts";
+import type { SceneResult, Stage, TourScene } from "./stage.ts";
 import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
 import { makeWorld } from "./world.ts";
 
-const SCENES: readonly DemoScene[] = [
+const SCENES: readonly TourScene[] = [
   revisionsScene,
   rolloutsScene,
   laterScene,
@@ -30,7 +30,7 @@ const SCENES: readonly DemoScene[] = [
   judgeScene,
 ];
 
-interface DemoOptions {
+interface TourOptions {
   readonly root: string;
   readonly scratch: string;
   readonly seed: bigint;
@@ -38,7 +38,7 @@ interface DemoOptions {
 }
 
 /** The public key that signed. */
-export async function runDemo({ root, scratch, seed, onScene }: DemoOptions): Promise<string> {
+export async function runTour({ root, scratch, seed, onScene }: TourOptions): Promise<string> {
   const clock = manualClock(1_700_000_000_000);
   const signer = signerFromPem(newKeyPem());
   const opened = await openBook(root, { create: true, clock, signer: () => signer });

@@ -17,7 +17,7 @@ import { verifyBook } from "../../keep/verify/index.ts";
 import { type Book, openBook } from "../../store/index.ts";
 import { figure, plural } from "../../view/format.ts";
 import { openSimulatedUpstream } from "./simulated-upstream.ts";
-import type { DemoScene, Stage } from "./stage.ts";
+import type { Stage, TourScene } from "./stage.ts";
 
 const SUMS = [
   [2, 3],
@@ -26,7 +26,7 @@ const SUMS = [
 ] as const;
 const SAMPLES = 2;
 
-export const gatewayScene: DemoScene = {
+export const gatewayScene: TourScene = {
   title: "through the gateway",
   async play(stage) {
     const book = await openBook(join(stage.scratch, "collected"), { clock: stage.clock });

@@ -3,10 +3,10 @@
 import { sealRollout } from "../../contract/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { plural, short } from "../../view/format.ts";
-import type { DemoScene } from "./stage.ts";
+import type { TourScene } from "./stage.ts";
 import { SAMPLES, TASKS } from "./world.ts";
 
-export const revisionsScene: DemoScene = {
+export const revisionsScene: TourScene = {
   title: "revisions",
   async play({ book, signer, world }) {
     const all = [...world.writers, ...world.routers];
@@ -27,7 +27,7 @@ export const revisionsScene: DemoScene = {
   },
 };
 
-export const rolloutsScene: DemoScene = {
+export const rolloutsScene: TourScene = {
   title: "rollouts",
   async play({ book, signer, world, rollouts }) {
     const sealer = makeSealer(book, signer);

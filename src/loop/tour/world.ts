@@ -1,4 +1,4 @@
-/** The small world of the demo: sums to solve, two policies that solve them, and everything that can go wrong.
+/** The small world of the tour: sums to solve, two policies that solve them, and everything that can go wrong.
  *  In: a seed. Out: revisions, tasks, assignments and rollout drafts. Pure: the same seed, the same bytes. */
 import { parseId, type Rng, rngFrom } from "../../base/index.ts";
 import {

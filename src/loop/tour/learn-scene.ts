@@ -15,14 +15,14 @@ import { DEFAULT_FEATURES } from "../../policy/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
 import { makeRoutingLog } from "./routing-log.ts";
-import type { DemoScene, Stage } from "./stage.ts";
+import type { Stage, TourScene } from "./stage.ts";
 
 const RISK = 0.1;
 /** Each model is chosen at least this often: three in ten. */
 const PROMISES = { propensityFloor: 0.3, qualityRange: { low: 0, high: 1 } };
 const MARGIN = 0.08;
 
-export const learnScene: DemoScene = {
+export const learnScene: TourScene = {
   title: "learn",
   play: (stage) =>
     withLog(stage, async (book) => {
@@ -56,7 +56,7 @@ export const learnScene: DemoScene = {
     }),
 };
 
-export const judgeScene: DemoScene = {
+export const judgeScene: TourScene = {
   title: "judge and gate",
   play: (stage) =>
     withLog(stage, async (opened) => {

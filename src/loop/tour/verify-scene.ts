@@ -6,9 +6,9 @@ import { inlineRollout, parseRolloutDraft, sealRollout } from "../../contract/in
 import { verifyBook } from "../../keep/verify/index.ts";
 import { openBook } from "../../store/index.ts";
 import { plural } from "../../view/format.ts";
-import type { DemoScene, Stage } from "./stage.ts";
+import type { Stage, TourScene } from "./stage.ts";
 
-export const verifyScene: DemoScene = {
+export const verifyScene: TourScene = {
   title: "verify",
   async play({ book, signer }) {
     const report = await verifyBook(book, { trustedKeys: [signer.publicKey] });
@@ -25,7 +25,7 @@ export const verifyScene: DemoScene = {
   },
 };
 
-export const tamperScene: DemoScene = {
+export const tamperScene: TourScene = {
   title: "tamper",
   async play(stage) {
     const { content } = stage.rollouts[3]!;
@@ -48,7 +48,7 @@ export const tamperScene: DemoScene = {
   },
 };
 
-export const refusalScene: DemoScene = {
+export const refusalScene: TourScene = {
   title: "refusals",
   async play({ book, rollouts }) {
     const { content, envelope } = rollouts[0]!;

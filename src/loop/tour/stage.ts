@@ -1,4 +1,4 @@
-/** What the scenes of the demo share: a book, a key, the world, and what earlier scenes have made. */
+/** What the scenes of the tour share: a book, a key, the world, and what earlier scenes have made. */
 import type { Clock } from "../../base/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import type { Sealed, SealedRollout, Signer, TrainerBatch } from "../../contract/index.ts";
@@ -26,7 +26,7 @@ export interface SceneResult {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export interface DemoScene {
+export interface TourScene {
   readonly title: string;
   play(stage: Stage): Promise<SceneResult>;
 }

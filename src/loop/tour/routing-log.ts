@@ -1,4 +1,4 @@
-/** A log of routing decisions for the demo: easy and hard questions that only their words tell apart, a model that is cheap
+/** A log of routing decisions for the tour: easy and hard questions that only their words tell apart, a model that is cheap
  *  and one that is right. In: a seed. Out: decisions with their probabilities and rewards in parts. Pure. */
 import { type Rng, rngFrom } from "../../base/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";

@@ -5,14 +5,14 @@ import { bookOver } from "../../book/open/index.ts";
 import { LossLedger, PolicyRevisionLineage, type Sealed, type TrainerBatch } from "../../contract/index.ts";
 import { type BlobStore, memoryStore, readRecord } from "../../store/index.ts";
 import { figure, plural, short } from "../../view/format.ts";
-import type { DemoScene } from "./stage.ts";
+import type { TourScene } from "./stage.ts";
 
 const BATCHES = [
   { target: "writer-r3", level: "token", feedback: "accepted" },
   { target: "router-r2", level: "step", advantage: "leave-one-out", feedback: "accepted" },
 ] as const;
 
-export const batchScene: DemoScene = {
+export const batchScene: TourScene = {
   title: "batches",
   async play({ book, opened, seed, batches }) {
     const lines: string[] = [];
@@ -29,7 +29,7 @@ export const batchScene: DemoScene = {
   },
 };
 
-export const orderScene: DemoScene = {
+export const orderScene: TourScene = {
   title: "another order",
   async play({ book, seed, batches }) {
     const blobs: { kind: string; bytes: Uint8Array }[] = [];
