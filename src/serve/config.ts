@@ -12,93 +12,137 @@ const path = z.string().min(1);
 
 /** What is known of a candidate before it is asked. Policies, constraints and strategies read it. */
 const candidate = z.strictObject({
-  /** Expected quality, for `strategy: softmax` and for the order of the default table. */
-  quality: z.optional(z.number()),
-  /** US dollars for one call; `price` is used where this is not given. */
-  callPrice: z.optional(amount),
-  /** US dollars per million tokens. */
-  price: z.optional(z.strictObject({ prompt: amount, completion: amount })),
-  latencyMs: z.optional(amount),
-  contextTokens: z.optional(positive),
+  quality: z
+    .optional(z.number())
+    .describe("Expected quality, for `strategy: softmax` and for the order of the default table."),
+  callPrice: z.optional(amount).describe("US dollars for one call; `price` is used where this is not given."),
+  price: z
+    .optional(
+      z.strictObject({
+        prompt: amount.describe("Of the request."),
+        completion: amount.describe("Of the reply."),
+      }),
+    )
+    .describe("US dollars per million tokens."),
+  latencyMs: z.optional(amount).describe("Milliseconds that a call takes."),
+  contextTokens: z.optional(positive).describe("Tokens that a request may have."),
 });
 
 /** A path of a YAML file, or the table itself; `parseStaticTable` checks it. */
 const table = z.union([path, z.record(z.string(), z.json())]);
 
 const constraints = z.strictObject({
-  maxPriceUsdPerCall: z.optional(amount),
-  maxLatencyMs: z.optional(amount),
-  /** The request must fit the candidate's context. */
-  fitContext: z.optional(z.boolean()),
-  onNone: z.optional(z.enum(["cheapest", "refuse"])),
+  maxPriceUsdPerCall: z.optional(amount).describe("US dollars of one call."),
+  maxLatencyMs: z.optional(amount).describe("Milliseconds of one call."),
+  fitContext: z.optional(z.boolean()).describe("The request must fit the candidate's context."),
+  onNone: z
+    .optional(z.enum(["cheapest", "refuse"]))
+    .describe("The choice when no candidate is left: the cheapest one, or none."),
 });
 
-const schema = z.strictObject({
-  /** Names under which a client asks for whatever the router chooses. */
-  aliases: z.array(z.string().min(1)).min(1).default(["auto"]),
-  /** The policy family that decisions are logged under, and that a checkpoint must have. */
-  family: z.string().default("router"),
-  /** A checkpoint's folder, or `released`: what the newest gate verdict of the book lets through. */
-  checkpoint: z.optional(path),
-  /** False: the learned policy is not used. */
-  enabled: z.boolean().default(true),
-  /** Serves a checkpoint that no gate verdict releases. */
-  allowUngated: z.boolean().default(false),
-  /** A file that `rollbook gate --out` wrote, where there is no book. */
-  verdict: z.optional(path),
-  /** `signed`: only verdicts of the book that a trusted key signed release a checkpoint. */
-  trust: z.enum(["any", "signed"]).default("any"),
-  /** A feature spec: a checkpoint trained on another is refused. */
-  features: z.optional(path),
-  table: z.optional(table),
-  /** Confidence below which the table decides (default: the judged one, else the checkpoint's, else 0). */
-  floor: z.optional(share),
-  /** Share of choices spread evenly (default: the judged one, else 0.02, or 0.1 for epsilon-greedy). */
-  exploration: z.optional(share),
-  /** What decides without a checkpoint. */
-  strategy: z.enum(["table", "epsilon-greedy", "softmax"]).default("table"),
-  /** Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature). */
-  temperature: z.number().positive().default(0.1),
-  costWeight: amount.default(1),
-  /** Draws follow from it and from the call. */
-  seed: z.number().int().min(0).default(0),
-  constraints: z.optional(constraints),
-  candidates: z.record(z.string().min(1), candidate).default({}),
-  /** A second policy that decides on every call, is logged and does not act. */
-  shadow: z.optional(
-    z.strictObject({
-      checkpoint: path,
-      table: z.optional(table),
-      floor: z.optional(share),
-      exploration: z.optional(share),
-    }),
-  ),
-  /** How often to look for a new checkpoint or release. */
-  reload: z.optional(z.strictObject({ everyMs: positive.default(1000) })),
-  rollback: z.optional(
-    z.strictObject({
-      /** Probability of a false rollback, over the whole life of a revision. */
-      alpha: z.number().gt(0).lt(0.5).default(0.05),
-      /** Loss that is tolerated. */
-      margin: amount.default(0),
-      /** Where outcomes lie; one outside counts as the nearest end. */
-      range: z
-        .strictObject({ low: z.number(), high: z.number() })
-        .refine(({ low, high }) => low < high, "is empty: low must be below high")
-        .default({ low: 0, high: 1 }),
-      /** The late feedback that gives outcomes (default: recorded rewards). */
-      feedback: z.optional(z.string()),
-      /** How long an outcome may take: a decision counts when it is older than this. */
-      settleMs: z.number().int().min(0).default(300_000),
-      everyMs: positive.default(10_000),
-      /** Share of rollouts that the previous router keeps while a new one is watched. */
-      holdback: share.default(0),
-    }),
-  ),
+export const routerSchema = z.strictObject({
+  aliases: z
+    .array(z.string().min(1))
+    .min(1)
+    .default(["auto"])
+    .describe("Model names that clients give to leave the choice to the router."),
+  family: z
+    .string()
+    .default("router")
+    .describe("The policy family that decisions are logged under, and that a checkpoint must have."),
+  checkpoint: z
+    .optional(path)
+    .describe(
+      "A checkpoint's folder, or `released`: the one that the newest gate verdict of the book passes.",
+    ),
+  enabled: z.boolean().default(true).describe("False: the learned policy is not used."),
+  allowUngated: z.boolean().default(false).describe("Serves a checkpoint that no gate verdict releases."),
+  verdict: z.optional(path).describe("A file that `rollbook gate --out` wrote, where there is no book."),
+  trust: z
+    .enum(["any", "signed"])
+    .default("any")
+    .describe("`signed`: only verdicts of the book that a trusted key signed release a checkpoint."),
+  features: z.optional(path).describe("A feature spec: a checkpoint trained on another is refused."),
+  table: z
+    .optional(table)
+    .describe("A static table, or the path of its YAML file (default: the checkpoint's, else by worth)."),
+  floor: z
+    .optional(share)
+    .describe(
+      "Confidence below which the table decides (default: the judged one, else the checkpoint's, else 0).",
+    ),
+  exploration: z
+    .optional(share)
+    .describe(
+      "Share of choices spread evenly (default: the judged one, else 0.02, or 0.1 for epsilon-greedy).",
+    ),
+  strategy: z
+    .enum(["table", "epsilon-greedy", "softmax"])
+    .default("table")
+    .describe("The rule that decides without a checkpoint."),
+  temperature: z
+    .number()
+    .positive()
+    .default(0.1)
+    .describe("Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature)."),
+  costWeight: amount.default(1).describe("Of `strategy: softmax`: what a dollar counts."),
+  seed: z.number().int().min(0).default(0).describe("Draws follow from it and from the call."),
+  constraints: z.optional(constraints).describe("Candidates that break one of these are not chosen."),
+  candidates: z
+    .record(z.string().min(1), candidate)
+    .default({})
+    .describe("Facts about models before they are asked, by name."),
+  shadow: z
+    .optional(
+      z.strictObject({
+        checkpoint: path.describe("Its folder."),
+        table: z.optional(table).describe("Its static table."),
+        floor: z.optional(share).describe("Its confidence floor."),
+        exploration: z.optional(share).describe("Its share of choices spread evenly."),
+      }),
+    )
+    .describe("A second policy that decides on every call, is logged and does not act."),
+  reload: z
+    .optional(z.strictObject({ everyMs: positive.default(1000).describe("Milliseconds between two looks.") }))
+    .describe("How often to look for a new checkpoint or release."),
+  rollback: z
+    .optional(
+      z.strictObject({
+        alpha: z
+          .number()
+          .gt(0)
+          .lt(0.5)
+          .default(0.05)
+          .describe("Probability of a false rollback, over the whole life of a revision."),
+        margin: amount.default(0).describe("Loss that is tolerated."),
+        range: z
+          .strictObject({
+            low: z.number().describe("The least."),
+            high: z.number().describe("The greatest."),
+          })
+          .refine(({ low, high }) => low < high, "is empty: low must be below high")
+          .default({ low: 0, high: 1 })
+          .describe("Where outcomes lie; one outside counts as the nearest end."),
+        feedback: z
+          .optional(z.string())
+          .describe("The late feedback that gives outcomes (default: recorded rewards)."),
+        settleMs: z
+          .number()
+          .int()
+          .min(0)
+          .default(300_000)
+          .describe("Milliseconds that an outcome may take: a decision counts when it is older than this."),
+        everyMs: positive.default(10_000).describe("Milliseconds between two looks."),
+        holdback: share
+          .default(0)
+          .describe("Share of rollouts that the previous router keeps while a new one is watched."),
+      }),
+    )
+    .describe("Goes back to the router before when outcomes show harm (default: no rollback)."),
 });
 
-export type RouterConfig = z.output<typeof schema>;
-export type RouterConfigInput = z.input<typeof schema>;
+export type RouterConfig = z.output<typeof routerSchema>;
+export type RouterConfigInput = z.input<typeof routerSchema>;
 export type DeclaredFacts = z.output<typeof candidate>;
 
 export const DEFAULT_EXPLORATION = 0.02;
@@ -109,8 +153,8 @@ export function checkRouterConfig(
   value: unknown,
   { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
 ): RouterConfig {
-  const result = schema.safeParse(withEnvironment(value ?? {}, env));
-  if (!result.success) throw badConfig(where, configProblem(schema, result.error.issues, value));
+  const result = routerSchema.safeParse(withEnvironment(value ?? {}, env));
+  if (!result.success) throw badConfig(where, configProblem(routerSchema, result.error.issues, value));
   const config = result.data;
   parseId(config.family, `${where}: family`);
   const fault = contradiction(config);

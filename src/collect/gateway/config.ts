@@ -15,100 +15,168 @@ const amount = z.number().min(0).max(1e9);
 const bodyBytes = positive.max(256 * 1024 * 1024);
 
 const upstream = z.strictObject({
-  /** `http://host:8000/v1`; without a path, `/v1` is implied. `local:<name>`: a function of the program that opens the gateway. */
-  baseUrl: z.url({ protocol: /^(https?|local)$/ }),
-  /** The environment variable that holds the key. Without one, none is sent. */
-  keyEnv: z.optional(variable),
-  /** How the key travels. */
-  auth: z.enum(["bearer", "x-api-key"]).default("bearer"),
-  headers: z.record(z.string(), z.string()).default({}),
-  /** Until the first byte, and between two. */
-  timeoutMs: positive.default(600_000),
-  connectTimeoutMs: positive.default(10_000),
-  connections: positive.max(4096).default(256),
-  /** Further attempts after 429, 5xx or a failed connection, before the first byte. */
-  retries: z.number().int().min(0).max(10).default(2),
-  retryBaseMs: positive.default(250),
-  retryMaxMs: positive.default(10_000),
-  /** So many failures in a row open the breaker; after the pause one request tries again. */
-  breaker: z.strictObject({ failures: positive.default(8), pauseMs: positive.default(15_000) }).prefault({}),
+  baseUrl: z
+    .url({ protocol: /^(https?|local)$/ })
+    .describe(
+      "`http://host:8000/v1`; without a path, `/v1` is implied. `local:<name>`: a function of the program that opens the gateway.",
+    ),
+  keyEnv: z
+    .optional(variable)
+    .describe("The environment variable that holds the key. Without one, none is sent."),
+  auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("How the key travels."),
+  headers: z.record(z.string(), z.string()).default({}).describe("Further headers of every request."),
+  timeoutMs: positive.default(600_000).describe("Milliseconds until the first byte, and between two."),
+  connectTimeoutMs: positive.default(10_000).describe("Milliseconds until the connection stands."),
+  connections: positive.max(4096).default(256).describe("Connections at a time, at most."),
+  retries: z
+    .number()
+    .int()
+    .min(0)
+    .max(10)
+    .default(2)
+    .describe("Further attempts after 429, 5xx or a failed connection, before the first byte."),
+  retryBaseMs: positive
+    .default(250)
+    .describe("Milliseconds before the first retry; each further pause is twice as long."),
+  retryMaxMs: positive.default(10_000).describe("Milliseconds of a pause, at most."),
+  breaker: z
+    .strictObject({
+      failures: positive.default(8).describe("Failures in a row that open the breaker."),
+      pauseMs: positive.default(15_000).describe("Milliseconds until one request tries again."),
+    })
+    .prefault({})
+    .describe("Stops asking an upstream that fails again and again."),
 });
 
 const model = z.strictObject({
-  upstream: name,
-  /** What the upstream calls it; the name itself unless told. */
-  model: z.optional(z.string().min(1).max(512)),
-  /** US dollars per million tokens. */
-  price: z.optional(z.strictObject({ prompt: amount, completion: amount, cached: z.optional(amount) })),
-  /** Asks the upstream for exact tokens. `vllm` and `sglang` know the fields; `fields` adds any others. */
-  capture: z.optional(
-    z.strictObject({
-      tokens: z.optional(z.enum(["vllm", "sglang"])),
-      fields: z.record(z.string(), z.json()).default({}),
-    }),
-  ),
-  /** What the upstream's logprobs are of; without it tokens are not kept, because nobody could use them. */
-  logprobKind: z.optional(z.enum(["sampling", "model"])),
-  tokenizer: z.optional(digest),
-  /** The policy that answers. Without it the model is known by its name alone. */
-  family: z.optional(name),
-  revision: z.optional(z.strictObject({ id: name, digest })),
+  upstream: name.describe("The upstream that serves it, by its name under `upstreams`."),
+  model: z
+    .optional(z.string().min(1).max(512))
+    .describe("The name that the upstream knows it by (default: the same)."),
+  price: z
+    .optional(
+      z.strictObject({
+        prompt: amount.describe("Of the request."),
+        completion: amount.describe("Of the reply."),
+        cached: z.optional(amount).describe("Of cached parts of the request (default: as `prompt`)."),
+      }),
+    )
+    .describe("US dollars per million tokens."),
+  capture: z
+    .optional(
+      z.strictObject({
+        tokens: z.optional(z.enum(["vllm", "sglang"])).describe("Which server it is."),
+        fields: z.record(z.string(), z.json()).default({}).describe("Further fields of the request."),
+      }),
+    )
+    .describe("Asks the upstream for exact tokens."),
+  logprobKind: z
+    .optional(z.enum(["sampling", "model"]))
+    .describe(
+      "The distribution of the log-probabilities: after temperature and filters, or of the model alone. Without it tokens are not kept, because no trainer could use them.",
+    ),
+  tokenizer: z.optional(digest).describe("Digest of the tokenizer. Batches do not mix tokenizers."),
+  family: z
+    .optional(name)
+    .describe("The policy family that answers. Without it the model is known by its name alone."),
+  revision: z
+    .optional(
+      z.strictObject({ id: name.describe("Its id."), digest: digest.describe("Digest of its record.") }),
+    )
+    .describe("The revision of that family."),
 });
 
-const configSchema = z.strictObject({
+export const gatewaySchema = z.strictObject({
   listen: z
     .strictObject({
-      host: z.string().default("127.0.0.1"),
-      port: z.number().int().min(0).max(65_535).default(8790),
-      /** Names, without port, by which clients reach it beside the address: its name in DNS, or a proxy's. */
-      names: z.array(z.string().min(1).max(253)).default([]),
+      host: z.string().default("127.0.0.1").describe("The address to listen on."),
+      port: z.number().int().min(0).max(65_535).default(8790).describe("0 takes a free port."),
+      names: z
+        .array(z.string().min(1).max(253))
+        .default([])
+        .describe(
+          "Names, without port, by which clients reach it beside the address: its name in DNS, or a proxy's.",
+        ),
     })
-    .prefault({}),
-  /** Environment variables that hold tokens. Required unless the gateway listens on loopback only. */
-  tokensEnv: z.array(variable).default([]),
-  record: z.enum(["durable", "async"]).default("durable"),
+    .prefault({})
+    .describe("Where clients reach the gateway."),
+  tokensEnv: z
+    .array(variable)
+    .default([])
+    .describe(
+      "Environment variables that hold tokens. Required unless the gateway listens on loopback only.",
+    ),
+  record: z
+    .enum(["durable", "async"])
+    .default("durable")
+    .describe(
+      "`durable`: a reply is on disk before the client has it. `async`: a crash may lose the last calls.",
+    ),
   limits: z
     .strictObject({
-      requestBytes: bodyBytes.default(64 * 1024 * 1024),
-      responseBytes: bodyBytes.default(256 * 1024 * 1024),
-      /** Requests of calls in progress hold so many bytes together, and their replies as many. */
-      inFlightBytes: positive.default(512 * 1024 * 1024),
-      /** From the request to the last byte of the reply; a reply that goes on longer is cut. */
-      callMs: positive.default(60 * 60 * 1000),
-      /** What the calls of one rollout take in the journal, before no more of them are answered. */
-      rolloutBytes: positive.default(1024 ** 3),
-      /** Time to read the calls of a rollout that is sealed; those left then are kept as bytes, unread. */
-      sealMs: positive.default(60_000),
-      headerBytes: positive.default(32 * 1024),
-      openRollouts: positive.default(100_000),
-      /** While so many calls without a rollout are in progress or not sealed yet, more of them are refused. */
-      sealBacklog: positive.default(50_000),
+      requestBytes: bodyBytes.default(64 * 1024 * 1024).describe("Bytes of a request."),
+      responseBytes: bodyBytes
+        .default(256 * 1024 * 1024)
+        .describe("Bytes of a reply; a longer one is cut, and only its digest is kept."),
+      inFlightBytes: positive
+        .default(512 * 1024 * 1024)
+        .describe(
+          "Bytes of all requests in progress together, and of all replies that are not recorded yet.",
+        ),
+      callMs: positive
+        .default(60 * 60 * 1000)
+        .describe("Milliseconds from the request to the last byte; a reply that goes on is cut."),
+      rolloutBytes: positive
+        .default(1024 ** 3)
+        .describe(
+          "Bytes that the calls of one rollout take in the journal, before further calls are refused.",
+        ),
+      sealMs: positive
+        .default(60_000)
+        .describe(
+          "Milliseconds to read the calls of a rollout that is sealed; those left are kept as bytes, unread.",
+        ),
+      headerBytes: positive.default(32 * 1024).describe("Bytes of the headers of a request."),
+      openRollouts: positive.default(100_000).describe("Open rollouts, before a new one is refused."),
+      sealBacklog: positive
+        .default(50_000)
+        .describe(
+          "Calls without a rollout that are in progress or not sealed yet, before a further one is refused.",
+        ),
     })
-    .prefault({}),
+    .prefault({})
+    .describe("Bounds of memory and time."),
   rollouts: z
     .strictObject({
-      /** A rollout without a call for so long is sealed. */
-      idleMs: positive.default(15 * 60 * 1000),
-      maxTurns: z.optional(positive),
-      budgetUsd: z.optional(amount),
-      environment: z.string().default("gateway@1"),
-      dataSource: z.enum(["real", "synthetic"]).default("real"),
+      idleMs: positive
+        .default(15 * 60 * 1000)
+        .describe("Milliseconds without a call after which a rollout is sealed."),
+      maxTurns: z.optional(positive).describe("Calls of one rollout (default: any number)."),
+      budgetUsd: z.optional(amount).describe("US dollars of one rollout (default: any)."),
+      environment: z
+        .string()
+        .default("gateway@1")
+        .describe("The environment that rollouts name, with its version."),
+      dataSource: z.enum(["real", "synthetic"]).default("real").describe("How rollouts are marked."),
     })
-    .prefault({}),
-  worker: name.default("gateway"),
-  upstreams: z.record(name, upstream),
-  models: z.record(name, model).default({}),
-  /** An alias, and the models a router chooses among. */
-  routes: z.record(name, z.array(name).min(1)).default({}),
-  /** Which policy answers to an alias; serve/config.ts says what stands here, and checks it. */
-  router: z.optional(z.record(z.string(), z.json())),
-  /** Where models go that are not listed. */
-  defaultUpstream: z.optional(name),
-  /** Regular expressions: what they match is not recorded. */
-  redact: z.array(z.string().max(1024)).default([]),
+    .prefault({})
+    .describe("Rollouts that the gateway opens by itself, and the limits of all."),
+  worker: name.default("gateway").describe("The name that sealed rollouts give to this gateway."),
+  upstreams: z.record(name, upstream).describe("Model servers, by name."),
+  models: z.record(name, model).default({}).describe("Models that clients may ask for, by name."),
+  routes: z
+    .record(name, z.array(name).min(1))
+    .default({})
+    .describe("Aliases: by name, the models that are asked in turn."),
+  router: z.optional(z.record(z.string(), z.json())).describe("Which policy answers to an alias: see below."),
+  defaultUpstream: z.optional(name).describe("Where models go that are not listed."),
+  redact: z
+    .array(z.string().max(1024))
+    .default([])
+    .describe("Regular expressions: what they match is not recorded."),
 });
 
-export type GatewayConfig = z.output<typeof configSchema>;
+export type GatewayConfig = z.output<typeof gatewaySchema>;
 export type UpstreamConfig = GatewayConfig["upstreams"][string];
 export type ModelConfig = GatewayConfig["models"][string];
 
@@ -117,8 +185,8 @@ export function parseGatewayConfig(text: string, where = "gateway.yaml"): Gatewa
 }
 
 export function checkGatewayConfig(value: unknown, where = "configuration"): GatewayConfig {
-  const result = configSchema.safeParse(value);
-  if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
+  const result = gatewaySchema.safeParse(value);
+  if (!result.success) throw bad(where, configProblem(gatewaySchema, result.error.issues, value));
   checkNames(result.data, where);
   return result.data;
 }

@@ -1,0 +1,50 @@
+/** The reference of every configuration file, from the schema that reads it. Out: the text of docs/settings.md. */
+import { gatewaySchema } from "../../src/collect/gateway/config.ts";
+import { routerSchema } from "../../src/serve/config.ts";
+import { type SettingRow, settingRows } from "./setting-rows.ts";
+
+const PARTS = [
+  {
+    title: "The gateway",
+    text: "The file of `rollbook gateway --config`. [gateway.md](gateway.md) says how to use it.",
+    schema: gatewaySchema,
+  },
+  {
+    title: "The router",
+    text: "The section `router` of the gateway's file. [serve.md](serve.md) says how to use it.",
+    schema: routerSchema,
+  },
+];
+
+export function settingsPage(): string {
+  return [
+    "# Settings",
+    "",
+    "Every key of the configuration files, as their schemas declare them. Files are YAML. An unknown key is an error, and the",
+    "message names the nearest key. `npm run reference` writes this page; do not edit it.",
+    ...PARTS.flatMap(({ title, text, schema }) => [
+      "",
+      `## ${title}`,
+      "",
+      text,
+      "",
+      ...table(settingRows(schema)),
+    ]),
+    "",
+  ].join("\n");
+}
+
+function table(rows: readonly SettingRow[]): string[] {
+  const cells = [
+    ["key", "takes", "default", "meaning"],
+    ...rows.map(({ key, takes, fallback, meaning }) => [
+      `\`${key}\``,
+      takes,
+      fallback,
+      meaning.replaceAll("|", "\\|"),
+    ]),
+  ];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]!.length)));
+  const line = (row: readonly string[]) => `| ${row.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
+  return [line(cells[0]!), line(widths.map((width) => "-".repeat(width))), ...cells.slice(1).map(line)];
+}
