@@ -20,7 +20,19 @@ describe("readRow", () => {
     );
   });
 
-  it.each([[undefined], [null], ["text"], [[1]], [7]])(
+  it.each([["text"], [[1]], [7], [true]])("refuses metadata %j with the row and the remedy", (metadata) => {
+    const read = () => readRow({ prompt: "p", metadata }, { where: "row 3" });
+    expect(read).toThrow(/^row 3: metadata is an? .*not an object\. Write the row again/);
+  });
+
+  it.each([[{ _rollout: {} }], [{ prompt: "p", metadata: { _rollout: { base_url: "x" } } }]])(
+    "refuses the old name of rollout_config in %j",
+    (row) => {
+      expect(() => readRow(row, { where: "row 3" })).toThrow("_rollout is called rollout_config now");
+    },
+  );
+
+  it.each([[undefined], [null]])(
     "gives an empty payload and a warning for metadata %j",
     (metadata) => {
       const row = readRow(
@@ -28,7 +40,7 @@ describe("readRow", () => {
         { where: "row 3" },
       );
       expect(row.payload).toEqual({});
-      expect(row.warning).toContain("row 3: metadata is");
+      expect(row.warning).toMatch(/^row 3: metadata is .*; the agent gets an empty payload\. Write the row again/);
       expect([row.prompt, row.label]).toEqual(["p", "l"]);
     },
   );

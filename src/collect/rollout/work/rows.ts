@@ -16,6 +16,9 @@ interface TaskRow {
 /** The fields of slime's rows. A row with a prompt and nothing else but these is of that form. */
 const SLIME_FIELDS: ReadonlySet<string> = new Set(["prompt", "label", "metadata", "tools"]);
 
+const REGENERATE =
+  'Write the row again with the payload in its metadata: {"prompt": …, "metadata": {"prompt": …, "answer": …}}.';
+
 export function readRow(
   row: unknown,
   { form = "auto", where = "row" }: { form?: RowForm; where?: string } = {},
@@ -28,8 +31,23 @@ export function readRow(
     );
   }
   const fields = row as Record<string, Json>;
+  requireNewNames(fields, where);
   const isSlime = form === "slime" || (form === "auto" && looksLikeSlime(row));
   return isSlime ? slimeRow(fields, where) : { payload: copy(fields) };
+}
+
+/** Rollouts are configured under `rollout_config` only: a payload with the old name would reach an agent that ignores it. */
+function requireNewNames(row: Record<string, Json>, where: string): void {
+  for (const [name, place] of [
+    ["", row],
+    ["metadata.", row.metadata],
+  ] as const)
+    if (isObject(place) && Object.hasOwn(place, "_rollout"))
+      throw new RollbookError(
+        "renamed-field",
+        { where, field: `${name}_rollout`, renamed: "rollout_config" },
+        `${where}: ${name}_rollout is called rollout_config now. Rename it, or leave it out: the launcher adds rollout_config to every payload.`,
+      );
 }
 
 function looksLikeSlime(row: object): boolean {
@@ -39,6 +57,12 @@ function looksLikeSlime(row: object): boolean {
 
 function slimeRow(row: Record<string, Json>, where: string): TaskRow {
   const { prompt, label, metadata, tools } = row;
+  if (metadata !== undefined && metadata !== null && !isObject(metadata))
+    throw new RollbookError(
+      "bad-row",
+      { where, field: "metadata" },
+      `${where}: metadata is ${Array.isArray(metadata) ? "an array" : `a ${typeof metadata}`}, not an object. ${REGENERATE}`,
+    );
   const payload: Record<string, Json> = isObject(metadata) ? copy(metadata) : {};
   // slime writes a list of tools at the top of a row into its metadata.
   if (Array.isArray(tools) && !Object.hasOwn(payload, "tools")) payload.tools = copy(tools);
@@ -49,7 +73,7 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
     ...(isObject(metadata)
       ? {}
       : {
-          warning: `${where}: metadata is ${metadata === undefined ? "missing" : "not an object"}; the agent gets an empty payload`,
+          warning: `${where}: metadata is ${metadata === undefined ? "missing" : "null"}; the agent gets an empty payload. ${REGENERATE}`,
         }),
   };
 }
