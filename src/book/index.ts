@@ -13,6 +13,7 @@ export {
 export type { ReadableBatch } from "../keep/batch/index.ts";
 export * from "./batches/index.ts";
 export * from "./collect/index.ts";
+export * from "./convert/index.ts";
 export * from "./decisions/index.ts";
 export * from "./import/index.ts";
 export * from "./judge/index.ts";

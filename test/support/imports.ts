@@ -30,6 +30,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
     "serve",
     "collect",
     "decisions",
+    "convert",
     "judge",
     "sim",
     "train",

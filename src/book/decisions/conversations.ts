@@ -3,17 +3,24 @@
  *  (failures of others, rejected, quarantined) is left out here, too. A conversation that a later call goes on with is part
  *  of that one; forks give one each. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
-import { Call, openMessage, type ReadBlob, RolloutContent } from "../../contract/index.ts";
-import { type ChatTurn, type ExportedConversation, readTurn, sameTurn } from "../../convert/chat/index.ts";
+import { type ReadBlob, RolloutContent } from "../../contract/index.ts";
+import type { ExportedConversation } from "../../convert/chat/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, admittedRollouts, familiesAt } from "../rollouts/index.ts";
+import { conversationsOf, readCalls } from "./calls-of.ts";
 import type { DecisionRequest } from "./decision-rows.ts";
 
 export async function admittedConversations(
   book: OpenBook,
   request: DecisionRequest,
 ): Promise<{ admitted: readonly AdmittedRollouts[]; conversations(): AsyncGenerator<ExportedConversation> }> {
+  const admitted = await everyAdmitted(book, request);
+  return { admitted, conversations: () => exportedFrom(admitted) };
+}
+
+/** Whatever the book admits, at both levels, labelled or not: to hand on, not to learn from. */
+export async function everyAdmitted(book: OpenBook, request: DecisionRequest): Promise<AdmittedRollouts[]> {
   const index = await book.index();
   const admitted: AdmittedRollouts[] = [];
   for (const level of ["step", "token"] as const) {
@@ -26,10 +33,10 @@ export async function admittedConversations(
         }),
       );
   }
-  return { admitted, conversations: () => conversationsOf(admitted) };
+  return admitted;
 }
 
-async function* conversationsOf(admitted: readonly AdmittedRollouts[]): AsyncGenerator<ExportedConversation> {
+async function* exportedFrom(admitted: readonly AdmittedRollouts[]): AsyncGenerator<ExportedConversation> {
   // A rollout has several streams: one of them that is labelled says what it was worth.
   const rollouts = new Map<Digest, { rolloutId: string; reward: number | null; read: ReadBlob }>();
   for (const { rows, read } of admitted)
@@ -44,36 +51,7 @@ async function* conversationsOf(admitted: readonly AdmittedRollouts[]): AsyncGen
     const worth =
       scores.length === 0 ? reward : scores.reduce((sum, each) => sum + each.value * each.weight, 0);
     const { rolloutId, task, group = null } = content;
-    for (const said of await readConversations(read, content))
+    for (const said of conversationsOf(await readCalls(read, content)))
       yield { ...{ rolloutId, task: task.id, group, reward: worth }, ...said };
   }
-}
-
-type Said = Pick<ExportedConversation, "turns" | "model" | "tools">;
-
-async function readConversations(read: ReadBlob, content: RolloutContent): Promise<Said[]> {
-  const found: Said[] = [];
-  for (const digest of content.calls) {
-    const { request, response, model } = await readRecord(read, Call, digest);
-    if ((response.status ?? 200) >= 400) continue;
-    const turns = await readTurns(read, [...request.messages, ...response.messages]);
-    const tools = request.tools === undefined ? {} : { tools: await readJson(read, request.tools) };
-    const before = found.findIndex((each) => isBeginning(each.turns, turns));
-    if (before >= 0) found.splice(before, 1);
-    found.push({ turns, model, ...tools });
-  }
-  return found;
-}
-
-function isBeginning(a: readonly ChatTurn[], b: readonly ChatTurn[]): boolean {
-  return a.length <= b.length && a.every((turn, i) => sameTurn(turn, b[i]!));
-}
-
-async function readTurns(read: ReadBlob, digests: readonly Digest[]): Promise<ChatTurn[]> {
-  return Promise.all(digests.map(async (digest) => readTurn(await readJson(read, digest))));
-}
-
-async function readJson(read: ReadBlob, digest: Digest): Promise<unknown> {
-  const blob = await read(digest);
-  return blob === undefined ? { role: "missing", content: digest } : openMessage(blob.bytes, digest);
 }

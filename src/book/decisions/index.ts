@@ -1,4 +1,5 @@
-export { admittedConversations } from "./conversations.ts";
+export { conversationsOf, readCalls } from "./calls-of.ts";
+export { admittedConversations, everyAdmitted } from "./conversations.ts";
 export {
   type AdmittedDecisions,
   type DecisionRequest,

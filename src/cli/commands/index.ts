@@ -29,7 +29,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
   Keep: {
     batch: async () => (await import("./batch/batch.ts")).addBatch,
     replay: async () => (await import("./replay.ts")).addReplay,
-    data: async () => (await import("./data.ts")).addData,
+    data: async () => (await import("./data/data.ts")).addData,
   },
   "Learn and judge": {
     reward: async () => (await import("./reward.ts")).addReward,

@@ -2,7 +2,7 @@
  *  any order of the arrays. Out: a file without holes: an array that is not filled exactly is an error. */
 import { crc32 } from "node:zlib";
 import { RollbookError } from "../../base/index.ts";
-import type { NewFile } from "./new-file.ts";
+import type { NewFile } from "../new-file.ts";
 
 interface ColumnSlot {
   readonly start: number;

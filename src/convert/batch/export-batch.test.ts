@@ -21,8 +21,8 @@ import {
 } from "../../../test/support/read-exports.ts";
 import type { Digest } from "../../base/digest.ts";
 import { readBatch } from "../../keep/batch/index.ts";
+import { writeNewFile } from "../new-file.ts";
 import { EXPORT_FORMATS, type ExportFormat, exportBatch } from "./index.ts";
-import { writeNewFile } from "./new-file.ts";
 import { writeNpz } from "./write-npz.ts";
 
 const folder = fastFolder("batch-export");

@@ -2,7 +2,7 @@
  *  In: a batch and a path that is free. Out: the file, whole or not there. Does not change the book. */
 import { statSync } from "node:fs";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
-import { type NewFile, writeNewFile } from "./new-file.ts";
+import { type NewFile, writeNewFile } from "../new-file.ts";
 
 export const EXPORT_FORMATS = ["jsonl", "npz", "safetensors", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];

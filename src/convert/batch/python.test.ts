@@ -10,8 +10,8 @@ import { describeNeeding } from "../../../test/support/needs.ts";
 import { anyBatch, sealBatch } from "../../../test/support/random-batches.ts";
 import { plainRow } from "../../../test/support/read-exports.ts";
 import { readBatch } from "../../keep/batch/index.ts";
+import { writeNewFile } from "../new-file.ts";
 import { exportBatch } from "./index.ts";
-import { writeNewFile } from "./new-file.ts";
 import { writeNpz } from "./write-npz.ts";
 
 /** Reads every file named and prints, for each, its types and its rows in the form of `plainRow`. */

@@ -1,7 +1,7 @@
 /** A batch as JSON Lines: the provenance first, then one row per line. In: a batch. Out: the file, shard by shard.
  *  Numbers are exact: a reader that parses them as doubles gets the stored values, negative zeros included. */
 import type { ReadableBatch, StepBatchRow, TokenBatchRow } from "../../keep/batch/index.ts";
-import type { NewFile } from "./new-file.ts";
+import type { NewFile } from "../new-file.ts";
 import { provenanceOf } from "./provenance.ts";
 
 /** A row may be longer than a string may be. */

@@ -1,9 +1,9 @@
 /** A batch as a .npz file: a ZIP archive of .npy arrays that `numpy.load` reads without pickle.
  *  In: a batch. Out: the file, in two passes over the shards. The same batch gives the same bytes. */
 import type { ReadableBatch } from "../../keep/batch/index.ts";
+import type { NewFile } from "../new-file.ts";
 import { ColumnSlots } from "./column-slots.ts";
 import { bytesOfBlock, type FlatColumn, flatBlocks, itemBytes, planColumns } from "./flat-columns.ts";
-import type { NewFile } from "./new-file.ts";
 import { encodeFixedText, npyHeader, numpyText, numpyType } from "./npy.ts";
 import { provenanceOf } from "./provenance.ts";
 import { centralDirectory, localHeader, planZip } from "./zip-records.ts";

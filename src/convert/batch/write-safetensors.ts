@@ -3,9 +3,9 @@
  *  begins and the last one ends. Provenance stands in the metadata. The same batch gives the same bytes. */
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 import { planSafetensors, type TensorShape } from "../../policy/index.ts";
+import type { NewFile } from "../new-file.ts";
 import { ColumnSlots } from "./column-slots.ts";
 import { bytesOfBlock, type FlatColumn, flatBlocks, planColumns } from "./flat-columns.ts";
-import type { NewFile } from "./new-file.ts";
 import { PROVENANCE_KEY, provenanceOf } from "./provenance.ts";
 
 export async function writeSafetensors(batch: ReadableBatch, file: NewFile): Promise<void> {

@@ -1,3 +1,11 @@
 export { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "./chat-log.ts";
 export { type ChatPart, type ChatTurn, readTurn, sameTurn } from "./read-turn.ts";
-export { type ExportedConversation, type PairRow, pairRows, type SftRow, sftRow } from "./write-chat.ts";
+export {
+  type ChatMessage,
+  type ExportedConversation,
+  type PairRow,
+  pairRows,
+  type SftRow,
+  sftRow,
+  toMessages,
+} from "./write-chat.ts";

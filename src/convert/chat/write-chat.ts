@@ -103,7 +103,7 @@ function promptLength({ turns }: ExportedConversation): number {
   return first < 0 ? turns.length : first;
 }
 
-function toMessages(turns: readonly ChatTurn[]): ChatMessage[] {
+export function toMessages(turns: readonly ChatTurn[]): ChatMessage[] {
   return turns.flatMap(({ role, parts }): ChatMessage[] => {
     const results = parts.filter((part) => part.kind === "tool-result");
     const calls = parts.filter((part) => part.kind === "tool-call");

@@ -32,18 +32,17 @@ describe("readRow", () => {
     },
   );
 
-  it.each([[undefined], [null]])(
-    "gives an empty payload and a warning for metadata %j",
-    (metadata) => {
-      const row = readRow(
-        { prompt: "p", label: "l", ...(metadata === undefined ? {} : { metadata }) },
-        { where: "row 3" },
-      );
-      expect(row.payload).toEqual({});
-      expect(row.warning).toMatch(/^row 3: metadata is .*; the agent gets an empty payload\. Write the row again/);
-      expect([row.prompt, row.label]).toEqual(["p", "l"]);
-    },
-  );
+  it.each([[undefined], [null]])("gives an empty payload and a warning for metadata %j", (metadata) => {
+    const row = readRow(
+      { prompt: "p", label: "l", ...(metadata === undefined ? {} : { metadata }) },
+      { where: "row 3" },
+    );
+    expect(row.payload).toEqual({});
+    expect(row.warning).toMatch(
+      /^row 3: metadata is .*; the agent gets an empty payload\. Write the row again/,
+    );
+    expect([row.prompt, row.label]).toEqual(["p", "l"]);
+  });
 
   it("takes any other object as the payload itself, and the form can be told", () => {
     expect(readRow({ question: "2+2", answer: 4 })).toEqual({ payload: { question: "2+2", answer: 4 } });

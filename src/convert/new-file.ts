@@ -2,8 +2,8 @@
  *  folder. In: a path and the work that fills the file. Out: its size in bytes. */
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
-import { RollbookError } from "../../base/index.ts";
-import { syncDirectory, unlinkIfThere, writeFully } from "../../store/index.ts";
+import { RollbookError } from "../base/index.ts";
+import { syncDirectory, unlinkIfThere, writeFully } from "../store/index.ts";
 
 const BUFFER_BYTES = 1 << 20;
 

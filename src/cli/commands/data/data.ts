@@ -1,7 +1,7 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { given, RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../../base/index.ts";
 import {
   admittedConversations,
   everyDecision,
@@ -12,21 +12,28 @@ import {
   writeDataset,
   writeJsonLines,
   wrongUsage,
-} from "../../book/decisions/index.ts";
-import { checkLog } from "../../book/judge/index.ts";
-import { keyringOf, loadSigner, type OpenBook } from "../../book/open/index.ts";
-import { type ExportedConversation, pairRows, sftRow } from "../../convert/chat/index.ts";
-import type { RoutingMeta } from "../../convert/index.ts";
-import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
-import { renderLogCheck } from "../../view/evaluation-view.ts";
-import { jsonLine, plural, printable } from "../../view/format.ts";
-import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
-import { addCommand, addGroup } from "../command.ts";
-import type { Io } from "../io.ts";
-import { toActions, toColumns } from "../options/log-options.ts";
-import { finite, nonNegative } from "../options/numbers.ts";
-import { addRowOptions, filtersOf, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
-import { bookRoot, withBook } from "../with-book.ts";
+} from "../../../book/decisions/index.ts";
+import { checkLog } from "../../../book/judge/index.ts";
+import { keyringOf, loadSigner, type OpenBook } from "../../../book/open/index.ts";
+import { type ExportedConversation, pairRows, sftRow } from "../../../convert/chat/index.ts";
+import type { RoutingMeta } from "../../../convert/index.ts";
+import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
+import { renderLogCheck } from "../../../view/evaluation-view.ts";
+import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
+import { addCommand, addGroup } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { toActions, toColumns } from "../../options/log-options.ts";
+import { finite, nonNegative } from "../../options/numbers.ts";
+import {
+  addRowOptions,
+  filtersOf,
+  type RowFlags,
+  requestOf,
+  withDecisions,
+} from "../../options/row-options.ts";
+import { bookRoot, withBook } from "../../with-book.ts";
+import { addConvert } from "./convert.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
@@ -39,6 +46,7 @@ export function addData(program: Command, io: Io): void {
   addCheck(data, io);
   addExport(data, io);
   addImport(data, io);
+  addConvert(data, io);
 }
 
 function addCheck(data: Command, io: Io): void {

@@ -1,0 +1,225 @@
+/** Rollouts of a book on their way to another program: the rows of a sealed batch, or whatever the book admits.
+ *  In: an open book, a batch or filters, which rollouts must follow each other. Out: rollouts one at a time. Facts of a few
+ *  hundred bytes a rollout are held to order them; messages and tokens are read one rollout at a time. */
+import { compareUtf8, type Digest } from "../../base/index.ts";
+import {
+  type ExclusionReason,
+  LedgerPage,
+  type Level,
+  LossLedger,
+  Manifest,
+  type ReadBlob,
+  RolloutContent,
+  RolloutEnvelope,
+  readTokenColumns,
+  Task,
+} from "../../contract/index.ts";
+import type {
+  HandedRollout,
+  HandedTask,
+  HandedTokens,
+  HandoverBatch,
+  TrainerFormat,
+} from "../../convert/handover/index.ts";
+import { readRecord } from "../../keep/admit/index.ts";
+import type { ReadableBatch } from "../../keep/batch/index.ts";
+import { conversationsOf, readCalls } from "../decisions/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
+
+/** What is known of a rollout before it is read. */
+interface RolloutFacts {
+  readonly content: Digest;
+  readonly envelope: Digest | undefined;
+  readonly rolloutId: string;
+  readonly group: string;
+  readonly task: string | undefined;
+  readonly reward: number | null;
+  readonly excluded: ExclusionReason | null;
+  /** The token stream to hand over; undefined: none. */
+  readonly stream: number | undefined;
+  readonly advantage: number | null;
+  readonly weightBps: number;
+}
+
+/** Failures that are no result of the policy. Everything else in a ledger is left out for reasons of the batch. */
+const FAILURES: ReadonlySet<ExclusionReason> = new Set([
+  ...(["failed-task", "failed-provider", "failed-sandbox", "failed-infrastructure", "cancelled"] as const),
+  "task-quarantined",
+]);
+
+export function handoverBatch(batch: ReadableBatch): HandoverBatch {
+  const numbers = new Map(batch.sources.map(({ id, number }) => [id as string, number]));
+  return { digest: batch.digest, record: batch.record, numberOf: (revision) => numbers.get(revision) };
+}
+
+/** The rows of a batch, and the failures of its groups. */
+export async function* rolloutsOfBatch(
+  read: ReadBlob,
+  batch: ReadableBatch,
+  together: TrainerFormat["together"],
+): AsyncGenerator<HandedRollout> {
+  const facts = await factsOfBatch(read, batch);
+  const failures = await failuresOf(read, batch, new Set(facts.map(({ group }) => group)));
+  yield* handOver(read, await arranged(read, [...facts, ...failures], together), true);
+}
+
+/** Rollouts that were admitted, each once, whichever of its streams was. */
+export async function* rolloutsOfAdmitted(
+  read: ReadBlob,
+  admitted: readonly AdmittedRollouts[],
+  together: TrainerFormat["together"],
+): AsyncGenerator<HandedRollout> {
+  const rollouts = new Map<Digest, RolloutFacts>();
+  for (const { rows, level } of admitted)
+    for (const row of rows) {
+      const known = rollouts.get(row.content);
+      rollouts.set(row.content, {
+        ...{ content: row.content, envelope: row.envelope, rolloutId: row.rolloutId },
+        ...{ group: row.group ?? row.rolloutId, task: row.task.id, excluded: null, advantage: null },
+        // A rollout has several streams: one of them that is labelled says what it was worth.
+        reward: known?.reward ?? row.reward,
+        stream: known?.stream ?? (isToken(level) ? row.stream : undefined),
+        weightBps: row.weightBps,
+      });
+    }
+  const ordered = [...rollouts.values()].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
+  yield* handOver(read, await arranged(read, ordered, together), false);
+}
+
+function isToken(level: Level): boolean {
+  return level === "token";
+}
+
+async function factsOfBatch(read: ReadBlob, batch: ReadableBatch): Promise<RolloutFacts[]> {
+  const manifest = await readRecord(read, Manifest, batch.record.manifest);
+  const envelopes = new Map(manifest.artifacts.map(({ content, envelope }) => [content, envelope]));
+  const facts: RolloutFacts[] = [];
+  const add = (row: Parameters<typeof factsOfRow>[0], advantage: number | null) => {
+    facts.push({ ...factsOfRow(row, batch.level), envelope: envelopes.get(row.content), advantage });
+  };
+  if (batch.level === "step") for await (const row of batch.rows()) add(row, null);
+  else for await (const row of batch.rows()) add(row, sameAdvantage(row.advantages, row.mask));
+  return facts;
+}
+
+function factsOfRow(
+  row: {
+    content: Digest;
+    rolloutId: string;
+    group: string | undefined;
+    reward: number;
+    stream: number;
+    weightBps: number;
+  },
+  level: Level,
+): Omit<RolloutFacts, "envelope" | "advantage"> {
+  const { content, rolloutId, reward, stream, weightBps } = row;
+  return {
+    ...{
+      content,
+      rolloutId,
+      group: row.group ?? rolloutId,
+      task: undefined,
+      reward,
+      excluded: null,
+      weightBps,
+    },
+    stream: isToken(level) ? stream : undefined,
+  };
+}
+
+/** Of all sampled tokens, or null where they differ. */
+function sameAdvantage(advantages: Float32Array, mask: Uint8Array): number | null {
+  let found: number | null = null;
+  for (let i = 0; i < mask.length; i++) {
+    if (mask[i] !== 1) continue;
+    if (found !== null && advantages[i] !== found) return null;
+    found = advantages[i]!;
+  }
+  return found;
+}
+
+/** From the ledger: those of the batch's groups, and of groups that have failures of the batch's family alone. */
+async function failuresOf(
+  read: ReadBlob,
+  { record, level }: ReadableBatch,
+  groups: ReadonlySet<string>,
+): Promise<RolloutFacts[]> {
+  const ledger = await readRecord(read, LossLedger, record.ledger);
+  const found = new Map<Digest, RolloutFacts>();
+  for (const page of ledger.pages)
+    for (const { content, reason } of (await readRecord(read, LedgerPage, page)).entries) {
+      if (!FAILURES.has(reason)) continue;
+      const { rolloutId, group, streams, task } = await readRecord(read, RolloutContent, content);
+      const own = streams.findIndex(
+        (each) => each.level === level && each.family === record.selection.family,
+      );
+      if (group === undefined || (own < 0 && !groups.has(group))) continue;
+      found.set(content, {
+        ...{ content, envelope: undefined, rolloutId, group, task: task.id, reward: null, excluded: reason },
+        ...{ stream: isToken(level) && own >= 0 ? own : undefined, advantage: null, weightBps: 10_000 },
+      });
+    }
+  return [...found.values()].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
+}
+
+/** In the order of the first of each group (or task), those of one after the other. */
+async function arranged(
+  read: ReadBlob,
+  facts: readonly RolloutFacts[],
+  together: TrainerFormat["together"],
+): Promise<RolloutFacts[]> {
+  const groups = new Map<string, RolloutFacts[]>();
+  for (const each of facts) {
+    const task = async () => each.task ?? (await readRecord(read, RolloutContent, each.content)).task.id;
+    const key = together === "group" ? each.group : await task();
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [each]);
+    else group.push(each);
+  }
+  return [...groups.values()].flat();
+}
+
+async function* handOver(
+  read: ReadBlob,
+  facts: readonly RolloutFacts[],
+  batched: boolean,
+): AsyncGenerator<HandedRollout> {
+  for (const { content, envelope, reward, excluded, ...rest } of facts) {
+    const record = await readRecord(read, RolloutContent, content);
+    const scores = record.scores.filter(({ weight }) => weight !== 0);
+    const calls = await readCalls(read, record);
+    yield {
+      ...{ content, envelope, record, excluded, calls },
+      times: envelope === undefined ? undefined : await readRecord(read, RolloutEnvelope, envelope),
+      task: await taskOf(read, record),
+      // What a batch says of a row counts; a rollout outside of one is worth its scores, where it has any.
+      reward: batched || scores.length === 0 ? reward : weighted(scores),
+      conversations: conversationsOf(calls),
+      tokens:
+        rest.stream === undefined ? null : await tokensOf(read, record, { ...rest, stream: rest.stream }),
+    };
+  }
+}
+
+function weighted(scores: RolloutContent["scores"]): number {
+  return scores.reduce((sum, { value, weight }) => sum + value * weight, 0);
+}
+
+async function taskOf(read: ReadBlob, { task }: RolloutContent): Promise<HandedTask> {
+  if (task.digest === undefined) return { id: task.id };
+  const { prompt, payload, label } = await readRecord(read, Task, task.digest);
+  return { id: task.id, digest: task.digest, payload, prompt, label } as HandedTask;
+}
+
+async function tokensOf(
+  read: ReadBlob,
+  record: RolloutContent,
+  { stream, advantage, weightBps }: { stream: number; advantage: number | null; weightBps: number },
+): Promise<HandedTokens | null> {
+  const item = record.streams[stream]!;
+  if (item.level !== "token") return null;
+  const columns = await readTokenColumns(read, item);
+  const { family, logprobKind, tokenizer, segments } = item;
+  return { ...{ stream, family, logprobKind, tokenizer, segments, advantage, weightBps }, ...columns };
+}

@@ -1,0 +1,1 @@
+export { type ConvertedRollouts, type ConvertRequest, convertRollouts } from "./convert-rollouts.ts";

@@ -1,0 +1,15 @@
+export {
+  groupOf,
+  type HandedCall,
+  type HandedConversation,
+  type HandedRollout,
+  type HandedTask,
+  type HandedTimes,
+  type HandedTokens,
+} from "./handed-rollout.ts";
+export { inGroups } from "./in-groups.ts";
+export { type FieldLoss, LossTally, type RolloutPart } from "./loss-tally.ts";
+export { promptMessages, promptOf, responseText, splitConversation } from "./prompt-of.ts";
+export { provenanceOfRollout, type RowProvenance } from "./provenance-of.ts";
+export { splitTokens, TokenRules } from "./token-rules.ts";
+export type { HandoverBatch, HandoverContext, HandoverOptions, TrainerFormat } from "./trainer-format.ts";

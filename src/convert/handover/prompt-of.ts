@@ -1,0 +1,54 @@
+/** The prompt of a rollout and what came after it, as messages of a chat. Pure. */
+import { isObject, type Json } from "../../base/index.ts";
+import { type ChatMessage, toMessages } from "../chat/index.ts";
+import type { HandedConversation, HandedRollout } from "./handed-rollout.ts";
+
+export interface SplitConversation {
+  readonly prompt: readonly ChatMessage[];
+  readonly completion: readonly ChatMessage[];
+}
+
+/** Everything before the model first speaks, and the rest. */
+export function splitConversation({ turns }: HandedConversation): SplitConversation {
+  const first = turns.findIndex(({ role }) => role === "assistant");
+  const at = first < 0 ? turns.length : first;
+  return { prompt: toMessages(turns.slice(0, at)), completion: toMessages(turns.slice(at)) };
+}
+
+/** The task's prompt where it is recorded, else what the model was first asked. Undefined where neither is known. */
+export function promptOf({
+  task,
+  conversations,
+}: HandedRollout): string | readonly ChatMessage[] | undefined {
+  const { prompt } = task;
+  if (typeof prompt === "string") return prompt;
+  if (isMessages(prompt)) return prompt as unknown as ChatMessage[];
+  const [first] = conversations;
+  const asked = first === undefined ? [] : splitConversation(first).prompt;
+  return asked.length === 0 ? undefined : asked;
+}
+
+/** The same as messages only. */
+export function promptMessages(rollout: HandedRollout): readonly ChatMessage[] | undefined {
+  const prompt = promptOf(rollout);
+  return typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+}
+
+/** What the model and its tools said, as one text. The tokens are exact; this is for people. */
+export function responseText({ conversations }: HandedRollout): string {
+  const last = conversations.at(-1);
+  if (last === undefined) return "";
+  return splitConversation(last)
+    .completion.flatMap(({ content }) => (content === null || content === "" ? [] : [content]))
+    .join("\n");
+}
+
+function isMessages(prompt: Json | undefined): boolean {
+  return (
+    Array.isArray(prompt) &&
+    prompt.length > 0 &&
+    prompt.every(
+      (each) => isObject(each) && typeof each.role === "string" && typeof each.content === "string",
+    )
+  );
+}

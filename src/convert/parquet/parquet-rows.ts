@@ -1,0 +1,89 @@
+/** Rows as a Parquet file: Snappy pages, one row group after the other, so that memory is bounded by one group.
+ *  In: rows, columns, key-value metadata. Out: bytes to a new file. */
+import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
+import type { NewFile } from "../new-file.ts";
+import { elementsOf, isFloat, type ParquetColumn } from "./parquet-columns.ts";
+
+/** A row group ends with the row that reaches one of these. */
+const GROUP_VALUES = 1 << 17;
+const GROUP_ROWS = 1 << 15;
+const FLUSH_BYTES = 1 << 20;
+
+export interface ParquetRows<Row> {
+  readonly rows: AsyncIterable<Row>;
+  readonly columns: readonly ParquetColumn<Row>[];
+  /** How much of a row group a row fills, in values. */
+  sizeOf(row: Row): number;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Gives the number of rows. */
+export async function writeParquetRows<Row>(
+  { rows, columns, sizeOf, metadata }: ParquetRows<Row>,
+  file: NewFile,
+): Promise<number> {
+  const parquet = new ParquetWriter({
+    writer: new FileBytes(file),
+    schema: schemaOf(columns),
+    kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
+  });
+  let group: Row[] = [];
+  let values = 0;
+  let count = 0;
+  const writeGroup = async () => {
+    await parquet.write({
+      columnData: columns.map((column) => dataOf(column, group)),
+      rowGroupSize: group.length,
+    });
+    group = [];
+    values = 0;
+  };
+  for await (const row of rows) {
+    group.push(row);
+    count++;
+    values += sizeOf(row);
+    if (values >= GROUP_VALUES || group.length >= GROUP_ROWS) await writeGroup();
+  }
+  if (group.length > 0) await writeGroup();
+  await parquet.finish();
+  return count;
+}
+
+function dataOf<Row>({ name, type, value }: ParquetColumn<Row>, rows: readonly Row[]) {
+  const data = rows.map(value);
+  // A dictionary takes 0 and -0 for one value.
+  return isFloat(type)
+    ? { name, data, encoding: "PLAIN" as const, offsetIndex: false }
+    : { name, data, offsetIndex: false };
+}
+
+function schemaOf<Row>(columns: readonly ParquetColumn<Row>[]): SchemaElement[] {
+  return [
+    { name: "rows", num_children: columns.length },
+    ...columns.flatMap(({ name, type }) => elementsOf(name, type)),
+  ];
+}
+
+/** The bytes of the Parquet writer, handed on to a file whenever there are many. */
+class FileBytes extends ByteWriter {
+  readonly #file: NewFile;
+
+  constructor(file: NewFile) {
+    super(FLUSH_BYTES);
+    this.#file = file;
+  }
+
+  override ensure(size: number): void {
+    if (this.index > FLUSH_BYTES) this.flush();
+    super.ensure(size);
+  }
+
+  flush(): void {
+    this.#file.append(this.getBytes().slice());
+    this.index = 0;
+  }
+
+  override finish(): void {
+    this.flush();
+  }
+}

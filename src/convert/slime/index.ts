@@ -1,0 +1,2 @@
+export { slimePrompts } from "./slime-prompts.ts";
+export { slimeSamples } from "./slime-samples.ts";

@@ -1,0 +1,9 @@
+/** A conversation in the words of the chat exports. Pure. */
+import type { ExportedConversation } from "../chat/index.ts";
+import type { HandedConversation, HandedRollout } from "../handover/index.ts";
+
+export function toExported(rollout: HandedRollout, conversation: HandedConversation): ExportedConversation {
+  const { record, task, reward } = rollout;
+  const { rolloutId, group = null } = record;
+  return { rolloutId, task: task.id, group, reward, ...conversation };
+}

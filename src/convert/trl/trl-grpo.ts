@@ -1,0 +1,44 @@
+/** Prompts for TRL's GRPO and RLOO trainers, one for each task; the other columns reach the reward functions. */
+import { RollbookError } from "../../base/index.ts";
+import { inGroups, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
+import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";
+
+interface TrlGrpoRow {
+  readonly prompt: readonly TrlMessage[];
+  readonly tools?: string;
+  readonly task_id: string;
+  readonly task: string | null;
+  readonly batch: string | null;
+  /** As JSON text: labels of two tasks need not be of one type. */
+  readonly label: string | null;
+  readonly payload: string | null;
+}
+
+const CARRIED: readonly RolloutPart[] = ["conversations.tools", "task.label", "task.payload"];
+
+export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
+  from: "rollouts",
+  together: "task",
+  async *rows(rollouts, { batch, losses }) {
+    for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
+      const rollout = same[0]!;
+      const { task, conversations } = rollout;
+      losses.addParts(rollout, CARRIED);
+      const messages = promptMessages(rollout);
+      const prompt = messages === undefined ? undefined : trlMessages(messages);
+      if (prompt === undefined)
+        throw new RollbookError(
+          "no-prompt",
+          { task: task.id },
+          `task ${task.id} has no prompt that a chat template can render. Launch it from a row with a prompt, or leave it out with --exclude.`,
+        );
+      yield {
+        prompt,
+        ...trlTools(conversations[0]?.tools),
+        ...{ task_id: task.id, task: task.digest ?? null, batch: batch?.digest ?? null },
+        label: task.label === undefined ? null : JSON.stringify(task.label),
+        payload: task.payload === undefined ? null : JSON.stringify(task.payload),
+      };
+    }
+  },
+};

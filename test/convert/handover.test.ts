@@ -1,0 +1,214 @@
+/** Rollouts of a book in the formats of trainers, through the command line in this process. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Cli, lines } from "../support/cli.ts";
+import { handedBook, handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every format
+type Row = any;
+
+async function convert(cli: Cli, words: string): Promise<{ rows: Row[]; losses: Row; report: Row }> {
+  const out = join(cli.folder, `out-${Math.random()}.jsonl`);
+  const [report] = await cli.json(`data convert --out ${out} ${words}`);
+  const rows = readFileSync(out, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(rows).toHaveLength(report.rows);
+  const losses = Object.fromEntries(report.losses.map(({ field, count }: Row) => [field, count]));
+  return { rows, losses, report };
+}
+
+async function refused(cli: Cli, words: string, exit = 1): Promise<string> {
+  const out = join(cli.folder, "refused.jsonl");
+  const { code, err } = await cli.run(`data convert --out ${out} ${words}`);
+  expect(code).toBe(exit);
+  expect(existsSync(out)).toBe(false);
+  expect(readdirSync(cli.folder).filter((name) => name.includes("partial"))).toEqual([]);
+  return err;
+}
+
+const failed = (owner: string) => ({ ending: { kind: "failed", owner, message: "no answer" } });
+
+describe("slime samples", () => {
+  it("keep groups together, count rollouts, and align mask and log-probabilities with the response", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli);
+    const { rows, losses } = await convert(cli, `--to slime --batch ${batch}`);
+    expect(rows.map((row) => row.group_index)).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    expect(rows.map((row) => row.index)).toEqual([...rows.keys()]);
+    expect(new Set(rows.map((row) => row.rollout_id)).size).toBe(12);
+    for (const row of rows) {
+      expect(row.tokens.slice(0, 3)).toEqual([1, 2, 3]);
+      expect(row.response_length).toBe(3);
+      expect([row.loss_mask, row.rollout_log_probs]).toEqual([
+        [1, 1, 1],
+        [-0.5, -0.25, -0.125],
+      ]);
+      expect(row).toMatchObject({
+        status: "completed",
+        remove_sample: false,
+        weight_versions: ["policy-r1"],
+      });
+      expect(row.metadata.rollbook).toMatchObject({ batch, content: expect.stringMatching(/^sha256:/) });
+      expect(row.metadata.answer).toBe(Number(row.label));
+    }
+    expect(losses).toMatchObject({ seed: 12, sampling: 12, "calls.usage": 12 });
+  });
+
+  it("mark the failures of others, which never become a reward of 0", async () => {
+    const cli = new Cli();
+    const extra = [
+      handedWire("r-0-x", { question: 0, over: failed("provider") }),
+      handedWire("r-1-x", { question: 1, over: failed("agent"), reward: -1 }),
+      handedWire("r-2-x", { question: 2, over: { ending: { kind: "cancelled" } } }),
+    ];
+    const batch = await handedBook(cli, { extra });
+    const { rows } = await convert(cli, `--to slime --batch ${batch}`);
+    const marked = (name: string) => rows.find((row) => row.session_id === name);
+    expect(marked("r-0-x")).toMatchObject({ status: "failed", remove_sample: true, reward: null });
+    expect(marked("r-1-x")).toMatchObject({ status: "failed", remove_sample: false, reward: -1 });
+    expect(marked("r-2-x")).toMatchObject({ status: "aborted", remove_sample: true, reward: null });
+    const omitted = await convert(cli, `--to slime --batch ${batch} --failures omit --uneven keep`);
+    expect(omitted.rows).toHaveLength(13);
+    expect(omitted.losses["failed rollouts (--failures omit)"]).toBe(2);
+  });
+
+  it("of one rollout with two streams share its rollout_id", async () => {
+    const cli = new Cli();
+    const two = handedWire("r-fork", { question: 3 }) as Row;
+    const extra = [{ ...two, streams: [two.streams[0], { ...two.streams[0], ids: [1, 2, 3, 7, 8, 9] }] }];
+    const batch = await handedBook(cli, { extra, questions: 1, size: 1 });
+    const { rows } = await convert(cli, `--to slime --batch ${batch}`);
+    const forks = rows.filter((row) => row.session_id === "r-fork");
+    expect(new Set(forks.map((row) => row.rollout_id)).size).toBe(1);
+    expect(new Set(rows.map((row) => row.index)).size).toBe(3);
+  });
+
+  it("refuse uneven groups and groups of failures only, and leave no file", async () => {
+    const cli = new Cli();
+    const uneven = await handedBook(cli, { extra: [handedWire("r-0-x", { question: 0 })] });
+    expect(await refused(cli, `--to slime --batch ${uneven}`)).toContain("[uneven-groups]");
+    expect((await convert(cli, `--to slime --batch ${uneven} --uneven keep`)).rows).toHaveLength(13);
+    const other = new Cli();
+    const all = [0, 1, 2, 3].map((i) => handedWire(`r-3-${i}`, { question: 3, over: failed("sandbox") }));
+    const broken = await handedBook(other, { extra: all });
+    const err = await refused(other, `--to slime --batch ${broken}`);
+    expect(err).toContain("group g-3 holds failures only (failed-sandbox)");
+    expect(err).toContain("--failures omit");
+    expect((await convert(other, `--to slime --batch ${broken} --failures omit`)).rows).toHaveLength(12);
+  });
+});
+
+describe("formats of tokens", () => {
+  it.each(["slime", "trl-rollouts"])(
+    "%s refuses model log-probabilities, with the row and the remedy",
+    async (format) => {
+      const cli = new Cli();
+      await cli.ok("init");
+      const rollout = handedWire("r-model", { stream: { logprobKind: "model" } });
+      await cli.ok("artifact import -", lines(...revisionWires(), taskWire(1), rollout));
+      const [{ digest }] = await cli.json("batch assemble --target policy-r2 --level token");
+      const err = await refused(cli, `--to ${format} --batch ${digest}`);
+      expect(err).toContain("rollout r-model has model log-probabilities");
+      expect(err).toContain("[wrong-logprob-kind]");
+    },
+  );
+
+  it("refuse a mix of tokenizers", async () => {
+    const cli = new Cli();
+    const extra = [handedWire("r-other", { question: 0, stream: { tokenizer: `sha256:${"a".repeat(64)}` } })];
+    const batch = await handedBook(cli, { extra, questions: 1, size: 3 });
+    expect(await refused(cli, `--to trl-rollouts --batch ${batch}`)).toContain("[mixed-tokenizers]");
+  });
+
+  it("need a batch, and one of tokens", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { questions: 1 });
+    expect(await refused(cli, "--to slime", 2)).toContain("--batch");
+  });
+
+  it("trl-rollouts carries the batch's advantages and aligns every array with the ids", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli);
+    const { rows } = await convert(cli, `--to trl-rollouts --batch ${batch}`);
+    for (const row of rows) {
+      expect(row.completion_mask).toHaveLength(row.input_ids.length);
+      expect(row.old_log_probs).toHaveLength(row.input_ids.length);
+      expect(row.model_version).toBe(1);
+      expect(row.rollbook.batch).toBe(batch);
+    }
+    const sums = new Map<number, number>();
+    for (const { group_id, advantage } of rows) sums.set(group_id, (sums.get(group_id) ?? 0) + advantage);
+    expect([...sums.keys()]).toEqual([0, 1, 2]);
+    for (const sum of sums.values()) expect(sum).toBeCloseTo(0, 5);
+  });
+});
+
+describe("formats of conversations", () => {
+  it("slime-prompts writes each task once: its payload verbatim, its provenance beside it", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli);
+    for (const words of ["--to slime-prompts", `--to slime-prompts --batch ${batch}`]) {
+      const { rows } = await convert(cli, words);
+      expect(rows).toHaveLength(3);
+      for (const { prompt, label, metadata, rollbook } of rows) {
+        const question = Number(label) - 1;
+        expect(prompt).toBe(taskWire(question).prompt);
+        expect(metadata).toEqual(taskWire(question).payload);
+        expect(rollbook.task).toBe(`sum-${question}`);
+      }
+    }
+  });
+
+  it("slime-prompts of a task without a record has empty metadata and a warning with the remedy", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rollout = handedWire("r", { over: { task: { id: "unknown" } } });
+    await cli.ok("artifact import -", lines(...revisionWires(), rollout));
+    const { rows, report } = await convert(cli, "--to slime-prompts");
+    expect(rows[0]).toMatchObject({ metadata: {}, prompt: [{ role: "system" }, { role: "user" }] });
+    expect(report.warnings[0]).toContain("Launch it with `rollbook launch`");
+  });
+
+  it("trl-sft, trl-dpo, trl-kto and trl-grpo have the columns their trainers read", async () => {
+    const cli = new Cli();
+    const extra = [handedWire("r-9", { question: 1, over: failed("provider") })];
+    const batch = await handedBook(cli, { extra });
+    const sft = await convert(cli, `--to trl-sft --batch ${batch}`);
+    expect(sft.rows).toHaveLength(12);
+    expect(sft.rows[0].messages.map(({ role }: Row) => role)).toEqual(["system", "user", "assistant"]);
+    expect(sft.losses["failed rollouts"]).toBe(1);
+    const dpo = await convert(cli, "--to trl-dpo --min-gap 0.5");
+    expect(dpo.rows).toHaveLength(3);
+    for (const row of dpo.rows) {
+      expect([row.chosen_reward, row.rejected_reward]).toEqual([0.75, 0]);
+      expect([row.prompt.length, row.chosen.length, row.rejected.length]).toEqual([2, 1, 1]);
+    }
+    const kto = await convert(cli, "--to trl-kto --threshold 0.5");
+    expect(kto.rows.filter(({ label }) => label)).toHaveLength(6);
+    expect(await refused(cli, "--to trl-kto", 2)).toContain("--threshold");
+    const grpo = await convert(cli, "--to trl-grpo");
+    expect(grpo.rows.map((row) => JSON.parse(row.label))).toEqual([1, 2, 3]);
+  });
+
+  it("trl rows have tool arguments as objects, and leave out what does not parse", async () => {
+    const cli = new Cli();
+    const call = (text: string) => ({
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "c", type: "function", function: { name: "add", arguments: text } }],
+    });
+    const extra = ['{"a":1}', "{broken"].map((text, i) => {
+      const wire = handedWire(`r-tool-${i}`, { question: 3 }) as Row;
+      wire.calls[0].response.messages = [call(text)];
+      return wire;
+    });
+    await handedBook(cli, { extra, questions: 1, size: 1 });
+    const { rows, losses } = await convert(cli, "--to trl-sft");
+    const [tool] = rows.filter((row) => row.rollout_id === "r-tool-0");
+    expect(tool.messages.at(-1).tool_calls[0].function.arguments).toEqual({ a: 1 });
+    expect(losses["conversations with broken tool calls"]).toBe(1);
+  });
+});
