@@ -9,6 +9,9 @@ export const PINNED = [
   "xarray==2026.9.0",
   "safetensors==0.8.0",
   "pyarrow==26.0.1",
+  "zstandard==0.25.0",
+  "flit_core==4.2.0",
+  "mypy==2.4.1",
 ];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
@@ -22,6 +25,11 @@ export function hasZarr() {
 /** Whether this Python has pyarrow, numpy and safetensors. */
 export function hasArrow() {
   return versionsOf(python, ["pyarrow", "numpy", "safetensors"]) !== undefined;
+}
+
+/** Whether this Python builds and checks the package in python/: what it needs beside numpy and pyarrow. */
+export function hasPackageTools() {
+  return versionsOf(python, ["numpy", "pyarrow", "zstandard", "flit_core", "mypy"]) !== undefined;
 }
 
 /** @param {string} program */

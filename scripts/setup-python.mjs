@@ -1,5 +1,5 @@
 /** Makes the Python that some tests and benchmarks compare against: a virtual environment in .cache/python with
- *  pinned zarr, numpy, xarray, safetensors and pyarrow. Idempotent: does nothing where the pinned versions are there already.
+ *  the versions that scripts/python.mjs pins. Idempotent: does nothing where the pinned versions are there already.
  *  In: a python3 ≥ 3.11 with venv on the PATH. Out: .cache/python. Exit 1 if it cannot be made. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

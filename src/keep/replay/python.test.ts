@@ -14,24 +14,27 @@ import { arrayPaths } from "./tables/schema.ts";
 import { bytesOver, type NumericValues } from "./zarr/codecs/data-types.ts";
 import { FileStore, openArray } from "./zarr/index.ts";
 
-const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../../../python", import.meta.url));
+
+const ZARR =
+  "import json, sys, warnings\nwarnings.simplefilter('ignore')\nimport numpy as np, zarr, xarray\n";
 
 /** Runs a Python program; what it prints is JSON. */
 function runPython(
   program: string,
   ...args: string[]
 ): { status: number | null; stderr: string; value: unknown } {
-  const head =
-    "import json, sys, warnings\nwarnings.simplefilter('ignore')\nimport numpy as np, zarr, xarray\n";
-  const { status, stdout, stderr } = spawnSync(python, ["-c", head + program, ...args], {
+  const { status, stdout, stderr } = spawnSync(python, ["-c", program, ...args], {
     encoding: "utf8",
     maxBuffer: 1 << 28,
-    env: { ...process.env, PYTHONPATH: EXAMPLES },
+    env: { ...process.env, PYTHONPATH: PACKAGE },
   });
   return { status, stderr, value: status === 0 ? JSON.parse(stdout) : undefined };
 }
 
 const SHOW = `
+import json, sys
+import numpy as np
 def show(values):
     if values.dtype.kind in "OTU": return [str(v) for v in values.reshape(-1)]
     return np.ascontiguousarray(values).tobytes().hex()
@@ -70,7 +73,7 @@ await describeNeeding(requirement, "Python", () => {
     ["compressed and sharded", () => packed],
   ])("zarr reads every array of a compacted store (%s) with equal values", async (_, root) => {
     const { value, stderr } = runPython(
-      `${SHOW}
+      `${ZARR}${SHOW}
 group = zarr.open_consolidated(sys.argv[1], mode="r")
 print(json.dumps({f"{table}/{name}": show(array[:]) for table, child in group.groups() for name, array in child.arrays()}))`,
       root(),
@@ -85,7 +88,8 @@ print(json.dumps({f"{table}/{name}": show(array[:]) for table, child in group.gr
 
   it("xarray opens each table as a dataset with named dimensions", async () => {
     const { value, stderr } = runPython(
-      `q = xarray.open_zarr(sys.argv[1], group="q_h", mask_and_scale=False, consolidated=False)
+      `${ZARR}
+q = xarray.open_zarr(sys.argv[1], group="q_h", mask_and_scale=False, consolidated=False)
 steps = xarray.open_zarr(sys.argv[1], group="steps", mask_and_scale=False, consolidated=False)
 print(json.dumps({"sizes": dict(q.sizes), "label": float(np.nansum(q.label.values)), "steps": dict(steps.sizes),
   "reward": float(np.nansum(steps.reward.values)), "about": q.label.attrs["description"]}))`,
@@ -100,29 +104,66 @@ print(json.dumps({"sizes": dict(q.sizes), "label": float(np.nansum(q.label.value
     expect((value as { label: number }).label).toBeCloseTo(label, 9);
   });
 
-  it("the example loads q_h of a segmented store as we do, and refuses damage", async () => {
-    const load = () =>
-      runPython(
-        `${SHOW}
-from read_replay import load_q_h
-print(json.dumps({name: [list(values.shape), str(values.dtype), show(values)] for name, values in load_q_h(sys.argv[1]).items()}))`,
-        segmented,
-      );
-    const { value, stderr } = load();
+  it.each([
+    ["segmented", () => segmented],
+    ["compacted", () => plain],
+    ["compressed and sharded", () => packed],
+  ])("the Python package loads q_h of a store (%s) as we do", async (_, root) => {
+    const { value, stderr } = runPython(
+      `${SHOW}
+from rollbook import ReplayStore
+store = ReplayStore(sys.argv[1])
+assert store.verify() > 0
+print(json.dumps({name: show(values) for name, values in store.dense().items()}))`,
+      root(),
+    );
     expect(stderr).toBe("");
-    const store = await openReplay(segmented);
-    expect(store.segments.length).toBeGreaterThan(1);
+    const store = await openReplay(root());
     const { actor, supervision } = await readDense(store);
     store.close();
-    const read = value as Record<string, [number[], string, string]>;
+    const read = value as Record<string, string>;
     for (const [name, values] of Object.entries({ ...actor, ...supervision }))
-      expect([name, read[name]![2]]).toEqual([name, show(values)]);
+      expect([name, read[name]]).toEqual([name, show(values)]);
+  });
+
+  it("the Python package joins the tables of segments as compaction does", async () => {
+    const columns = (root: string) => {
+      const { value, stderr } = runPython(
+        `${SHOW}
+from rollbook import ReplayStore
+store = ReplayStore(sys.argv[1])
+chains, steps = store.table("chains"), store.table("steps")
+print(json.dumps([store.rows["steps"], list(chains["rollout"]), store.texts(chains["ending"]), show(steps["chain"]),
+  show(steps["candidates_start"]), store.texts(steps["policy_id"])]))`,
+        root,
+      );
+      expect(stderr).toBe("");
+      return value as unknown[];
+    };
+    const store = await openReplay(segmented);
+    expect(store.segments.length).toBeGreaterThan(1);
+    store.close();
+    expect(columns(segmented)).toEqual(columns(plain));
+  });
+
+  it("the Python package refuses a store with a changed chunk or manifest, and says where", () => {
+    const check = (call: string) =>
+      runPython(
+        `import sys\nfrom rollbook import ReplayStore\nReplayStore(sys.argv[1]).${call}\nprint("{}")`,
+        segmented,
+      );
     const chunk = join(segmented, "segments", "s000002", "chains", "content", "c", "0", "0");
     const bytes = readFileSync(chunk);
     bytes[5]! ^= 1;
     writeFileSync(chunk, bytes);
-    const damaged = load();
-    expect(damaged.status).toBe(1);
-    expect(damaged.stderr).toContain("the manifest says");
+    expect(check("dense()").status).toBe(0);
+    for (const call of ["verify()", 'column("chains", "content")']) {
+      const { status, stderr } = check(call);
+      expect(status).toBe(1);
+      expect(stderr).toContain("s000002/chains/content: content is");
+    }
+    const manifest = join(segmented, "manifest.json");
+    writeFileSync(manifest, readFileSync(manifest, "utf8").replace('"generation":', '"generation":1'));
+    expect(check("dense()").stderr).toContain("manifest.json: content is");
   });
 });

@@ -1,8 +1,9 @@
 /** Finds out what an agent is and makes it runnable. In: a path or a URL. Out: an Agent, known by the digest of its file.
  *  .js, .mjs and .cjs run in processes of their own, which are reused; .ts and .mts too, where Node strips types or tsx is
- *  installed; .py runs with python3; http(s) URLs are servers; any other file is run as a program, if it is executable. */
-import { accessSync, constants, readFileSync, realpathSync } from "node:fs";
+ *  installed; .py runs with python3, which finds the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
+import { accessSync, constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, delimiter, dirname, extname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Digest, digestBytes, reasonOf } from "../../../base/index.ts";
 import { type Agent, functionAgent } from "./agent.ts";
 import {
@@ -40,10 +41,10 @@ function programIn(
   if (!isPython) checkExecutable(path);
   const real = realpathSync(path);
   const argv = isPython ? ["python3", real] : [real];
-  const env = environmentFor(confinement);
+  const env = isPython ? withPythonPackage(environmentFor(confinement)) : environmentFor(confinement);
   if (confinePrograms !== true || confinement.isolation === "none")
     return programAgent({ argv, env, ...identity });
-  const needs = isPython ? interpreterPrefix("python3") : [];
+  const needs = isPython ? [...interpreterPrefix("python3"), ...pythonPackage()] : [];
   const confinedProgram = () =>
     programAgent({
       argv: confined(argv, { ...confinement, agent: real, needs, channel: false }),
@@ -51,6 +52,18 @@ function programIn(
     });
   // Confined anew for every rollout: what is to be hidden may not have been there before.
   return { ...confinedProgram(), run: (payload, context) => confinedProgram().run(payload, context) };
+}
+
+/** The folder of the Python package that is shipped with this one: agents import it without an installation. */
+function pythonPackage(): string[] {
+  const folder = fileURLToPath(new URL("../../../../python", import.meta.url));
+  return existsSync(join(folder, "rollbook")) ? [realpathSync(folder)] : [];
+}
+
+/** Last on the path: folders that the user names come first. */
+function withPythonPackage(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const folders = [...(env.PYTHONPATH ? [env.PYTHONPATH] : []), ...pythonPackage()];
+  return folders.length === 0 ? env : { ...env, PYTHONPATH: folders.join(delimiter) };
 }
 
 /** Where an interpreter outside of /usr keeps its own modules: `bin` lies beside them. */

@@ -1,0 +1,168 @@
+"""Reads a book: content-addressed blobs in packs (docs/store.md). In: its directory. Out: blobs, each checked against
+its digest when it is read. Opening reads headers alone. Does not write, and needs no lock: packs only grow."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator
+
+from .digests import digest_of
+from .errors import DamagedError, RollbookError
+
+_HEADER = struct.Struct("<4sHHQQ32sI")
+_ALIGN = 8
+_OWN_KINDS = ("rollbook.pack-header.v1", "rollbook.pack-footer.v1")
+_LARGE = "rollbook.pack-large.v1"
+
+
+@dataclass(frozen=True)
+class Blob:
+    digest: str
+    kind: str
+    data: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    digest: str
+    kind: str
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class _Place:
+    kind: str
+    path: Path
+    start: int
+    length: int
+
+
+class Book:
+    """`Book(".rollbook")`. Sees what the packs held when it was opened."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+        packs = self.root / "packs"
+        if not packs.is_dir():
+            raise RollbookError(f"{self.root} is not a book: it has no folder packs/")
+        self._places: dict[str, _Place] = {}
+        for path in sorted(packs.iterdir()):
+            if path.suffix in (".pack", ".open"):
+                self._index(path)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._places
+
+    def digests(self, kind: str | None = None) -> list[str]:
+        """In the order in which they were written; of one kind if it is named."""
+        return [digest for digest, place in self._places.items() if kind in (None, place.kind)]
+
+    def read(self, digest: str) -> Blob:
+        """Raises KeyError where the book has no such blob, and DamagedError where its bytes have changed."""
+        place = self._places[digest]
+        with open(place.path, "rb") as file:
+            file.seek(place.start)
+            data = file.read(place.length)
+        actual = digest_of(place.kind, data)
+        if actual != digest:
+            raise DamagedError(f"{place.path}: content is {actual}, its name says {digest}")
+        return Blob(digest, place.kind, data)
+
+    def record(self, digest: str, kind: str | None = None) -> dict[str, Any]:
+        """The JSON of a sealed record."""
+        blob = self.read(digest)
+        if kind is not None and blob.kind != kind:
+            raise RollbookError(f"{digest} is a {blob.kind}, not a {kind}")
+        record: dict[str, Any] = blob.json()
+        return record
+
+    def find(self, name: str, kind: str) -> str:
+        """The digest of the one blob of `kind` that begins with `name` (hex digits, `sha256:` optional)."""
+        start = "sha256:" + name.removeprefix("sha256:")
+        found = [digest for digest in self.digests(kind) if digest.startswith(start)]
+        if len(found) == 1:
+            return found[0]
+        raise RollbookError(f"{self.root}: {len(found)} blobs of kind {kind} begin with {start}")
+
+    def verify(self) -> int:
+        """Reads every blob; returns how many. Raises DamagedError at the first that has changed.
+        Signatures and references are the part of `rollbook verify`."""
+        for path in sorted((self.root / "packs").glob("*.pack")):
+            _check_footer(path)
+        for digest in self._places:
+            self.read(digest)
+        return len(self._places)
+
+    def _index(self, path: Path) -> None:
+        for entry, data in _entries(path):
+            if entry.kind == _LARGE:
+                large = json.loads(data[entry.start : entry.start + entry.length])
+                name = f"{path.stem}.{large['digest'][7:]}.{large['kind']}"
+                place = _Place(large["kind"], self.root / "large" / name, 0, large["bytes"])
+                self._places.setdefault(large["digest"], place)
+            elif entry.kind not in _OWN_KINDS:
+                place = _Place(entry.kind, path, entry.start, entry.length)
+                self._places.setdefault(entry.digest, place)
+
+
+def _entries(path: Path) -> Iterator[tuple[_Entry, mmap.mmap]]:
+    """Entries with checked headers. A pack that is being written may end in half an entry: there it ends."""
+    if path.stat().st_size == 0:
+        return
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = 0
+        while at < len(data):
+            entry = _entry_at(data, at)
+            if entry is None:
+                if path.suffix == ".open":
+                    return
+                raise DamagedError(f"{path} at {at}: no entry, or its header has changed")
+            yield entry, data
+            at = -(-(entry.start + entry.length) // _ALIGN) * _ALIGN
+
+
+def _entry_at(data: mmap.mmap, at: int) -> _Entry | None:
+    if at + _HEADER.size > len(data):
+        return None
+    magic, version, kind_bytes, length, offset, digest, crc = _HEADER.unpack_from(data, at)
+    if magic != b"RBE1" or version != 1 or offset != at or crc != zlib.crc32(data[at : at + 56]):
+        return None
+    start = at + -(-(_HEADER.size + kind_bytes + 1) // _ALIGN) * _ALIGN
+    if start + length > len(data):
+        return None
+    kind = data[start - kind_bytes - 1 : start - 1].decode()
+    return _Entry("sha256:" + digest.hex(), kind, start, length)
+
+
+def _check_footer(path: Path) -> None:
+    """The last entry of a sealed pack counts and chains all before it; padding must be zero."""
+    digests: list[str] = []
+    footer: Any = None
+    end = 0
+    for entry, data in _entries(path):
+        padding = data[end : end + (-end) % _ALIGN]
+        head = end + len(padding) + _HEADER.size
+        padding += data[head : entry.start - len(entry.kind) - 1]
+        content = data[entry.start : entry.start + entry.length]
+        if any(padding) or digest_of(entry.kind, content) != entry.digest:
+            raise DamagedError(f"{path} before {entry.start + entry.length}: an entry has changed")
+        end = entry.start + entry.length
+        footer = json.loads(content) if entry.kind == _OWN_KINDS[1] else None
+        digests.append(entry.digest)
+    chained = b"".join(bytes.fromhex(each[7:]) for each in digests[:-1])
+    chain = digest_of("rollbook.pack-chain.v1", chained)
+    if footer != {"entries": len(digests) - 1, "chain": chain}:
+        raise DamagedError(f"{path}: its footer does not fit its entries")

@@ -1,0 +1,212 @@
+"""Agents: a function that runs one rollout becomes a program, or a server, that Rollbook can launch.
+
+In: the request of docs/executor.md, on stdin or by POST. Out: the result as one line of JSON. What the function prints
+goes to stderr, because stdout carries the result. Seals nothing: that is the launcher's part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import sys
+import traceback
+from dataclasses import dataclass, field
+from functools import update_wrapper
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Mapping, TextIO
+
+from .errors import CutBy, FailedBy
+from .http import join_url, request_json
+
+REQUEST_SCHEMA = "rollbook.executor-request.v1"
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What an agent knows about the rollout it runs, and how it calls models."""
+
+    id: str
+    sample: int
+    attempt: int
+    seed: int
+    """The same for every attempt."""
+    config: Mapping[str, Any]
+    """`rollout_config` of the request."""
+    rng: random.Random = field(repr=False)
+    """Seeded with `seed`."""
+
+    @property
+    def base_url(self) -> str:
+        """The gateway's, with `/v1`."""
+        return self._need("base_url", "Launch with --gateway")
+
+    @property
+    def api_key(self) -> str:
+        """Names this rollout to the gateway; no other key is needed."""
+        return self._need("api_key", "Launch with --gateway")
+
+    @property
+    def model(self) -> str:
+        return self._need("model_id", "Launch with --model, or name the model in the call")
+
+    def chat(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        model: str | None = None,
+        timeout: float = 600.0,
+        **parameters: Any,
+    ) -> dict[str, Any]:
+        """One call of `/chat/completions`; returns the whole reply. Raises GatewayError."""
+        body = {"model": model or self.model, "messages": messages, **parameters}
+        reply: dict[str, Any] = self.post("chat/completions", body, timeout=timeout)
+        return reply
+
+    def post(self, path: str, body: Any, *, timeout: float = 600.0) -> Any:
+        """POSTs to the gateway as this rollout, and returns the parsed reply. Raises GatewayError."""
+        url = join_url(self.base_url, path)
+        return request_json(url, body, key=self.api_key, timeout=timeout)
+
+    def _need(self, name: str, remedy: str) -> str:
+        value = self.config.get(name)
+        if isinstance(value, str):
+            return value
+        raise LookupError(f"the rollout has no {name}. {remedy}.")
+
+
+AgentFunction = Callable[[Any, Rollout], Any]
+
+
+class Executor:
+    """An agent function with the two ways to run it under Rollbook: `run()` and `serve()`."""
+
+    def __init__(self, function: AgentFunction) -> None:
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, payload: Any, rollout: Rollout) -> Any:
+        return self._function(payload, rollout)
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one request; an error of the function is a result too."""
+        try:
+            payload, rollout = _read_request(request)
+            return _as_result(self._function(payload, rollout))
+        except Exception as error:  # a failed rollout is data for the launcher
+            traceback.print_exc(file=sys.stderr)
+            return _result_of_error(error)
+
+    def run(self, source: TextIO | None = None, target: TextIO | None = None) -> None:
+        """Runs the one rollout that stdin asks for, and prints its result: `rollbook launch --agent FILE.py`."""
+        source, target = source or sys.stdin, target or sys.stdout
+        with contextlib.redirect_stdout(sys.stderr):
+            line = _to_line(self.answer(json.load(source)))
+        print(line, file=target, flush=True)
+
+    def serve(self, port: int = 0, *, host: str = "127.0.0.1") -> None:
+        """Answers requests until the process ends, one thread each: `rollbook launch --agent http://HOST:PORT/`."""
+        server = self.server(port, host=host)
+        print(f"http://{host}:{server.server_address[1]}/", flush=True)
+        with server, contextlib.redirect_stdout(sys.stderr):
+            server.serve_forever()
+
+    def server(self, port: int = 0, *, host: str = "127.0.0.1") -> ThreadingHTTPServer:
+        """The server of `serve()`, bound and not yet started."""
+        answer = self.answer
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                try:
+                    request = json.loads(body)
+                except ValueError:
+                    self.send_error(400, "the body is not JSON")
+                    return
+                data = _to_line(answer(request)).encode()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *values: Any) -> None:
+                """The launcher logs rollouts; a line per request would repeat that."""
+
+        return ThreadingHTTPServer((host, port), Handler)
+
+
+def executor(function: AgentFunction) -> Executor:
+    """Makes an agent of `function(payload, rollout)`, which returns a reward or `{"reward": …, "final_state": …}`."""
+    return Executor(function)
+
+
+def _read_request(request: Mapping[str, Any]) -> tuple[Any, Rollout]:
+    schema = request.get("schema")
+    if schema != REQUEST_SCHEMA:
+        raise ValueError(f"the request has schema {schema!r}; this package reads {REQUEST_SCHEMA!r}")
+    facts, seed = request["rollout"], int(request["rollout"]["seed"])
+    config = request.get("rollout_config", {})
+    rollout = Rollout(
+        facts["id"], facts["sample"], facts["attempt"], seed, config, random.Random(seed)
+    )
+    return request["payload"], rollout
+
+
+def _as_result(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    return dict(value) if isinstance(value, Mapping) else {"reward": value}
+
+
+def _result_of_error(error: BaseException) -> dict[str, Any]:
+    """The first error in the chain of causes that names an owner or a limit decides; else it is the agent's."""
+    each: BaseException | None = error
+    for _ in range(32):  # a chain may lead back to itself
+        if each is None:
+            break
+        if isinstance(each, FailedBy):
+            return {"error": {"owner": each.owner, "message": str(error)}}
+        if isinstance(each, CutBy):
+            return _truncated(each.limit)
+        named = _result_of_reply(each)
+        if named is not None:
+            return named
+        each = each.__cause__ or each.__context__
+    return {"error": {"message": f"{type(error).__name__}: {error}"}}
+
+
+def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
+    """A reply of the gateway in GatewayError, or in an error of the `openai` and `anthropic` packages."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return None
+    response = getattr(error, "response", error)
+    headers = getattr(response, "headers", None) or {}
+    said = f"{getattr(error, 'body', '')} {error}"
+    if status == 429 and "turn-cap" in said:
+        return _truncated("turns")
+    if status == 402 and "budget-cap" in said:
+        return _truncated("budget")
+    is_providers = status in (408, 429) or status >= 500
+    if is_providers and "x-rollbook-call" in headers:
+        return {"error": {"owner": "provider", "message": str(error)}}
+    return None
+
+
+def _truncated(limit: str) -> dict[str, Any]:
+    return {"ending": {"kind": "truncated", "limit": limit}}
+
+
+def _to_line(result: dict[str, Any]) -> str:
+    try:
+        return json.dumps(result, allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        return json.dumps({"error": {"message": f"the result is not JSON: {error}"}})
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, without importing it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

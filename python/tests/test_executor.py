@@ -1,0 +1,156 @@
+"""Agents without a gateway: requests in, results out."""
+
+import io
+import json
+import re
+import threading
+import unittest
+import urllib.request
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import rollbook
+from rollbook import Rollout, cut_by, executor, failed_by
+from rollbook.errors import GatewayError
+
+
+def request(payload, **config):
+    return {
+        "schema": "rollbook.executor-request.v1",
+        "payload": payload,
+        "rollout_config": config,
+        "rollout": {"id": "r-1", "sample": 2, "attempt": 1, "seed": str(2**63)},
+    }
+
+
+def answer(function, payload=None, **config):
+    with redirect_stderr(io.StringIO()):
+        return executor(function).answer(request(payload, **config))
+
+
+def raising(error):
+    def function(payload, rollout):
+        raise error
+
+    return function
+
+
+class Executors(unittest.TestCase):
+    def test_a_number_is_a_reward_and_an_object_is_the_result(self):
+        self.assertEqual(answer(lambda payload, rollout: payload * 2, 3), {"reward": 6})
+        self.assertEqual(answer(lambda *_: {"final_state": [1]}), {"final_state": [1]})
+        self.assertEqual(answer(lambda *_: None), {})
+
+    def test_the_rollout_carries_seed_sample_and_configuration(self):
+        seen = []
+        answer(lambda payload, rollout: seen.append(rollout), model_id="tiny", base_url="http://x/v1", api_key="rb-1")
+        rollout = seen[0]
+        self.assertEqual((rollout.id, rollout.sample, rollout.attempt, rollout.seed), ("r-1", 2, 1, 2**63))
+        self.assertEqual((rollout.model, rollout.base_url, rollout.api_key), ("tiny", "http://x/v1", "rb-1"))
+        self.assertEqual(rollout.rng.random(), __import__("random").Random(2**63).random())
+
+    def test_a_rollout_without_a_gateway_says_what_is_missing(self):
+        said = answer(lambda payload, rollout: rollout.base_url)["error"]["message"]
+        self.assertIn("Launch with --gateway", said)
+
+    def test_errors_name_their_owner_or_limit_also_as_a_cause(self):
+        self.assertEqual(answer(raising(failed_by("task", "broken")))["error"], {"owner": "task", "message": "broken"})
+        self.assertEqual(answer(raising(cut_by("turns"))), {"ending": {"kind": "truncated", "limit": "turns"}})
+        self.assertEqual(answer(raising(ValueError("no"))), {"error": {"message": "ValueError: no"}})
+
+        def wrapped(payload, rollout):
+            try:
+                raise failed_by("provider", "gone")
+            except Exception as error:
+                raise RuntimeError("outer") from error
+
+        self.assertEqual(answer(wrapped)["error"], {"owner": "provider", "message": "outer"})
+
+    def test_a_reply_through_the_gateway_decides_the_ending(self):
+        ours = {"X-Rollbook-Call": "r-1.0"}
+        cases = [
+            (GatewayError(503, "busy", ours, "u"), "provider"),
+            (GatewayError(429, "slow down", ours, "u"), "provider"),
+            (GatewayError(503, "elsewhere", {}, "u"), None),
+            (GatewayError(400, "bad", ours, "u"), None),
+        ]
+        for error, owner in cases:
+            self.assertEqual(answer(raising(error))["error"].get("owner"), owner)
+        turns = GatewayError(429, '{"error":{"code":"turn-cap"}}', {}, "u")
+        self.assertEqual(answer(raising(turns))["ending"]["limit"], "turns")
+        budget = GatewayError(402, '{"error":{"code":"budget-cap"}}', {}, "u")
+        self.assertEqual(answer(raising(budget))["ending"]["limit"], "budget")
+
+    def test_an_unknown_owner_limit_or_schema_is_refused(self):
+        self.assertRaises(ValueError, failed_by, "me", "")
+        self.assertRaises(ValueError, cut_by, "mood")
+        with redirect_stderr(io.StringIO()):
+            said = executor(lambda *_: 1).answer({**request(1), "schema": "v2"})
+        self.assertIn("v2", said["error"]["message"])
+
+    def test_prints_of_the_agent_do_not_reach_the_result(self):
+        @executor
+        def noisy(payload, rollout):
+            print("thinking")
+            return 1
+
+        target, log = io.StringIO(), io.StringIO()
+        with redirect_stderr(log):
+            noisy.run(io.StringIO(json.dumps(request(1))), target)
+        self.assertEqual(target.getvalue(), '{"reward": 1}\n')
+        self.assertEqual(log.getvalue(), "thinking\n")
+
+    def test_numbers_of_numpy_are_plain_and_nan_is_an_error(self):
+        import numpy as np
+
+        target = io.StringIO()
+        executor(lambda *_: {"reward": np.float32(0.5), "final_state": np.arange(2)}).run(
+            io.StringIO(json.dumps(request(1))), target
+        )
+        self.assertEqual(json.loads(target.getvalue()), {"reward": 0.5, "final_state": [0, 1]})
+        target = io.StringIO()
+        executor(lambda *_: float("nan")).run(io.StringIO(json.dumps(request(1))), target)
+        self.assertIn("not JSON", json.loads(target.getvalue())["error"]["message"])
+
+    def test_a_server_answers_requests_and_refuses_what_is_no_json(self):
+        server = executor(lambda payload, rollout: payload + rollout.sample).server()
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}/"
+            with urllib.request.urlopen(url, data=json.dumps(request(40)).encode()) as reply:
+                self.assertEqual(json.load(reply), {"reward": 42})
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, data=b"{")
+            self.assertEqual(refused.exception.code, 400)
+            refused.exception.close()
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def test_a_decorated_agent_is_still_the_function(self):
+        @executor
+        def solve(payload, rollout):
+            """Solves."""
+            return payload
+
+        self.assertEqual((solve.__name__, solve.__doc__), ("solve", "Solves."))
+        self.assertEqual(solve(7, Rollout("r", 0, 1, 0, {}, None)), 7)
+
+    def test_the_examples_of_the_readme_compile_and_import_names_that_exist(self):
+        text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+        blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        self.assertGreater(len(blocks), 4)
+        for block in blocks:
+            compile(block, "README.md", "exec")
+            for names in re.findall(r"^from rollbook import (.*)$", block, re.MULTILINE):
+                for name in names.split(", "):
+                    self.assertTrue(hasattr(rollbook, name), name)
+
+    def test_an_unknown_name_of_the_package_is_an_attribute_error(self):
+        self.assertRaises(AttributeError, lambda: rollbook.nothing)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,7 @@
+import { hasPackageTools } from "../python.mjs";
+
+export const name = "Python with flit_core and mypy";
+export const packages = ["python3-venv"];
+export const command = ["node", "scripts/setup-python.mjs"];
+export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";
+export const check = hasPackageTools;
