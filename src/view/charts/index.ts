@@ -1,0 +1,11 @@
+/** Charts as elements: functions of plain facts, drawn by the report, the viewer and the documents. Nothing here reads a
+ *  file or imports a package: a browser's page holds the same functions. */
+export { barChart, histogram } from "./bar-chart.ts";
+export { CHART_STYLE, COLOURS, svgFile } from "./chart-style.ts";
+export { type Flow, type FlowLink, type FlowNode, flowChart } from "./flow-chart.ts";
+export { type FrontierMark, frontierChart } from "./frontier-chart.ts";
+export { type IntervalRow, type IntervalSeries, intervalChart } from "./interval-chart.ts";
+export { type LineageLink, type LineageMark, lineageChart } from "./lineage-chart.ts";
+export { element, type Markup, type MarkupElement, renderMarkup } from "./markup.ts";
+export { type RewardSeries, rewardChart } from "./reward-chart.ts";
+export { numberText } from "./scale.ts";

@@ -1,0 +1,37 @@
+/** The facts of a run as the report shows them. A summary of the demo has them all; other worlds may lack exact values. */
+import type {
+  CostQualityPoint,
+  DemoLearner,
+  DemoSummary,
+  DemoWindow,
+  IntervalFacts,
+  LedgerFacts,
+  StageTime,
+} from "../demo-summary.ts";
+
+export type RunLearner = Omit<DemoLearner, "exactValue"> & { readonly exactValue?: number | undefined };
+
+export interface RunWindow
+  extends Pick<DemoWindow, "index" | "collected" | "collectedBy" | "outcome" | "serves" | "refusals"> {
+  readonly collectedValue?: number | undefined;
+  readonly reward?: { readonly mean: number; readonly interval: IntervalFacts } | undefined;
+  readonly costUsd?: number | undefined;
+  readonly servedValue?: number | undefined;
+  readonly learners: readonly RunLearner[];
+}
+
+export interface RunFacts extends Pick<DemoSummary, "run" | "seed" | "rollouts" | "models" | "lineage"> {
+  readonly tasks?: number | undefined;
+  readonly windows: readonly RunWindow[];
+  readonly optimum?: number | undefined;
+  readonly behaviourValue?: number | undefined;
+  readonly servedValue?: number | undefined;
+  readonly gapClosed?: number | undefined;
+  readonly ledger: LedgerFacts;
+  /** Exact where the world is known; else estimates from the log. */
+  readonly costQuality: readonly Omit<CostQualityPoint, "reward">[];
+  readonly stages?: readonly StageTime[] | undefined;
+  readonly gate: DemoSummary["gate"];
+  readonly pack?: { readonly digest: string; readonly verified: boolean } | undefined;
+  readonly digest?: string | undefined;
+}
