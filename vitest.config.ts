@@ -4,13 +4,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files that take longest. They start first, so that none is left for one worker at the end. */
 const LONGEST = [
   ...[
-    "test/campaigns.test.ts",
     "test/e2e/examples.test.ts",
     "test/e2e/pages.test.ts",
+    "test/campaigns/damage.test.ts",
     "test/e2e/loop.test.ts",
+    "test/campaigns/kills.test.ts",
   ],
-  ...["test/e2e/demo.test.ts", "test/e2e/contract-claims.test.ts", "test/package.test.ts"],
-  ...["src/judge/gate.test.ts", "test/e2e/learn.test.ts", "test/e2e/agent-cheats.test.ts"],
+  ...["test/e2e/demo.test.ts", "test/package.test.ts", "src/judge/gate.test.ts"],
+  ...["test/e2e/learn.test.ts", "test/e2e/agent-cheats.test.ts"],
 ];
 
 class LongestFirst extends BaseSequencer {

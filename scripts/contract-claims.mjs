@@ -14,18 +14,21 @@ export const ROWS = [...contractRows, ...loopRows, ...greenRows, ...harnessRows,
 /** Runs all rows, the one named `defect` on its broken subject. */
 export async function runRows({ defect } = {}) {
   const results = [];
-  for (const { name, claim, sound, broken, prove } of ROWS) {
-    try {
-      await prove(await (name === defect ? broken : sound)());
-      results.push({ name, claim, pass: true });
-    } catch (error) {
-      const reason = String(error.message ?? error)
-        .replaceAll(/\s+/g, " ")
-        .slice(0, 240);
-      results.push({ name, claim, pass: false, reason });
-    }
-  }
+  for (const row of ROWS) results.push(await runRow(row, row.name === defect ? row.broken : row.sound));
   return results;
+}
+
+/** Rows share no state: what one row shows does not depend on the others. */
+export async function runRow({ name, claim, prove }, subject) {
+  try {
+    await prove(await subject());
+    return { name, claim, pass: true };
+  } catch (error) {
+    const reason = String(error.message ?? error)
+      .replaceAll(/\s+/g, " ")
+      .slice(0, 240);
+    return { name, claim, pass: false, reason };
+  }
 }
 
 export function renderRows(results) {

@@ -41,7 +41,7 @@ interface Claim {
 export const campaign: Campaign = {
   summary: "promises of the judge on known worlds: worse policies at the gate, peeking, floors, coverage",
   async run({ scale, seed }) {
-    const logs = (full: number) => Math.max(12, Math.round(full * scale));
+    const logs = (full: number) => Math.max(6, Math.round(full * scale));
     const from = Number(seed % 1_000_000n) * 1_000_000;
     const claims = [
       passRate("a policy worse by the margin passes one gate", logs(2000), (r) => gate(world(300, from + r))),

@@ -18,6 +18,8 @@ import type { Campaign } from "../support/programs.ts";
 const CLIENTS = 200;
 const RELOADS = 30;
 const EVERY_MS = 1000;
+/** Below full scale reloads follow each other faster: the load between them costs more than they do. */
+const EVERY_MS_SCALED = 200;
 const TORN_EVERY = 5;
 
 export const campaign: Campaign = {
@@ -26,7 +28,8 @@ export const campaign: Campaign = {
   async run({ scale }) {
     const folder = mkdtempSync(join(tmpdir(), "rollbook-reload-"));
     try {
-      return await reloadUnderLoad(folder, Math.max(5, Math.round(RELOADS * scale)));
+      const reloads = Math.max(TORN_EVERY, Math.round(RELOADS * scale));
+      return await reloadUnderLoad(folder, { reloads, everyMs: scale < 1 ? EVERY_MS_SCALED : EVERY_MS });
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -36,7 +39,7 @@ export const campaign: Campaign = {
 /** What a client was told: the call, and the model that answered. */
 type Answers = Map<string, string>;
 
-async function reloadUnderLoad(folder: string, reloads: number) {
+async function reloadUnderLoad(folder: string, { reloads, everyMs }: { reloads: number; everyMs: number }) {
   const checkpoint = join(folder, "policy");
   const book = join(folder, "book");
   place(checkpoint, 0);
@@ -60,7 +63,7 @@ async function reloadUnderLoad(folder: string, reloads: number) {
     });
     const { router } = gateway;
     for (let round = 1; round <= reloads; round++) {
-      await sleep(EVERY_MS);
+      await sleep(everyMs);
       const isTorn = round % TORN_EVERY === 0;
       place(checkpoint, round);
       if (isTorn) writeFileSync(join(checkpoint, "policy.safetensors"), "torn");

@@ -3,16 +3,15 @@
  *  transition, which commits to all before it, of every revision, of every batch's content; in a book that verifies. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalize, type Json, parseId, type Rng, RollbookError, rngFrom } from "../../src/base/index.ts";
 import { readTransitions } from "../../src/book/loop/index.ts";
 import { useBook } from "../../src/book/open/index.ts";
-import { writeTasks } from "../../src/collect/sim/index.ts";
 import { encodeWire, LoopTransition } from "../../src/contract/index.ts";
-import { handTasks } from "../../test/support/sim-tasks.ts";
+import { UNEQUAL, writeLoop } from "../../test/support/loop-world.ts";
 import { MAIN, requireBuild } from "./build.ts";
 
 const RUN = "crash";
@@ -21,25 +20,8 @@ const AT_ONCE = 2;
 /** A run that was killed may be killed again while it resumes. */
 const MOST_KILLS = 2;
 
-const MODEL =
-  "repair: 0.5, patience: 1, price: { prompt: 1, completion: 2 }, latency: { firstMs: 100, tokenMs: 1 }";
-const MODELS = `schema: rollbook.sim-models.v1
-models:
-  - { name: good, skill: [0.9], ${MODEL} }
-  - { name: poor, skill: [0.2], ${MODEL} }
-`;
 /** A run whose policies pass the gate, so that the second window depends on all of the first. */
-const CONFIG = `run: ${RUN}
-book: book
-world: { kind: simulator, tasks: tasks, models: models.yaml }
-windows: 2
-rollouts: 36
-samples: 3
-learner: { kind: ucb, exploration: 0 }
-behaviour: { policy: epsilon-greedy, epsilon: 0.2 }
-split: { unit: decision, shares: [0.15, 0, 0.85] }
-gate: { epsilonQuality: 0.1 }
-`;
+const CONFIG = { ...UNEQUAL, run: RUN, windows: 2 };
 
 export async function crashLoops(options: {
   readonly runs: number;
@@ -147,9 +129,7 @@ function difference(actual: string, expected: string): string {
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-loop-crash-"));
   try {
-    writeTasks(join(folder, "tasks"), handTasks(12));
-    writeFileSync(join(folder, "models.yaml"), MODELS);
-    writeFileSync(join(folder, "loop.yaml"), CONFIG);
+    writeLoop(folder, CONFIG);
     return await work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });

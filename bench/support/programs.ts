@@ -14,7 +14,7 @@ export interface Bench {
 
 export interface Campaign {
   readonly summary: string;
-  /** `scale` 1 is the full count; tests run a twentieth. The same seed gives the same trials. */
+  /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials. */
   run(options: { scale: number; seed: bigint }): Promise<{ passed: number; failed: number }>;
 }
 

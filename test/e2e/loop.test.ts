@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { LoopStatus } from "../../src/view/loop-view.ts";
 import { Cli } from "../support/cli.ts";
-import { LOOP, SMALL, writeConfig, writeLoop } from "../support/loop-world.ts";
+import { LOOP, SMALL, UNEQUAL, writeConfig, writeLoop } from "../support/loop-world.ts";
 import { json, ScriptedUpstream } from "../support/scripted-upstream.ts";
 
 function withLoop(config: object = LOOP): { cli: Cli; config: string } {
@@ -34,7 +34,7 @@ describe("rollbook run on the simulator", () => {
       expect(estimate!.high).toBeGreaterThan(servedValue!);
     }
     await cli.ok("verify");
-  }, 120_000);
+  }, 240_000);
 
   it("refuses to start twice, resumes what is done without a change, and refuses another configuration", async () => {
     const { cli, config } = withLoop(SMALL);
@@ -51,7 +51,7 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("keeps the old policy and goes on where the gate always refuses", async () => {
-    const { cli, config } = withLoop({ ...LOOP, windows: 2, gate: { alpha: 1e-12 } });
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 2, gate: { alpha: 1e-12 } });
     const { windows } = await statusOf(cli, `start --config ${config}`);
     expect(windows.map(({ state, serves }) => [state, serves])).toEqual([
       ["kept", "behaviour"],
@@ -59,7 +59,7 @@ describe("rollbook run on the simulator", () => {
     ]);
     expect(windows[0]!.reasons![0]).toContain("it must not fall below");
     expect(windows[1]!.servedValue).toBe(windows[0]!.behaviourValue);
-  }, 120_000);
+  }, 240_000);
 
   it("stops when asked, is run by one process at a time, and ends with the digest of a run never stopped", async () => {
     const whole = withLoop(SMALL);
@@ -77,11 +77,11 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("goes on when more windows are asked for, from the book alone if the run's folder is gone", async () => {
-    const { cli, config } = withLoop({ ...LOOP, windows: 1 });
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
     const { windows: before } = await statusOf(cli, `start --config ${config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
     rmSync(join(cli.book, "loop"), { recursive: true });
-    const longer = writeConfig(cli.folder, { ...LOOP, windows: 2 });
+    const longer = writeConfig(cli.folder, { ...UNEQUAL, windows: 2 });
     const { windows } = await statusOf(cli, `resume --config ${longer}`);
     expect(windows[0]).toEqual(before[0]);
     expect(windows[1]).toMatchObject({ collectedBy: "loop-w1" });
@@ -104,12 +104,12 @@ describe("a world with generate", () => {
     const longer = writeConfig(cli.folder, { ...small, windows: 2 });
     expect((await statusOf(cli, `resume --config ${longer}`)).ended).toBe(2);
     expect(readFileSync(join(cli.folder, "made", "tasks.jsonl"), "utf8")).toBe(made);
-  }, 120_000);
+  }, 240_000);
 });
 
 describe("asynchronous windows", () => {
   it("collect while the window before them learns, within the drift allowed, and are repeated by following the book", async () => {
-    const config = { ...LOOP, mode: "asynchronous", maxDrift: 1 };
+    const config = { ...UNEQUAL, mode: "asynchronous", maxDrift: 1 };
     const first = withLoop(config);
     const { digest, windows } = await statusOf(first.cli, `start --config ${first.config}`);
     // Window 2 began before window 1 had ended; window 3 had to wait for the end of window 1.
@@ -207,5 +207,5 @@ describe("rollbook run with an agent of the user's", () => {
     } finally {
       await upstream.close();
     }
-  }, 120_000);
+  }, 240_000);
 });

@@ -14,6 +14,13 @@ models:
   - { name: curver, skill: [0.98], families: { hand-step: [0.3] }, ${FACTS} }
 `;
 
+/** One model is better at every task: few rollouts show it. */
+const UNEQUAL_MODELS = `schema: rollbook.sim-models.v1
+models:
+  - { name: good, skill: [0.9], ${FACTS} }
+  - { name: poor, skill: [0.2], ${FACTS} }
+`;
+
 export const LOOP = {
   run: "loop",
   book: "book",
@@ -25,6 +32,16 @@ export const LOOP = {
   split: { unit: "decision", shares: [0.25, 0, 0.75] },
 };
 
+/** Half of the rollouts, and policies that still pass the gate. */
+export const UNEQUAL = {
+  ...LOOP,
+  world: { ...LOOP.world, models: "unequal-models.yaml" },
+  ...{ rollouts: 72, samples: 3, learner: { kind: "ucb", exploration: 0 } },
+  behaviour: { policy: "epsilon-greedy", epsilon: 0.2 },
+  split: { unit: "decision", shares: [0.15, 0, 0.85] },
+  gate: { epsilonQuality: 0.1 },
+};
+
 /** Few rollouts: nothing can be judged, every window keeps the behaviour. */
 export const SMALL = { ...LOOP, windows: 2, rollouts: 12, samples: 1, learner: { kind: "ucb" } };
 
@@ -32,6 +49,7 @@ export const SMALL = { ...LOOP, windows: 2, rollouts: 12, samples: 1, learner: {
 export function writeLoop(folder: string, config: object = LOOP): string {
   writeTasks(join(folder, "tasks"), handTasks(36));
   writeFileSync(join(folder, "models.yaml"), MODELS);
+  writeFileSync(join(folder, "unequal-models.yaml"), UNEQUAL_MODELS);
   return writeConfig(folder, config);
 }
 

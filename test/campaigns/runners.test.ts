@@ -1,16 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { benches, campaigns } from "../bench/support/programs.ts";
-import { nearestName } from "../src/base/nearest-name.ts";
-
-for (const name of campaigns.names) {
-  it(`the campaign ${name} at a twentieth runs trials and none fails`, async () => {
-    const campaign = await campaigns.load(name);
-    const { passed, failed } = await campaign.run({ scale: 1 / 20, seed: 1n });
-    expect(failed).toBe(0);
-    expect(passed).toBeGreaterThan(0);
-  }, 120_000);
-}
+import { benches, campaigns } from "../../bench/support/programs.ts";
+import { nearestName } from "../../src/base/nearest-name.ts";
 
 describe("the runners", () => {
   const run = (file: string, ...args: string[]) =>

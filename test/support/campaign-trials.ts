@@ -1,0 +1,28 @@
+/** Tests that run campaigns at a fraction of their trials: every kind of fault at least once, under one seed. */
+import { expect, it } from "vitest";
+import { campaigns } from "../../bench/support/programs.ts";
+
+/** The full counts are `npm run campaign -- NAME`. */
+const SCALE = 1 / 100;
+
+/** Campaigns whose trials are cheap: more of them find more. */
+const CHEAP: Readonly<Record<string, number>> = {
+  packs: 1 / 40,
+  replay: 1 / 40,
+  rollback: 1 / 20,
+  sandbox: 1 / 50,
+  "store-crash": 1 / 20,
+  tamper: 1 / 20,
+};
+
+export function runCampaigns(names: readonly string[]): void {
+  for (const name of names) {
+    const scale = CHEAP[name] ?? SCALE;
+    it(`the campaign ${name} at ${scale} of its scale runs trials and none fails`, async () => {
+      const campaign = await campaigns.load(name);
+      const { passed, failed } = await campaign.run({ scale, seed: 1n });
+      expect(failed).toBe(0);
+      expect(passed).toBeGreaterThan(0);
+    }, 120_000);
+  }
+}
