@@ -35,6 +35,7 @@ export function constrain(
 ): { candidates: readonly DecisionCandidate[]; relaxed: boolean } {
   const tokens = requestTokens(context);
   const masked = candidates.map((one) => mask(one, faultsOf(one, { context, tokens, constraints })));
+  if (masked.every((one, i) => one === candidates[i])) return { candidates, relaxed: false };
   const none = !masked.some((one) => one.selectable) && candidates.some((one) => one.selectable);
   if (!none || constraints.onNone === "refuse") return { candidates: masked, relaxed: false };
   const spared = cheapest(candidates, { context, tokens, constraints });

@@ -36,8 +36,17 @@ export function decide(
   router: Router,
   rng: Rng,
 ): Decision {
-  const decision = distribution(context, candidates, router);
-  return { ...decision, chosen: draw(decision.probabilities, rng) };
+  const {
+    probabilities,
+    reason,
+    confidence,
+    monteCarlo,
+    candidates: seen,
+  } = distribution(context, candidates, router);
+  const decision: Decision = { chosen: draw(probabilities, rng), probabilities, reason, confidence };
+  if (monteCarlo !== undefined) decision.monteCarlo = monteCarlo;
+  if (seen !== undefined) decision.candidates = seen;
+  return decision;
 }
 
 /** The final distribution without a draw: what off-policy evaluation needs. */

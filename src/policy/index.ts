@@ -35,7 +35,7 @@ export {
 } from "./feature-spec.ts";
 export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from "./features.ts";
 export { answerOf, policyOf } from "./load-policy.ts";
-export { stepOf } from "./log-step.ts";
+export { type DecisionToLog, stepOf } from "./log-step.ts";
 export { mlpMembers } from "./mlp-policy.ts";
 export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";

@@ -4,15 +4,17 @@ import { parseId } from "../base/index.ts";
 import type { RevisionKey, Step } from "../contract/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext } from "./decision.ts";
 
-export function stepOf(options: {
-  decision: Decision;
-  context: DecisionContext;
-  candidates: readonly DecisionCandidate[];
-  revision: RevisionKey;
-  turn: number;
-  call?: number;
-  reward?: number | null;
-}): Step {
+export interface DecisionToLog {
+  readonly decision: Decision;
+  readonly context: Pick<DecisionContext, "fields">;
+  readonly candidates: readonly DecisionCandidate[];
+  readonly revision: RevisionKey;
+  readonly turn: number;
+  readonly call?: number;
+  readonly reward?: number | null;
+}
+
+export function stepOf(options: DecisionToLog): Step {
   const { decision, context, revision, turn, call, reward = null } = options;
   const { candidates = options.candidates, policy, shadow } = decision;
   return {

@@ -12,11 +12,18 @@ export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidate
       .filter(([, features]) => Object.keys(features).length > 0),
   );
   if (declared.size === 0) return (candidates) => candidates;
-  return (candidates) =>
-    candidates.map((one) => {
+  // A gateway shows one list while nothing fails.
+  const known = new WeakMap<readonly DecisionCandidate[], readonly DecisionCandidate[]>();
+  return (candidates) => {
+    let all = known.get(candidates);
+    if (all !== undefined) return all;
+    all = candidates.map((one) => {
       const features = declared.get(one.id);
       return features === undefined ? one : { ...one, features: { ...one.features, ...features } };
     });
+    if (Object.isFrozen(candidates)) known.set(candidates, Object.freeze(all));
+    return all;
+  };
 }
 
 /** The declared candidates by themselves, all of them selectable. */

@@ -133,7 +133,8 @@ export class ServedRouter {
   readonly choose = (question: RouteQuestion): ServedAnswer => {
     const candidates = this.#declare(question.candidates);
     const drawKey = this.#drawKey(question);
-    return this.#decide({ ...question, candidates }, { served: this.#arm(question), drawKey });
+    const asked = candidates === question.candidates ? question : { ...question, candidates };
+    return this.#decide(asked, { served: this.#arm(question), drawKey });
   };
 
   /** The next choice of the same router after candidates failed: a second step, with its probabilities over the rest. */
@@ -260,17 +261,16 @@ export class ServedRouter {
         ? this.#askShadow(question, { shadow: this.#shadow, key, chosen: decision.chosen })
         : undefined;
     const { policy } = by.router;
+    decision.candidates ??= candidates;
+    if (by.model !== undefined && policy !== undefined) decision.policy = policy.revision;
+    if (shadow !== undefined) decision.shadow = shadow;
     return {
-      decision: {
-        ...decision,
-        candidates: decision.candidates ?? candidates,
-        ...(by.model === undefined || policy === undefined ? {} : { policy: policy.revision }),
-        ...(shadow === undefined ? {} : { shadow }),
-      },
+      decision,
       family: this.config.family,
       revision: by.revision,
       served: by,
-      ...{ question, drawKey },
+      question,
+      drawKey,
     };
   }
 

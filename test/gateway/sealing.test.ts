@@ -64,7 +64,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
           dialect: "openai-chat",
           status: 200,
           outcome: "answered",
-          steps: [],
+          decided: [],
           deliveries: [],
         },
         ...{ startedAtMs: 6, durationMs: 2 },

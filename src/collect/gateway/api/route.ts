@@ -3,7 +3,7 @@
  *  router sees is what is recorded: secrets are replaced before it is asked. */
 import type { Id, Json } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
-import type { DecisionContext } from "../../../policy/index.ts";
+import { type DecisionContext, stepOf } from "../../../policy/index.ts";
 import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
@@ -37,9 +37,9 @@ export async function decideRoute(
   const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
   const decide = (rollout: Id) => {
     const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields };
-    const { step, family, prompt } = routes.choose(request.model, request, at)!;
-    const { call: _, ...rest } = step;
-    return { step: rest, family, prompt };
+    const { decided, family } = routes.choose(request.model, request, at)!;
+    const { call: _, ...step } = stepOf(decided);
+    return { step, family, prompt: decided.context.prompt };
   };
   const { id, decided } = await rollouts.decide(decide, within);
   const { revision, policy, candidates, chosen, reason, confidence } = decided.step;

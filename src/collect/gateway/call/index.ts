@@ -6,4 +6,3 @@ export * from "./model-call.ts";
 export * from "./outgoing.ts";
 export * from "./pass-through.ts";
 export * from "./prices.ts";
-export * from "./splice-json.ts";

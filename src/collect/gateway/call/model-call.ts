@@ -4,7 +4,7 @@
  *  for its rollout is found out later, from the journal. */
 import type { ServerResponse } from "node:http";
 import { type Clock, given, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
-import type { Step } from "../../../contract/index.ts";
+import type { DecisionToLog } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
@@ -68,7 +68,7 @@ export class ModelCall implements Receiver, Waiter {
   readonly #index: number;
   readonly #startedAtMs: number;
   readonly #startMs: number;
-  readonly #steps: Step[] = [];
+  readonly #decided: DecisionToLog[] = [];
   #failed: Set<string> | undefined;
   #stepFamily: Id | undefined;
   #candidate = "";
@@ -177,7 +177,7 @@ export class ModelCall implements Receiver, Waiter {
         isResting,
       });
       if (choice === undefined) return false;
-      this.#steps.push(choice.step);
+      this.#decided.push(choice.decided);
       this.#stepFamily = choice.family;
       this.#target = choice.target;
       this.#candidate = choice.candidate;
@@ -308,9 +308,11 @@ export class ModelCall implements Receiver, Waiter {
       },
       this.#with.redact,
     );
-    const { price } = this.#target;
+    const { price, capture } = this.#target;
     const cost = usage === undefined || price === undefined ? undefined : costUsd(usage, price);
     const sent = this.#sent;
+    // What follows from the kept body and the target is hashed when the rollout is sealed.
+    const isRenamed = sent !== undefined && capture === undefined && parts.requestForm === "body";
     const place = this.#with.journal.called(
       {
         index: this.#index,
@@ -318,7 +320,7 @@ export class ModelCall implements Receiver, Waiter {
         dialect: dialect.name,
         status: this.#status,
         outcome: parts.cut === true && outcome === "answered" ? "cut" : outcome,
-        steps: this.#steps,
+        decided: this.#decided,
         stepFamily: this.#stepFamily,
         startedAtMs: this.#startedAtMs,
         firstByteMs: this.#firstByteMs,
@@ -326,7 +328,8 @@ export class ModelCall implements Receiver, Waiter {
         usage,
         costUsd: cost,
         deliveries: rollout.takeDeliveries(),
-        sentDigest: sent === undefined ? undefined : digestBody(sent),
+        isRenamed,
+        sentDigest: sent === undefined || isRenamed ? undefined : digestBody(sent),
       },
       { rollout: rollout.idBytes, target: this.#target.factsBytes },
       parts,

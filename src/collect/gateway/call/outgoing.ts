@@ -3,7 +3,7 @@
 import { type DialectName, isObject, type RequestFacts } from "../dialects/index.ts";
 import { MIN_SECRET, type SecretFinder } from "../redact/index.ts";
 import type { Target } from "../upstream/index.ts";
-import { spliceFields } from "./splice-json.ts";
+import { spliceFields } from "../wire/index.ts";
 
 /** Of the client's headers these say nothing to an upstream, or are ours to say. */
 const NOT_PASSED: ReadonlySet<string> = new Set([
@@ -66,12 +66,12 @@ export function rewrittenBody(
   { dialect, target }: { dialect: DialectName; target: Target },
 ): Buffer | undefined {
   if (target.model === request.model && target.capture === undefined) return undefined;
-  const fields: Record<string, unknown> = {};
-  if (target.model !== request.model) fields.model = target.model;
+  const fields: Record<string, unknown> = target.model === request.model ? {} : { model: target.model };
   if (target.capture !== undefined)
     for (const [name, value] of Object.entries(captureFields(dialect, target.capture, request.stream)))
       if (!isAsked(request.parameters[name], value)) fields[name] = value;
-  return Object.keys(fields).length === 0 ? undefined : Buffer.from(spliceFields(body.toString(), fields));
+  for (const _ in fields) return Buffer.from(spliceFields(body.toString(), fields));
+  return undefined;
 }
 
 /** By what versions before `return_token_ids` give prompt ids, and ids with logprobs. */

@@ -1,8 +1,8 @@
 /** A request that is handed to an upstream and back without being recorded. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
+import { spliceFields } from "../wire/index.ts";
 import { passedHeaders, passedPath, type Returned, withLength } from "./outgoing.ts";
-import { spliceFields } from "./splice-json.ts";
 
 export function passThrough(options: {
   upstream: Upstream;

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Digest } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
+import { type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import {
   type CalledParts,
   decodeCall,
@@ -17,13 +18,46 @@ const bytes = fc.uint8Array({ maxLength: 40 });
 const digest = fc.constant(`sha256:${"ab".repeat(32)}` as Digest);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
+const revisions = [1, 2].map((n) => ({
+  id: parseId(`r${n}`),
+  digest: `sha256:${`0${n}`.repeat(32)}` as Digest,
+}));
+const revision = fc.constantFrom(...revisions);
+const candidate = (id: string): fc.Arbitrary<DecisionCandidate> =>
+  fc.record({
+    id: fc.constant(id),
+    selectable: fc.boolean(),
+    reasons: fc.constantFrom([], ["failed"]),
+    features: fc.constantFrom<Record<string, number>>({}, { callPrice: 0.1, lätency: 3 }),
+  });
+/** The same lists come again, frozen as a gateway's are, and not. */
+const lists = fc
+  .sample(fc.tuple(candidate("cheap"), candidate('ü\n"')), { numRuns: 6, seed: 1 })
+  .map((list, i) => (i % 2 === 0 ? Object.freeze(list) : list));
+const pair = fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.constantFrom(0, 1 / 3, 1e-9));
+const shadow = fc.record({ revision, chosen: fc.nat({ max: 1 }), probabilities: pair });
+const decision: fc.Arbitrary<DecisionToLog["decision"]> = fc
+  .record({
+    ...{ chosen: fc.nat({ max: 1 }), probabilities: pair, confidence: fc.option(fc.constantFrom(0.25, 1)) },
+    reason: fc.constantFrom("policy", "below-floor", "no-policy", "only-candidate"),
+    ...{ monteCarlo: maybe(fc.constant({ draws: 64, floor: 0.01 })), policy: maybe(revision) },
+    ...{ shadow: maybe(shadow), candidates: maybe(fc.constantFrom(...lists)) },
+  })
+  .map((all) => withoutUndefined(all) as DecisionToLog["decision"]);
+const toLog: fc.Arbitrary<DecisionToLog> = fc.record({
+  ...{ decision, revision, turn: count, call: count, candidates: fc.constantFrom(...lists) },
+  context: fc.record({
+    fields: fc.constantFrom<Record<string, number | boolean>>({}, { messages: 2, stream: true }),
+  }),
+});
+
 const facts: fc.Arbitrary<NewCall> = fc.record({
   index: count,
   earlier: count,
   dialect: fc.constantFrom("openai-chat", "openai-responses", "openai-completions", "anthropic-messages"),
   status: fc.nat({ max: 999 }),
   outcome: fc.constantFrom("answered", "refused", "provider-failed", "cut", "disconnected"),
-  steps: fc.constantFrom([], [{ reason: "ü\n" } as never]),
+  decided: fc.array(toLog, { maxLength: 2 }),
   stepFamily: maybe(fc.constant(parseId("family"))),
   startedAtMs: amount,
   firstByteMs: maybe(amount),
@@ -39,6 +73,7 @@ const facts: fc.Arbitrary<NewCall> = fc.record({
     maxLength: 3,
   }),
   sentDigest: maybe(digest),
+  isRenamed: fc.constantFrom(true, undefined),
 });
 const parts: fc.Arbitrary<CalledParts> = fc.record({
   requestForm: fc.constantFrom("body", "facts"),
@@ -58,7 +93,9 @@ describe("a call in the journal", () => {
         const texts = { rollout: Buffer.from("r-1"), target: Buffer.from(JSON.stringify(target)) };
         const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
         const { request, reply, media, ...forms } = kept;
-        const known = { ...call, ...forms, rollout: "r-1", target: { model: "ü" } };
+        const { decided, ...rest } = call;
+        const steps = JSON.parse(JSON.stringify(decided.map(stepOf))) as unknown;
+        const known = { ...rest, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
         expect(isCall(payload)).toBe(true);
         expect(withoutUndefined(decodeFacts(payload))).toEqual(withoutUndefined(known));
         const whole = decodeCall(payload);
@@ -67,6 +104,34 @@ describe("a call in the journal", () => {
         expect(whole.media.map((each) => [...each])).toEqual(media.map((each) => [...each]));
       }),
     );
+  });
+
+  it("of the version before keeps its steps, and one of a later version is refused", () => {
+    const steps = [{ turn: 0, reason: "ü" }];
+    const extra = JSON.stringify({ steps, stepFamily: "router", sentDigest: "sha256:00" });
+    const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
+    const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
+    const bare = { ...call, decided: [], stepFamily: undefined, deliveries: [], sentDigest: undefined };
+    const none = {
+      ...kept,
+      bodyDigest: undefined,
+      replyDigest: undefined,
+      media: [],
+      request: new Uint8Array(0),
+      reply: [],
+    };
+    const [head] = encodeCall({ ...bare, isRenamed: undefined }, texts, none) as [Buffer];
+    head.writeUInt32LE(Buffer.byteLength(extra), 20);
+    const payload = (version: number) =>
+      Buffer.concat([
+        Buffer.from([version]),
+        head.subarray(1),
+        texts.rollout,
+        texts.target,
+        Buffer.from(extra),
+      ]);
+    expect(decodeFacts(payload(1))).toMatchObject({ steps, stepFamily: "router", sentDigest: "sha256:00" });
+    expect(() => decodeFacts(payload(3))).toThrow("another version");
   });
 });
 

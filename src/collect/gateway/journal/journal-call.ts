@@ -3,8 +3,10 @@
  *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
 import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
+import type { DecisionToLog } from "../../../policy/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
+import { type DecidedJson, decidedText, stepDecided } from "./decided.ts";
 import type { CallOutcome } from "./open-rollout.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
@@ -37,6 +39,8 @@ export interface CalledFacts {
   readonly replyDigest?: Digest | undefined;
   /** Of what went out, where that is not what came in. */
   readonly sentDigest?: Digest | undefined;
+  /** What went out is the kept body with the target's model in it, and nothing else changed: so its digest follows. */
+  readonly isRenamed?: boolean | undefined;
 }
 
 /** What of a call is kept: its bytes, what they are, and the digests of what is not kept. */
@@ -49,7 +53,9 @@ export interface CalledParts
 }
 
 /** A call as it is added: the rest is said by its parts, and by texts that are there already. */
-export type NewCall = Omit<CalledFacts, "rollout" | "target" | keyof CalledParts>;
+export interface NewCall extends Omit<CalledFacts, "rollout" | "target" | "steps" | keyof CalledParts> {
+  readonly decided: readonly DecisionToLog[];
+}
 
 export interface CalledEntry extends CalledFacts {
   readonly request: Buffer;
@@ -64,7 +70,9 @@ export interface CallTexts {
 }
 
 /** The first byte of a call; an event begins with a brace. */
-const VERSION = 1;
+const VERSION = 2;
+/** Its decisions are whole steps. */
+const FORMER_VERSION = 1;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
 const HEAD_BYTES = 92;
@@ -83,8 +91,9 @@ const REPLY_FORMS: readonly ReplyForm[] = ["json", "sse", "facts", "none"];
 interface Extra
   extends Pick<
     CalledFacts,
-    "steps" | "stepFamily" | "deliveries" | "bodyDigest" | "replyDigest" | "sentDigest"
+    "steps" | "stepFamily" | "deliveries" | "bodyDigest" | "replyDigest" | "sentDigest" | "isRenamed"
   > {
+  readonly decided: readonly DecidedJson[];
   readonly mediaBytes: readonly number[];
 }
 
@@ -146,7 +155,7 @@ export function decodeCall(payload: Buffer): CalledEntry {
 }
 
 function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
-  if (payload[0] !== VERSION) throw otherVersion(payload[0]);
+  if (payload[0] !== VERSION && payload[0] !== FORMER_VERSION) throw otherVersion(payload[0]);
   let end = HEAD_BYTES;
   const text = (at: number) => {
     const start = end;
@@ -156,7 +165,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
   const rollout = text(12) as Id;
   const target = JSON.parse(text(16)) as TargetFacts;
   const extra = JSON.parse(text(20) || "{}") as Partial<Extra>;
-  const { mediaBytes: _, ...rest } = extra;
+  const { mediaBytes: _, decided = [], ...rest } = extra;
   const facts: CalledFacts = {
     rollout,
     target,
@@ -172,7 +181,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     firstByteMs: numberAt(payload, 48),
     costUsd: numberAt(payload, 56),
     usage: usageAt(payload),
-    steps: [],
+    steps: decided.map(stepDecided),
     deliveries: [],
     ...rest,
   };
@@ -195,19 +204,26 @@ function usageAt(payload: Buffer): TokenUsage | undefined {
 
 /** Nothing at all where there is nothing to say. */
 function extraText(
-  { steps, stepFamily, deliveries, sentDigest }: NewCall,
+  { decided, stepFamily, deliveries, sentDigest, isRenamed }: NewCall,
   { bodyDigest, replyDigest, media }: CalledParts,
 ): string {
-  const hasDigest = (bodyDigest ?? replyDigest ?? sentDigest) !== undefined;
-  if (hasDigest || steps.length > 0 || stepFamily !== undefined || media.length > 0) {
-    const mediaBytes = media.map(({ length }) => length);
-    const extra: Extra = { steps, stepFamily, deliveries, bodyDigest, replyDigest, sentDigest, mediaBytes };
-    return JSON.stringify(extra);
-  }
   let text = "";
-  for (const { call, delivery } of deliveries)
-    text += `${text === "" ? "" : ","}{"call":${call},"delivery":"${delivery}"}`;
-  return text === "" ? "" : `{"deliveries":[${text}]}`;
+  const add = (name: keyof Extra, json: string) => {
+    text += `${text === "" ? "{" : ","}"${name}":${json}`;
+  };
+  if (stepFamily !== undefined) add("stepFamily", `"${stepFamily}"`);
+  if (decided.length > 0) add("decided", `[${decided.map(decidedText).join()}]`);
+  if (deliveries.length > 0) add("deliveries", `[${deliveries.map(deliveryText).join()}]`);
+  if (isRenamed === true) add("isRenamed", "true");
+  if (sentDigest !== undefined) add("sentDigest", `"${sentDigest}"`);
+  if (bodyDigest !== undefined) add("bodyDigest", `"${bodyDigest}"`);
+  if (replyDigest !== undefined) add("replyDigest", `"${replyDigest}"`);
+  if (media.length > 0) add("mediaBytes", `[${media.map(({ length }) => length).join()}]`);
+  return text === "" ? "" : `${text}}`;
+}
+
+function deliveryText({ call, delivery }: CalledFacts["deliveries"][number]): string {
+  return `{"call":${call},"delivery":"${delivery}"}`;
 }
 
 function otherVersion(found: number | undefined): RollbookError {

@@ -19,11 +19,12 @@ beforeEach(() => {
 const rollout = parseId("r-1");
 const target = { model: "ü" };
 const texts = { rollout: Buffer.from(rollout), target: Buffer.from(JSON.stringify(target)) };
-const facts: NewCall = {
-  ...{ index: 3, earlier: 2, dialect: "openai-chat", status: 200, outcome: "answered", steps: [] },
+const facts = {
+  ...{ index: 3, earlier: 2, dialect: "openai-chat", status: 200, outcome: "answered" },
   ...{ startedAtMs: 5, firstByteMs: 1.5, durationMs: 2.5, usage: { promptTokens: 1, completionTokens: 2 } },
   ...{ deliveries: [{ call: 2, delivery: "sent" }] },
-};
+} satisfies Omit<NewCall, "decided">;
+const call: NewCall = { ...facts, decided: [] };
 const parts = {
   ...({ requestForm: "body", replyForm: "sse" } as const),
   request: Buffer.from('{"a":\n1}'),
@@ -46,7 +47,7 @@ describe("a journal", () => {
     const { journal } = reopen();
     const graded = { ...{ name: parseId("good"), value: 1, source: "x\ny", idempotencyKey: "k", atMs: 4 } };
     journal.event(rollout, { kind: "graded", ...graded });
-    const place = journal.called(facts, texts, parts);
+    const place = journal.called(call, texts, parts);
     await journal.flush();
     const whole = { ...facts, rollout, target, request: parts.request, media: parts.media };
     expect(new JournalReader(folder).called(place)).toMatchObject({
@@ -72,7 +73,7 @@ describe("a journal", () => {
     const { journal } = reopen();
     const failure = new Error("not listening");
     const uncaught = new Promise((done) => process.once("uncaughtException", done));
-    journal.called(facts, texts, parts);
+    journal.called(call, texts, parts);
     const heard: string[] = [];
     const lost = () => heard.push("lost");
     const fail = () => {

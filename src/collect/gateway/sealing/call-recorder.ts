@@ -18,7 +18,15 @@ import {
 } from "../dialects/index.ts";
 import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
-import { extractMedia, parseBody, type ReadReply, readerOf, samplingOf, wantsTools } from "../wire/index.ts";
+import {
+  extractMedia,
+  parseBody,
+  type ReadReply,
+  readerOf,
+  samplingOf,
+  spliceFields,
+  wantsTools,
+} from "../wire/index.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
 import { isReply, messageKey } from "./same-message.ts";
@@ -146,7 +154,8 @@ export class CallRecorder {
     text += `,"model":${canonicalize(target.model)},"request":{"bodyDigest":"${bodyDigest}"`;
     text += `,"messages":${digests(halves.messages.map(({ digest }) => digest))}`;
     text += `,"parameters":${halves.parametersText}`;
-    if (entry.sentDigest !== undefined) text += `,"sentDigest":"${entry.sentDigest}"`;
+    const sentDigest = sentDigestOf(entry);
+    if (sentDigest !== undefined) text += `,"sentDigest":"${sentDigest}"`;
     if (halves.tools !== undefined) text += `,"tools":"${halves.tools}"`;
     text += `},"response":{`;
     if (replyDigest !== undefined) text += `"bodyDigest":"${replyDigest}",`;
@@ -201,6 +210,16 @@ export class CallRecorder {
     }
     this.#stored.set(text, stored);
   }
+}
+
+function sentDigestOf({
+  sentDigest,
+  isRenamed,
+  request,
+  target: { model },
+}: CalledEntry): Digest | undefined {
+  if (isRenamed !== true) return sentDigest;
+  return digestBody(Buffer.from(spliceFields(request.toString(), { model })));
 }
 
 export function digestBody(...chunks: readonly Uint8Array[]): Digest {

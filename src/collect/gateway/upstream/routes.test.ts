@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { decisionWorld } from "../../../../test/support/decision-world.ts";
 import { trainThompsonBeta } from "../../../../test/support/train-bandits.ts";
 import { rngFrom } from "../../../base/rng.ts";
-import { decide, parseStaticTable, policyOf, sealCheckpoint } from "../../../policy/index.ts";
+import { decide, parseStaticTable, policyOf, sealCheckpoint, stepOf } from "../../../policy/index.ts";
 import { parseGatewayConfig } from "../config.ts";
 import { Routes } from "./routes.ts";
 
@@ -35,6 +35,7 @@ test("a step that a Thompson router decided tells its draws and its floor", () =
     failed: new Set(),
     isResting: () => false,
   })!;
-  expect(choice.step.monteCarlo).toEqual({ draws: 64, floor: 0.05 });
-  for (const { probability } of choice.step.candidates) expect(probability).toBeGreaterThanOrEqual(0.05);
+  const step = stepOf(choice.decided);
+  expect(step.monteCarlo).toEqual({ draws: 64, floor: 0.05 });
+  for (const { probability } of step.candidates) expect(probability).toBeGreaterThanOrEqual(0.05);
 });

@@ -2,17 +2,17 @@
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
 import { type Digest, digestJson, type Id, idFault, parseId, type Rng } from "../../../base/index.ts";
-import type { LogprobKind, RevisionKey, Step } from "../../../contract/index.ts";
+import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
 import {
   type Decision,
   type DecisionCandidate,
   type DecisionContext,
+  type DecisionToLog,
   decide,
   digestRouter,
   parseStaticTable,
   promptOfMessages,
   type Router,
-  stepOf,
 } from "../../../policy/index.ts";
 import type { GatewayConfig, ModelConfig } from "../config.ts";
 import type { RequestFacts } from "../dialects/index.ts";
@@ -60,10 +60,9 @@ export type Choose = (question: RouteQuestion) => RouteAnswer;
 export interface Choice {
   readonly target: Target;
   readonly candidate: string;
-  readonly step: Step;
+  /** With what the router read. */
+  readonly decided: DecisionToLog & { readonly context: DecisionContext };
   readonly family: Id;
-  /** What the router read. */
-  readonly prompt: string;
 }
 
 const MAX_OTHERS = 1000;
@@ -74,6 +73,9 @@ export class Routes {
   /** Models that are not configured, as clients name them. */
   readonly #others = new Map<string, Target>();
   readonly #choose: Choose;
+  /** Of every alias while nothing fails or rests: one list, so that what is known of it is known again. */
+  readonly #allOpen = new Map<string, readonly DecisionCandidate[]>();
+  #family: { readonly name: string; readonly id: Id } | undefined;
 
   constructor(config: GatewayConfig, choose: Choose) {
     this.#config = config;
@@ -137,26 +139,45 @@ export class Routes {
       fields?: DecisionContext["fields"] | undefined;
     },
   ): Choice | undefined {
-    const names = this.#config.routes[alias]!;
-    const left = names.filter((name) => !at.failed.has(name));
-    if (left.length === 0) return undefined;
-    const awake = left.filter((name) => !at.isResting(this.#targets.get(name)!.upstream));
-    const selectable = new Set(awake.length > 0 ? awake : left);
-    const candidates = names.map((id) => this.#candidate(id, selectable.has(id), at.failed.has(id)));
+    const candidates = this.#candidates(alias, at);
+    if (candidates === undefined) return undefined;
     const own = contextOf(request, this.#config.router === undefined ? undefined : at.requestBytes);
     const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
-    const { decision, family, revision } = this.#choose({
-      ...{ alias, context, candidates, call: `${at.rollout}.${at.call}` },
-      ...seedOf(request),
-    });
-    const candidate = names[decision.chosen]!;
+    const { seed } = request.parameters;
+    const question = { alias, context, candidates, call: `${at.rollout}.${at.call}` };
+    const { decision, family, revision } = this.#choose(
+      Number.isFinite(seed) ? { ...question, seed: seed as number } : question,
+    );
+    const candidate = candidates[decision.chosen]!.id;
+    if (this.#family?.name !== family) this.#family = { name: family, id: parseId(family, "family") };
     return {
       target: this.#targets.get(candidate)!,
       candidate,
-      prompt: context.prompt,
-      family: parseId(family, "family"),
-      step: stepOf({ decision, context, candidates, revision, turn: at.call, call: at.call }),
+      family: this.#family.id,
+      decided: { decision, context, candidates, revision, turn: at.call, call: at.call },
     };
+  }
+
+  /** Undefined once every one has failed. */
+  #candidates(
+    alias: string,
+    { failed, isResting }: { failed: ReadonlySet<string>; isResting: (upstream: string) => boolean },
+  ): readonly DecisionCandidate[] | undefined {
+    const names = this.#config.routes[alias]!;
+    const rests = (name: string) => isResting(this.#targets.get(name)!.upstream);
+    if (failed.size === 0 && !names.some(rests)) {
+      let known = this.#allOpen.get(alias);
+      if (known === undefined) {
+        known = Object.freeze(names.map((id) => Object.freeze(this.#candidate(id, true, false))));
+        this.#allOpen.set(alias, known);
+      }
+      return known;
+    }
+    const left = names.filter((name) => !failed.has(name));
+    if (left.length === 0) return undefined;
+    const awake = left.filter((name) => !rests(name));
+    const selectable = new Set(awake.length > 0 ? awake : left);
+    return names.map((id) => this.#candidate(id, selectable.has(id), failed.has(id)));
   }
 
   #candidate(id: string, selectable: boolean, failed: boolean): DecisionCandidate {
@@ -181,22 +202,20 @@ function dearestOf(prices: readonly Target["price"][]): Target["price"] {
 
 /** Without a router: the first of the list that works. */
 export function firstInList(rng: Rng): Choose {
-  const routers = new Map<string, Router>();
+  const routers = new Map<string, { router: Router; revision: RevisionKey }>();
   return ({ alias, context, candidates }) => {
-    let router = routers.get(alias);
-    if (router === undefined) {
+    let known = routers.get(alias);
+    if (known === undefined) {
       const list = JSON.stringify(candidates.map(({ id }) => id));
       const table = parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${list}\n`, alias);
-      router = { table, floor: 0, exploration: 0 };
-      routers.set(alias, router);
-    }
-    const digest = digestRouter(router);
-    return {
-      decision: decide(context, candidates, router, rng),
-      family: "gateway.first-in-list",
+      const router = { table, floor: 0, exploration: 0 };
+      const digest = digestRouter(router);
       // Every list is a router of its own: two of them under one name would be two digests of one revision.
-      revision: { id: parseId(`first-in-list-${digest.slice(7, 19)}`), digest },
-    };
+      known = { router, revision: { id: parseId(`first-in-list-${digest.slice(7, 19)}`), digest } };
+      routers.set(alias, known);
+    }
+    const { router, revision } = known;
+    return { decision: decide(context, candidates, router, rng), family: "gateway.first-in-list", revision };
   };
 }
 
@@ -245,21 +264,16 @@ const BYTES_PER_TOKEN = 4;
 
 /** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
 function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {
-  const { max_tokens: maxTokens = request.parameters.max_completion_tokens } = request.parameters;
-  return {
-    prompt: promptOfMessages(request.messages),
-    fields: {
-      messages: request.messages.length,
-      tools: Array.isArray(request.tools) ? request.tools.length : 0,
-      stream: request.stream,
-      ...(requestBytes === undefined ? {} : { requestTokens: Math.ceil(requestBytes / BYTES_PER_TOKEN) }),
-      ...(requestBytes === undefined || !Number.isFinite(maxTokens)
-        ? {}
-        : { maxTokens: maxTokens as number }),
-    },
+  const { messages, tools, stream, parameters } = request;
+  const fields: Record<string, number | boolean> = {
+    messages: messages.length,
+    tools: Array.isArray(tools) ? tools.length : 0,
+    stream,
   };
-}
-
-function seedOf({ parameters }: RequestFacts): { seed?: number } {
-  return Number.isFinite(parameters.seed) ? { seed: parameters.seed as number } : {};
+  if (requestBytes !== undefined) {
+    fields.requestTokens = Math.ceil(requestBytes / BYTES_PER_TOKEN);
+    const { max_tokens: maxTokens = parameters.max_completion_tokens } = parameters;
+    if (Number.isFinite(maxTokens)) fields.maxTokens = maxTokens as number;
+  }
+  return { prompt: promptOfMessages(messages), fields };
 }

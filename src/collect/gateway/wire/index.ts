@@ -6,4 +6,5 @@ export * from "./refusal.ts";
 export * from "./reply-facts.ts";
 export * from "./reply-reader.ts";
 export * from "./reply-usage.ts";
+export * from "./splice-json.ts";
 export * from "./sse.ts";

@@ -3,44 +3,30 @@
 
 /** Sets each field; one that is there twice is set twice, because readers differ on which counts. */
 export function spliceFields(text: string, fields: Readonly<Record<string, unknown>>): string {
-  const missing = new Map(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]));
-  const wanted = new Map(missing);
+  const missing = new Set(Object.keys(fields));
   let out = "";
   let copied = 0;
-  for (const { name, start, end } of topLevelFields(text)) {
-    const value = wanted.get(name);
-    if (value === undefined) continue;
-    missing.delete(name);
-    out += text.slice(copied, start) + value;
-    copied = end;
-  }
-  if (missing.size === 0) return out + text.slice(copied);
-  const close = text.lastIndexOf("}");
-  const added = [...missing].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(",");
-  const isEmpty = /^\s*\{\s*$/.test(text.slice(0, close));
-  return `${out}${text.slice(copied, close)}${isEmpty ? "" : ","}${added}${text.slice(close)}`;
-}
-
-interface JsonField {
-  readonly name: string;
-  /** Where its value begins and ends. */
-  readonly start: number;
-  readonly end: number;
-}
-
-function* topLevelFields(text: string): IterableIterator<JsonField> {
-  let at = text.indexOf("{") + 1;
-  for (;;) {
-    at = skip(text, at, COMMA);
-    if (text[at] !== '"') return;
+  let at = skip(text, text.indexOf("{") + 1, COMMA);
+  while (text.charCodeAt(at) === QUOTE) {
     const nameEnd = endOfString(text, at);
     const spelled = text.slice(at + 1, nameEnd - 1);
     const name = spelled.includes("\\") ? (JSON.parse(`"${spelled}"`) as string) : spelled;
     const start = skip(text, nameEnd, COLON);
     const end = endOfValue(text, start);
-    yield { name, start, end };
-    at = end;
+    if (Object.hasOwn(fields, name)) {
+      missing.delete(name);
+      out += text.slice(copied, start) + JSON.stringify(fields[name]);
+      copied = end;
+    }
+    at = skip(text, end, COMMA);
   }
+  if (missing.size === 0) return out + text.slice(copied);
+  const close = text.lastIndexOf("}");
+  const added = [...missing]
+    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(fields[name])}`)
+    .join(",");
+  const isEmpty = /^\s*\{\s*$/.test(text.slice(0, close));
+  return `${out}${text.slice(copied, close)}${isEmpty ? "" : ","}${added}${text.slice(close)}`;
 }
 
 const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
