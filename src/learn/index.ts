@@ -30,6 +30,7 @@ export {
   type FittedValue,
   type FqeConfig,
   type LoggedData,
+  type LoggedPpoConfig,
   makeCartPole,
   type NeuralBcConfig,
   type NeuralReport,
@@ -39,6 +40,7 @@ export {
   type PpoWorld,
   type Saver,
   trainCql,
+  trainLoggedPpo,
   trainNeuralBc,
   trainPpo,
 } from "./neural/index.ts";

@@ -7,7 +7,7 @@ import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
 import { readYaml } from "../policy/index.ts";
-import { learnerSchema } from "./learner.ts";
+import { type LearnerConfig, learnerSchema } from "./learner.ts";
 
 const path = z.string().min(1).max(4096);
 const share = z.number().min(0).max(1);
@@ -66,7 +66,9 @@ export const configSchema = z.strictObject({
   samples: positive.default(1),
   /** Rollouts at a time. */
   workers: positive.max(1024).default(4),
-  learner: learnerSchema,
+  /** One learner, or several that are trained from the same batch and compared: the best that passes is released. */
+  learner: z.optional(learnerSchema),
+  learners: z.optional(z.array(learnerSchema).min(2).max(16)),
   /** Who chooses in window 1, and until something is released. */
   behaviour: z
     .strictObject({
@@ -102,6 +104,8 @@ export const configSchema = z.strictObject({
       costRange: z.optional(z.strictObject({ low: z.number(), high: z.number() })),
     })
     .prefault({}),
+  /** A replay store that grows by the admitted rollouts of each window (default: none is written). */
+  replay: z.optional(path),
   /** Which rollouts a window trains and judges from: its own, or those of all windows so far. */
   data: z.enum(["window", "all"]).default("all"),
   /** Releases that a rollout may be behind the policy that collects now (default: any number). */
@@ -112,7 +116,9 @@ export const configSchema = z.strictObject({
   seed: z.number().int().min(0).default(0),
 });
 
-export type LoopConfig = z.output<typeof configSchema> & {
+export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learners"> & {
+  /** At least one, no two of a kind. */
+  readonly learners: readonly LearnerConfig[];
   /** Of everything but where the book is and how many windows there are: a run may move, and may be continued. */
   readonly digest: Digest;
 };
@@ -137,8 +143,17 @@ function contradictionIn({
   mode,
   data,
   gate,
+  learner,
+  learners,
   ...rest
 }: z.output<typeof configSchema>) {
+  if ((learner === undefined) === (learners === undefined))
+    return learner === undefined
+      ? "learner is missing. Name one, or several under learners"
+      : "learner and learners exclude each other. Remove one of them";
+  const kinds = (learners ?? []).map(({ kind }) => kind);
+  const twice = kinds.find((kind, i) => kinds.indexOf(kind) !== i);
+  if (twice !== undefined) return `learners: ${twice} stands twice. Name each kind once`;
   if (rollouts % samples !== 0)
     return `rollouts: ${rollouts} is not a multiple of samples, ${samples}. Every task of a window gets the same number`;
   const sum = split.shares.reduce((total, each) => total + each, 0);
@@ -157,13 +172,17 @@ function contradictionIn({
 }
 
 /** Paths are relative to the file that names them. */
-function withPaths(config: z.output<typeof configSchema>, folder: string): z.output<typeof configSchema> {
+function withPaths(
+  { learner, learners, ...config }: z.output<typeof configSchema>,
+  folder: string,
+): Omit<LoopConfig, "digest"> {
   const at = (name: string) => (isAbsolute(name) || /^https?:/.test(name) ? name : join(folder, name));
-  const { book, table, world, learner: taught } = config;
+  const { book, table, world, replay } = config;
   return {
     ...config,
     ...(book === undefined ? {} : { book: at(book) }),
     ...(table === undefined ? {} : { table: at(table) }),
+    ...(replay === undefined ? {} : { replay: at(replay) }),
     world:
       world.kind === "agent"
         ? { ...world, agent: at(world.agent), tasks: at(world.tasks), gateway: at(world.gateway) }
@@ -172,10 +191,9 @@ function withPaths(config: z.output<typeof configSchema>, folder: string): z.out
             tasks: at(world.tasks),
             ...(world.models === undefined ? {} : { models: at(world.models) }),
           },
-    learner:
-      "features" in taught && taught.features !== undefined
-        ? { ...taught, features: at(taught.features) }
-        : taught,
+    learners: (learners ?? [learner!]).map((each) =>
+      "features" in each && each.features !== undefined ? { ...each, features: at(each.features) } : each,
+    ),
   };
 }
 

@@ -1,5 +1,6 @@
-/** Which learner a configuration asks for. */
+/** Which learners a configuration asks for. */
 import { z } from "zod";
+import { given } from "../base/index.ts";
 import { type Learner, readSpec, readValueSpec } from "../book/train/index.ts";
 
 const path = z.string().min(1).max(4096);
@@ -7,6 +8,8 @@ const amount = z.number().min(0);
 const share = z.number().min(0).max(1);
 const features = z.optional(path);
 const positive = z.number().int().min(1);
+/** Of the hidden layers of a network. */
+const widths = z.array(positive.max(4096)).min(1).max(8);
 
 export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
@@ -26,6 +29,16 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     conservatism: amount.default(1),
     steps: positive.default(6000),
     members: positive.max(32).default(1),
+    hidden: z.optional(widths),
+    features,
+  }),
+  z.strictObject({
+    kind: z.literal("ppo"),
+    steps: positive.default(16_000),
+    epochs: positive.default(10),
+    rate: amount.default(3e-3),
+    entropy: amount.default(0.01),
+    hidden: widths.default([32]),
     features,
   }),
 ]);
@@ -37,10 +50,14 @@ export function learnerOf(learner: LearnerConfig): Learner {
   const { features: named, ...rest } = learner;
   const flags = named === undefined ? {} : { features: named };
   switch (rest.kind) {
+    case "cql": {
+      const { hidden, ...config } = rest;
+      return { ...config, ...given({ hidden }), spec: readSpec(flags) };
+    }
     case "linucb":
     case "thompson":
     case "bc":
-    case "cql":
+    case "ppo":
       return { ...rest, spec: readSpec(flags) };
     default:
       return { ...rest, spec: readValueSpec(flags) };

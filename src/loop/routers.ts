@@ -1,6 +1,5 @@
 /** Routers of a run: who chooses while a window collects, and who would serve. In: a policy of the run. Out: a router.
  *  Checkpoints stand in the run's folder; one that is gone is written again from the book. */
-import { join } from "node:path";
 import { type Digest, parseId, RollbookError } from "../base/index.ts";
 import { loadPolicy, setupOf } from "../book/judge/index.ts";
 import { restoreCheckpoint } from "../book/loop/index.ts";
@@ -9,6 +8,7 @@ import { behaviourRouter } from "../collect/sim/index.ts";
 import { type LoopPolicy, PolicyRevision, type RevisionKey, type Sealed, seal } from "../contract/index.ts";
 import { routerOf } from "../judge/index.ts";
 import { digestRouter, parseStaticTable, type Router } from "../policy/index.ts";
+import { candidatesOf, revisionsOf } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import type { RunState } from "./fold.ts";
 import { readText } from "./read-text.ts";
@@ -61,22 +61,21 @@ export function routerRevision(
   });
 }
 
-export function checkpointFolder(folder: string, window: number): string {
-  return join(folder, `window-${window}`);
-}
-
 /** The folder of the checkpoint behind a policy of the run; undefined for the behaviour. */
 export async function checkpointOf(
   policy: LoopPolicy,
-  { book, state, folder }: { book: OpenBook; state: RunState; folder: string },
+  { book, state, folder, config }: { book: OpenBook; state: RunState; folder: string; config: LoopConfig },
 ): Promise<string | undefined> {
   if (policy.kind === "behaviour") return undefined;
-  const { revision } = policy;
-  const made = state.windows.find((each) => each.at("trained")?.step.revision.digest === revision.digest);
-  if (made === undefined) throw unknownRevision(revision.digest);
-  const path = checkpointFolder(folder, made.number);
-  await restoreCheckpoint(book, made.need("trained").envelope.revision!, path);
-  return path;
+  const { id, digest } = policy.revision;
+  for (const window of state.windows)
+    for (const [i, { revision, record }] of revisionsOf(window).entries()) {
+      if (revision.id !== id || revision.digest !== digest) continue;
+      const path = candidatesOf(config, window.number, folder)[i]!.folder;
+      await restoreCheckpoint(book, record, path);
+      return path;
+    }
+  throw unknownRevision(digest);
 }
 
 function unknownRevision(digest: Digest): RollbookError {

@@ -7,7 +7,7 @@ import {
   compareUtf8,
   type Digest,
   digestJson,
-  isRollbookError,
+  type Id,
   type Json,
   parseId,
   plural,
@@ -15,9 +15,9 @@ import {
   rngFrom,
 } from "../base/index.ts";
 import type { Identity } from "../book/collect/index.ts";
-import { evaluateCheckpoint, type GateRequest, gateCheckpoints } from "../book/judge/index.ts";
 import { cutWindow, type TransitionRecords } from "../book/loop/index.ts";
 import type { BookOnDisk } from "../book/open/index.ts";
+import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import type { Progress, RolloutResult } from "../collect/rollout/index.ts";
 import {
@@ -27,15 +27,17 @@ import {
   LoopMembers,
   type LoopPolicy,
   type LoopTransition,
+  type RevisionKey,
   type SealedBlob,
   seal,
 } from "../contract/index.ts";
 import { digestRouter, readCheckpoint } from "../policy/index.ts";
 import { readRecord } from "../store/index.ts";
+import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
-import { checkpointFolder, checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
+import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
 import { type CollectOptions, drawRows, type LoopWorld } from "./world/index.ts";
 
 export interface StageContext {
@@ -142,6 +144,10 @@ export async function score(context: StageContext, at: At): Promise<StageEnd> {
     ...{ rule: config.split, seed: BigInt(config.seed) },
   });
   const { totals } = batch.record;
+  if (config.replay !== undefined)
+    await growReplay(book, {
+      ...{ root: config.replay, families: [world.family], contents: await contentsOf(context, at) },
+    });
   return {
     step: {
       state: "scored",
@@ -157,26 +163,36 @@ export async function score(context: StageContext, at: At): Promise<StageEnd> {
 export async function train(context: StageContext, at: At): Promise<StageEnd> {
   const { book, config, world, folder } = context;
   const { window, state } = at;
-  const out = checkpointFolder(folder, window.number);
-  rmSync(out, { recursive: true, force: true });
   const parent = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
-  const { table, floor } = config;
-  const { checkpoint, rows } = await trainPolicy(book, {
-    ...{
-      learner: learnerOf(config.learner),
-      id: `${config.run}-w${window.number}`,
-      policy: "router",
-      parent,
-      out,
-    },
-    ...{ batch: window.need("scored").envelope.batch, split: config.split, seed: BigInt(config.seed) },
-    ...{ family: world.family, contents: await contentsOf(context, at) },
+  const { table, floor, split } = config;
+  const request = {
+    ...{ policy: "router", parent, split, seed: BigInt(config.seed), family: world.family },
+    ...{ batch: window.need("scored").envelope.batch, contents: await contentsOf(context, at) },
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
-  });
-  const { id, digest } = checkpoint.revision.record;
+  };
+  const made: { learner: Id; revision: RevisionKey; value?: number; record: Digest; rows: number }[] = [];
+  for (const { learner, id: name, folder: out } of candidatesOf(config, window.number, folder)) {
+    rmSync(out, { recursive: true, force: true });
+    const { checkpoint, rows } = await trainPolicy(book, {
+      ...{ ...request, learner: learnerOf(learner), id: name, out },
+    });
+    const { id, digest } = checkpoint.revision.record;
+    made.push({
+      ...{
+        learner: parseId(learner.kind),
+        revision: { id, digest },
+        record: checkpoint.revision.digest,
+        rows,
+      },
+      ...exactValue(context, out),
+    });
+  }
+  const [{ revision, record, rows }] = made as [(typeof made)[0]];
+  if (made.length === 1) return { step: { state: "trained", revision, rows }, records: { revision: record } };
+  const candidates = made.map(({ record: _, rows: __, ...each }) => each);
   return {
-    step: { state: "trained", revision: { id, digest }, rows },
-    records: { revision: checkpoint.revision.digest },
+    step: { state: "trained", revision, rows, candidates },
+    records: { revision: record, candidates: made.map((each) => each.record) },
   };
 }
 
@@ -184,49 +200,31 @@ export async function judge(context: StageContext, at: At): Promise<StageEnd> {
   const { book, config, world } = context;
   const { window, state } = at;
   const { gate, table, floor, exploration } = config;
-  const candidate = (await checkpointOf(trainedIn(window), { ...context, state }))!;
-  const request = {
-    ...{ contents: await contentsOf(context, at), family: world.family, order: "id" as const },
-    ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
-    ...(typeof floor === "number" ? { floor } : {}),
-  };
+  for (const { revision } of revisionsOf(window))
+    await checkpointOf({ kind: "revision", revision }, { ...context, state });
   const released = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
   const { baseline: against, ...rule } = gate;
-  const baseline = against === "released" ? (released ?? "behaviour") : against;
-  try {
-    const { evaluation } = await evaluateCheckpoint(book, { ...request, checkpoint: candidate });
-    const asked: GateRequest = { ...request, ...rule, baseline, candidates: [candidate] };
-    const { verdict } = await gateCheckpoints(book, asked);
-    const [judged] = verdict.record.candidates;
-    const value = evaluation.contenders[0]!.values.reward;
-    const interval = value?.intervals[0];
-    return {
-      step: {
-        state: "judged",
-        ...{ outcome: judged!.outcome, reasons: judged!.reasons, verdict: verdictContent(verdict.record) },
-        ...(value === undefined || interval === undefined
-          ? {}
-          : {
-              estimate: {
-                ...{ value: value.estimate.value, low: interval.low, high: interval.high },
-                level: evaluation.level,
-              },
-            }),
-      },
-      records: { verdict: verdict.digest },
-    };
-  } catch (error) {
-    // Rows that cannot judge refuse the policy, as a gate does; everything else stops the run.
-    if (!isRollbookError(error, "empty-split") && !isRollbookError(error, "too-few-units")) throw error;
-    return { step: { state: "judged", outcome: "refuse", reasons: [error.message] } };
-  }
+  const { step, verdict } = await judgeCandidates(book, candidatesOf(config, window.number, context.folder), {
+    judge: {
+      ...{ contents: await contentsOf(context, at), family: world.family, order: "id" },
+      ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
+      ...(typeof floor === "number" ? { floor } : {}),
+    },
+    gate: { ...rule, baseline: against === "released" ? (released ?? "behaviour") : against },
+  });
+  if (verdict === undefined) return { step };
+  return {
+    step: { ...step, verdict: verdictContent(verdict.record) },
+    records: { verdict: verdict.digest },
+  };
 }
 
 export async function conclude(context: StageContext, { state, window }: At): Promise<StageEnd> {
   const { config, world } = context;
   const { outcome } = window.need("judged").step;
   const passed = outcome === "pass";
-  const policy = passed ? trainedIn(window) : servedAfter(state, window.number - 1);
+  const revision = window.need("judged").step.passed ?? window.need("trained").step.revision;
+  const policy: LoopPolicy = passed ? { kind: "revision", revision } : servedAfter(state, window.number - 1);
   const checkpoint = await checkpointOf(policy, { ...context, state });
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.serve });
   const facts = {
@@ -234,14 +232,15 @@ export async function conclude(context: StageContext, { state, window }: At): Pr
     ...(world.exact === undefined ? {} : { value: world.exact.value(router) }),
   };
   return {
-    step: passed
-      ? { state: "released", revision: window.need("trained").step.revision, ...facts }
-      : { state: "kept", policy, ...facts },
+    step: passed ? { state: "released", revision, ...facts } : { state: "kept", policy, ...facts },
   };
 }
 
-function trainedIn(window: LoopWindow): LoopPolicy {
-  return { kind: "revision", revision: window.need("trained").step.revision };
+/** What a checkpoint would be worth if it served, in worlds that know. */
+function exactValue({ config, world }: StageContext, checkpoint: string): { value?: number } {
+  if (world.exact === undefined) return {};
+  const router = routerFor({ config, world, checkpoint, exploration: config.exploration.serve });
+  return { value: world.exact.value(router) };
 }
 
 function assignedTo(config: LoopConfig, world: LoopWorld, window: LoopWindow) {

@@ -47,7 +47,7 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     ...defined({ behaviourValue: planned.value, optimum: planned.best }),
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
-    ...defined({ estimate: judged?.estimate }),
+    ...defined({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
     ...(final === undefined
       ? {}
       : {
@@ -55,6 +55,17 @@ export function windowStatus(window: LoopWindow): WindowStatus {
           ...defined({ servedValue: final.value }),
         }),
   };
+}
+
+/** Undefined where a single learner is trained. */
+function candidateStatus(window: LoopWindow): WindowStatus["candidates"] {
+  const trained = window.at("trained")?.step.candidates;
+  const judged = window.at("judged")?.step.candidates;
+  return trained?.map(({ learner, revision, value }, i) => ({
+    ...{ learner, revision: revision.id },
+    ...defined({ value, estimate: judged?.[i]?.estimate, outcome: judged?.[i]?.outcome }),
+    ...defined({ reasons: judged?.[i]?.reasons }),
+  }));
 }
 
 function nameOf(policy: LoopPolicy): string {

@@ -2,6 +2,17 @@
 import { short } from "../base/index.ts";
 import { plural, table } from "./format.ts";
 
+/** One of several learners that a window compares. */
+export interface CandidateStatus {
+  readonly learner: string;
+  readonly revision: string;
+  /** What it would be exactly worth if it served. */
+  readonly value?: number;
+  readonly estimate?: WindowStatus["estimate"];
+  readonly outcome?: "pass" | "refuse";
+  readonly reasons?: readonly string[];
+}
+
 export interface WindowStatus {
   readonly window: number;
   readonly state: string;
@@ -13,7 +24,14 @@ export interface WindowStatus {
   readonly collectedBy: string;
   readonly behaviourValue?: number;
   /** What the log says of the new policy. */
-  readonly estimate?: { readonly value: number; readonly low: number; readonly high: number };
+  readonly estimate?: {
+    readonly value: number;
+    readonly low: number;
+    readonly high: number;
+    readonly level?: number;
+  };
+  /** Where several learners are compared. */
+  readonly candidates?: readonly CandidateStatus[];
   readonly outcome?: "pass" | "refuse";
   readonly reasons?: readonly string[];
   readonly serves?: string;

@@ -89,6 +89,37 @@ describe("rollbook run on the simulator", () => {
 });
 
 describe("a world with generate", () => {
+  it("compares several learners, releases the best that passes, and does so again from the book alone", async () => {
+    const { learner: _, ...shared } = LOOP;
+    const several = {
+      ...{ ...shared, windows: 2, replay: "replay" },
+      learners: [{ kind: "ucb" }, { kind: "linucb", alpha: 0.1 }, { kind: "ppo", steps: 2000 }],
+    };
+    const { cli, config } = withLoop(several);
+    const whole = await statusOf(cli, `start --config ${config}`);
+    const [first] = whole.windows;
+    expect(first!.candidates!.map(({ learner, revision }) => [learner, revision])).toEqual([
+      ["ucb", "loop-w1-ucb"],
+      ["linucb", "loop-w1-linucb"],
+      ["ppo", "loop-w1-ppo"],
+    ]);
+    const passed = first!.candidates!.filter(({ outcome }) => outcome === "pass");
+    expect(passed.map(({ revision }) => revision)).toContain(first!.serves);
+    const served = first!.candidates!.find(({ revision }) => revision === first!.serves)!;
+    expect([served.value, served.estimate]).toEqual([first!.servedValue, first!.estimate]);
+    for (const { outcome, reasons } of first!.candidates!)
+      expect(reasons!.length > 0).toBe(outcome === "refuse");
+    expect(await cli.ok(`replay validate ${join(cli.folder, "replay")}`)).toContain("valid");
+    await cli.ok("verify");
+
+    const again = withLoop({ ...several, windows: 1 });
+    await again.cli.ok(`run start --config ${again.config}`);
+    for (const gone of [join(again.cli.book, "loop"), join(again.cli.folder, "replay")])
+      rmSync(gone, { recursive: true });
+    writeConfig(again.cli.folder, several);
+    expect((await statusOf(again.cli, `resume --config ${again.config}`)).digest).toBe(whole.digest);
+  }, 120_000);
+
   it("makes its tasks at the start, and a resumed run takes them as they are", async () => {
     const generate = { count: 6, seed: 7, families: ["js-bugfix"], difficulties: [1, 2] };
     const world = { kind: "simulator", tasks: "made", generate, engine: "quickjs" };

@@ -2,6 +2,7 @@ export { gitCommitOf } from "./git-commit.ts";
 export { compactReplay, describeReplay, type ReplayDescription, validateReplay } from "./replay-store.ts";
 export {
   extendReplay,
+  growReplay,
   type NewReplayRequest,
   type ReplayRequest,
   type ReplayWritten,

@@ -6,6 +6,7 @@ import { readRecord } from "../../keep/admit/index.ts";
 import {
   type AppendOptions,
   appendReplay,
+  hasManifest,
   type ReturnSemantics,
   type Returns,
   type WriteResult,
@@ -51,6 +52,11 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
   return { ...(await appendReplay(await storeOptions(book, request, admitted))), admitted };
+}
+
+/** Extends the store, or makes it where there is none. */
+export function growReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
+  return (hasManifest(request.root) ? extendReplay : writeReplay)(book, request);
 }
 
 /** A store keeps what it is given: unlabelled rollouts have no reward there, and unlogged choices no probability. */

@@ -10,6 +10,7 @@ import {
   everyFieldOf,
   type FitHooks,
   type LoggedData,
+  type LoggedPpoConfig,
   linUcbModel,
   type NeuralBcConfig,
   statisticsOf,
@@ -18,6 +19,7 @@ import {
   trainBc,
   trainCql,
   trainCsc,
+  trainLoggedPpo,
   trainNeuralBc,
   trainValue,
   ucb1Model,
@@ -51,7 +53,8 @@ export type Learner =
       readonly spec?: ValueSpec | undefined;
     }
   | ({ readonly kind: "neural-bc" } & NeuralBcConfig)
-  | ({ readonly kind: "cql" } & CqlConfig);
+  | ({ readonly kind: "cql" } & CqlConfig)
+  | ({ readonly kind: "ppo" } & LoggedPpoConfig);
 
 /** A learner whose model is a function of sums: its state grows by what is new. */
 export type BanditLearner = Extract<Learner, { kind: "ucb" | "linucb" | "thompson" }>;
@@ -75,6 +78,7 @@ const KINDS: readonly Learner["kind"][] = [
     "bc",
     "neural-bc",
     "cql",
+    "ppo",
   ] as const),
 ];
 
@@ -117,6 +121,10 @@ export function learn(data: LoggedData, learner: Learner, seed: bigint, hooks: F
     case "cql": {
       const { kind, ...config } = learner;
       return (kind === "cql" ? trainCql : trainNeuralBc)(data, config, rngFrom(seed), hooks);
+    }
+    case "ppo": {
+      const { kind: _, ...config } = learner;
+      return trainLoggedPpo(data, config, rngFrom(seed), hooks);
     }
     case "csc":
       return trainCsc(data, learner);

@@ -34,6 +34,13 @@ export type LoopPolicy = z.output<typeof policy>;
 /** Exact expected rewards, in worlds that know them. */
 const exactValue = z.optional(finite);
 
+/** Of the reward; absent where the log cannot say. */
+const rewardEstimate = z.optional(
+  z.strictObject({ value: finite, low: finite, high: finite, level: probability }),
+);
+const outcome = z.enum(["pass", "refuse"]);
+const reasons = z.array(text()).max(1000);
+
 const step = z.discriminatedUnion("state", [
   z.strictObject({
     state: z.literal("planned"),
@@ -67,15 +74,36 @@ const step = z.discriminatedUnion("state", [
     excluded: z.array(z.strictObject({ reason: id, rollouts: count })).max(1000),
     rewardMean: finite,
   }),
-  z.strictObject({ state: z.literal("trained"), revision: revisionKey, rows: count }),
+  z.strictObject({
+    state: z.literal("trained"),
+    /** Of the first learner. */
+    revision: revisionKey,
+    rows: count,
+    /** Where several learners are compared: all of them, in their order. */
+    candidates: z.optional(
+      z
+        .array(z.strictObject({ learner: id, revision: revisionKey, value: exactValue }))
+        .min(2)
+        .max(64),
+    ),
+  }),
   z.strictObject({
     state: z.literal("judged"),
-    outcome: z.enum(["pass", "refuse"]),
-    reasons: z.array(text()).max(1000),
+    outcome,
+    reasons,
     /** Of the verdict without times; absent where too few rows were left to judge by. */
     verdict: z.optional(digest),
-    /** Of the reward; absent where the log cannot say. */
-    estimate: z.optional(z.strictObject({ value: finite, low: finite, high: finite, level: probability })),
+    estimate: rewardEstimate,
+    /** Where several learners are compared: what the gate found of each. Outcome, reasons and estimate above are of the
+     *  best that passed, else of all. */
+    candidates: z.optional(
+      z
+        .array(z.strictObject({ learner: id, outcome, reasons, estimate: rewardEstimate }))
+        .min(2)
+        .max(64),
+    ),
+    /** The revision that passed, where several are compared. */
+    passed: z.optional(revisionKey),
   }),
   z.strictObject({
     state: z.literal("released"),
@@ -160,6 +188,8 @@ export const LoopEnvelope = defineRecord({
     revision: z.optional(digest),
     router: z.optional(digest),
     verdict: z.optional(digest),
+    /** Where several learners are compared: the record of each, in their order. */
+    candidates: z.optional(z.array(digest).min(2).max(64)),
   },
   references: (envelope) => [
     { digest: envelope.transition, kind: LoopTransition.kind, field: "transition" },
@@ -167,6 +197,9 @@ export const LoopEnvelope = defineRecord({
       const named = envelope[name];
       return named === undefined ? [] : [{ digest: named, kind: RECORD_KINDS[name], field: name }];
     }),
+    ...(envelope.candidates ?? []).map((each, i) => ({
+      ...{ digest: each, kind: RECORD_KINDS.revision, field: `candidates[${i}]` },
+    })),
   ],
 });
 export type LoopEnvelope = RecordOf<typeof LoopEnvelope>;

@@ -32,6 +32,7 @@ export {
   type ColumnsOf,
   chainWindows,
   DEFAULT_RETURNS,
+  hasManifest,
   type ReturnSemantics,
   type Returns,
   runs,

@@ -54,7 +54,7 @@ export async function sealLoopPack(
     throw new RollbookError("exists", { out }, `${out} exists already. Choose another path.`);
   makeDirectory(out);
   // The digest of the configuration covers the paths in it, so files keep their places relative to it.
-  for (const path of [world.tasks, world.models, config.table, featuresOf(config)]) {
+  for (const path of [world.tasks, world.models, config.table, ...featuresOf(config)]) {
     if (path === undefined) continue;
     const place = relative(dirname(file), path);
     if (isAbsolute(place) || place.startsWith("..") || place.split(sep)[0] === BOOK_FOLDER)
@@ -78,8 +78,8 @@ export async function sealLoopPack(
   });
 }
 
-function featuresOf({ learner }: LoopConfig): string | undefined {
-  return "features" in learner ? learner.features : undefined;
+function featuresOf({ learners }: LoopConfig): (string | undefined)[] {
+  return learners.map((learner) => ("features" in learner ? learner.features : undefined));
 }
 
 function sealWith(
