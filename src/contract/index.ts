@@ -144,6 +144,7 @@ export {
   EnvironmentPackage,
   environmentKey,
   Task,
+  taskTitle,
 } from "./task/index.ts";
 export {
   Attestation,

@@ -1,6 +1,7 @@
-/** How a launch looks: one line while it runs, a few when it is over. In: progress. Out: text. */
+/** How a launch looks: one line while it runs, tables when it is over. In: progress, reports. Out: text. */
+import type { LaunchComparison, LaunchReport, MeanInterval } from "../book/collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
-import { figure, plural, thousands } from "./format.ts";
+import { figure, page, plural, table, thousands } from "./format.ts";
 
 /** `done 12/64  failed 2 (agent 1, provider 1)  1 234 tokens  $0.01  3.2/s  16 s left` */
 export function renderProgress(progress: Progress): string {
@@ -31,11 +32,114 @@ export function renderSummary(progress: Progress): string {
   return `${parts.join(", ")}\n`;
 }
 
-/** Undefined where nothing failed. */
-export function renderCommonFailure({ commonFailure }: Progress): string | undefined {
-  if (commonFailure === null) return undefined;
-  const [line = ""] = commonFailure.reason.split("\n");
-  return `most common failure (${plural(commonFailure.count, "rollout")}): ${line.slice(0, 500)}`;
+/** Tasks shown in a table; the rest is in --json. */
+const SHOWN = 10;
+const MAX_MESSAGE = 300;
+
+/** By task and by failure reason; empty where there is nothing to tell. */
+export function renderReport(report: LaunchReport): string {
+  const { reward, quartiles, tasks, unlabelled, outside } = report;
+  if (tasks.length === 0) return "";
+  const lines = [
+    `${plural(tasks.length, "task")}${passText(report)}`,
+    ...(reward === null ? [] : [`mean reward over tasks ${intervalText(reward)}`]),
+    ...(quartiles === null
+      ? []
+      : [`rewards: lowest, quartiles, highest ${quartiles.map(figure).join(" / ")}`]),
+    ...(unlabelled > 0 ? [`${plural(unlabelled, "rollout")} without a reward`] : []),
+    ...(outside > 0
+      ? [`${plural(outside, "rollout")} say nothing about the agent (failed by others, or cancelled)`]
+      : []),
+  ];
+  return [page(lines), taskTable(report), failureTable(report)].join("");
+}
+
+export function renderComparison(
+  { a, b, difference, better, worse, equal, onlyA, onlyB, tasks }: LaunchComparison,
+  names: { readonly a: string; readonly b: string },
+): string {
+  const changed = tasks.filter((each) => each.difference !== 0).slice(0, SHOWN);
+  const sides = [
+    { name: names.a, report: a },
+    { name: names.b, report: b },
+  ];
+  const overview = table(sides, [
+    { title: "EXPERIMENT", cell: ({ name }) => name },
+    { title: "TASKS", align: "right", cell: ({ report }) => thousands(report.tasks.length) },
+    { title: "PASS@1", align: "right", cell: ({ report }) => figureOr(report.passAt[0]?.value) },
+    { title: "MEAN REWARD", align: "right", cell: ({ report }) => figureOr(report.reward?.mean) },
+    { title: "FAILED", align: "right", cell: ({ report }) => thousands(failuresOf(report)) },
+  ]);
+  const byTask = table(changed, [
+    { title: "TASK", cell: ({ task, taskTitle }) => taskName(task, taskTitle) },
+    { title: "A", align: "right", cell: (each) => figure(each.a) },
+    { title: "B", align: "right", cell: (each) => figure(each.b) },
+    { title: "B − A", align: "right", cell: (each) => figure(each.difference) },
+  ]);
+  const verdict = [
+    ...(difference === null
+      ? ["no task has rewards in both experiments"]
+      : [
+          `B − A, paired by task: ${intervalText(difference)}`,
+          `${better} better, ${worse} worse, ${equal} equal`,
+          verdictOn(difference, names),
+        ]),
+    ...(onlyA + onlyB > 0 ? [`not compared: ${onlyA} only in A, ${onlyB} only in B`] : []),
+  ];
+  return `${overview}\n${changed.length === 0 ? "" : `${byTask}\n`}${page(verdict)}`;
+}
+
+function verdictOn({ low, high }: MeanInterval, { a, b }: { a: string; b: string }): string {
+  if (low === null || high === null) return "Two tasks or more are needed for an interval.";
+  if (low > 0) return `${b} earns more than ${a}.`;
+  return high < 0 ? `${b} earns less than ${a}.` : `These tasks show no difference between ${a} and ${b}.`;
+}
+
+function passText({ passAt, passReward }: LaunchReport): string {
+  if (passAt.length === 0) return "";
+  const parts = passAt.map(({ k, value }) => `pass@${k} ${figure(value)}`);
+  return `, ${parts.join(", ")} (a rollout passes with a reward of ${figure(passReward)} or more)`;
+}
+
+function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
+  if (low === null || high === null) return figure(mean);
+  return `${figure(mean)}, ${Math.round(level * 100)} % interval ${figure(low)} to ${figure(high)} over ${plural(tasks, "task")}`;
+}
+
+function taskTable({ tasks }: LaunchReport): string {
+  if (tasks.length < 2) return "";
+  const shown = tasks.slice(0, SHOWN);
+  const lines = table(shown, [
+    { title: "TASK", cell: ({ task, taskTitle }) => taskName(task, taskTitle) },
+    { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => thousands(rollouts) },
+    { title: "PASSED", align: "right", cell: ({ passed, judged }) => `${passed}/${judged}` },
+    { title: "MEAN REWARD", align: "right", cell: ({ meanReward }) => figureOr(meanReward) },
+    { title: "FAILED", align: "right", cell: ({ failed }) => thousands(failed) },
+  ]);
+  const rest = tasks.length - shown.length;
+  return `\n${lines}${rest === 0 ? "" : `and ${plural(rest, "task")} with higher rewards: --json lists all\n`}`;
+}
+
+function failureTable({ failures }: LaunchReport): string {
+  if (failures.length === 0) return "";
+  const rest = failures.length - SHOWN;
+  return `\n${table(failures.slice(0, SHOWN), [
+    { title: "FAILURES", align: "right", cell: ({ count }) => thousands(count) },
+    { title: "OWNER", cell: ({ owner }) => owner },
+    { title: "FIRST MESSAGE", cell: ({ message }) => message.split("\n")[0]!.slice(0, MAX_MESSAGE) },
+  ])}${rest > 0 ? `and ${plural(rest, "reason")} more: --json lists all\n` : ""}`;
+}
+
+function taskName(task: string, title: string | null): string {
+  return title === null ? task : `${task} ${title.slice(0, 40)}`;
+}
+
+function failuresOf({ tasks }: LaunchReport): number {
+  return tasks.reduce((sum, { failed }) => sum + failed, 0);
+}
+
+function figureOr(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : figure(value);
 }
 
 function failedText({ failed, blamed }: Progress): string[] {

@@ -37,13 +37,63 @@ describe("rollbook launch", () => {
     expect([none.code, none.err]).toEqual([1, expect.stringContaining("no task")]);
   });
 
+  it("runs failed samples again after a fix, by owner, and compares experiments by their last results", async () => {
+    const cli = new Cli({ clock: systemClock });
+    const tasks = cli.file("t.jsonl", lines({ a: 1 }, { a: 2 }, { a: 3 }));
+    const agent = (name: string, body: string) =>
+      cli.file(name, `export default async ({ a }, context) => { ${body} };`);
+    const launch = (file: string, ...more: string[]) =>
+      cli.run(["launch", "--tasks", tasks, "--agent", file, "--samples", "2", "--json", ...more]);
+    const summaryOf = ({ out }: { out: string }) => JSON.parse(out.trimEnd().split("\n").at(-1)!);
+    const broken = agent(
+      "a.mjs",
+      "if (a === 2 && context.sample === 1) throw new Error('no tool'); return a / 10;",
+    );
+    expect(summaryOf(await launch(broken, "--exp", "e"))).toMatchObject({ total: 6, failed: { agent: 1 } });
+    await launch(agent("b.mjs", "return a / 10 + 0.5;"), "--exp", "f");
+
+    // Unchanged, it fails again; each round is a result of its own, and given once more it is not run twice.
+    const other = await launch(broken, "--exp", "e", "--retry", "failed:provider");
+    expect([other.code, summaryOf(other).total]).toEqual([0, 0]);
+    expect(other.err).toContain("nothing to run again");
+    const again = await launch(broken, "--exp", "e", "--retry", "failed");
+    expect([again.code, summaryOf(again)]).toEqual([
+      1,
+      expect.objectContaining({ total: 1, failed: { agent: 1 } }),
+    ]);
+    const fixed = await launch(agent("fixed.mjs", "return a / 10;"), "--exp", "e", "--retry", "failed:agent");
+    expect([fixed.code, summaryOf(fixed)]).toEqual([
+      0,
+      expect.objectContaining({ total: 1, done: 1, earlier: 0 }),
+    ]);
+    expect((await launch(broken, "--exp", "e", "--retry", "failed")).err).toContain("nothing to run again");
+
+    const [compared] = await cli.json("launch compare e f");
+    expect(compared).toMatchObject({ better: 3, worse: 0, onlyA: 0, onlyB: 0, names: { a: "e", b: "f" } });
+    expect(
+      compared.a.tasks.map(({ rollouts, failed }: { rollouts: number; failed: number }) => [
+        rollouts,
+        failed,
+      ]),
+    ).toEqual(Array(3).fill([2, 0]));
+    expect(compared.difference.mean).toBeCloseTo(0.5, 6);
+    expect(await cli.ok("launch compare e f")).toContain("f earns more than e.");
+    expect(await cli.run("launch compare e nothing")).toMatchObject({ code: 1 });
+    expect((await launch(broken, "--retry", "dead")).code).toBe(2);
+    expect((await cli.run("launch --tasks x")).code).toBe(2);
+    expect(await cli.ok("verify")).not.toContain("problem:");
+  });
+
   it("seals tasks × samples, signed and verifiable, and says what happened", async () => {
     const cli = new Cli();
     await cli.ok("keys new");
     const words = `launch --tasks ${cli.file("t.jsonl", TASKS)} --agent ${cli.file("a.mjs", AGENT)} --samples 2 --exp e1`;
     const { code, out, err } = await cli.run(words);
     expect(code).toBe(0);
-    expect(out).toBe("8 of 8 rollouts sealed, failed 2 (agent 2), mean reward 1.5\n");
+    expect(out).toMatch(
+      /^8 of 8 rollouts sealed, failed 2 \(agent 2\), mean reward 1.5\n4 tasks, pass@1 0.666667, pass@2 0.666667 /,
+    );
+    expect(out).toMatch(/FAILURES +OWNER +FIRST MESSAGE\n +2 +agent +I cannot\n$/);
     expect(err).toContain("row 3: metadata is missing; the agent gets an empty payload");
     expect(await cli.ok("verify")).toContain("8");
     const listed = await cli.json("artifact ls");

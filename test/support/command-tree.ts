@@ -54,7 +54,8 @@ export function wordsOf(line: string): string[] {
 export async function parseOnly(program: Command, words: readonly string[]): Promise<void> {
   for (const command of commandsOf(program)) {
     command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} });
-    if (command.commands.length === 0) command.action(() => {});
+    // A group has no options of its own; a command with subcommands has.
+    if (command.parent !== null && command.options.length > 0) command.action(() => {});
   }
   try {
     await program.parseAsync(words.slice(1), { from: "user" });

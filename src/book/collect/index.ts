@@ -3,6 +3,15 @@ export { type Followers, followLaunch } from "./follow.ts";
 export { type GatewayRequest, type OpenGateway, openGateway } from "./gateway.ts";
 export { type Identity, identityOf } from "./identity.ts";
 export { type LaunchRequest, launch } from "./launch.ts";
+export { experimentOutcomes, failedSamples, type LaunchOutcome, outcomeOf } from "./launch-outcomes.ts";
+export {
+  compareLaunches,
+  type LaunchComparison,
+  type LaunchReport,
+  type MeanInterval,
+  PASS_REWARD,
+  reportLaunch,
+} from "./launch-report.ts";
 export { openPlace, type PlaceRequest } from "./place.ts";
 export { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 export type { Tasks } from "./tasks.ts";

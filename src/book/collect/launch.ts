@@ -12,7 +12,9 @@ import {
   type RowForm,
   launch as startLaunch,
 } from "../../collect/rollout/index.ts";
+import type { FailureOwner } from "../../contract/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
+import { experimentOutcomes, failedSamples } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, type Tasks } from "./tasks.ts";
@@ -39,6 +41,8 @@ export interface LaunchRequest
   readonly environment?: string | undefined;
   /** The form of the rows (default: auto). */
   readonly rows?: RowForm | undefined;
+  /** Runs the failures of this experiment again, and nothing else; of one owner if it is named. */
+  readonly retry?: { readonly owner?: FailureOwner | undefined } | undefined;
 }
 
 export function launch(tasks: Tasks, request: LaunchRequest): Launch {
@@ -111,11 +115,16 @@ async function openLaunch(
     return closed;
   };
   try {
+    const settings = settingsOf(request);
+    const retries =
+      request.retry === undefined
+        ? undefined
+        : failedSamples(await experimentOutcomes(book, settings.exp), request.retry.owner);
     const launch = startLaunch(rowsOf(tasks), {
-      ...settingsOf(request),
+      ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
-      ...given({ admit }),
+      ...given({ admit, retries }),
       recorder: recorderAt(request.gateway),
     });
     return { launch, close };

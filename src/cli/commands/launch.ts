@@ -1,16 +1,27 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
-import { followLaunch, launch } from "../../book/collect/index.ts";
+import {
+  compareLaunches,
+  experimentOutcomes,
+  followLaunch,
+  type LaunchOutcome,
+  type LaunchReport,
+  launch,
+  outcomeOf,
+  PASS_REWARD,
+  reportLaunch,
+} from "../../book/collect/index.ts";
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
+import { type FailureOwner, failureOwner } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { renderCommonFailure, renderSummary } from "../../view/launch-view.ts";
+import { renderComparison, renderReport, renderSummary } from "../../view/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { amount, positiveAmount, positiveWhole } from "../options/numbers.ts";
+import { amount, finite, positiveAmount, positiveWhole } from "../options/numbers.ts";
 import { addRunOptions, progressLine, type RunFlags, workRequest } from "../options/run-options.ts";
-import type { BookFlags } from "../with-book.ts";
+import { type BookFlags, withBook } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
   tasks: string;
@@ -28,6 +39,12 @@ interface LaunchFlags extends BookFlags, RunFlags {
   maxTurns?: number;
   budgetUsd?: number;
   deadline?: number;
+  retry?: { owner?: FailureOwner };
+  pass: number;
+}
+
+interface CompareFlags extends BookFlags {
+  pass: number;
 }
 
 export function addLaunch(program: Command, io: Io): void {
@@ -39,9 +56,11 @@ is the agent's payload, or any other object, which is the payload itself.`,
     examples: [
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --json",
+      "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --retry failed:agent",
+      "rollbook launch compare before after --book runs",
     ],
   })
-    .requiredOption("--tasks <file>", "the tasks, one JSON object a line; - reads stdin")
+    .option("--tasks <file>", "required: the tasks, one JSON object a line; - reads stdin")
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "the experiment: another name, other rollouts", "default")
     .option("--model <id>", "rollout_config.model_id")
@@ -61,23 +80,76 @@ is the agent's payload, or any other object, which is the payload itself.`,
       "--deadline <s>",
       "seconds for everything, then what is left stays for the next time",
       positiveAmount,
-    );
-  addRunOptions(command, { queueDefault: "queue.db in the book" }).action((flags: LaunchFlags) =>
-    runLaunch(io, flags),
+    )
+    .option(
+      "--retry <failed[:owner]>",
+      "run only the samples again whose last result in this experiment is a failure",
+      retried,
+    )
+    .option(...PASS);
+  addRunOptions(command, { queueDefault: "queue.db in the book", agentRequired: false }).action(
+    (flags: LaunchFlags) => runLaunch(io, flags, command),
+  );
+  addCompare(command, io);
+}
+
+const PASS = ["--pass <reward>", "a rollout passes with this reward or more", finite, PASS_REWARD] as const;
+
+function addCompare(launchCommand: Command, io: Io): void {
+  addCommand(launchCommand, "compare <A> <B>", {
+    summary: "compare two experiments task by task",
+    description: `Compare two experiments of the book, as \`launch --exp\` named them, paired by task: every task counts once,
+and the interval is over tasks. Of a sample that ran again the last result counts.`,
+    examples: ["rollbook launch compare before after --book runs"],
+  })
+    .option(...PASS)
+    .action(async (a: string, b: string, _: CompareFlags, command: Command) => {
+      // The parent has options of the same names and takes them first.
+      const flags = command.optsWithGlobals<CompareFlags>();
+      const comparison = await withBook(io, flags, async (book) =>
+        compareLaunches(
+          { a: await knownOutcomes(book, a), b: await knownOutcomes(book, b) },
+          { passReward: flags.pass },
+        ),
+      );
+      io.out(
+        flags.json ? jsonLine({ ...comparison, names: { a, b } }) : renderComparison(comparison, { a, b }),
+      );
+    });
+}
+
+async function knownOutcomes(
+  book: Parameters<typeof experimentOutcomes>[0],
+  experiment: string,
+): Promise<LaunchOutcome[]> {
+  const outcomes = await experimentOutcomes(book, experiment);
+  if (outcomes.length > 0) return outcomes;
+  throw new RollbookError(
+    "not-found",
+    { experiment },
+    `the book has no results of experiment ${experiment}. \`rollbook artifact ls\` lists experiments.`,
   );
 }
 
-async function runLaunch(io: Io, flags: LaunchFlags): Promise<void> {
+async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<void> {
+  // Commander would ask `launch compare` for them, too.
+  for (const [name, value] of [
+    ["--tasks <file>", flags.tasks],
+    ["--agent <file|url>", flags.agent],
+  ] as const)
+    if (value === undefined) command.error(`error: required option '${name}' not specified`);
   const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
   await interruptible(async (signal) => {
     const { log, end, ...followers } = progressLine(io);
     const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
-    const onResult = (result: RolloutResult) => io.out(jsonLine({ kind: "rollout", ...result }));
-    const progress = await followLaunch(launched, {
-      ...followers,
-      ...(flags.json ? { onResult } : {}),
-    }).finally(end);
-    finish(io, progress, flags, signal.aborted);
+    const outcomes: LaunchOutcome[] = [];
+    const onResult = (result: RolloutResult) => {
+      outcomes.push(outcomeOf(result));
+      if (flags.json) io.out(jsonLine({ kind: "rollout", ...result }));
+    };
+    const progress = await followLaunch(launched, { ...followers, onResult }).finally(end);
+    const report = reportLaunch(outcomes, { passReward: flags.pass });
+    finish(io, { progress, report, flags, interrupted: signal.aborted });
   });
 }
 
@@ -96,18 +168,26 @@ function settingsOf(flags: LaunchFlags) {
       ...(budgetUsd === undefined ? {} : { budgetUsd }),
     },
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
+    ...(flags.retry === undefined ? {} : { retry: flags.retry }),
   };
 }
 
-function finish(io: Io, progress: Progress, flags: LaunchFlags, interrupted: boolean): void {
-  if (flags.json) io.out(jsonLine({ kind: "summary", ...progress }));
-  else io.out(renderSummary(progress));
-  const reason = renderCommonFailure(progress);
-  if (reason !== undefined) io.err(`${reason}\n`);
+interface Finished {
+  readonly progress: Progress;
+  readonly report: LaunchReport;
+  readonly flags: LaunchFlags;
+  readonly interrupted: boolean;
+}
+
+function finish(io: Io, { progress, report, flags, interrupted }: Finished): void {
+  if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
+  else io.out(renderSummary(progress) + renderReport(report));
   const { total, done, dead } = progress;
   const left = total - done;
   if (left === 0) {
-    refuseNothing(progress, flags);
+    if (progress.total === 0 && flags.retry !== undefined)
+      io.err(`no sample of experiment ${flags.exp} has such a failure: nothing to run again\n`);
+    else refuseNothing(progress, flags);
     return;
   }
   const why = interrupted
@@ -131,8 +211,18 @@ function refuseNothing({ total, failed }: Progress, { tasks }: LaunchFlags): voi
     throw new RollbookError(
       "all-failed",
       { total, failed },
-      `all ${plural(total, "rollout")} failed. They are sealed; correct the cause and launch under another --exp.`,
+      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed. Correct the cause, then add --retry failed, or launch under another --exp.`,
     );
+}
+
+function retried(text: string): { owner?: FailureOwner } {
+  const [what, owner, ...rest] = text.split(":");
+  const known = failureOwner.options.find((each) => each === owner);
+  if (what !== "failed" || rest.length > 0 || (owner !== undefined && known === undefined))
+    throw new InvalidArgumentError(
+      `It must be failed, or failed: and one of ${failureOwner.options.join(", ")}.`,
+    );
+  return known === undefined ? {} : { owner: known };
 }
 
 function jsonObject(text: string): Record<string, Json> {

@@ -22,11 +22,15 @@ export interface RunFlags extends FreshnessFlags, IsolationFlags {
   gatewayTokenEnv?: string;
 }
 
-export function addRunOptions(command: Command, { queueDefault }: { queueDefault?: string }): Command {
-  command.requiredOption(
+export function addRunOptions(
+  command: Command,
+  { queueDefault, agentRequired = true }: { queueDefault?: string; agentRequired?: boolean },
+): Command {
+  const agent = new Option(
     "--agent <file|url>",
-    "a .js, .mjs, .ts or .py file, an executable, or a server's URL",
+    `${agentRequired ? "" : "required: "}a .js, .mjs, .ts or .py file, an executable, or a server's URL`,
   );
+  command.addOption(agent.makeOptionMandatory(agentRequired));
   if (queueDefault === undefined)
     command.requiredOption("--queue <file>", "the queue that the launch writes");
   else command.option("--queue <file>", `the queue (default: ${queueDefault})`);

@@ -53,6 +53,7 @@ export {
 } from "./record/index.ts";
 export type { RowForm } from "./work/index.ts";
 export {
+  type FailedSample,
   makeWorkerServer,
   openSealedIndex,
   startWorker,

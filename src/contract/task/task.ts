@@ -17,3 +17,11 @@ export const Task = defineRecord({
   },
 });
 export type Task = RecordOf<typeof Task>;
+
+/** What people call a task (a launched one has a digest for an id): a name, title or id in its payload, else the beginning
+ *  of its prompt. The record need not have been checked. */
+export function taskTitle({ payload, prompt }: Pick<Partial<Task>, "payload" | "prompt">): string | null {
+  const { name, title, id } = (payload ?? {}) as Record<string, unknown>;
+  const words = [name, title, id, prompt].find((each) => typeof each === "string" && each.trim() !== "");
+  return words === undefined ? null : (words as string).trim().slice(0, 80);
+}

@@ -1,7 +1,7 @@
 /** What the book's index and its garbage collector must know of kinds: which stand by themselves, what refers to what,
  *  what the catalog lists. A kind that this version does not know may be a record of a newer one: it is kept, and so
  *  is every blob whose digest can be found in it. */
-import { columnTag, type Digest, type DType, ITEM_BYTES } from "../../base/index.ts";
+import { columnTag, type Digest, type DType, given, ITEM_BYTES } from "../../base/index.ts";
 import {
   Assignment,
   Attestation,
@@ -30,6 +30,7 @@ import {
   Task,
   Tombstone,
   TrainerBatch,
+  taskTitle,
   Verdict,
 } from "../../contract/index.ts";
 
@@ -133,7 +134,10 @@ export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | u
   return {
     ...(typeof record.id === "string" ? { id: record.id } : {}),
     ...(typeof record.family === "string" ? { family: record.family } : {}),
-    fields: { ...briefFields(record), ...(kind === Task.kind ? titleOf(record) : {}) },
+    fields: {
+      ...briefFields(record),
+      ...(kind === Task.kind ? given({ title: taskTitle(record) ?? undefined }) : {}),
+    },
   };
 }
 
@@ -142,14 +146,6 @@ function briefFields(record: object): Record<string, unknown> {
   for (const [name, value] of Object.entries(record))
     if (name !== "schema" && isBrief(value)) fields[name] = value;
   return fields;
-}
-
-/** What people call a task: a launched one has a digest for an id. */
-function titleOf({ payload, prompt }: Partial<Task>): { title?: string } {
-  // Nothing has checked the record: the catalog lists what stands in the book.
-  const { name, title, id } = (payload ?? {}) as Record<string, unknown>;
-  const words = [name, title, id, prompt].find((each) => typeof each === "string" && each.trim() !== "");
-  return words === undefined ? {} : { title: (words as string).trim().slice(0, 80) };
 }
 
 function describeContent(content: RolloutContent): RecordFacts {

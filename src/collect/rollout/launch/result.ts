@@ -13,6 +13,7 @@ interface Planned {
   readonly row: number;
   readonly sample: number;
   readonly task: string;
+  readonly taskTitle: string | null;
   readonly group: string;
   readonly attempt: number;
 }
@@ -50,8 +51,8 @@ export async function readResult(
   planned: PlannedRollout,
   settled: SettledItem & { readonly earlier: boolean },
 ): Promise<ReadResult> {
-  const { id, row, sample, task, group } = planned;
-  const common = { rolloutId: id, row, sample, task, group, attempt: settled.attempt };
+  const { id, row, sample, task, taskTitle, group } = planned;
+  const common = { rolloutId: id, row, sample, task, taskTitle, group, attempt: settled.attempt };
   if (settled.state === "dead") return { state: "dead", ...common, reason: settled.reason };
   const envelope = await readRecord(book, RolloutEnvelope, settled.result);
   const content = await readRecord(book, RolloutContent, envelope.content);

@@ -6,10 +6,11 @@ import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
 import { chatReply, json } from "../../../../test/support/scripted-upstream.ts";
 import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
+import { failedBy } from "../agent/failure.ts";
 import { compositeReward, costTerm, verificationTerm } from "../agent/reward.ts";
 import type { GatewayPlace } from "./gateway-book.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
-import { bookRecorder } from "./recorder.ts";
+import { bookRecorder, type Recorder } from "./recorder.ts";
 
 const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
   const client = new OpenAI({ baseURL: baseUrl!, apiKey: apiKey!, maxRetries: 0 });
@@ -26,7 +27,7 @@ async function world(config: object = {}) {
   const recorder = gatewayRecorder({ url: `${test.gateway.url}/`, token: TOKEN }, bookRecorder());
   const run = (agent: RolloutFunction, options: object = {}) =>
     collect(start([{ q: 1 }], agent, { recorder, book: test.book, ...options } as never));
-  return { test, run };
+  return { test, run, recorder };
 }
 
 describe("rollouts recorded by a gateway", () => {
@@ -75,6 +76,38 @@ describe("rollouts recorded by a gateway", () => {
     ]);
     expect(artifact!.ending).toEqual({ kind: "terminal", declaredBy: "executor" });
     expect(Buffer.from((await test.book.get(artifact!.finalState))!.bytes).toString()).toBe("4");
+  });
+
+  it("whose worker died are closed when they are claimed again, and not only when they are idle", async () => {
+    const { test, run, recorder } = await world();
+    test.upstream.play(json(chatReply({ content: "4" })), json(chatReply({ content: "4" })));
+    const names: string[] = [];
+    const dying: Recorder = {
+      ...recorder,
+      async open(opening) {
+        const recording = await recorder.open(opening);
+        names.push(opening.rolloutId);
+        if (opening.attempt > 1) return recording;
+        const client = new OpenAI({ baseURL: recording.baseUrl!, apiKey: recording.apiKey!, maxRetries: 0 });
+        await client.chat.completions.create({
+          model: "tiny",
+          messages: [{ role: "user", content: "2 + 2" }],
+        });
+        throw failedBy("infrastructure", "the worker is gone, and closes nothing");
+      },
+    };
+    const [result] = await run(ask, { recorder: dying });
+    expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2 });
+    const [id] = names;
+    const open = (await (
+      await fetch(`${test.gateway.url}/v1/rollouts`, { headers: { authorization: `Bearer ${TOKEN}` } })
+    ).json()) as { rollouts: { id: string }[] };
+    expect(open.rollouts).toEqual([]);
+    const artifacts = await test.artifacts();
+    expect(artifacts.map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner])).toEqual([
+      [id, "failed", "infrastructure"],
+      [`${id}.2`, "terminal", undefined],
+    ]);
   });
 
   it("that fail by the provider are tried again under a name of their own, and the result is the last one", async () => {

@@ -14,6 +14,7 @@ const OLD_MARK = "reported";
 
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
   const url = place.url.replace(/\/+(v1\/?)?$/, "");
+  const urlOf = (id: string) => `${url}/v1/rollouts/${encodeURIComponent(id)}`;
   return {
     checkBook: (book) => checkGatewayBook({ ...place, url }, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
@@ -21,11 +22,14 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
     isReported: ({ ending, scores }) =>
       ending.declaredBy !== undefined || scores.some(({ name }) => name === OLD_MARK),
     async open(opening) {
-      const id = claimedName({ item: opening.rolloutId, token: opening.token ?? opening.attempt });
+      const token = opening.token ?? opening.attempt;
+      const id = claimedName({ item: opening.rolloutId, token });
+      for (let earlier = 1; earlier < token; earlier++)
+        await closeEarlier(place, urlOf(claimedName({ item: opening.rolloutId, token: earlier })));
       const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
         apiKey: string;
       };
-      const own = `${url}/v1/rollouts/${encodeURIComponent(id)}`;
+      const own = urlOf(id);
       const close = (body: object) => ask(place, `${own}/close`, body) as Promise<Partial<Recorded>>;
       return {
         baseUrl: `${url}/v1`,
@@ -55,9 +59,25 @@ function openingBody(id: string, opening: RolloutOpening): object {
   };
 }
 
+/** An attempt whose worker died would stay open until it is idle. The gateway keeps one that is closed as it is, and knows
+ *  none that was never opened. */
+async function closeEarlier(place: GatewayPlace, own: string): Promise<void> {
+  const message = "its worker ended before it did; the rollout was claimed again";
+  const ending: Ending = { kind: "failed", owner: "infrastructure", message };
+  const response = await send(place, `${own}/close`, { ending });
+  await response.body?.cancel();
+}
+
 /** POSTs what is given, GETs if nothing is. */
-async function ask({ token }: GatewayPlace, url: string, body?: object): Promise<unknown> {
-  const response = await fetch(url, {
+async function ask(place: GatewayPlace, url: string, body?: object): Promise<unknown> {
+  const response = await send(place, url, body);
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text);
+  throw failedBy("infrastructure", `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`);
+}
+
+async function send({ token }: GatewayPlace, url: string, body?: object): Promise<Response> {
+  return fetch(url, {
     headers: {
       "content-type": "application/json",
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
@@ -68,7 +88,4 @@ async function ask({ token }: GatewayPlace, url: string, body?: object): Promise
       cause,
     });
   });
-  const text = await response.text();
-  if (response.ok) return JSON.parse(text);
-  throw failedBy("infrastructure", `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`);
 }

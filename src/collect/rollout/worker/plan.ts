@@ -2,7 +2,14 @@
  *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
  *  A row that stands twice is two assignments of one task: they differ in their visit. */
 import { type Digest, digestJson, type Id, type Json, parseId, RollbookError } from "../../../base/index.ts";
-import { Assignment, type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
+import {
+  Assignment,
+  type EnvironmentKey,
+  type Sealed,
+  seal,
+  Task,
+  taskTitle,
+} from "../../../contract/index.ts";
 import type { QueueItem } from "../../queue/index.ts";
 import { type RolloutLimits, refuseKeys } from "../agent/index.ts";
 import { type RowForm, readRow, workItems } from "../work/index.ts";
@@ -32,15 +39,28 @@ export interface PlannedRollout {
   readonly row: number;
   readonly sample: number;
   readonly task: Id;
+  /** Null: the task has none. */
+  readonly taskTitle: string | null;
   readonly group: Id;
   readonly item: QueueItem;
 }
 
+/** A sample that is to be run again: of which group, and how many results it has had. */
+export interface FailedSample {
+  readonly group: Id;
+  readonly sample: number;
+  readonly results: number;
+}
+
 interface PlannedRow {
   readonly task: Sealed<Task>;
+  readonly assignments: readonly PlannedAssignment[];
+  readonly warning?: string;
+}
+
+interface PlannedAssignment {
   readonly assignment: Sealed<Assignment>;
   readonly rollouts: readonly PlannedRollout[];
-  readonly warning?: string;
 }
 
 /** What an item of the queue says; bulk is in the book. */
@@ -59,7 +79,11 @@ interface OrderExtra {
   readonly limits?: RolloutLimits;
 }
 
-export function planner(settings: LaunchSettings, form: RowForm = "auto") {
+/** With `retries` only these samples of a task are planned, in the groups they are of. */
+export function planner(
+  settings: LaunchSettings,
+  { form = "auto", retries }: { form?: RowForm; retries?: (task: Id) => readonly FailedSample[] } = {},
+) {
   refuseKeys(settings.extra, "the configuration");
   if (!Number.isSafeInteger(settings.samples) || settings.samples < 1)
     throw new RollbookError(
@@ -87,22 +111,47 @@ export function planner(settings: LaunchSettings, form: RowForm = "auto") {
     });
     const visit = visits.get(task.digest) ?? 0;
     visits.set(task.digest, visit + 1);
-    const assignment = assign(settings, task, [launch, task.digest, visit, overridesJson(overrides)]);
-    const rollouts = planRollouts({ settings, overrides, task, assignment, row: index });
-    return { task, assignment, rollouts, ...(warning === undefined ? {} : { warning }) };
+    const identity = [launch, task.digest, visit, overridesJson(overrides)];
+    const common = { settings, overrides, task, row: index };
+    return {
+      task,
+      assignments:
+        retries === undefined
+          ? [planAssignment({ ...common, identity })]
+          : visit > 0 // the first visit has planned the retries of all
+            ? []
+            : retries(task.record.id).map((again) => planAssignment({ ...common, identity, again })),
+      ...(warning === undefined ? {} : { warning }),
+    };
   };
 }
 
-function assign(settings: LaunchSettings, task: Sealed<Task>, identity: Json): Sealed<Assignment> {
-  const name = digestJson("rollbook.assignment-id.v1", identity).slice(7, 23);
-  return seal(Assignment, {
+interface AssignmentPlan {
+  readonly settings: LaunchSettings;
+  readonly overrides: Overrides;
+  readonly task: Sealed<Task>;
+  readonly row: number;
+  readonly identity: readonly Json[];
+  readonly again?: FailedSample;
+}
+
+function planAssignment({ again, identity, ...plan }: AssignmentPlan): PlannedAssignment {
+  const { settings, task } = plan;
+  const whole = again === undefined ? identity : [...identity, { ...again }];
+  const name = digestJson("rollbook.assignment-id.v1", whole as Json).slice(7, 23);
+  const assignment = seal(Assignment, {
     id: parseId(`a-${name}`),
     environment: settings.environment,
     task: { id: task.record.id, digest: task.digest },
-    group: parseId(`g-${name}`),
-    samples: settings.samples,
+    group: again?.group ?? parseId(`g-${name}`),
+    samples: Math.max(settings.samples, (again?.sample ?? 0) + 1),
     seed: settings.seed,
   });
+  const rollouts = planRollouts({ ...plan, assignment });
+  return {
+    assignment,
+    rollouts: again === undefined ? rollouts : rollouts.filter(({ sample }) => sample === again.sample),
+  };
 }
 
 /** Items of one agent are for workers that have this very agent. */
@@ -127,7 +176,10 @@ function planRollouts(plan: {
     ...(overrides.config === undefined ? {} : { overrides: overrides.config }),
   };
   const items = workItems(assignment, { lane: laneOf(agent), extra: order as unknown as Json });
-  const common = { row, task: task.record.id, group: assignment.record.group! };
+  const common = {
+    ...{ row, task: task.record.id, taskTitle: taskTitle(task.record) },
+    group: assignment.record.group!,
+  };
   return items.map((item, sample) => ({ ...common, id: parseId(item.id), sample, item }));
 }
 

@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Ending } from "../../contract/index.ts";
+import type { LaunchOutcome } from "./launch-outcomes.ts";
+import { compareLaunches, passAtK, reportLaunch } from "./launch-report.ts";
+
+const terminal: Ending = { kind: "terminal" };
+const failed = (owner: "agent" | "provider", message: string): Ending => ({ kind: "failed", owner, message });
+
+function outcomes(rewards: Record<string, readonly (number | Ending)[]>): LaunchOutcome[] {
+  return Object.entries(rewards).flatMap(([task, list]) =>
+    list.map((each, sample) => ({
+      ...{ task, taskTitle: null, group: `g-${task}`, sample, results: 1 },
+      reward: typeof each === "number" ? each : null,
+      ending: typeof each === "number" ? terminal : each,
+    })),
+  );
+}
+
+describe("pass@k", () => {
+  it("is the share of subsets of k samples in which one passes", () => {
+    const sizes = fc
+      .integer({ min: 1, max: 7 })
+      .chain((n) =>
+        fc.record({ n: fc.constant(n), passed: fc.nat({ max: n }), k: fc.integer({ min: 1, max: n }) }),
+      );
+    fc.assert(
+      fc.property(sizes, ({ n, passed, k }) => {
+        let subsets = 0;
+        let good = 0;
+        for (let bits = 0; bits < 1 << n; bits++) {
+          if (bits.toString(2).replaceAll("0", "").length !== k) continue;
+          subsets++;
+          if ((bits & ((1 << passed) - 1)) !== 0) good++;
+        }
+        expect(passAtK(n, passed, k)).toBeCloseTo(good / subsets, 12);
+      }),
+    );
+  });
+});
+
+describe("the report of a launch", () => {
+  it("counts every task once, agents' failures as not passed, and failures of others apart", () => {
+    const report = reportLaunch(
+      outcomes({
+        easy: [1, 1, 1, 1],
+        hard: [0, 1, failed("agent", "line 7: no such tool"), failed("provider", "503")],
+      }),
+    );
+    expect(report.passAt).toEqual([
+      { k: 1, value: expect.closeTo(2 / 3, 12) },
+      { k: 3, value: 1 },
+    ]);
+    expect(report.reward).toMatchObject({ mean: 0.75, tasks: 2, level: 0.95 });
+    expect(report.quartiles).toEqual([0, 1, 1, 1, 1]);
+    expect([report.unlabelled, report.outside]).toEqual([1, 1]);
+    expect(report.tasks.map(({ task, judged, passed, failed }) => [task, judged, passed, failed])).toEqual([
+      ["hard", 3, 1, 2],
+      ["easy", 4, 4, 0],
+    ]);
+  });
+
+  it("joins failures that differ in numbers alone, most frequent first, by their first message", () => {
+    const list = [
+      failed("agent", "row 1 is bad\nat x"),
+      failed("provider", "row 1 is bad"),
+      failed("agent", "row 22 is bad"),
+    ];
+    expect(reportLaunch(outcomes({ t: list })).failures).toEqual([
+      { owner: "agent", message: "row 1 is bad\nat x", count: 2 },
+      { owner: "provider", message: "row 1 is bad", count: 1 },
+    ]);
+  });
+
+  it("has the t interval of the tasks' means", () => {
+    // t(0.975, 2) = 4.30265; mean 0.5, standard error 0.5/√3.
+    const { mean, low, high } = reportLaunch(outcomes({ a: [0], b: [0.5], c: [1] })).reward!;
+    expect(mean).toBe(0.5);
+    expect([low, high]).toEqual([
+      expect.closeTo(0.5 - (4.30265 * 0.5) / Math.sqrt(3), 4),
+      expect.closeTo(0.5 + (4.30265 * 0.5) / Math.sqrt(3), 4),
+    ]);
+  });
+
+  it("of nothing, or of one task, claims no interval", () => {
+    expect(reportLaunch([])).toMatchObject({ passAt: [], reward: null, quartiles: null, tasks: [] });
+    expect(reportLaunch(outcomes({ a: [1, 0] })).reward).toMatchObject({ mean: 0.5, low: null, high: null });
+  });
+});
+
+describe("the comparison of two launches", () => {
+  it("pairs tasks: a shift of every task is found, whatever the tasks' own levels", () => {
+    const levels = [0, 10, 20, 30, 40];
+    const side = (shift: number) =>
+      outcomes(Object.fromEntries(levels.map((level, i) => [`t${i}`, [level + shift + i / 100]])));
+    const compared = compareLaunches({ a: side(0), b: [...side(1), ...outcomes({ extra: [5] })] });
+    expect(compared.difference!.mean).toBeCloseTo(1, 12);
+    expect(compared.difference!.low).toBeGreaterThan(0.9);
+    expect(compared).toMatchObject({ better: 5, worse: 0, equal: 0, onlyA: 0, onlyB: 1 });
+  });
+
+  it("without a task in common says so", () => {
+    const compared = compareLaunches({ a: outcomes({ x: [1] }), b: outcomes({ y: [1] }) });
+    expect(compared).toMatchObject({ difference: null, onlyA: 1, onlyB: 1, tasks: [] });
+  });
+});

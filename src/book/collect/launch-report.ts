@@ -1,0 +1,208 @@
+/** What a launch says about its agent. In: outcomes. Out: pass@k, rewards with an interval, failures by reason; and two
+ *  experiments compared task by task. A task counts once, however many samples it has. Pure.
+ *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations say nothing about the agent: they are
+ *  counted apart. A failure of the agent without a reward does not pass. */
+import { type FailureOwner, outsideBaseline } from "../../contract/index.ts";
+import { estimateOf, studentInterval } from "../../judge/ope/index.ts";
+import type { LaunchOutcome } from "./launch-outcomes.ts";
+
+/** A rollout passes with this reward or more, unless told. */
+export const PASS_REWARD = 0.5;
+const LEVEL = 0.95;
+
+export interface TaskReport {
+  readonly task: string;
+  readonly taskTitle: string | null;
+  readonly rollouts: number;
+  /** Those that say something about the agent. */
+  readonly judged: number;
+  readonly passed: number;
+  /** The probability that at least one of k samples passes, for k = 1 and as many as were judged; null: none was. */
+  readonly passAt1: number | null;
+  readonly passAtAll: number | null;
+  /** Of labelled rollouts; null: none is. */
+  readonly meanReward: number | null;
+  readonly failed: number;
+}
+
+export interface MeanInterval {
+  readonly mean: number;
+  /** Null with fewer than two tasks. */
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly level: number;
+  readonly tasks: number;
+}
+
+export interface FailureReason {
+  readonly owner: FailureOwner;
+  /** The first message of this kind; others may differ in numbers. */
+  readonly message: string;
+  readonly count: number;
+}
+
+export interface LaunchReport {
+  readonly passReward: number;
+  /** Means over tasks; k is 1 and the number of samples that every task has. Empty where nothing is judged. */
+  readonly passAt: readonly { readonly k: number; readonly value: number }[];
+  /** Of the tasks' mean rewards; null: nothing is labelled. */
+  readonly reward: MeanInterval | null;
+  /** Of the rewards of all rollouts. */
+  readonly quartiles: readonly [min: number, q1: number, median: number, q3: number, max: number] | null;
+  readonly unlabelled: number;
+  /** Counted apart: they say nothing about the agent. */
+  readonly outside: number;
+  readonly failures: readonly FailureReason[];
+  /** The lowest mean reward first. */
+  readonly tasks: readonly TaskReport[];
+}
+
+export function reportLaunch(
+  outcomes: readonly LaunchOutcome[],
+  { passReward = PASS_REWARD }: { passReward?: number | undefined } = {},
+): LaunchReport {
+  const tasks = [...byTask(outcomes).values()].map((each) => taskReport(each, passReward));
+  const judged = tasks.filter(({ judged }) => judged > 0);
+  const ks = [
+    ...new Set([1, judged.reduce((least, each) => Math.min(least, each.judged), Number.MAX_VALUE)]),
+  ];
+  const means = tasks.flatMap(({ meanReward }) => (meanReward === null ? [] : [meanReward]));
+  const rewards = outcomes.flatMap(({ reward }) => (reward === null ? [] : [reward])).sort((a, b) => a - b);
+  return {
+    passReward,
+    passAt:
+      judged.length === 0
+        ? []
+        : ks.map((k) => ({ k, value: mean(judged.map((each) => passAtK(each.judged, each.passed, k))) })),
+    reward: meanInterval(means),
+    quartiles: quartilesOf(rewards),
+    unlabelled: outcomes.filter((each) => each.reward === null && !isOutside(each)).length,
+    outside: outcomes.filter(isOutside).length,
+    failures: failureReasons(outcomes),
+    tasks: tasks.sort((a, b) => (a.meanReward ?? -Infinity) - (b.meanReward ?? -Infinity)),
+  };
+}
+
+export interface TaskDifference {
+  readonly task: string;
+  readonly taskTitle: string | null;
+  readonly a: number;
+  readonly b: number;
+  readonly difference: number;
+}
+
+export interface LaunchComparison {
+  readonly a: LaunchReport;
+  readonly b: LaunchReport;
+  /** Mean rewards of B minus A, over the tasks that both have rewards for; null: there is none. */
+  readonly difference: MeanInterval | null;
+  readonly better: number;
+  readonly worse: number;
+  readonly equal: number;
+  /** Tasks with rewards in one of them alone. */
+  readonly onlyA: number;
+  readonly onlyB: number;
+  /** What changed most first. */
+  readonly tasks: readonly TaskDifference[];
+}
+
+export function compareLaunches(
+  outcomes: { readonly a: readonly LaunchOutcome[]; readonly b: readonly LaunchOutcome[] },
+  options: { passReward?: number | undefined } = {},
+): LaunchComparison {
+  const [a, b] = [reportLaunch(outcomes.a, options), reportLaunch(outcomes.b, options)];
+  const rewardsOf = ({ tasks }: LaunchReport) =>
+    new Map(tasks.flatMap((each) => (each.meanReward === null ? [] : [[each.task, each] as const])));
+  const [inA, inB] = [rewardsOf(a), rewardsOf(b)];
+  const pairs: TaskDifference[] = [];
+  for (const [task, of] of inA) {
+    const other = inB.get(task);
+    if (other === undefined) continue;
+    const [before, after] = [of.meanReward!, other.meanReward!];
+    pairs.push({ task, taskTitle: of.taskTitle, a: before, b: after, difference: after - before });
+  }
+  return {
+    ...{ a, b },
+    difference: meanInterval(pairs.map(({ difference }) => difference)),
+    better: pairs.filter(({ difference }) => difference > 0).length,
+    worse: pairs.filter(({ difference }) => difference < 0).length,
+    equal: pairs.filter(({ difference }) => difference === 0).length,
+    onlyA: inA.size - pairs.length,
+    onlyB: inB.size - pairs.length,
+    tasks: pairs.sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference)),
+  };
+}
+
+/** 1 − C(n−c, k) / C(n, k): without bias, from n samples of which c pass (Chen et al. 2021, equation 1). */
+export function passAtK(n: number, passed: number, k: number): number {
+  let noneOfK = 1;
+  for (let i = 0; i < k; i++) noneOfK *= Math.max(0, n - passed - i) / (n - i);
+  return 1 - noneOfK;
+}
+
+function byTask(outcomes: readonly LaunchOutcome[]): Map<string, LaunchOutcome[]> {
+  const tasks = new Map<string, LaunchOutcome[]>();
+  for (const outcome of outcomes) {
+    const known = tasks.get(outcome.task);
+    if (known === undefined) tasks.set(outcome.task, [outcome]);
+    else known.push(outcome);
+  }
+  return tasks;
+}
+
+function taskReport(outcomes: readonly LaunchOutcome[], passReward: number): TaskReport {
+  const judged = outcomes.filter(isJudged);
+  const passed = judged.filter(({ reward }) => reward !== null && reward >= passReward).length;
+  const rewards = outcomes.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  const n = judged.length;
+  return {
+    ...{ task: outcomes[0]!.task, taskTitle: outcomes[0]!.taskTitle },
+    ...{ rollouts: outcomes.length, judged: n, passed },
+    passAt1: n === 0 ? null : passAtK(n, passed, 1),
+    passAtAll: n === 0 ? null : passAtK(n, passed, n),
+    meanReward: rewards.length === 0 ? null : mean(rewards),
+    failed: outcomes.filter(({ ending }) => ending.kind === "failed").length,
+  };
+}
+
+function isOutside({ ending }: LaunchOutcome): boolean {
+  return outsideBaseline(ending) !== undefined;
+}
+
+/** An unlabelled rollout that ended well says nothing yet; a failure of the agent does. */
+function isJudged(outcome: LaunchOutcome): boolean {
+  return !isOutside(outcome) && (outcome.ending.kind === "failed" || outcome.reward !== null);
+}
+
+function failureReasons(outcomes: readonly LaunchOutcome[]): FailureReason[] {
+  const reasons = new Map<string, FailureReason>();
+  for (const { ending } of outcomes) {
+    if (ending.kind !== "failed") continue;
+    const { owner, message } = ending;
+    const key = `${owner}: ${message.split("\n")[0]!.replaceAll(/[0-9a-f]*\d[0-9a-f]*/gi, "#")}`;
+    const known = reasons.get(key);
+    reasons.set(key, { owner, message: known?.message ?? message, count: (known?.count ?? 0) + 1 });
+  }
+  return [...reasons.values()].sort((a, b) => b.count - a.count);
+}
+
+function meanInterval(values: readonly number[]): MeanInterval | null {
+  if (values.length === 0) return null;
+  const estimate = estimateOf("mean", [{ top: Float64Array.from(values), bottom: undefined }]);
+  const { low, high } = studentInterval(estimate, LEVEL);
+  const isKnown = values.length > 1;
+  return {
+    mean: estimate.value,
+    ...{ low: isKnown ? low : null, high: isKnown ? high : null, level: LEVEL, tasks: values.length },
+  };
+}
+
+function quartilesOf(sorted: readonly number[]): LaunchReport["quartiles"] {
+  if (sorted.length === 0) return null;
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+  return [sorted[0]!, at(0.25), at(0.5), at(0.75), sorted.at(-1)!];
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, each) => sum + each, 0) / values.length;
+}
