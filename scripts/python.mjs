@@ -12,6 +12,7 @@ export const PINNED = [
   "zstandard==0.25.0",
   "flit_core==4.2.0",
   "mypy==2.4.1",
+  "duckdb==2.0.0",
 ];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
@@ -30,6 +31,11 @@ export function hasArrow() {
 /** Whether this Python builds and checks the package in python/: what it needs beside numpy and pyarrow. */
 export function hasPackageTools() {
   return versionsOf(python, ["numpy", "pyarrow", "zstandard", "flit_core", "mypy"]) !== undefined;
+}
+
+/** Whether this Python has what reads the files of trainers: pyarrow and DuckDB. */
+export function hasReaders() {
+  return versionsOf(python, ["pyarrow", "duckdb"]) !== undefined;
 }
 
 /** @param {string} program */

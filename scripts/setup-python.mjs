@@ -10,7 +10,8 @@ if (hasPinned(venvPython)) {
 } else {
   const folder = fileURLToPath(new URL("../.cache/python", import.meta.url));
   process.exitCode =
-    run("python3", ["-m", "venv", "--clear", folder]) ||
+    // One that is there keeps what others use of it meanwhile: pip adds what is missing.
+    run("python3", ["-m", "venv", folder]) ||
     run(venvPython, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...PINNED]) ||
     (hasPinned(venvPython) ? 0 : 1);
 }

@@ -219,7 +219,11 @@ async function tokensOf(
 ): Promise<HandedTokens | null> {
   const item = record.streams[stream]!;
   if (item.level !== "token") return null;
-  const columns = await readTokenColumns(read, item);
+  const { advantages: claimed, ...columns } = await readTokenColumns(read, item);
   const { family, logprobKind, tokenizer, segments } = item;
-  return { ...{ stream, family, logprobKind, tokenizer, segments, advantage, weightBps }, ...columns };
+  return {
+    ...{ stream, family, logprobKind, tokenizer, segments, advantage, weightBps },
+    claimed,
+    ...columns,
+  };
 }

@@ -1,1 +1,2 @@
 export { type ConvertedRollouts, type ConvertRequest, convertRollouts } from "./convert-rollouts.ts";
+export { convertTraces, importTraces, type TraceRequest, type TracesRead } from "./convert-traces.ts";

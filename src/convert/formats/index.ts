@@ -1,6 +1,6 @@
 /** Writes rollouts in the format of a trainer or a trace tool: one file, there whole or not at all.
  *  In: rollouts in the order the format asks for. Out: the file, how many rows, and what the format could not carry. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, type Json, RollbookError } from "../../base/index.ts";
 import {
   type FieldLoss,
   type HandedRollout,
@@ -14,11 +14,16 @@ import { type NewFile, writeNewFile } from "../new-file.ts";
 export const TRAINER_FORMATS = [
   "slime",
   "slime-prompts",
+  "verl",
+  "verl-agent-loop",
   "trl-sft",
   "trl-dpo",
   "trl-kto",
   "trl-grpo",
   "trl-rollouts",
+  "art",
+  "verifiers",
+  "atif",
 ] as const;
 export type TrainerFormatName = (typeof TRAINER_FORMATS)[number];
 
@@ -36,6 +41,16 @@ export async function trainerFormat(name: TrainerFormatName): Promise<TrainerFor
       return (await import("../slime/index.ts")).slimeSamples;
     case "slime-prompts":
       return (await import("../slime/index.ts")).slimePrompts;
+    case "verl":
+      return (await import("../verl/index.ts")).verlPrompts as TrainerFormat;
+    case "verl-agent-loop":
+      return (await import("../verl/index.ts")).verlAgentLoop as TrainerFormat;
+    case "art":
+      return (await import("../art/index.ts")).artTrajectories as TrainerFormat;
+    case "verifiers":
+      return (await import("../verifiers/index.ts")).verifiersTraces;
+    case "atif":
+      return (await import("../atif/index.ts")).atifTrajectories;
     case "trl-sft":
       return (await import("../trl/index.ts")).trlSft;
     case "trl-dpo":
@@ -48,6 +63,27 @@ export async function trainerFormat(name: TrainerFormatName): Promise<TrainerFor
       return (await import("../trl/index.ts")).trlRollouts;
     default:
       return name satisfies never;
+  }
+}
+
+/** Formats whose files come back as rollouts. */
+export const TRACE_FORMATS = ["verifiers", "atif"] as const;
+export type TraceFormatName = (typeof TRACE_FORMATS)[number];
+
+/** Rollouts in the exchange form, one at a time. */
+export async function* readTraces(
+  file: string,
+  { from, dataSource }: { from: TraceFormatName; dataSource: "real" | "synthetic" },
+): AsyncGenerator<Record<string, Json>> {
+  switch (from) {
+    case "verifiers":
+      yield* (await import("../verifiers/index.ts")).readVerifiers(file, { dataSource });
+      return;
+    case "atif":
+      yield* (await import("../atif/index.ts")).readAtif(file, { dataSource });
+      return;
+    default:
+      from satisfies never;
   }
 }
 

@@ -45,6 +45,8 @@ export interface HandedTokens {
   readonly mask: Uint8Array;
   readonly turns?: Uint32Array | undefined;
   readonly rewards?: Float32Array | undefined;
+  /** Advantages that the artifact claims. */
+  readonly claimed?: Float32Array | undefined;
   readonly logprobKind: LogprobKind;
   readonly tokenizer?: Digest | undefined;
   readonly segments: TokenStream["segments"];

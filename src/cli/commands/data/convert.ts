@@ -1,7 +1,18 @@
 /** `rollbook data convert`: rollouts in the format of a trainer or a trace tool. */
 import { type Command, Option } from "commander";
-import { type ConvertedRollouts, convertRollouts } from "../../../book/convert/index.ts";
-import { TRAINER_FORMATS, type TrainerFormatName } from "../../../convert/formats/index.ts";
+import {
+  type ConvertedRollouts,
+  convertRollouts,
+  convertTraces,
+  importTraces,
+} from "../../../book/convert/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
+import {
+  TRACE_FORMATS,
+  TRAINER_FORMATS,
+  type TraceFormatName,
+  type TrainerFormatName,
+} from "../../../convert/formats/index.ts";
 import { jsonLine, plural, printable, short } from "../../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
 import { addCommand } from "../../command.ts";
@@ -11,8 +22,9 @@ import { addRowOptions, type RowFlags, requestOf } from "../../options/row-optio
 import { withBook } from "../../with-book.ts";
 
 interface ConvertFlags extends RowFlags {
-  to: TrainerFormatName;
-  out: string;
+  to?: TrainerFormatName;
+  from?: TraceFormatName;
+  out?: string;
   batch?: string;
   uneven?: "refuse" | "keep";
   failures?: "mark" | "omit";
@@ -22,17 +34,23 @@ interface ConvertFlags extends RowFlags {
 
 export function addConvert(data: Command, io: Io): void {
   const command = addCommand(data, "convert", {
-    summary: "write rollouts in the format of slime, verl, TRL, ART, verifiers or ATIF",
+    summary: "hand rollouts to slime, verl, TRL, ART, verifiers or ATIF, or read traces of the last two",
     description: `Write rollouts in the format of a trainer or a trace tool. With --batch the rows are those of a sealed batch, and failures
 of its groups are marked where the format has a mark; without it, everything that the book admits. Formats of tokens (slime,
-trl-rollouts) need --batch. The command prints the fields that the format cannot carry, with the number of rollouts that had them.`,
+verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the number of rollouts that had them.
+
+With --from the traces of another program enter the book as rollouts, signed with your key if there is one; with --out they are
+written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout.`,
     examples: [
       "rollbook data convert --to trl-sft --out sft.jsonl",
       "rollbook data convert --to slime --batch b745 --out samples.jsonl",
+      "rollbook data convert --from verifiers traces.jsonl",
     ],
   })
-    .addOption(new Option("--to <format>", "format to write").choices(TRAINER_FORMATS).makeOptionMandatory())
-    .requiredOption("--out <file>", "file to write; must not exist")
+    .argument("[file]", "--from: the file to read")
+    .addOption(new Option("--to <format>", "format to write").choices(TRAINER_FORMATS))
+    .addOption(new Option("--from <format>", "format of the traces to read").choices(TRACE_FORMATS))
+    .option("--out <file>", "file to write; must not exist")
     .option("--batch <batch>", "rows of this batch: digest, or the first digits of it")
     .addOption(
       new Option("--uneven <choice>", "slime: groups of different sizes (default: refuse)").choices([
@@ -48,21 +66,44 @@ trl-rollouts) need --batch. The command prints the fields that the format cannot
     )
     .option("--threshold <n>", "trl-kto: least reward of a desirable completion", finite)
     .option("--min-gap <n>", "trl-dpo: least difference of the two rewards", nonNegative);
-  addRowOptions(command, { data: false, families: "all" }).action((flags: ConvertFlags) =>
-    runConvert(io, flags),
+  addRowOptions(command, { data: false, families: "all" }).action(
+    (file: string | undefined, flags: ConvertFlags) => runConvert(io, file, flags),
   );
 }
 
-async function runConvert(io: Io, flags: ConvertFlags): Promise<void> {
+async function runConvert(io: Io, file: string | undefined, flags: ConvertFlags): Promise<void> {
+  const { to, from, out } = flags;
+  if ((to === undefined) === (from === undefined)) throw wrongUsage("name either --to or --from");
+  if (from !== undefined) {
+    if (file === undefined) throw wrongUsage(`--from ${from} needs the file to read`);
+    return runRead(io, { ...flags, from, file });
+  }
+  if (file !== undefined) throw wrongUsage(`--to reads the book, and ${file} belongs to --from`);
+  if (out === undefined) throw wrongUsage("--to needs --out, the file to write");
+  await runWrite(io, { ...flags, to: to!, out });
+}
+
+async function runRead(io: Io, flags: ConvertFlags & { from: TraceFormatName; file: string }): Promise<void> {
+  const { from, file, out, dataSource = "real" } = flags;
+  const request = { from, file, dataSource };
+  const read =
+    out === undefined
+      ? await withBook(io, { ...flags, mode: "write" }, (book) => importTraces(book, request))
+      : await convertTraces({ ...request, out });
+  if (flags.json) io.out(jsonLine({ from, file, out: out ?? null, ...read }));
+  else
+    io.out(
+      `${plural(read.rollouts, "rollout")} of ${from}, ${read.identical} the same as exported${out === undefined ? "" : `: ${out}`}\n`,
+    );
+}
+
+async function runWrite(io: Io, flags: ConvertFlags & { to: TrainerFormatName; out: string }): Promise<void> {
   const { to, out, batch, uneven, failures, threshold, minGap } = flags;
   const converted = await withBook(io, flags, (book) =>
     convertRollouts(book, { to, out, batch, uneven, failures, threshold, minGap, filter: requestOf(flags) }),
   );
-  if (flags.json) {
-    io.out(jsonLine({ ...converted, admitted: converted.admitted.map(admittedJson) }));
-    return;
-  }
-  printConverted(io, converted);
+  if (flags.json) io.out(jsonLine({ ...converted, admitted: converted.admitted.map(admittedJson) }));
+  else printConverted(io, converted);
 }
 
 function printConverted(

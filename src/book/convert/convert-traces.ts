@@ -1,0 +1,74 @@
+/** Brings the traces of another program into a book, or into a file of rollouts in the exchange form.
+ *  In: a file of verifiers or ATIF. Out: what became of them. A bad trace stops everything: nothing enters the book. */
+import { type Json, parseId, RollbookError } from "../../base/index.ts";
+import {
+  encodeWire,
+  loggedPolicy,
+  PolicyRevision,
+  parseRolloutDraft,
+  sealRollout,
+} from "../../contract/index.ts";
+import { readTraces, type TraceFormatName } from "../../convert/formats/index.ts";
+import { type ImportReport, importRollouts } from "../import/index.ts";
+import type { OpenBook } from "../open/index.ts";
+
+export interface TraceRequest {
+  readonly from: TraceFormatName;
+  readonly file: string;
+  /** What the traces are, where they do not say. */
+  readonly dataSource: "real" | "synthetic";
+}
+
+export interface TracesRead {
+  readonly rollouts: number;
+  /** Of those with our extras: how many are the rollouts that were exported, by digest. */
+  readonly identical: number;
+}
+
+export async function importTraces(
+  book: OpenBook,
+  request: TraceRequest,
+): Promise<TracesRead & { readonly imported: ImportReport }> {
+  const count = { rollouts: 0, identical: 0 };
+  const stream = (async function* () {
+    for await (const record of recordsOf(request, count)) yield Buffer.from(`${JSON.stringify(record)}\n`);
+  })();
+  const imported = await importRollouts(book, { name: request.file, stream }, { strict: true });
+  return { ...count, imported };
+}
+
+/** Writes them as `rollbook.rollout.v1`, which `artifact import` reads. The file must not exist. */
+export async function convertTraces(request: TraceRequest & { readonly out: string }): Promise<TracesRead> {
+  const { writeNewFile } = await import("../../convert/new-file.ts");
+  const count = { rollouts: 0, identical: 0 };
+  await writeNewFile(request.out, async (file) => {
+    for await (const record of recordsOf(request, count))
+      file.append(Buffer.from(`${JSON.stringify(record)}\n`));
+  });
+  return count;
+}
+
+/** Every rollout is sealed here first: a trace that breaks a rule of records is named by its place. */
+async function* recordsOf(
+  { from, file, dataSource }: TraceRequest,
+  count: { rollouts: number; identical: number },
+): AsyncGenerator<Json> {
+  const policy = loggedPolicy(parseId(from)).record;
+  let named = false;
+  for await (const rollout of readTraces(file, { from, dataSource })) {
+    count.rollouts++;
+    const { content } = sealRollout(parseRolloutDraft(rollout, `${file}: trace ${count.rollouts}`));
+    const { origin } = rollout.envelope as { origin: { fields: { content?: string } } };
+    if (origin.fields.content === content.digest) count.identical++;
+    const isLogged = content.record.streams.some(({ family }) => family === from);
+    if (isLogged && !named) yield encodeWire(PolicyRevision, policy) as Json;
+    named ||= isLogged;
+    yield rollout;
+  }
+  if (count.rollouts === 0)
+    throw new RollbookError(
+      "empty-log",
+      { file, from },
+      `${file} holds no ${from} trace. Check the file and --from.`,
+    );
+}

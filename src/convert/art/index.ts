@@ -1,0 +1,1 @@
+export { artTrajectories } from "./art-trajectories.ts";

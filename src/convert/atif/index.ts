@@ -1,0 +1,2 @@
+export { readAtif } from "./read-atif.ts";
+export { atifTrajectories } from "./write-atif.ts";

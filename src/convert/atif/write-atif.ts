@@ -1,0 +1,194 @@
+/** Rollouts as ATIF trajectories, one JSON object a line. A trajectory is one conversation: of a rollout with forks it is
+ *  the last. The ids and log-probabilities of a reply stand on its step where it was sampled in one piece. Arguments of a
+ *  tool call must be an object; text that is none is kept under `arguments_text`. */
+import { isObject, type Json } from "../../base/index.ts";
+import { readTurn, sameTurn } from "../chat/index.ts";
+import type {
+  HandedConversation,
+  HandedRollout,
+  HandedTokens,
+  HandoverBatch,
+  LossTally,
+  RolloutPart,
+  TrainerFormat,
+} from "../handover/index.ts";
+import { EXTRAS_KEY, type TraceMessage, traceExtras, traceMessages, traceTools } from "../traces/index.ts";
+import { ATIF_VERSION, type AtifMetrics, type AtifStep, type AtifTrajectory } from "./atif-records.ts";
+
+const CARRIED: readonly RolloutPart[] = [
+  ...([
+    "calls.cost",
+    "calls.usage",
+    "conversations.thinking",
+    "conversations.tools",
+    "configs",
+    "ending",
+  ] as const),
+  ...(["environment", "finalState", "reward", "sampling", "scores", "seed", "times", "tokens.ids"] as const),
+  ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
+];
+
+export const ARGUMENTS_TEXT = "arguments_text";
+
+export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
+  from: "rollouts",
+  together: "group",
+  async *rows(rollouts, { batch, losses }) {
+    for await (const rollout of rollouts) {
+      const conversation = rollout.conversations.at(-1);
+      if (conversation === undefined) {
+        losses.add("rollouts without a conversation");
+        continue;
+      }
+      losses.addParts(rollout, CARRIED);
+      yield trajectoryOf(rollout, { conversation, batch, losses });
+    }
+  },
+};
+
+function trajectoryOf(
+  rollout: HandedRollout,
+  of: { conversation: HandedConversation; batch: HandoverBatch | null; losses: LossTally },
+): AtifTrajectory {
+  const { record, calls, times } = rollout;
+  const { conversation, batch, losses } = of;
+  const [name, version = "1"] = record.environment.split("@");
+  const steps = stepsOf(conversation, metricsAt(rollout, conversation, losses));
+  const total = (pick: (metrics: AtifMetrics) => number | undefined) =>
+    steps.reduce((sum, { metrics }) => sum + ((metrics && pick(metrics)) ?? 0), 0);
+  const tools = traceTools(conversation.tools);
+  const { scores } = record;
+  return {
+    schema_version: ATIF_VERSION,
+    session_id: record.rolloutId,
+    agent: {
+      ...{ name: name!, version, model_name: conversation.model },
+      ...(tools.length === 0
+        ? {}
+        : { tool_definitions: tools.map((each) => ({ type: "function", function: each })) }),
+    },
+    steps: steps.map((step) =>
+      times === undefined ? step : { ...step, timestamp: new Date(times.startedAtMs).toISOString() },
+    ),
+    final_metrics: {
+      total_prompt_tokens: total(({ prompt_tokens }) => prompt_tokens),
+      total_completion_tokens: total(({ completion_tokens }) => completion_tokens),
+      ...(calls.some((call) => call.record.costUsd !== undefined)
+        ? { total_cost_usd: total(({ cost_usd }) => cost_usd) }
+        : {}),
+      total_steps: steps.length,
+    },
+    extra: {
+      [EXTRAS_KEY]: {
+        ...traceExtras(rollout, batch),
+        scores: scores.map(({ name, value, weight }) => ({ name, value, weight })),
+      },
+    },
+  };
+}
+
+/** Metrics by the position of the reply's turn in the conversation. */
+function metricsAt(
+  { calls, tokens }: HandedRollout,
+  { turns }: HandedConversation,
+  losses: LossTally,
+): ReadonlyMap<number, AtifMetrics> {
+  const found = new Map<number, AtifMetrics>();
+  let placed = 0;
+  for (const [i, { record, prompt }] of calls.entries()) {
+    const asked = prompt.map(readTurn);
+    if (asked.length >= turns.length || !asked.every((turn, t) => sameTurn(turn, turns[t]!))) continue;
+    const { usage, costUsd } = record;
+    const own = tokens === null ? {} : tokensOfCall(tokens, i);
+    if (own.completion_token_ids) placed += own.completion_token_ids.length;
+    found.set(asked.length, {
+      ...(usage === undefined
+        ? {}
+        : { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
+      ...(usage?.cachedTokens === undefined ? {} : { cached_tokens: usage.cachedTokens }),
+      ...(costUsd === undefined ? {} : { cost_usd: costUsd }),
+      ...own,
+    });
+  }
+  if (tokens !== null && (placed < tokens.mask.filter(Boolean).length || tokens.mask.at(-1) !== 1))
+    losses.add("tokens.ids (not of one reply in one piece)");
+  return found;
+}
+
+function tokensOfCall({ ids, mask, logprobs, segments }: HandedTokens, call: number): AtifMetrics {
+  const own = segments.filter((each) => each.call === call);
+  if (own.length === 0) return {};
+  const [from, to] = [own[0]!.start, own.at(-1)!.end];
+  const first = mask.indexOf(1, from);
+  const end = mask.lastIndexOf(1, to - 1) + 1;
+  if (first < 0 || first >= to || mask.subarray(first, end).includes(0)) return {};
+  return {
+    prompt_token_ids: Array.from(ids.subarray(0, first)),
+    completion_token_ids: Array.from(ids.subarray(first, end)),
+    logprobs: Array.from(logprobs.subarray(first, end)),
+  };
+}
+
+function stepsOf(
+  { turns, model }: HandedConversation,
+  metrics: ReadonlyMap<number, AtifMetrics>,
+): AtifStep[] {
+  const steps: AtifStep[] = [];
+  for (const [position, turn] of turns.entries())
+    for (const message of traceMessages(turn)) {
+      const last = steps.at(-1);
+      if (message.role === "tool") {
+        const result = { source_call_id: message.tool_call_id || null, content: message.content };
+        if (last?.source === "agent")
+          steps[steps.length - 1] = {
+            ...last,
+            observation: { results: [...(last.observation?.results ?? []), result] },
+          };
+        else
+          steps.push({
+            step_id: steps.length + 1,
+            source: "system",
+            message: "",
+            observation: { results: [result] },
+          });
+        continue;
+      }
+      const measured = metrics.get(position);
+      steps.push({
+        ...stepOf(message, steps.length + 1),
+        ...(message.role === "assistant" ? { model_name: model } : {}),
+        ...(message.role === "assistant" && measured !== undefined && Object.keys(measured).length > 0
+          ? { metrics: measured }
+          : {}),
+      });
+    }
+  return steps;
+}
+
+function stepOf({ role, content, reasoning_content, tool_calls }: TraceMessage, step_id: number): AtifStep {
+  return {
+    step_id,
+    source: role === "assistant" ? "agent" : role === "system" ? "system" : "user",
+    message: content ?? "",
+    ...(reasoning_content === undefined ? {} : { reasoning_content }),
+    ...(tool_calls === undefined
+      ? {}
+      : {
+          tool_calls: tool_calls.map(({ id, name, arguments: text }) => ({
+            ...{ tool_call_id: id, function_name: name },
+            arguments: argumentsOf(text),
+          })),
+        }),
+  };
+}
+
+/** An object that is written as JSON.stringify would; every other text as it is. */
+function argumentsOf(text: string): { readonly [key: string]: Json } {
+  try {
+    const value = JSON.parse(text) as unknown;
+    if (isObject(value) && JSON.stringify(value) === text) return value as { [key: string]: Json };
+  } catch {
+    // The model wrote no JSON; its text is kept.
+  }
+  return { [ARGUMENTS_TEXT]: text };
+}

@@ -1,0 +1,82 @@
+/** What a trace format has no field for and its free-form part carries: everything sealed but messages, ids, masks,
+ *  log-probabilities and scores, which have fields of their own. With it a trace that comes back is the same rollout. */
+import { isObject, type Json, RollbookError } from "../../base/index.ts";
+import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
+import type { HandedRollout, HandoverBatch } from "../handover/index.ts";
+
+/** The key under which it stands. */
+export const EXTRAS_KEY = "rollbook";
+const EXTRAS_SCHEMA = "rollbook.trace-extras.v1";
+
+export type TraceFields = { readonly [key: string]: Json };
+
+export interface TraceExtras {
+  readonly schema: typeof EXTRAS_SCHEMA;
+  readonly batch: string | null;
+  readonly contentDigest: string;
+  readonly envelopeDigest: string | null;
+  /** Fields of the content record beside calls, streams and scores. */
+  readonly content: TraceFields;
+  /** One for each call: its record without messages and tools. */
+  readonly calls: readonly TraceFields[];
+  /** The token stream without its ids, log-probabilities and mask; null: there is none. */
+  readonly stream: TraceFields | null;
+  /** Scorers by the name of the score. */
+  readonly scorers: TraceFields;
+  readonly reward: number | null;
+  readonly excluded: string | null;
+}
+
+export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null): TraceExtras {
+  const wire = encodeWire(RolloutContent, rollout.record) as Record<string, Json>;
+  const { schema: _, calls: _calls, streams: _streams, scores: _scores, ...content } = wire;
+  const scorers = rollout.record.scores.filter(({ scorer }) => scorer !== undefined);
+  return {
+    schema: EXTRAS_SCHEMA,
+    batch: batch?.digest ?? null,
+    contentDigest: rollout.content,
+    envelopeDigest: rollout.envelope ?? null,
+    content,
+    calls: rollout.calls.map(({ record }) => callExtras(encodeWire(Call, record) as Record<string, Json>)),
+    stream: streamExtras(rollout),
+    scorers: Object.fromEntries(scorers.map(({ name, scorer }) => [name, scorer!])),
+    reward: rollout.reward,
+    excluded: rollout.excluded,
+  };
+}
+
+/** Undefined where the free-form part is not ours; refused where it is of a version that is not known. */
+export function readExtras(free: unknown, where: string): TraceExtras | undefined {
+  const found = isObject(free) ? free[EXTRAS_KEY] : undefined;
+  if (!isObject(found)) return undefined;
+  if (found.schema === EXTRAS_SCHEMA) return found as unknown as TraceExtras;
+  throw new RollbookError(
+    "unknown-version",
+    { where, actual: found.schema, known: [EXTRAS_SCHEMA] },
+    `${where}: ${EXTRAS_KEY}.schema is ${JSON.stringify(found.schema)}, this release reads ${EXTRAS_SCHEMA}. Remove ${EXTRAS_KEY} to read the trace as one of another program.`,
+  );
+}
+
+function callExtras({ schema: _, request, response, ...rest }: Record<string, Json>): TraceFields {
+  const { messages: _asked, tools: _tools, ...asked } = request as Record<string, Json>;
+  const { messages: _said, ...said } = response as Record<string, Json>;
+  return { ...rest, request: asked, response: said };
+}
+
+function streamExtras({ tokens, record }: HandedRollout): TraceFields | null {
+  if (tokens === null) return null;
+  const {
+    columns: _,
+    length: _length,
+    samples: _samples,
+    ...rest
+  } = record.streams[tokens.stream] as never as Record<string, Json>;
+  const { turns, rewards } = tokens;
+  const claimed = tokens.claimed === undefined ? {} : { advantages: Array.from(tokens.claimed) };
+  return {
+    ...rest,
+    ...(turns === undefined ? {} : { turns: Array.from(turns) }),
+    ...(rewards === undefined ? {} : { rewards: Array.from(rewards) }),
+    ...claimed,
+  };
+}

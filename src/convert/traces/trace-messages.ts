@@ -1,0 +1,97 @@
+/** Messages of OpenAI's chat form, and back from the flat form of trace formats. Pure. */
+import { isObject, type Json } from "../../base/index.ts";
+import type { ChatPart, ChatTurn } from "../chat/index.ts";
+
+export interface TraceMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly TraceToolCall[];
+  readonly tool_call_id?: string;
+}
+
+export interface TraceToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** As the model wrote them. */
+  readonly arguments: string;
+}
+
+const ROLES: ReadonlySet<string> = new Set(["system", "user", "assistant", "tool"]);
+
+/** A turn as messages: results of tools are one each. A role that traces do not know speaks as the user. */
+export function traceMessages({ role, parts }: ChatTurn): TraceMessage[] {
+  const results = parts.filter((part) => part.kind === "tool-result");
+  const calls = parts.filter((part) => part.kind === "tool-call");
+  const thinking = parts.flatMap((part) => (part.kind === "thinking" ? [part.text] : []));
+  const text = parts.flatMap(plainText).join("\n");
+  const answers = results.map(
+    (part): TraceMessage => ({ role: "tool", content: part.text, tool_call_id: part.id ?? "" }),
+  );
+  if (role === "tool" || (text === "" && calls.length + thinking.length === 0 && answers.length > 0))
+    return answers;
+  return [
+    ...answers,
+    {
+      role: ROLES.has(role) ? (role as TraceMessage["role"]) : "user",
+      content: text === "" && calls.length > 0 ? null : text,
+      ...(thinking.length === 0 ? {} : { reasoning_content: thinking.join("\n") }),
+      ...(calls.length === 0
+        ? {}
+        : {
+            tool_calls: calls.map((part) => ({
+              id: part.id ?? "",
+              name: part.name,
+              arguments: part.arguments,
+            })),
+          }),
+    },
+  ];
+}
+
+/** As OpenAI's chat form writes it. */
+export function toOpenAi(message: TraceMessage): Json {
+  const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
+  return {
+    role,
+    ...(tool_call_id === undefined ? {} : { tool_call_id }),
+    content,
+    ...(reasoning_content === undefined ? {} : { reasoning_content }),
+    ...(tool_calls === undefined
+      ? {}
+      : {
+          tool_calls: tool_calls.map(({ id, name, arguments: text }) => ({
+            ...{ id, type: "function" },
+            function: { name, arguments: text },
+          })),
+        }),
+  };
+}
+
+/** Tools as a list of names, descriptions and schemas, whoever declared them. */
+export function traceTools(tools: unknown): { name: string; description: string; parameters: Json }[] {
+  if (!Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown) => {
+    const inner = isObject(tool) && isObject(tool.function) ? tool.function : tool;
+    if (!isObject(inner) || typeof inner.name !== "string") return [];
+    const parameters = (inner.parameters ?? inner.input_schema ?? {}) as Json;
+    return [{ name: inner.name, description: String(inner.description ?? ""), parameters }];
+  });
+}
+
+function plainText(part: ChatPart): string[] {
+  switch (part.kind) {
+    case "text":
+      return [part.text];
+    case "media":
+      return [`[${part.type} ${part.source}]`];
+    case "other":
+      return [part.json];
+    case "thinking":
+    case "tool-call":
+    case "tool-result":
+      return [];
+    default:
+      return part satisfies never;
+  }
+}

@@ -1,0 +1,2 @@
+export { type ReadTraceOptions, readVerifiers } from "./read-verifiers.ts";
+export { verifiersTraces } from "./write-verifiers.ts";

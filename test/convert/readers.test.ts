@@ -1,0 +1,82 @@
+/** pyarrow and DuckDB read the Parquet files of verl and ART: every value, and the types their readers expect. */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { python } from "../../scripts/python.mjs";
+import * as requirement from "../../scripts/setup/python-readers.mjs";
+import { Cli } from "../support/cli.ts";
+import { handedBook, taskWire } from "../support/handover-world.ts";
+import { describeNeeding } from "../support/needs.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every format
+type Row = any;
+
+const PROGRAM = `
+import json, sys
+import duckdb, pyarrow.parquet as pq
+for path in sys.argv[1:]:
+    table = pq.read_table(path)
+    found = duckdb.connect(":memory:").execute("SELECT * FROM read_parquet(?)", [path])
+    names = [each[0] for each in found.description]
+    rows = [dict(zip(names, row)) for row in found.fetchall()]
+    assert json.dumps(rows) == json.dumps(table.to_pylist()), "DuckDB and pyarrow differ"
+    types = {name: str(table.schema.field(name).type) for name in table.column_names}
+    print(json.dumps(dict(types=types, rows=rows, meta=json.loads(table.schema.metadata[b"rollbook"]))))
+`;
+
+await describeNeeding(requirement, "readers of Parquet", () => {
+  it("read what was written for verl and ART", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli);
+    const file = (name: string) => join(cli.folder, name);
+    const formats = ["verl", "verl-agent-loop", "art"];
+    for (const to of formats) await cli.ok(`data convert --to ${to} --batch ${batch} --out ${file(to)}`);
+    await cli.ok(`data convert --to slime --batch ${batch} --out ${file("slime")}`);
+    const { stdout, stderr, status } = spawnSync(python, ["-c", PROGRAM, ...formats.map(file)], {
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([0, ""]);
+    const [verl, loop, art] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Row);
+    for (const { meta } of [verl, loop, art]) expect(meta).toEqual({ batch });
+
+    expect(verl.rows).toHaveLength(3);
+    for (const { prompt, reward_model, extra_info } of verl.rows) {
+      const task = taskWire(Number(reward_model.ground_truth) - 1);
+      expect(prompt).toEqual([{ role: "user", content: task.prompt }]);
+      expect(JSON.parse(extra_info.payload)).toEqual(task.payload);
+      expect(extra_info).toMatchObject({ batch, task_id: task.id });
+    }
+
+    const slime: Row[] = readFileSync(file("slime"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(loop.types).toMatchObject({
+      prompt_ids: "list<element: int64 not null>",
+      response_logprobs: "list<element: float not null>",
+      reward_score: "double",
+    });
+    for (const [i, row] of loop.rows.entries()) {
+      expect([...row.prompt_ids, ...row.response_ids]).toEqual(slime[i].tokens);
+      expect(row.response_mask).toEqual(slime[i].loss_mask);
+      expect(row.response_logprobs).toEqual(slime[i].rollout_log_probs);
+      expect([row.reward_score, row.uid]).toEqual([slime[i].reward, slime[i].metadata.rollbook.group]);
+      expect(row.extra_fields).toMatchObject({ batch, min_global_steps: 1, max_global_steps: 1 });
+    }
+
+    expect(art.types.messages).toBe(
+      "list<element: struct<role: string, content: string, tool_calls: string, tool_call_id: string, trainable: bool> not null>",
+    );
+    expect(art.rows.map(({ group_index }: Row) => group_index)).toEqual(
+      slime.map(({ group_index }) => group_index),
+    );
+    for (const { messages, metadata } of art.rows) {
+      expect(messages.map(({ trainable }: Row) => trainable)).toEqual([false, false, true]);
+      expect(JSON.parse(metadata)).toMatchObject({ batch, content: expect.stringMatching(/^sha256:/) });
+    }
+  });
+});

@@ -1,0 +1,193 @@
+/** verifiers and ATIF in both directions. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Cli, lines } from "../support/cli.ts";
+import { handedBook, handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into records of every shape
+type Row = any;
+
+const FORMATS = ["verifiers", "atif"] as const;
+
+function rowsOf(file: string): Row[] {
+  return readFileSync(file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+/** Two calls: a tool is asked, and its result answered. Tokens of both, prompts between them. */
+function toolWire(name: string, over: Row = {}): Row {
+  const wire = handedWire(name, { question: 2, ...over }) as Row;
+  const [call] = wire.calls;
+  const asks = {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "c-1", type: "function", function: { name: "add", arguments: '{"a":2,"b":1}' } }],
+  };
+  const tools = [
+    { type: "function", function: { name: "add", description: "adds", parameters: { type: "object" } } },
+  ];
+  const { messages } = call.request;
+  const revision = wire.streams[0].segments[0].revision;
+  wire.calls = [
+    { ...call, request: { ...call.request, tools }, response: { ...call.response, messages: [asks] } },
+    {
+      ...call,
+      request: {
+        ...call.request,
+        tools,
+        messages: [...messages, asks, { role: "tool", tool_call_id: "c-1", content: "3" }],
+      },
+      response: { messages: [{ role: "assistant", content: "It is 3." }], finishReason: "stop", status: 200 },
+      costUsd: 0.25,
+    },
+  ];
+  Object.assign(wire.streams[0], {
+    ids: [1, 2, 3, 30, 31, 4, 5, 40, 41],
+    mask: [0, 0, 0, 1, 1, 0, 0, 1, 1],
+    logprobs: [0, 0, 0, -0.5, -1, 0, 0, -0.25, -2],
+    rewards: [0, 0, 0, 0, 0, 0, 0, 0, 1],
+    segments: [
+      { start: 0, end: 5, call: 0, revision },
+      { start: 5, end: 9, call: 1, revision },
+    ],
+  });
+  return { ...wire, scores: [{ name: "solved", value: 1, weight: 0.5 }] };
+}
+
+describe.each(FORMATS)("%s", (format) => {
+  it("gives back the rollouts that were exported, by digest", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { extra: [toolWire("r-tool")] });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const [read] = await cli.json(
+      `data convert --from ${format} ${out} --out ${join(cli.folder, "back.jsonl")}`,
+    );
+    expect(read).toMatchObject({ rollouts: 13, identical: 13 });
+    const [again] = await cli.json(`data convert --from ${format} ${out}`);
+    expect(again).toMatchObject({ rollouts: 13, imported: { refused: 0 } });
+  });
+
+  it("round-trips any tokens, replies, scores and endings of one conversation", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const place = fc.record({
+      id: fc.nat({ max: 2 ** 31 }),
+      logprob: fc.float({ min: -50, max: 0, noNaN: true }),
+    });
+    const rollout = fc.record({
+      prompt: fc.array(fc.nat({ max: 2 ** 31 }), { minLength: 1, maxLength: 5 }),
+      said: fc.array(place, { minLength: 1, maxLength: 6 }),
+      reply: fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }),
+      reward: fc.option(fc.float({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0)),
+      score: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0)),
+      ending: fc.constantFrom({ kind: "terminal" }, { kind: "truncated", limit: "turns" }),
+    });
+    const drawn = fc.sample(rollout, { numRuns: 25, seed: 11 });
+    const wires = drawn.map(({ prompt, said, reply, reward, score, ending }, i) => {
+      const wire = handedWire(`r-${i}`, { reply }) as Row;
+      Object.assign(wire.streams[0], {
+        ids: [...prompt, ...said.map(({ id }) => id)],
+        mask: [...prompt.map(() => 0), ...said.map(() => 1)],
+        logprobs: [...prompt.map(() => 0), ...said.map(({ logprob }) => logprob + 0)],
+        rewards:
+          reward === null
+            ? undefined
+            : [...prompt.map(() => 0), ...said.map((_, k) => (k === 0 ? reward : 0))],
+        segments: [{ ...wire.streams[0].segments[0], end: prompt.length + said.length }],
+      });
+      return { ...wire, ending, scores: score === null ? [] : [{ name: "s", value: score, weight: 1 }] };
+    });
+    await cli.ok("artifact import -", lines(...revisionWires(), taskWire(1), ...wires));
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const [read] = await cli.json(
+      `data convert --from ${format} ${out} --out ${join(cli.folder, "back.jsonl")}`,
+    );
+    expect(read).toMatchObject({ rollouts: 25, identical: 25 });
+  });
+
+  it("reads a trace of another program without making anything up", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { questions: 1, size: 1, extra: [toolWire("r-tool")] });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const foreign = rowsOf(out).map((row) => {
+      if (format === "atif") return { ...row, extra: undefined, schema_version: "ATIF-v1.4" };
+      return {
+        ...row,
+        traces: row.traces.map((trace: Row) => ({ ...trace, info: {}, rewards: { solved: null } })),
+      };
+    });
+    const other = new Cli();
+    await other.ok("init");
+    const file = other.file("foreign.jsonl", lines(...foreign));
+    const [read] = await other.json(`data convert --from ${format} ${file}`);
+    expect(read).toMatchObject({ rollouts: 2, identical: 0 });
+    expect(await other.json("artifact ls")).toHaveLength(2);
+    const back = join(other.folder, "back.jsonl");
+    await other.ok(`data convert --from ${format} ${file} --out ${back}`);
+    const rollout = rowsOf(back).find(({ rolloutId }) => rolloutId === "r-tool");
+    expect(rollout).toMatchObject({ scores: [], seed: "0", calls: [{ model: "tiny" }, { costUsd: 0.25 }] });
+    const [stream] = rollout.streams;
+    expect(stream).toMatchObject({ ids: [1, 2, 3, 30, 31, 4, 5, 40, 41], revision: { id: "logged" } });
+    expect(stream.rewards).toBeUndefined();
+  });
+
+  it("refuses an unknown version with its line, and leaves neither file nor rollouts", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { questions: 1, size: 2 });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const rows = rowsOf(out);
+    if (format === "atif") rows[1].schema_version = "ATIF-v9.0";
+    else rows[1].traces[0].version = 2;
+    const other = new Cli();
+    await other.ok("init");
+    const { code, err } = await other.run(
+      `data convert --from ${format} ${other.file("x.jsonl", lines(...rows))}`,
+    );
+    expect([code, err]).toEqual([1, expect.stringContaining("x.jsonl:2")]);
+    expect(err).toContain("[unknown-version]");
+    expect(await other.json("artifact ls")).toEqual([]);
+  });
+});
+
+describe("verifiers traces", () => {
+  it("concatenate from root to leaf to the exact sequence, with a log-probability for each sampled token", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli, { questions: 1, size: 2, extra: [toolWire("r-tool")] });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to verifiers --batch ${batch} --out ${out}`);
+    const episode = rowsOf(out).find(({ id }) => id === "r-tool");
+    const [{ nodes, calls }] = episode.traces;
+    expect(nodes.map(({ message }: Row) => message.role)).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+    ]);
+    expect(nodes.flatMap(({ token_ids }: Row) => token_ids)).toEqual([1, 2, 3, 30, 31, 4, 5, 40, 41]);
+    expect(nodes.flatMap(({ logprobs }: Row) => logprobs)).toEqual([-0.5, -1, -0.25, -2]);
+    expect(calls.map(({ node }: Row) => node)).toEqual([2, 4]);
+    expect(episode.group.id).toBe("g-2");
+  });
+
+  it("refuse a node whose log-probabilities do not fit its mask", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { questions: 1, size: 1 });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to verifiers --out ${out}`);
+    const rows = rowsOf(out);
+    rows[0].traces[0].nodes.at(-1).logprobs.pop();
+    const { code, err } = await cli.run(
+      `data convert --from verifiers ${cli.file("x.jsonl", lines(...rows))}`,
+    );
+    expect([code, err]).toEqual([1, expect.stringContaining("2 log-probabilities for 3 sampled tokens")]);
+  });
+});
