@@ -3,6 +3,8 @@ export {
   type ClaimKey,
   type CompleteOutcome,
   type FailOutcome,
+  type NatsQueueSettings,
+  openNatsQueue,
   openSqliteQueue,
   type QueueCounts,
   type QueueItem,

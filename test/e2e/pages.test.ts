@@ -15,7 +15,11 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { serverFolder } from "../../scripts/servers.mjs";
+import * as natsServer from "../../scripts/setup/nats-server.mjs";
+import { describeNeeding } from "../support/needs.ts";
 import {
+  type Block,
   blocksOf,
   fileOf,
   isOutput,
@@ -55,7 +59,18 @@ describe("the examples of the documents", () => {
     expect(unmarked(blocks).map(({ info }) => info)).toEqual(["sh skip", 'sh no-run=""', ""]);
   });
 
-  const run = pages.filter(({ blocks }) => blocks.some(isRun));
+  runPages(pages.filter(({ blocks }) => blocks.some(isRun) && !startsNats(blocks)));
+});
+
+await describeNeeding(natsServer, "the examples of the documents that start a NATS server", () =>
+  runPages(pages.filter(({ blocks }) => startsNats(blocks))),
+);
+
+function startsNats(blocks: readonly Block[]): boolean {
+  return blocks.some((block) => isRun(block) && /^nats-server /m.test(block.text));
+}
+
+function runPages(run: typeof pages): void {
   it.each(run)(
     "run from an empty folder, in the order of $page",
     async ({ blocks }) => {
@@ -73,7 +88,7 @@ describe("the examples of the documents", () => {
     },
     180_000,
   );
-});
+}
 
 /** A project folder with the package installed, and nothing else. */
 function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.ProcessEnv } {
@@ -92,7 +107,7 @@ exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
     chmodSync(join(bin, name), 0o755);
   }
   const { ROLLBOOK_BOOK: _, ...inherited } = process.env;
-  const path = `${bin}:${dirname(process.execPath)}:${process.env.PATH}`;
+  const path = `${bin}:${dirname(process.execPath)}:${serverFolder}:${process.env.PATH}`;
   return { folder, env: { ...inherited, PATH: path, ROLLBOOK_HOME: join(root, "home") } };
 }
 

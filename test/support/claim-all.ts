@@ -1,10 +1,12 @@
-/** Claims and completes whatever the queue holds, a few at a time, and prints the items. Run as a process. */
+/** Claims and completes everything in a queue, a few at a time, and prints each item: node claim-all.ts QUEUE WORKER */
 import { systemClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
-import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
+import { isNatsUrl, openNatsQueue, openSqliteQueue } from "../../src/collect/queue/index.ts";
 
-const [path, worker] = process.argv.slice(2) as [string, string];
-const queue = openSqliteQueue(path, { clock: systemClock });
+const [place, worker] = process.argv.slice(2) as [string, string];
+const queue = isNatsUrl(place)
+  ? await openNatsQueue(place, { clock: systemClock })
+  : openSqliteQueue(place, { clock: systemClock });
 for (;;) {
   const claims = await queue.claim(worker, 4);
   if (claims.length === 0) break;

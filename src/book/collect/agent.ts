@@ -2,6 +2,7 @@
  *  A function is known by its own text: an agent that imports others, or closes over values, is better named by path. */
 import { dirname } from "node:path";
 import { digestJson } from "../../base/index.ts";
+import { isNatsUrl } from "../../collect/queue/index.ts";
 import {
   type Agent,
   type Confinement,
@@ -29,5 +30,6 @@ export function hiddenFrom(
   ...oracles: string[]
 ): string[] {
   const root = typeof book === "string" ? book : book.root;
-  return [root, ...(queue === undefined ? [] : [queue]), dirname(ownKeyring().keyPath), ...oracles];
+  const files = queue === undefined || isNatsUrl(queue) ? [] : [queue];
+  return [root, ...files, dirname(ownKeyring().keyPath), ...oracles];
 }

@@ -13,6 +13,6 @@ export {
   reportLaunch,
 } from "./launch-report.ts";
 export { openPlace, type PlaceRequest } from "./place.ts";
-export { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+export { openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 export type { Tasks } from "./tasks.ts";
 export { type RunningWorker, startWorker, type WorkDone, type WorkerRequest } from "./worker.ts";

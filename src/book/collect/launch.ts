@@ -2,6 +2,7 @@
  *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
  *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
 import { given, parseId } from "../../base/index.ts";
+import type { WorkQueue } from "../../collect/queue/index.ts";
 import {
   type Launch,
   type LaunchOptions,
@@ -16,7 +17,7 @@ import type { FailureOwner } from "../../contract/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { experimentOutcomes, failedSamples } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
-import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, type Tasks } from "./tasks.ts";
 
 export interface LaunchRequest
@@ -99,12 +100,14 @@ async function openLaunch(
   tasks: Tasks,
   request: LaunchRequest,
 ): Promise<{ launch: Launch; close(): Promise<void> }> {
+  const root = typeof request.book === "string" ? request.book : request.book.root;
+  checkQueue(request, { root, create: true });
   const oracles = typeof tasks === "string" ? [tasks] : [];
   const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request, ...oracles) });
   const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
-  let queue: ReturnType<typeof openQueue>;
+  let queue: WorkQueue;
   try {
-    queue = openQueue(queueFile(book.root, request), request, clock);
+    queue = await openQueue(request, { root: book.root, clock, create: true });
   } catch (error) {
     await leave();
     throw error;

@@ -1,8 +1,16 @@
-/** The queue of a launch: one file in the book, unless another is named. */
+/** The queue of a launch: one file in the book, unless another file or a queue on NATS is named. */
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { type Clock, given, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
-import { HEARTBEAT_MS, openSqliteQueue } from "../../collect/queue/index.ts";
+import { type Clock, given, type Id, parseId, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
+import {
+  HEARTBEAT_MS,
+  isNatsUrl,
+  openNatsQueue,
+  openSqliteQueue,
+  parseNatsUrl,
+  type WorkQueue,
+} from "../../collect/queue/index.ts";
 import type { Confinement, GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { AgentChoice } from "./agent.ts";
@@ -17,7 +25,7 @@ export interface WorkRequest
   readonly agent: AgentChoice;
   /** How many run at a time in this process (default: 16). */
   readonly concurrency?: number | undefined;
-  /** The file of the queue (default: queue.db in the book). */
+  /** The file of the queue, or nats://HOST[:PORT][,HOST…][/NAME][?replicas=3] (default: queue.db in the book). */
   readonly queue?: string | undefined;
   /** After this long a silent worker loses its claims (default: 20 s). */
   readonly claimTtlMs?: number | undefined;
@@ -32,13 +40,40 @@ export interface WorkRequest
 const CONCURRENCY = 16;
 const CLAIM_TTL_MS = 20_000;
 
-export function queueFile(root: string, { queue }: Pick<WorkRequest, "queue">): string {
-  return queue ?? join(root, "queue.db");
+export type QueueRequest = Pick<WorkRequest, "queue" | "claimTtlMs" | "log">;
+
+/** Refuses what cannot be a queue before anything is opened or made for it. A server is asked only when it is opened. */
+export function checkQueue(
+  { queue }: Pick<WorkRequest, "queue">,
+  { root, create }: { root: string; create: boolean },
+): void {
+  if (queue !== undefined && isNatsUrl(queue)) {
+    parseNatsUrl(queue);
+    return;
+  }
+  const path = queueFile(root, queue);
+  if (create || existsSync(path)) return;
+  throw new RollbookError(
+    "no-queue",
+    { path },
+    `${path} is not there. \`rollbook launch\` makes one; name it with --queue.`,
+  );
 }
 
-export function openQueue(path: string, { claimTtlMs }: Pick<WorkRequest, "claimTtlMs">, clock: Clock) {
+/** Opens the queue of a launch; `create` false: joins one that a launch has made. */
+export async function openQueue(
+  { queue, claimTtlMs, log }: QueueRequest,
+  { root, clock, create }: { root: string; clock: Clock; create: boolean },
+): Promise<WorkQueue> {
+  const ttlMs = claimTtlMs ?? CLAIM_TTL_MS;
+  if (queue !== undefined && isNatsUrl(queue)) return openNatsQueue(queue, { clock, ttlMs, create, log });
+  const path = queueFile(root, queue);
   makeDirectory(dirname(path));
-  return openSqliteQueue(path, { clock, ttlMs: claimTtlMs ?? CLAIM_TTL_MS });
+  return openSqliteQueue(path, { clock, ttlMs });
+}
+
+function queueFile(root: string, queue: string | undefined): string {
+  return queue ?? join(root, "queue.db");
 }
 
 /** Options of the worker in this process that have defaults. */

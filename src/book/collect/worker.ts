@@ -1,8 +1,6 @@
 /** Joins a launch from another process: the same queue, the same book, the same agent.
  *  In: a book, an agent. Out: what was begun and how it was received. Ends when the queue is empty, when there was nothing
  *  for this agent for a while, or when stopped. */
-import { existsSync } from "node:fs";
-import { RollbookError } from "../../base/index.ts";
 import {
   type Agent,
   makeWorkerServer,
@@ -11,7 +9,7 @@ import {
 } from "../../collect/rollout/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
-import { openQueue, queueFile, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 
 export interface WorkerRequest extends WorkRequest {
   /** How long without work before it ends (default: 60 s); "never" waits for more. */
@@ -47,17 +45,11 @@ export function startWorker(request: WorkerRequest): RunningWorker {
 
 async function work(request: WorkerRequest, signal: AbortSignal): Promise<WorkDone> {
   const root = typeof request.book === "string" ? request.book : request.book.root;
-  const path = queueFile(root, request);
-  if (!existsSync(path))
-    throw new RollbookError(
-      "no-queue",
-      { path },
-      `${path} is not there. \`rollbook launch\` makes one; name it with --queue.`,
-    );
+  checkQueue(request, { root, create: false });
   const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request) });
   const place = await openPlace(request, { create: false });
   try {
-    return await workAt(place, request, { path, agent, signal });
+    return await workAt(place, request, { agent, signal });
   } finally {
     await place.leave();
   }
@@ -66,9 +58,9 @@ async function work(request: WorkerRequest, signal: AbortSignal): Promise<WorkDo
 async function workAt(
   { book: { store: book, root }, clock, signer, trusts, admit }: RecordingPlace,
   request: WorkerRequest,
-  { path, agent, signal }: { path: string; agent: Agent; signal: AbortSignal },
+  { agent, signal }: { agent: Agent; signal: AbortSignal },
 ): Promise<WorkDone> {
-  const queue = openQueue(path, request, clock);
+  const queue = await openQueue(request, { root, clock, create: false });
   const sealed = await openSealedIndex(root);
   const name = workerName(request);
   const { idleMs = 60_000 } = request;

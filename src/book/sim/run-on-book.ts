@@ -2,6 +2,7 @@
  *  Opens and closes book, queue and sandbox. */
 import { randomUUID } from "node:crypto";
 import { given, parseId, plural, RollbookError } from "../../base/index.ts";
+import type { WorkQueue } from "../../collect/queue/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import {
@@ -18,7 +19,6 @@ import {
   openPlace,
   openQueue,
   type PlaceRequest,
-  queueFile,
   type WorkRequest,
   workerName,
   workerOptions,
@@ -66,9 +66,9 @@ export async function runOnBook(
 ): Promise<SimRan> {
   const { workers = WORKERS, samples = 1, seed = 0n, exp = "default" } = request;
   const { book, clock, signer, trusts, leave } = await openPlace(request, { create: true });
-  let queue: ReturnType<typeof openQueue> | undefined;
+  let queue: WorkQueue | undefined;
   try {
-    queue = openQueue(queueFile(book.root, request), request, clock);
+    queue = await openQueue(request, { root: book.root, clock, create: true });
     const { rng, attempts, signal, drain, log } = workerOptions(request);
     const run = await options.open({
       ...{ book: book.store, queue, clock, signer, trusts, samples, seed, workers, rng },

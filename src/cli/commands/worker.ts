@@ -18,9 +18,13 @@ interface WorkerFlags extends BookFlags, RunFlags {
 export function addWorker(program: Command, io: Io): void {
   const command = addCommand(program, "worker", {
     summary: "join a launch from another process",
-    description: `Join a launch from another process on this machine: the same queue, the same book, the same agent. Takes work
-meant for this very agent only. Ends when the queue is empty, or when there was nothing for this agent for a while.`,
-    examples: ["rollbook worker --book runs --queue runs/queue.db --agent agent.mjs"],
+    description: `Join a launch from another process: the same queue, the same book, the same agent. Takes work meant for this very
+agent only. Ends when the queue is empty, or when there was nothing for this agent for a while. On another machine, use a
+queue on NATS; its credentials come from NATS_USER and NATS_PASSWORD, NATS_TOKEN or NATS_CREDS.`,
+    examples: [
+      "rollbook worker --book runs --queue runs/queue.db --agent agent.mjs",
+      "rollbook worker --book runs --queue nats://127.0.0.1:4222/runs --agent agent.mjs",
+    ],
   });
   addRunOptions(command, {})
     .option("--idle <s>", "seconds without work before it ends", wholeNumber, 60)

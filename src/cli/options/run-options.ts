@@ -32,8 +32,8 @@ export function addRunOptions(
   );
   command.addOption(agent.makeOptionMandatory(agentRequired));
   if (queueDefault === undefined)
-    command.requiredOption("--queue <file>", "the queue that the launch writes");
-  else command.option("--queue <file>", `the queue (default: ${queueDefault})`);
+    command.requiredOption("--queue <file|url>", "the queue of the launch: a file, or nats://HOST/NAME");
+  else command.option("--queue <file|url>", `a file, or nats://HOST/NAME (default: ${queueDefault})`);
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
     .option("--rate <n>", "rollouts begun per second, at most", positiveAmount)

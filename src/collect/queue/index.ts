@@ -1,3 +1,5 @@
+export { isNatsUrl, NATS_VARIABLES, parseNatsUrl } from "./nats/index.ts";
+export { type NatsQueueSettings, openNatsQueue } from "./open-nats-queue.ts";
 export {
   CLAIM_TTL_MS,
   type Claim,

@@ -1,11 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { claimInProcess } from "../../../test/support/claim-in-process.ts";
 import { manualClock, systemClock } from "../../base/clock.ts";
 import { digestJson } from "../../base/digest.ts";
 import { openSqlite } from "../../store/disk/sqlite.ts";
@@ -124,16 +121,3 @@ describe("the SQLite queue", () => {
     await queue.close();
   });
 });
-
-/** The items that a process of its own claimed and completed. */
-async function claimInProcess(path: string, worker: string): Promise<string[]> {
-  const script = fileURLToPath(new URL("../../../test/support/claim-all.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", script, path, worker], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const ended = once(child, "exit");
-  const items: string[] = [];
-  for await (const line of createInterface({ input: child.stdout })) items.push(line);
-  expect((await ended)[0]).toBe(0);
-  return items;
-}

@@ -1,0 +1,1 @@
+export { accessFrom, isNatsUrl, NATS_VARIABLES, parseNatsUrl } from "./nats-place.ts";

@@ -1,0 +1,79 @@
+/** Connects to the servers of a queue and stays connected: every loss is followed by another try, without end.
+ *  In: a place, credentials. Out: a connection. Loads the client. No secret stands in an error. */
+import { readFileSync } from "node:fs";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { RollbookError } from "../../../base/index.ts";
+import { faultOf } from "./nats-faults.ts";
+import type { NatsAccess, NatsPlace } from "./nats-place.ts";
+
+const CONNECT_MS = 5_000;
+/** A server that says nothing for two of these is taken for dead. */
+const PING_MS = 5_000;
+
+export async function connectTo(place: NatsPlace, access: NatsAccess): Promise<NatsConnection> {
+  const { connect } = await import("@nats-io/transport-node");
+  const options = await accessOptions(place, access);
+  try {
+    return await connect({
+      servers: [...place.servers],
+      name: "rollbook",
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 200,
+      reconnectJitter: 200,
+      pingInterval: PING_MS,
+      maxPingOut: 2,
+      timeout: CONNECT_MS,
+      ...options,
+    });
+  } catch (cause) {
+    throw cannotConnect(place.servers, cause);
+  }
+}
+
+async function accessOptions(place: NatsPlace, access: NatsAccess) {
+  const { credsAuthenticator, nkeyAuthenticator } = await import("@nats-io/transport-node");
+  const { user, pass, token, creds, nkey, ca, cert, key } = access;
+  const encrypted = place.tls || ca !== undefined || cert !== undefined;
+  return {
+    ...(user === undefined ? {} : { user }),
+    ...(pass === undefined ? {} : { pass }),
+    ...(token === undefined ? {} : { token }),
+    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readSecret(creds, "NATS_CREDS")) }),
+    ...(nkey === undefined
+      ? {}
+      : { authenticator: nkeyAuthenticator(Buffer.from(readSecret(nkey, "NATS_NKEY").toString().trim())) }),
+    ...(encrypted
+      ? {
+          tls: {
+            ...(ca === undefined ? {} : { caFile: ca }),
+            ...(cert === undefined ? {} : { certFile: cert }),
+            ...(key === undefined ? {} : { keyFile: key }),
+          },
+        }
+      : {}),
+  };
+}
+
+function readSecret(path: string, variable: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new RollbookError(
+      "no-key",
+      { variable },
+      `${variable} names ${path}, which cannot be read. Correct it.`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function cannotConnect(servers: readonly string[], cause: unknown): RollbookError {
+  return new RollbookError(
+    "queue-away",
+    { servers },
+    `cannot connect to the queue at ${servers.join(", ")}: ${faultOf(cause).message}. Start nats-server with JetStream, or correct --queue and the NATS_ variables.`,
+    { cause },
+  );
+}
