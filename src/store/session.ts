@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
-import type { PackState, SealedBlob, SignHead } from "../contract/index.ts";
+import type { SealedBlob, SignHead } from "../contract/index.ts";
 import { BlobIndex, type BlobPlace } from "./blob/index.ts";
 import { bootId, GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
 import { type HeadOptions, HeadWriter } from "./head/index.ts";
@@ -124,15 +124,15 @@ export class Session {
   }
 
   /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. */
-  async close({ replaced = [] }: { replaced?: readonly PackState[] } = {}): Promise<void> {
+  async close(head: Pick<HeadOptions, "replaced" | "folded" | "others"> = {}): Promise<void> {
     clearTimeout(this.#headTimer);
     try {
       if (this.#failure === undefined) {
         await this.flush();
         await this.#making;
-        const heads = this.#isAhead || replaced.length > 0 ? this.#headWriter() : this.#heads;
+        const heads = this.#isAhead || (head.replaced ?? []).length > 0 ? this.#headWriter() : this.#heads;
         if (heads === undefined || heads === null) this.#pack?.seal();
-        else await withLock(this.#paths.bookLock, () => this.#sealWithHead(heads, replaced));
+        else await withLock(this.#paths.bookLock, () => this.#sealWithHead(heads, head));
       } else this.#pack?.abandon();
     } finally {
       await withLock(this.#paths.bookLock, () => {
@@ -180,9 +180,9 @@ export class Session {
     this.#headTimer.unref();
   }
 
-  async #sealWithHead(heads: HeadWriter, replaced: readonly PackState[]): Promise<void> {
-    if (this.#isAhead || replaced.length > 0 || heads.isBehind)
-      await this.#writeHead(heads, { replaced, joins: true });
+  async #sealWithHead(heads: HeadWriter, head: HeadOptions): Promise<void> {
+    if (this.#isAhead || (head.replaced ?? []).length > 0 || heads.isBehind)
+      await this.#writeHead(heads, { ...head, joins: true });
     this.#pack!.seal();
     heads.leave();
   }

@@ -36,9 +36,11 @@ export async function collectGarbage(
   requireBook(root);
   requireWritable(root);
   const own = typeof book === "string" ? () => loadSigner(ownKeyring()) : () => book.signer;
-  const sign = headSigner((options.signer ?? own)());
+  const signer = (options.signer ?? own)();
+  const sign = headSigner(signer);
   const trusted = new Set(options.trustedKeys ?? trustedSet(ownKeyring()));
-  const report = await sweep(root, { clock, dryRun, sign, trusted });
+  const fold = signer === undefined ? undefined : { signer: signer.publicKey };
+  const report = await sweep(root, { clock, dryRun, sign, trusted, fold });
   return { ...report, orphans: await collectReplay(root, dryRun) };
 }
 

@@ -20,6 +20,9 @@ export type PackState = z.output<typeof packState>;
 
 const MOST_PACKS = 1_000_000;
 
+/** The digests of folded heads, 32 bytes each, sorted. */
+export const FOLDED_HEADS_KIND = "rollbook.folded-heads.v1";
+
 export const BookHead = defineRecord({
   kind: "rollbook.head.v1",
   summary: "The content of a book at one moment: its packs by hash, chained to the heads before and signed.",
@@ -32,12 +35,16 @@ export const BookHead = defineRecord({
     packs: z.array(packState).max(MOST_PACKS),
     /** Packs that gc or an erasure replaced, as they were. What stays of them is in other packs. */
     replaced: z.optional(z.array(packState).max(MOST_PACKS)),
+    /** Heads of the same signer that gc removed: their packs are among those of this head or of later ones. */
+    folded: z.optional(z.strictObject({ heads: z.number().int().min(1), list: digest })),
     atMs: timeMs,
     signer: publicKey,
     signature,
   },
-  references: ({ previous }) =>
-    previous.map((head, i) => ({ digest: head, kind: "rollbook.head.v1", field: `previous[${i}]` })),
+  references: ({ previous, folded }) => [
+    ...previous.map((head, i) => ({ digest: head, kind: "rollbook.head.v1", field: `previous[${i}]` })),
+    ...(folded === undefined ? [] : [{ digest: folded.list, kind: FOLDED_HEADS_KIND, field: "folded.list" }]),
+  ],
   check({ packs, replaced = [] }) {
     for (const [field, states] of [
       ["packs", packs],

@@ -1,4 +1,5 @@
 export * from "./attestation.ts";
+export * from "./folded-heads.ts";
 export * from "./head.ts";
 export * from "./keys.ts";
 export * from "./receipt.ts";

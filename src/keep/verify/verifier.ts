@@ -27,6 +27,7 @@ import { isSignedKind, type Location } from "../../store/index.ts";
 import { BlobFacts, isColumnKind, type NotedBlob } from "./blob-facts.ts";
 import { checkColumns, checkRuns, isCovered } from "./check-columns.ts";
 import { Erasures } from "./erasures.ts";
+import { FoldedHeads } from "./folded-heads.ts";
 import type { ErasedReport, Problem, VerifyReport } from "./report.ts";
 import { RevisionNames } from "./revision-names.ts";
 import { TrustTally } from "./trust-tally.ts";
@@ -81,6 +82,9 @@ export class Verifier {
   /** By rollout id: the first content under it, and all of them where there are several. */
   readonly #rollouts = new Map<string, Digest>();
   readonly #sameId = new Map<string, Digest[]>();
+  readonly #folded = new FoldedHeads();
+  readonly #headSigners = new Map<Digest, string>();
+  #expected: Digest | undefined;
   #latest: VerifyReport["heads"]["latest"];
   #heads = 0;
   #bytes = 0;
@@ -114,11 +118,10 @@ export class Verifier {
     return this.#trust.isTrusted(signer);
   }
 
-  /** A head that the reader has kept must be among the records; what it names was held against the packs. */
+  /** A head that the reader has kept must be among the records, or folded by a trusted key; what it names was held
+   *  against the packs. Looked for at the end. */
   expect(head: Digest): void {
-    if (this.#facts.kindOf(head) === BookHead.kind) return;
-    const message = `the expected head ${head} is not in the book: it was put back to an earlier state, or its end was cut off`;
-    this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
+    this.#expected = head;
   }
 
   /** Erased and not there. */
@@ -132,6 +135,17 @@ export class Verifier {
   }
 
   async finish(read: ReadBlob): Promise<VerifyReport> {
+    await this.#folded.read(read, (by, message) =>
+      this.problems.push({
+        code: "bad-fold",
+        record: by,
+        kind: BookHead.kind,
+        digest: by,
+        where: by,
+        message,
+      }),
+    );
+    if (this.#expected !== undefined) this.#lookFor(this.#expected);
     for (const { reference, from } of this.#waiting)
       if (!(await this.#cameLate(read, reference))) this.#resolve(reference, from, true);
     for (const check of this.#last) check();
@@ -175,6 +189,8 @@ export class Verifier {
   #acceptHead(head: BookHead, { digest }: NamedBlob): void {
     checkHead(head);
     this.#trust.addSigned(digest, head.signer);
+    this.#folded.add(digest, head);
+    this.#headSigners.set(digest, head.signer);
     if (this.#latest === undefined || head.sequence > this.#latest.sequence)
       this.#latest = { digest, sequence: head.sequence, atMs: head.atMs, signer: head.signer };
     this.#heads++;
@@ -250,7 +266,7 @@ export class Verifier {
     if (kind === undefined) {
       if (!final) this.#waiting.push({ reference, from });
       else if (!this.#whole && from.kind === Attestation.kind) return;
-      else if (this.#erasures.meets(reference)) return;
+      else if (this.#erasures.meets(reference) || this.#isFoldedFor(reference, from)) return;
       else if (reference.external === true && !this.#wasHeld(reference.digest)) this.#external++;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
@@ -262,6 +278,24 @@ export class Verifier {
     if (reference.kind === "" || kind === reference.kind) return;
     const message = `${reference.field} refers to a ${reference.kind}, ${reference.digest} is a ${kind}`;
     this.#report(from, "unknown-schema", message);
+  }
+
+  /** Of the chain: by the key that goes on with it, or by a trusted one. */
+  #isFoldedFor({ digest, kind }: Reference, from: NamedBlob): boolean {
+    if (kind !== BookHead.kind || from.kind !== BookHead.kind) return false;
+    const own = this.#headSigners.get(from.digest);
+    return this.#folded.signersOf(digest).some((signer) => signer === own || this.isTrusted(signer));
+  }
+
+  #lookFor(head: Digest): void {
+    if (this.#facts.kindOf(head) === BookHead.kind) return;
+    const signers = this.#folded.signersOf(head);
+    if (signers.some((signer) => this.isTrusted(signer))) return;
+    const message =
+      signers.length === 0
+        ? `the expected head ${head} is not in the book: it was put back to an earlier state, or its end was cut off`
+        : `the expected head ${head} is not in the book, and only ${signers[0]} says that gc folded it (\`rollbook keys trust\` accepts a key)`;
+    this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
   }
 
   /** Whether who stored the record signed for this too: then the book had it. */

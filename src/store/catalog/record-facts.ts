@@ -13,6 +13,7 @@ import {
   Feedback,
   FINAL_STATE_KIND,
   FloorPromise,
+  FOLDED_HEADS_KIND,
   GateVerdict,
   LoopEnvelope,
   Manifest,
@@ -66,6 +67,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   MEDIA_KIND,
   BODY_KIND,
   FINAL_STATE_KIND,
+  FOLDED_HEADS_KIND,
   ...(Object.keys(ITEM_BYTES) as DType[]).map(columnTag),
 ]);
 const CHECKPOINT_PREFIX = "rollbook.checkpoint.";

@@ -8,7 +8,7 @@ import { Attestation } from "../../contract/index.ts";
 import { BlobIndex, type BlobStore, type Finding } from "../blob/index.ts";
 import { digestsInUnknown, isRecordKind, isRootKind, isUnknownKind, keptBy } from "../catalog/index.ts";
 import { isMissing } from "../disk/index.ts";
-import { HeadCheck } from "../head/index.ts";
+import { type FoldRule, HeadCheck, type HeadFold, planFold } from "../head/index.ts";
 import {
   type BookPaths,
   type LargeEntry,
@@ -47,6 +47,8 @@ interface SurveyOptions {
   readonly erasure?: SurveyedErasure | undefined;
   /** Keys whose word counts that a pack was replaced, beside that of the head which names the pack. */
   readonly trusted?: ReadonlySet<string> | undefined;
+  /** Which heads to fold (default: none). */
+  readonly fold?: Omit<FoldRule, "isRemovable"> | undefined;
 }
 
 const NO_ERASURE: SurveyedErasure = { records: new Set(), unlessNeeded: new Set(), despite: new Set() };
@@ -68,11 +70,15 @@ export class Survey {
   readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
   readonly #trusted: ReadonlySet<string>;
+  readonly #foldRule: SurveyOptions["fold"];
   #heads: HeadCheck | undefined;
+  #fold: HeadFold | undefined;
+  #foldedBefore: Uint8Array[] = [];
   #keepsAll = false;
 
-  constructor(paths: BookPaths, { erasure = NO_ERASURE, trusted = new Set() }: SurveyOptions = {}) {
+  constructor(paths: BookPaths, { erasure = NO_ERASURE, trusted = new Set(), fold }: SurveyOptions = {}) {
     this.#paths = paths;
+    this.#foldRule = fold;
     this.#erasure = erasure;
     this.#trusted = trusted;
   }
@@ -91,6 +97,7 @@ export class Survey {
       if (!this.#isTrusted(finding)) this.#noteLoss(this.#packAt(finding.file), finding);
     for (const { pack, finding } of this.#struck)
       if (!this.isMadeGood(finding)) this.#noteLoss(pack, finding);
+    await this.#planFold(store);
     await this.#follow(store, this.#roots);
     await this.#followErased(store);
     await this.#follow(store, this.#living);
@@ -126,8 +133,24 @@ export class Survey {
     return this.#heads?.isEmpty === false;
   }
 
+  /** Heads to fold, if there are enough. */
+  get fold(): HeadFold | undefined {
+    return this.#fold;
+  }
+
+  /** The lists of folds that are folded again. */
+  get foldedBefore(): readonly Uint8Array[] {
+    return this.#foldedBefore;
+  }
+
+  /** Of a copy that does not stay: why. */
+  fateOf(digest: Digest): "headsFolded" | "copiesRemoved" | "blobsRemoved" {
+    if (this.#isFolded(digest)) return "headsFolded";
+    return this.isReachable(digest) ? "copiesRemoved" : "blobsRemoved";
+  }
+
   isReachable(digest: Digest): boolean {
-    if (this.#doomed.has(digest)) return false;
+    if (this.#doomed.has(digest) || this.#isFolded(digest)) return false;
     return this.#keepsAll || this.#reachable.has(digest);
   }
 
@@ -152,6 +175,26 @@ export class Survey {
   /** True if an unknown blob cannot be searched for digests: then every blob counts as reachable. */
   get keepsAll(): boolean {
     return this.#keepsAll;
+  }
+
+  #isFolded(digest: Digest): boolean {
+    return this.#fold?.heads.has(digest) === true;
+  }
+
+  /** Only of a book that is whole: a fold says that what it stands for was so. */
+  async #planFold(store: Pick<BlobStore, "get">): Promise<void> {
+    if (this.#foldRule === undefined || this.findings.length > 0) return;
+    const isRemovable = (head: Digest) => {
+      const copy = this.#copies.get(head);
+      return copy !== undefined && this.packs[copy.file >> 1]!.atRest;
+    };
+    this.#fold = planFold(this.#heads!.signed(), { ...this.#foldRule, isRemovable });
+    for (const list of this.#fold?.lists ?? []) {
+      const blob = await store.get(list);
+      // Without the list its heads could not be proved any more: a scan names what is missing.
+      if (blob === undefined) this.#fold = undefined;
+      else this.#foldedBefore.push(blob.bytes);
+    }
   }
 
   async #readPack(pack: SurveyedPack, block: ScanBlock): Promise<void> {
@@ -210,6 +253,7 @@ export class Survey {
     const reach = (digest: Digest) => {
       if (this.#reachable.has(digest) || this.#erasure.records.has(digest) || this.#doomed.has(digest))
         return;
+      if (this.#isFolded(digest)) return;
       this.#reachable.set(digest, { file: 0, offset: 0, bytes: 0, large: false });
       const copy = this.#copies.get(digest);
       if (copy !== undefined && copy.file % 2 === 1) ahead.push(digest);

@@ -6,16 +6,18 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
-import type { PackState, SignHead } from "../../contract/index.ts";
+import { FOLDED_HEADS_KIND, type PackState, type SignHead } from "../../contract/index.ts";
 import type { Finding } from "../blob/index.ts";
 import { openBook, PACK_BYTES } from "../book.ts";
 import { syncDirectory, tryLock, unlinkIfThere } from "../disk/index.ts";
+import { type HeadOptions, listOfFold } from "../head/index.ts";
 import {
   type BookPaths,
   bookPaths,
   footerOf,
   LARGE_BYTES,
   largePath,
+  listPacks,
   PackScan,
   parseLargeName,
   recoverBook,
@@ -32,6 +34,11 @@ export interface GcOptions {
   readonly trusted?: ReadonlySet<string> | undefined;
   /** Only say what would go. */
   readonly dryRun?: boolean;
+  /** The public key of `sign`, and when gc folds heads of it (default: never): the last hour of them stays, and fewer than
+   *  1 000 are not worth it. */
+  readonly fold?:
+    | { readonly signer: string; readonly afterMs?: number; readonly atLeast?: number }
+    | undefined;
   /** Go on in spite of damage; damaged packs stay as they are, but what only lost records refer to goes. */
   readonly despiteDamage?: boolean;
   /** Packs smaller than this are merged once there are eight of them. */
@@ -50,6 +57,8 @@ export interface GcReport {
   readonly blobsRemoved: number;
   /** Further copies of blobs that stay. */
   readonly copiesRemoved: number;
+  /** Signed heads that are now a line in a list. */
+  readonly headsFolded: number;
   /** Bytes of the entries and large files that go. */
   readonly bytesFreed: number;
   /** Kinds that this version does not know, sorted. Their blobs stay, with every blob whose digest stands in them. */
@@ -59,6 +68,8 @@ export interface GcReport {
   readonly damage: readonly Finding[];
 }
 
+const FOLD_AFTER_MS = 3_600_000;
+const FOLD_AT_LEAST = 1000;
 const MERGE_COUNT = 8;
 const MERGE_BELOW_BYTES = 16 * 1024 * 1024;
 
@@ -69,7 +80,7 @@ export async function collectGarbage(root: string, options: GcOptions): Promise<
 /** Surveys the book and does something with the survey, while no other collection runs. */
 export async function withSurvey<T>(
   root: string,
-  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage" | "trusted"> & {
+  options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage" | "trusted" | "sign" | "fold"> & {
     readonly erasure?: SurveyedErasure;
   },
   work: (survey: Survey, paths: BookPaths) => Promise<T>,
@@ -80,7 +91,7 @@ export async function withSurvey<T>(
   try {
     if (lock === undefined) throw alreadyRunning(root);
     if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths, options);
+    const survey = new Survey(paths, { ...options, fold: foldRule(options) });
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, paths);
@@ -95,7 +106,7 @@ export class Collection {
   readonly #paths: BookPaths;
   readonly #survey: Survey;
   readonly #options: GcOptions;
-  readonly #tally = { blobsKept: 0, blobsRemoved: 0, copiesRemoved: 0, bytesFreed: 0 };
+  readonly #tally = { blobsKept: 0, blobsRemoved: 0, copiesRemoved: 0, headsFolded: 0, bytesFreed: 0 };
 
   constructor(paths: BookPaths, survey: Survey, options: GcOptions) {
     this.#paths = paths;
@@ -145,7 +156,7 @@ export class Collection {
       blobs++;
       if (this.#survey.keeps(digest, pack)) tally.blobsKept++;
       else {
-        tally[this.#survey.isReachable(digest) ? "copiesRemoved" : "blobsRemoved"]++;
+        tally[this.#survey.fateOf(digest)]++;
         tally.bytesFreed += bytes;
       }
     }
@@ -157,14 +168,28 @@ export class Collection {
     const limits = { packBytes: PACK_BYTES, largeBytes: LARGE_BYTES };
     const { clock, sign } = this.#options;
     const session = await Session.begin(this.#paths, { clock, ...limits, sign: () => sign });
-    let states: PackState[] = [];
+    let last: Parameters<Session["close"]>[0] = {};
     try {
       const block = new ScanBlock();
       for (const pack of replaced) await this.#copyPack(pack, { session, block });
-      states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
+      const states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
+      if (sign !== undefined) last = { replaced: states, ...this.#fold(session, states) };
     } finally {
-      await session.close({ replaced: sign === undefined ? [] : states });
+      await session.close(last);
     }
+  }
+
+  /** What the last head says in place of those that go. */
+  #fold(session: Session, replaced: readonly PackState[]): Pick<HeadOptions, "folded" | "others"> {
+    const { fold } = this.#survey;
+    if (fold === undefined) return {};
+    const list = listOfFold(fold, this.#survey.foldedBefore);
+    const gone = new Set(replaced.map(({ pack }) => pack));
+    const here = new Set(listPacks(this.#paths).map(({ id }) => id));
+    return {
+      folded: { heads: list.length / 32, list: session.put(FOLDED_HEADS_KIND, list) },
+      others: [...fold.packs.values()].filter(({ pack }) => here.has(pack) && !gone.has(pack)),
+    };
   }
 
   async #copyPack(
@@ -217,6 +242,12 @@ export class Collection {
 
 function isTouchable(pack: SurveyedPack): boolean {
   return pack.atRest && !pack.damaged;
+}
+
+function foldRule({ clock, sign, fold }: Pick<GcOptions, "clock" | "sign" | "fold">) {
+  if (sign === undefined || fold === undefined) return undefined;
+  const { signer, afterMs = FOLD_AFTER_MS, atLeast = FOLD_AT_LEAST } = fold;
+  return { signer, beforeMs: clock.nowMs() - afterMs, atLeast };
 }
 
 function alreadyRunning(root: string): RollbookError {

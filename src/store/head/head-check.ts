@@ -44,6 +44,11 @@ export class HeadCheck implements ChainWatch {
     return this.#heads.size === 0;
   }
 
+  /** Heads that their signers signed. */
+  signed(): ReadonlyMap<Digest, BookHead> {
+    return new Map([...this.#heads].filter(([, head]) => isGood(head)));
+  }
+
   wants(pack: string, entries: number): boolean {
     return this.#marks.get(pack)?.has(entries) === true;
   }

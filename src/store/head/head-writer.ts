@@ -3,7 +3,7 @@
  *  packs that no head covers yet; does not write into packs and does not decide when. */
 import { readFileSync } from "node:fs";
 import type { Clock, Digest } from "../../base/index.ts";
-import type { PackState, SealedBlob, SignHead } from "../../contract/index.ts";
+import type { BookHead, PackState, SealedBlob, SignHead } from "../../contract/index.ts";
 import { type BookPaths, bookDigestOf, footerOf, listPacks } from "../pack/index.ts";
 import { type HeadState, readHeadState, writeHeadState } from "./head-state.ts";
 
@@ -12,6 +12,8 @@ export interface HeadOptions {
   readonly others?: readonly PackState[];
   /** Packs that are about to be removed, as they were. */
   readonly replaced?: readonly PackState[];
+  /** Heads that this one stands for, and where their digests are. */
+  readonly folded?: BookHead["folded"];
   /** Joins what another session has left since this one began. Call under the book's lock. */
   readonly joins?: boolean;
 }
@@ -43,7 +45,7 @@ export class HeadWriter {
       .flatMap(({ id }) => footerOf(this.#paths, id) ?? []);
     const previous = [before.head, latest.head].filter((head): head is Digest => head !== undefined);
     const sequence = Math.max(before.sequence, latest.sequence) + 1;
-    const { replaced = [] } = options;
+    const { replaced = [], folded } = options;
     // One that was open when it was looked at may be sealed by now: its footer says more.
     const sealed = new Set(fresh.map(({ pack }) => pack));
     const others = (options.others ?? []).filter(({ pack }) => !sealed.has(pack));
@@ -52,6 +54,7 @@ export class HeadWriter {
       ...{ sequence, previous: [...new Set(previous)].sort() },
       packs: [...fresh, ...others, own].sort(byPack),
       ...(replaced.length === 0 ? {} : { replaced: [...replaced].sort(byPack) }),
+      ...(folded === undefined ? {} : { folded }),
       atMs: this.#clock.nowMs(),
     });
     const packs = new Set(here.filter(({ id }) => known.has(id)).map(({ id }) => id));

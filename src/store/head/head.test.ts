@@ -4,7 +4,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { entriesOf, type ForgedEntry, forgePack } from "../../../bench/support/forge-pack.ts";
 import { type Digest, manualClock } from "../../base/index.ts";
-import { BookHead, newKeyPem, openRecord, seal, signerFromPem, Task } from "../../contract/index.ts";
+import {
+  BookHead,
+  FOLDED_HEADS_KIND,
+  foldedList,
+  newKeyPem,
+  openRecord,
+  seal,
+  signerFromPem,
+  Task,
+} from "../../contract/index.ts";
+import { verifyBook } from "../../keep/verify/index.ts";
 import { type Book, openBook } from "../book.ts";
 import { collectGarbage } from "../gc/index.ts";
 
@@ -244,6 +254,132 @@ describe("a head that its signer did not sign", () => {
     expect((await collectGarbage(root, { clock, sign: signHead })).damage).toEqual([]);
   });
 });
+
+/** A book of sessions `from` … `to`, one a minute. */
+async function minutes(root: string, from: number, to: number): Promise<Digest[]> {
+  const heads: Digest[] = [];
+  for (let minute = from; minute < to; minute++) {
+    const book = await openBook(root, { clock: manualClock(minute * 60_000), sign });
+    note(book, `minute-${minute}`);
+    await book.close();
+    heads.push(stateOf(root).head);
+  }
+  return heads;
+}
+
+const collectAt = (root: string, minute: number, key = signer) =>
+  collectGarbage(root, {
+    ...{ clock: manualClock(minute * 60_000), sign: (head) => key.signHead(head), mergeBelowBytes: 1 },
+    fold: { signer: key.publicKey, atLeast: 3 },
+  });
+
+async function headsIn(root: string): Promise<Digest[]> {
+  const book = await openBook(root, { clock, mode: "read" });
+  const heads: Digest[] = [];
+  for await (const item of book.scan())
+    if (item.type === "blob" && item.kind === BookHead.kind) heads.push(item.digest);
+  await book.close();
+  return heads;
+}
+
+describe("gc folds heads", () => {
+  it("that are older than an hour, again and again, and every one stays provable", async () => {
+    const root = fresh();
+    const first = await minutes(root, 0, 6);
+    expect((await collectAt(root, 65)).headsFolded).toBe(5);
+    expect(await headsIn(root)).toEqual(expect.arrayContaining([first[5]!, stateOf(root).head]));
+    expect(await headsIn(root)).toHaveLength(2);
+    const second = await minutes(root, 66, 72);
+    const all = [...first, ...second, stateOf(root).head];
+    // The first fold is among what goes, and its list is part of the new one.
+    expect((await collectAt(root, 200)).headsFolded).toBe(7);
+    expect(await headsIn(root)).toHaveLength(2);
+    expect(await findingsOf(root)).toEqual([]);
+    for (const head of all) expect(await problemsOf(root, head)).toEqual([]);
+    expect(await problemsOf(root, `sha256:${"0".repeat(64)}` as Digest)).toEqual(["head-missing"]);
+  });
+
+  it("not where there are few, none of another key, and none without a key", async () => {
+    const root = fresh();
+    await minutes(root, 0, 3);
+    expect((await collectAt(root, 65)).headsFolded).toBe(0);
+    await minutes(root, 3, 8);
+    expect((await collectAt(root, 70, signerFromPem(newKeyPem()))).headsFolded).toBe(0);
+    expect((await collectGarbage(root, { clock, sign: signHead })).headsFolded).toBe(0);
+  });
+
+  it("and what they said of packs is still held against them", async () => {
+    const root = fresh();
+    await minutes(root, 0, 2);
+    const quiet = await openBook(root, { clock: manualClock(180_000) });
+    for (const n of [0, 1, 2, 3]) note(quiet, `quiet-${n}`);
+    await quiet.close();
+    await minutes(root, 4, 9);
+    await collectAt(root, 69);
+    // The packs that held heads were replaced; this one was not.
+    const pack = packsOf(root).find((name) => name.startsWith("19700101T0003"))!;
+    for (const change of [
+      (path: string) => rmSync(path),
+      async (path: string) => forgePack(path, (await entriesOf(path)).toSpliced(2, 1)),
+    ]) {
+      const copy = fresh();
+      cpSync(root, copy, { recursive: true });
+      await change(join(copy, "packs", pack));
+      expect((await findingsOf(copy)).map(({ code }) => code)).toEqual([
+        expect.stringMatching(/head-mismatch|missing-pack/),
+      ]);
+    }
+  });
+
+  it("by an untrusted key does not stand for heads that are gone", async () => {
+    const root = fresh();
+    const heads = await minutes(root, 0, 6);
+    const stranger = signerFromPem(newKeyPem());
+    const list = foldedList(heads);
+    const book = await openBook(root, { clock });
+    const digest = book.put(FOLDED_HEADS_KIND, list);
+    const { signature: _, signer: __, schema: ___, ...last } = await headOf(root, heads[5]!);
+    const forged = stranger.signHead({ ...last, sequence: 9, packs: [], folded: { heads: 6, list: digest } });
+    book.put(forged.kind, forged.bytes);
+    await book.close();
+    // All that the first five sessions wrote goes.
+    for (const pack of packsOf(root).slice(0, 5)) rmSync(join(root, "packs", pack));
+    expect(await problemsOf(root, heads[2]!)).toEqual(
+      expect.arrayContaining(["head-missing", "missing-blob"]),
+    );
+    expect(await problemsOf(root, heads[2]!, [stranger.publicKey])).not.toContain("head-missing");
+  });
+
+  it("with a list that is not what the head says counts for nothing", async () => {
+    const root = fresh();
+    const heads = await minutes(root, 0, 2);
+    const book = await openBook(root, { clock });
+    const { signature: _, signer: __, schema: ___, ...last } = await headOf(root, heads[1]!);
+    for (const [i, list] of [Buffer.alloc(31), Buffer.alloc(64)].entries()) {
+      const folded = { heads: i + 1, list: book.put(FOLDED_HEADS_KIND, list) };
+      const head = signHead({ ...last, sequence: 9 + i, packs: [], folded });
+      book.put(head.kind, head.bytes);
+    }
+    await book.close();
+    expect(await problemsOf(root, `sha256:${"0".repeat(64)}` as Digest)).toEqual([
+      ...["bad-fold", "bad-fold", "head-missing"],
+    ]);
+  });
+});
+
+/** What `verify --expect` says of the book. */
+async function problemsOf(
+  root: string,
+  expected: Digest,
+  keys: string[] = [signer.publicKey],
+): Promise<string[]> {
+  const store = await openBook(root, { clock, mode: "read" });
+  const { problems } = await verifyBook(store, { trustedKeys: keys, expect: expected });
+  await store.close();
+  // The notes of these books are no tasks.
+  const others = problems.filter(({ kind }) => kind !== Task.kind);
+  return others.map(({ code }) => code).sort();
+}
 
 describe("gc", () => {
   it("links the old heads to the new: the packs it replaced are not missing", async () => {

@@ -27,6 +27,10 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
       else {
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
+        if (report.headsFolded > 0)
+          io.out(
+            `${dryRun ? "would do: " : ""}${plural(report.headsFolded, "signed head")} folded into one\n`,
+          );
         if (report.unknownKinds.length > 0) io.err(unknownText(report));
         if (orphans.length > 0)
           io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
