@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { systemClock } from "../src/base/clock.ts";
 import type { Book } from "../src/store/index.ts";
-import { built, MODULES } from "./support/build.ts";
+import { built, compiledModules } from "./support/build.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 import { FAMILY, makeDraftAt, makeRevisions, type RolloutShape } from "./support/rollouts.ts";
@@ -104,7 +104,9 @@ interface Race {
 
 function compareVerify(directory: string, label: string, artifacts: number, args: string[]): void {
   const program = fileURLToPath(new URL("support/verify-race.mjs", import.meta.url));
-  const printed = execFileSync(process.execPath, [program, MODULES, directory, "3"], { encoding: "utf8" });
+  const printed = execFileSync(process.execPath, [program, compiledModules(), directory, "3"], {
+    encoding: "utf8",
+  });
   const { bytes, plain, ours, signed, peakBytes } = JSON.parse(printed) as Race;
   if (signed !== artifacts) throw new Error(`${signed} of ${artifacts} artifacts are signed`);
   const wall = (costs: Cost[]) => median(costs.map((cost) => cost.wallMs));

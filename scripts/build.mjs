@@ -5,6 +5,7 @@ import { chmodSync, copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bundle } from "./bundle.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 process.chdir(root);
@@ -12,6 +13,7 @@ rmSync("dist", { recursive: true, force: true });
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { stdio: "inherit" });
 if (status !== 0) process.exit(status ?? 1);
+await bundle(join(root, "dist"));
 for (const file of ["learn/tensor/kernels.wasm"]) copyFileSync(`src/${file}`, `dist/${file}`);
 chmodSync("dist/cli/main.js", 0o755);
 const help = spawnSync(process.execPath, ["dist/cli/main.js", "--help"], {

@@ -5,14 +5,16 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
 import { openSqliteQueue } from "../../src/collect/queue/sqlite-queue.ts";
 import { openRecord, Receipt, RolloutContent, RolloutEnvelope } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { type Book, openBook } from "../../src/store/index.ts";
-import { compileStore, endOf, startProcess } from "./store-crash.ts";
+import { compiledModules } from "./build.ts";
+import { endOf, startProcess } from "./store-crash.ts";
 
 export interface QueueCrashOptions {
   readonly kills: number;
@@ -30,8 +32,7 @@ export async function crashQueue(options: QueueCrashOptions): Promise<{ passed: 
   const { kills, seed, onFailure = () => undefined } = options;
   const rng = rngFrom(seed);
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-queue-crash-"));
-  const compiled = compileStore();
-  const modules = dirname(dirname(compiled.url));
+  const modules = pathToFileURL(compiledModules()).href;
   const tally = { passed: 0, failed: 0 };
   try {
     for (let book = 0; tally.passed + tally.failed < kills; book++) {
@@ -43,7 +44,6 @@ export async function crashQueue(options: QueueCrashOptions): Promise<{ passed: 
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
-    rmSync(compiled.directory, { recursive: true, force: true });
   }
   return tally;
 }

@@ -17,7 +17,8 @@ import {
 } from "../../src/keep/replay/index.ts";
 import { fastFolder } from "../../test/support/fast-folder.ts";
 import { ReplayWorld } from "../../test/support/replay-world.ts";
-import { compileStore, endOf, startProcess } from "./store-crash.ts";
+import { compiledModules } from "./build.ts";
+import { endOf, startProcess } from "./store-crash.ts";
 
 export interface ReplayCrashOptions {
   readonly kills: number;
@@ -32,8 +33,7 @@ export async function crashReplay(options: ReplayCrashOptions): Promise<{ passed
   const { kills, seed, onFailure = () => undefined } = options;
   const rng = rngFrom(seed).split("replay-crash");
   const scratch = fastFolder("replay-crash");
-  const compiled = compileStore();
-  const module = pathToFileURL(join(compiled.directory, "keep", "replay", "index.js")).href;
+  const module = pathToFileURL(join(compiledModules(), "keep", "replay", "index.js")).href;
   const world = new ReplayWorld({ seed, steps: 3 });
   world.add(80);
   const worldFile = join(scratch, "world.json");
@@ -54,7 +54,6 @@ export async function crashReplay(options: ReplayCrashOptions): Promise<{ passed
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
-    rmSync(compiled.directory, { recursive: true, force: true });
   }
   return tally;
 }

@@ -1,9 +1,9 @@
 /** Kills writers and collectors of a book with SIGKILL at random moments and checks what the book says afterwards.
  *  In: number of kills, seed. Out: how many kills left the book as promised: no damage, every acknowledged root
  *  there with all it names, and every root that is there complete. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,6 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
 import { Task } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
+import { compiledModules } from "./build.ts";
 
 export interface CrashOptions {
   readonly kills: number;
@@ -21,14 +22,13 @@ export interface CrashOptions {
   readonly onFailure?: (what: string) => void;
 }
 
-const REPO = fileURLToPath(new URL("../..", import.meta.url));
 const ROUNDS_PER_BOOK = 8;
 
 export async function crashStore(options: CrashOptions): Promise<{ passed: number; failed: number }> {
   const { kills, seed, writers = 3, onFailure = () => undefined } = options;
   const rng = rngFrom(seed);
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-crash-"));
-  const module = compileStore();
+  const module = pathToFileURL(join(compiledModules(), "store", "index.js")).href;
   const tally = { passed: 0, failed: 0 };
   let acknowledged = new Set<string>();
   try {
@@ -37,8 +37,8 @@ export async function crashStore(options: CrashOptions): Promise<{ passed: numbe
       if (round % ROUNDS_PER_BOOK === 0) acknowledged = new Set();
       const names = Array.from({ length: writers }, (_, i) => `${round}-${i}`);
       const victims = [
-        ...names.map((name) => killSoon(startProcess("store-writer", [module.url, book, name]), rng)),
-        killSoon(startProcess("store-collector", [module.url, book]), rng),
+        ...names.map((name) => killSoon(startProcess("store-writer", [module, book, name]), rng)),
+        killSoon(startProcess("store-collector", [module, book]), rng),
       ];
       const ends = await Promise.all(victims);
       for (const { lines } of ends.slice(0, -1)) for (const digest of lines) acknowledged.add(digest);
@@ -48,21 +48,8 @@ export async function crashStore(options: CrashOptions): Promise<{ passed: numbe
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
-    rmSync(module.directory, { recursive: true, force: true });
   }
   return tally;
-}
-
-/** src/ as JavaScript, under the repository so that packages resolve: starting TypeScript costs 5 times as much. */
-export function compileStore(): { url: string; directory: string } {
-  mkdirSync(join(REPO, ".cache"), { recursive: true });
-  const directory = mkdtempSync(join(REPO, ".cache", "store-"));
-  const tsc = join(REPO, "node_modules", "typescript", "bin", "tsc");
-  const project = join(REPO, "tsconfig.build.json");
-  const args = [tsc, "-p", project, "--outDir", directory, "--declaration", "false", "--noCheck"];
-  const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`tsc: ${stdout}`);
-  return { url: pathToFileURL(join(directory, "store", "index.js")).href, directory };
 }
 
 /** Starts one of the programs beside this file; its errors appear on this process's stderr. */

@@ -7,6 +7,7 @@ import { buildProgram } from "../../src/cli/program.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { lines } from "../support/cli.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
+import { fillDemoBook } from "../support/demo-book.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../support/recorded-answers.ts";
 import { routingWorld } from "../support/routing-world.ts";
 import { handTasks } from "../support/sim-tasks.ts";
@@ -30,11 +31,10 @@ describe("the examples of the help texts", () => {
       encoding: "utf8",
     });
 
-  beforeAll(() => {
+  beforeAll(async () => {
     if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
-    const ready = bash(
-      "rollbook demo --book .rollbook && rollbook artifact show r-0001 --json > rollouts.jsonl",
-    );
+    await fillDemoBook(join(folder, ".rollbook"));
+    const ready = bash("rollbook artifact show r-0001 --json > rollouts.jsonl");
     expect(ready.stderr).not.toContain("error");
     writeFileSync(join(folder, "log.vw"), "1:0:0.5 | a\n2:1:0.5 | b\n");
     writeFileSync(join(folder, "all.csv"), "question,small,large\nHow far?,0,1\nHow long?,1,1\n");
@@ -68,7 +68,7 @@ describe("the examples of the help texts", () => {
     const measured = bash("rollbook bench run --suite smoke --out before.json && cp before.json after.json");
     expect(measured.stderr).not.toContain("error");
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
-  });
+  }, 180_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("all run as they stand, in a folder with the book of the demo", async () => {

@@ -1,6 +1,9 @@
 /** The book of the demo, made once for a test file and copied for each test that asks. */
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll } from "vitest";
+import { BOOK_SCENES, runTour } from "../../src/loop/tour/index.ts";
 import { Cli } from "./cli.ts";
 
 let made: Promise<Cli> | undefined;
@@ -18,6 +21,16 @@ export async function demoBook(): Promise<Cli> {
 
 async function makeOnce(): Promise<Cli> {
   const cli = new Cli({ whenDone: () => {} });
-  await cli.ok(`demo --book ${cli.book}`);
+  await fillDemoBook(cli.book);
   return cli;
+}
+
+/** As `rollbook demo --book DIR` leaves it, without the scenes that do not write to it. */
+export async function fillDemoBook(root: string): Promise<void> {
+  const scratch = mkdtempSync(join(tmpdir(), "rollbook-demo-"));
+  try {
+    await runTour({ root, scratch, seed: 1n, scenes: BOOK_SCENES, onScene: () => {} });
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
 }

@@ -1,9 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBook, compileStore, endOf, startProcess } from "../../../bench/support/store-crash.ts";
+import { compiledModules } from "../../../bench/support/build.ts";
+import { checkBook, endOf, startProcess } from "../../../bench/support/store-crash.ts";
 import { type Digest, manualClock, systemClock } from "../../base/index.ts";
 import { MEDIA_KIND } from "../../contract/rollout/call.ts";
 import { RolloutContent } from "../../contract/rollout/rollout.ts";
@@ -222,8 +224,8 @@ describe("gc", () => {
 
   it("loops beside three writing processes: all they flushed is there, all garbage goes in the end", async () => {
     const root = fresh();
-    const module = compileStore();
-    const writers = [1, 2, 3].map((name) => startProcess("store-writer", [module.url, root, String(name)]));
+    const module = pathToFileURL(join(compiledModules(), "store", "index.js")).href;
+    const writers = [1, 2, 3].map((name) => startProcess("store-writer", [module, root, String(name)]));
     const ends = writers.map(endOf);
     const collect = () => collectGarbage(root, { clock: systemClock, mergeBelowBytes: 100_000 });
     await (await openBook(root, { clock: systemClock })).close();
@@ -235,7 +237,6 @@ describe("gc", () => {
     for (; rounds < 5 || removed === 0 || lines < 400; rounds++) removed += (await collect()).blobsRemoved;
     for (const writer of writers) writer.kill("SIGKILL");
     const finished = await Promise.all(ends);
-    rmSync(module.directory, { recursive: true });
     const acknowledged = new Set(finished.flatMap(({ lines }) => lines));
     expect(finished.flatMap(({ fault }) => fault ?? [])).toEqual([]);
     expect(acknowledged.size).toBeGreaterThanOrEqual(400);

@@ -1,0 +1,55 @@
+/** Bundles the compiled modules of dist/ into few files: a command that loads eight hundred modules spends more time on
+ *  loading them than on its work. Every entry shares the same chunks, so that there is one copy of each module whether it is
+ *  reached by the command line or by an import. Packages stay outside. */
+import { cpSync, readdirSync, rmSync } from "node:fs";
+import { join, posix, relative, sep } from "node:path";
+import { build } from "vite";
+
+/** Programs and threads are started by their files; the rest is the public API, and the command line for scripts. */
+const STARTED = [
+  ...["cli/main", "cli/run"],
+  ...["collect/sandbox/quickjs/worker", "collect/gateway/sealing/seal-worker"],
+  "collect/rollout/agent/pool/child",
+];
+
+/** In: the absolute path of the folder that tsc filled. Replaces its modules; declarations and other files stay. */
+export async function bundle(dist) {
+  const scratch = join(dist, ".bundle");
+  const exported = readdirSync(join(dist, "exports")).filter((name) => name.endsWith(".js"));
+  const names = ["index", ...exported.map((name) => `exports/${name.slice(0, -3)}`), ...STARTED];
+  await build({
+    ...{ root: dist, configFile: false, logLevel: "warn", publicDir: false },
+    plugins: [sourceUrls(dist)],
+    build: {
+      ...{ ssr: true, target: "node20", minify: false, outDir: scratch },
+      rollupOptions: {
+        input: Object.fromEntries(names.map((name) => [name, join(dist, `${name}.js`)])),
+        output: { format: "esm", entryFileNames: "[name].js", chunkFileNames: "chunks/[name]-[hash].js" },
+      },
+    },
+  });
+  for (const path of readdirSync(dist, { recursive: true, encoding: "utf8" }))
+    if (path.endsWith(".js") && !path.startsWith(".bundle")) rmSync(join(dist, path));
+  cpSync(scratch, dist, { recursive: true });
+  rmSync(scratch, { recursive: true });
+}
+
+/** `import.meta.url` stays the place of the module, although its code moves: files beside it are found through it. */
+function sourceUrls(dist) {
+  const mark = (path) => `__url_of__(${JSON.stringify(path)})`;
+  return {
+    name: "source-urls",
+    enforce: "pre",
+    transform(code, id) {
+      if (!id.startsWith(dist)) return undefined;
+      return code.replaceAll(/(?<!["`])import\.meta\.url/g, mark(relative(dist, id).split(sep).join("/")));
+    },
+    renderChunk(code, { fileName }) {
+      if (!code.includes("__url_of__")) return undefined;
+      return code.replaceAll(/__url_of__\("([^"]+)"\)/g, (_, path) => {
+        if (path === fileName) return "import.meta.url";
+        return `new URL(${JSON.stringify(posix.relative(posix.dirname(fileName), path))}, import.meta.url).href`;
+      });
+    },
+  };
+}
