@@ -99,6 +99,7 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
   installPackage(join(folder, "node_modules/rollbook"), ports);
   const programs = {
     rollbook: `[ "$1" != gateway ] || set -- "$@" --port ${ports[0]}
+case "$*" in "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;; esac
 exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
     npx: 'exec "$@"',
   };

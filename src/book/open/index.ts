@@ -1,6 +1,7 @@
 export type { BookIndex, IndexedRecord, IndexedRun } from "./book-index.ts";
 export { CatalogComparison, type CatalogDifference } from "./compare-catalog.ts";
 export { initBook } from "./init-book.ts";
+export { initExample } from "./init-example.ts";
 export {
   createKey,
   ensureKey,

@@ -1,21 +1,52 @@
-/** `rollbook init`: creates a book. */
+/** `rollbook init`: creates a book, and a first project around it. */
+import { join } from "node:path";
 import type { Command } from "commander";
-import { initBook, keyringOf, loadSigner } from "../../book/open/index.ts";
+import { RollbookError } from "../../base/index.ts";
+import { initBook, initExample, keyringOf, loadSigner } from "../../book/open/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
+interface InitFlags extends BookFlags {
+  example?: true;
+  upstream?: string;
+}
+
 export function addInit(program: Command, io: Io): void {
   addCommand(program, "init", {
     summary: "create a book, the directory that holds everything",
-    description: "Create a book, the directory that holds everything. An existing book is left as it is.",
-    examples: ["rollbook init", "rollbook init --book runs/.rollbook"],
-  }).action(async (flags: BookFlags) => {
-    const made = await initBook(bookRoot(io, flags), { clock: io.clock });
-    if (flags.json) io.out(jsonLine(made));
-    else io.out(`${made.book}: ${made.created ? "created" : "is a book already, left as it is"}\n`);
-    if (loadSigner(keyringOf(io)) === undefined)
-      io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
-  });
+    description: `Create a book, the directory that holds everything. An existing book is left as it is. With --example it also writes
+a first project: a gateway's configuration, an agent, tasks, a training loop and a server with two simulated models, which
+needs no key. docs/tutorial.md walks through it.`,
+    examples: ["rollbook init", "rollbook init --book runs/.rollbook", "rollbook init --example first"],
+  })
+    .argument("[dir]", "directory of the project; the book is .rollbook in it (default: the current one)")
+    .option("--example", "also write the files of a first project; none is overwritten")
+    .option("--upstream <url>", "base URL of the example's models (default: the simulated ones)")
+    .action((dir: string | undefined, flags: InitFlags) => init(io, dir, flags));
+}
+
+async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<void> {
+  const { example, upstream } = flags;
+  if (upstream !== undefined && example === undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { upstream },
+      "--upstream has no effect without --example. Remove it, or add --example.",
+    );
+  const files = example === undefined ? [] : initExample(dir ?? ".", { upstream });
+  const root = flags.book ?? (dir === undefined ? bookRoot(io, flags) : join(dir, ".rollbook"));
+  const made = await initBook(root, { clock: io.clock });
+  if (flags.json) io.out(jsonLine({ ...made, files }));
+  else {
+    io.out(`${made.book}: ${made.created ? "created" : "is a book already, left as it is"}\n`);
+    io.out(files.map((file) => `${file}: written\n`).join(""));
+  }
+  if (example !== undefined)
+    io.err(
+      `next: ${dir === undefined ? "" : `cd ${dir}; `}node model.mjs & rollbook run start --config loop.yaml\n`,
+    );
+  if (loadSigner(keyringOf(io)) === undefined)
+    io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
 }

@@ -1,0 +1,26 @@
+/** The agent: it asks a model one question and says what the answer is worth. Replace it with your own.
+ *  Base URL and key are those of the gateway; the model `auto` leaves the choice to the router. */
+const SYSTEM = "Answer with one number and nothing else.";
+/** US dollars for one token, as in gateway.yaml. */
+const PRICES = { small: 0.2e-6, large: 5e-6 };
+
+export default async function solve(task, { baseUrl, apiKey, rolloutConfig, signal }) {
+  const response = await fetch(`${baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify({
+      model: rolloutConfig.model_id ?? "auto",
+      messages: [
+        { role: "system", content: SYSTEM },
+        { role: "user", content: task.question },
+      ],
+    }),
+    signal,
+  });
+  if (!response.ok) throw new Error(`the model answered ${response.status}: ${await response.text()}`);
+  const { choices, usage } = await response.json();
+  const right = Number(choices[0].message.content) === task.answer;
+  const costUsd = usage.total_tokens * (PRICES[response.headers.get("x-rollbook-model")] ?? 0);
+  // A right answer is worth 1; every thousandth of a dollar costs 0.5 of that.
+  return { reward: { quality: right ? 1 : 0, cost: { value: costUsd, weight: -500 } } };
+}

@@ -1,0 +1,30 @@
+/** Two simulated models behind one server that speaks OpenAI chat completions. It needs no key and no network.
+ *  `node model.mjs [port]`. sim-small adds well and fails at problems with two steps; sim-large solves both. */
+import { createServer } from "node:http";
+
+const server = createServer(async (request, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const { model, messages } = JSON.parse(body || "{}");
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify(reply(model, String(solve(model, messages.at(-1).content)))));
+});
+
+server.listen(Number(process.argv[2] ?? 8791), "127.0.0.1", () => {
+  console.log(`simulated models at http://127.0.0.1:${server.address().port}/v1`);
+});
+
+function solve(model, question) {
+  const numbers = (question.match(/\d+/g) ?? []).map(Number);
+  const [first, second, third = 0] = numbers;
+  if (numbers.length < 3) return first + second;
+  return model === "sim-small" ? first + second - third : first * second - third;
+}
+
+function reply(model, content) {
+  return {
+    ...{ id: "chatcmpl-simulated", object: "chat.completion", created: 0, model },
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 40, completion_tokens: 5, total_tokens: 45 },
+  };
+}

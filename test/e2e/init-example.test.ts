@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseGatewayConfig } from "../../src/collect/gateway/config.ts";
+import { Cli } from "../support/cli.ts";
+
+const FILES = ["agent.mjs", "gateway.yaml", "loop.yaml", "model.mjs", "tasks.jsonl"];
+
+describe("rollbook init", () => {
+  it("makes a book in the directory that is named, and says where", async () => {
+    const cli = new Cli();
+    const dir = join(cli.folder, "project");
+    const [made] = await cli.json(`init ${dir}`);
+    expect(made).toEqual({ book: join(dir, ".rollbook"), created: true, files: [] });
+    expect(readdirSync(dir)).toEqual([".rollbook"]);
+    expect((await cli.json(`init ${dir}`))[0].created).toBe(false);
+  });
+
+  it("--example writes a first project that names the simulated models", async () => {
+    const cli = new Cli();
+    const dir = join(cli.folder, "first");
+    const { code, out, err } = await cli.run(["init", "--example", dir]);
+    expect(code).toBe(0);
+    for (const file of FILES) expect(out).toContain(`${join(dir, file)}: written`);
+    expect(err).toContain("node model.mjs & rollbook run start --config loop.yaml");
+    expect(readdirSync(dir).sort()).toEqual([".rollbook", ...FILES].sort());
+    const { upstreams, routes } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
+    expect(upstreams.models!.baseUrl).toBe("http://127.0.0.1:8791/v1");
+    expect(routes.auto).toEqual(["small", "large"]);
+  });
+
+  it("--upstream puts another URL into the gateway's file, and is refused if it is none", async () => {
+    const cli = new Cli();
+    const dir = join(cli.folder, "first");
+    await cli.ok(["init", "--example", dir, "--upstream", "https://models.example/v1"]);
+    const { upstreams } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
+    expect(upstreams.models!.baseUrl).toBe("https://models.example/v1");
+    for (const url of ["models", "ftp://models", 'http://a"b'])
+      expect(await cli.run(["init", "--example", join(cli.folder, "x"), "--upstream", url])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining("is not a URL of http or https"),
+      });
+    expect((await cli.run(["init", "--upstream", "http://a"])).err).toContain("without --example");
+  });
+
+  it("--example overwrites nothing: with one file there, no other is written", async () => {
+    const cli = new Cli();
+    writeFileSync(join(cli.folder, "loop.yaml"), "mine");
+    const { code, err } = await cli.run(["init", "--example", cli.folder]);
+    expect([code, err]).toEqual([1, expect.stringContaining("is not overwritten")]);
+    expect(readFileSync(join(cli.folder, "loop.yaml"), "utf8")).toBe("mine");
+    expect(readdirSync(cli.folder)).toEqual(["loop.yaml"]);
+  });
+});
