@@ -1,6 +1,5 @@
 /** The agent: it asks a model one question and says what the answer is worth. Replace it with your own.
  *  Base URL and key are those of the gateway; the model `auto` leaves the choice to the router. */
-const SYSTEM = "Answer with one number and nothing else.";
 /** US dollars for one token, as in gateway.yaml. */
 const PRICES = { small: 0.2e-6, large: 5e-6 };
 
@@ -10,10 +9,7 @@ export default async function solve(task, { baseUrl, apiKey, rolloutConfig, sign
     headers: { "content-type": "application/json", authorization: `Bearer ${apiKey}` },
     body: JSON.stringify({
       model: rolloutConfig.model_id ?? "auto",
-      messages: [
-        { role: "system", content: SYSTEM },
-        { role: "user", content: task.question },
-      ],
+      messages: [{ role: "user", content: task.question }],
     }),
     signal,
   });

@@ -32,11 +32,11 @@ import {
   seal,
 } from "../contract/index.ts";
 import { digestRouter, readCheckpoint } from "../policy/index.ts";
-import { readRecord } from "../store/index.ts";
 import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
+import { collectedIn, sourcesOf } from "./members.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
 import { type CollectOptions, drawRows, type LoopWorld } from "./world/index.ts";
 
@@ -250,18 +250,8 @@ function assignedTo(config: LoopConfig, world: LoopWorld, window: LoopWindow) {
 }
 
 /** The rollouts that the window learns from and is judged by. */
-async function contentsOf(
-  { book, config }: StageContext,
-  { state, window }: At,
-): Promise<ReadonlySet<Digest>> {
-  const from =
-    config.data === "all" ? state.windows.filter(({ number }) => number <= window.number) : [window];
-  const contents = new Set<Digest>();
-  for (const each of from) {
-    const { rollouts } = await readRecord(book.store, LoopMembers, each.need("sealed").step.members);
-    for (const { content } of rollouts) contents.add(content);
-  }
-  return contents;
+function contentsOf({ book, config }: StageContext, { state, window }: At): Promise<ReadonlySet<Digest>> {
+  return collectedIn(book, sourcesOf(config, state, window));
 }
 
 /** Half of what a killed process did is no part of the window. Its claims would be held until they expire; and a simulated

@@ -9,6 +9,7 @@ import type { RunFacts } from "../../src/view/report/run-facts.ts";
 import { openBrowser, watchPage } from "../support/browser.ts";
 import { Cli } from "../support/cli.ts";
 import { DEMO_SUMMARY } from "../support/demo-summary.ts";
+import { LOOP, writeLoop } from "../support/loop-world.ts";
 import { describeNeeding } from "../support/needs.ts";
 
 const CHARTS = ["reward-chart", "interval-chart", "frontier-chart", "flow-chart", "lineage-chart"];
@@ -115,6 +116,26 @@ await describeNeeding(needs, "the report of a run", () => {
     );
     await expect.poll(() => faults.join(), { timeout: 5000 }).toContain("Content Security Policy");
   });
+
+  it("is made for any run from its book, by `rollbook run report`, and overwrites nothing", async () => {
+    const cli = new Cli();
+    const config = writeLoop(cli.folder, { ...LOOP, windows: 1, rollouts: 72, samples: 2 });
+    const out = join(cli.folder, "report.html");
+    const words = ["run", "report", "--config", config, "--book", cli.book, "--out", out];
+    expect((await cli.run(words)).err).toContain("[no-book]");
+    await cli.ok(`run start --config ${config} --book ${cli.book}`);
+    expect(await cli.ok(words)).toMatch(/report\.html: 1 window, /);
+    expect(await cli.run(words)).toMatchObject({ code: 1, err: expect.stringContaining("not overwritten") });
+    const { page, faults, foreign } = await watchPage(browser, pathToFileURL(out).href);
+    for (const name of CHARTS) expect(await page.locator(`svg.${name}`).count(), name).toBe(1);
+    const [{ windows }] = await cli.json(`run status --config ${config} --book ${cli.book}`);
+    const text = await page.locator("body").textContent();
+    for (const exact of [windows[0].behaviourValue, windows[0].servedValue, windows[0].optimum])
+      expect(text).toContain(exact.toFixed(3));
+    expect(await page.locator("svg.frontier-chart .optimum-mark").count()).toBe(1);
+    expect(await overflowing(page)).toEqual([]);
+    expect([faults, foreign]).toEqual([[], []]);
+  }, 60_000);
 
   it("says less where a world knows no exact values, and nothing that is undefined", async () => {
     const {

@@ -18,6 +18,7 @@ export interface GatewayRequest
   readonly host?: string | undefined;
   readonly port?: number | undefined;
   readonly record?: GatewayConfig["record"] | undefined;
+  readonly worker?: string | undefined;
   /** Where the variables are that the configuration names (default: the environment of this process). */
   readonly env?: GatewayOptions["env"] | undefined;
   readonly rng?: Rng | undefined;
@@ -120,14 +121,14 @@ function badRouter(fault: string): RollbookError {
 type GatewayModule = typeof import("../../collect/gateway/index.ts");
 
 function configOf(
-  { config: given, host, port, record }: GatewayRequest,
+  { config: given, host, port, record, worker }: GatewayRequest,
   { checkGatewayConfig, parseGatewayConfig }: GatewayModule,
 ): GatewayConfig {
   const config =
     typeof given === "string" ? parseGatewayConfig(readConfig(given), given) : checkGatewayConfig(given);
   const { listen } = config;
   const at = { ...listen, host: host ?? listen.host, port: port ?? listen.port };
-  return { ...config, listen: at, record: record ?? config.record };
+  return { ...config, listen: at, record: record ?? config.record, worker: worker ?? config.worker };
 }
 
 function readConfig(path: string): string {

@@ -2,4 +2,4 @@ export type { Learner } from "./learners.ts";
 export { readAnySpec, readSpec, readValueSpec } from "./read-spec.ts";
 export { type TrainedPolicy, type TrainRequest, trainPolicy } from "./train.ts";
 export { type OnlineTrained, type OnlineWorld, trainOnline } from "./train-online.ts";
-export { requireTraining, splitAdmitted } from "./training-batch.ts";
+export { countParts, requireTraining, splitAdmitted } from "./training-batch.ts";

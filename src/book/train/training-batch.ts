@@ -21,6 +21,16 @@ export function splitAdmitted({ rows }: AdmittedRollouts, rule: SplitRule): Trai
   return { train, heldBack: decisions(rows) - decisions(train) };
 }
 
+/** Rollouts by the part of the split that they are in. */
+export function countParts(
+  { rows }: AdmittedRollouts,
+  rule: SplitRule,
+): Record<ReturnType<typeof partOf>, number> {
+  const parts = { train: new Set<Digest>(), calibration: new Set<Digest>(), judge: new Set<Digest>() };
+  for (const row of rows) parts[partOf(unitOfStream(row, row.stream, rule.unit), rule)].add(row.content);
+  return { train: parts.train.size, calibration: parts.calibration.size, judge: parts.judge.size };
+}
+
 /** A training set must not be empty, and its error says what was left out. */
 export function requireTraining(admitted: AdmittedRollouts, { train }: TrainingSplit, rule: SplitRule): void {
   const { rows } = admitted;

@@ -12,7 +12,7 @@ import {
   stopRun,
   windowStatus,
 } from "../../loop/index.ts";
-import { jsonLine } from "../../view/format.ts";
+import { jsonLine, plural, thousands } from "../../view/format.ts";
 import { renderLoop, renderLoopProgress, renderTransition } from "../../view/loop-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
@@ -66,6 +66,16 @@ rewards, which only simulated worlds know; the estimate is what the log says of 
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .action((flags: LoopFlags) => status(io, flags));
+  addCommand(group, "report", {
+    summary: "write the report of a run as one HTML file",
+    description: `Write the report of a run as one HTML file: reward by window, policies at the gate, cost and quality, the loss ledger
+and the lineage, as charts and as tables. The file needs no network and runs no script. It covers the windows that have
+ended, and is made from the sealed records of the book.`,
+    examples: ["rollbook run report --config loop.yaml --out report.html"],
+  })
+    .requiredOption("--config <file>", CONFIG_HELP)
+    .requiredOption("--out <file>", "the HTML file; never overwritten")
+    .action((flags: LoopFlags & { out: string }) => report(io, flags));
   addCommand(group, "stop", {
     summary: "ask the process of a run to stop, and wait until it has",
     description: `Ask the process of a run to stop, and wait until it has. It ends the stage it is in; while it collects, it
@@ -115,6 +125,20 @@ async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
+}
+
+async function report(io: Io, flags: LoopFlags & { out: string }): Promise<void> {
+  const { config, book } = settingsOf(io, flags);
+  // Loaded when asked for: no other command draws charts.
+  const { reportRun, writeReport } = await import("../../loop/report/index.ts");
+  const facts = await reportRun(book, config);
+  const { bytes } = writeReport(flags.out, facts);
+  const windows = facts.windows.length;
+  io.out(
+    flags.json
+      ? jsonLine({ run: config.run, out: flags.out, windows, bytes })
+      : `${flags.out}: ${plural(windows, "window")}, ${thousands(bytes)} bytes\n`,
+  );
 }
 
 async function stop(io: Io, flags: LoopFlags): Promise<void> {

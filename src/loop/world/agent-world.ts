@@ -30,7 +30,9 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
         ...{ clock: book.clock, log: place.log },
       });
       const gateway = await openGateway({
-        ...{ book, config: config.gateway, port: 0, log: place.log },
+        // A name of its own: a gateway with the same file may serve the same book. Not the name whose journal a restart
+        // forgets: what real models answered is kept.
+        ...{ book, config: config.gateway, port: 0, worker: `${place.gateway}.agent`, log: place.log },
         identity: () => identity,
         choose: served.choose,
       });

@@ -40,7 +40,7 @@ export function frontierChart(points: readonly FrontierMark[]): MarkupElement {
         .join("; "),
     },
     [
-      ...verticalAxis(y, PLOT, "quality: share of hidden checks passed"),
+      ...verticalAxis(y, PLOT, "quality of a rollout"),
       ...horizontalAxis(x, PLOT, `cost of a rollout, ${unit.name}`),
       hull.length < 2
         ? undefined

@@ -12,7 +12,7 @@ import {
   rewardChart,
 } from "../charts/index.ts";
 import { lossFlow } from "./loss-flow.ts";
-import { figureOf, folded, pageOf, paragraph, section, tableOf } from "./page.ts";
+import { figureOf, folded, pageOf, paragraph, type ReportColumn, section, tableOf } from "./page.ts";
 import type { RunFacts, RunLearner, RunWindow } from "./run-facts.ts";
 
 export function renderReport(facts: RunFacts): string {
@@ -128,6 +128,7 @@ function judgedOf(windows: readonly RunWindow[]): Judged[] {
 function candidateSection({ windows, optimum, gate }: RunFacts): MarkupElement | undefined {
   const judged = judgedOf(windows);
   if (judged.length === 0) return undefined;
+  const known = judged.some(({ exactValue }) => exactValue !== undefined);
   const refused = judged.filter(({ passed, reasons }) => !passed && reasons.length > 0);
   const chart = intervalChart({
     title: "Trained policies at the gate",
@@ -146,14 +147,14 @@ function candidateSection({ windows, optimum, gate }: RunFacts): MarkupElement |
     ),
     figureOf(
       chart,
-      "Dots and lines: estimate from the log alone, with its interval. Short vertical strokes: the exact value, which the gate does not know.",
+      `Dots and lines: estimate from the log alone, with its interval.${known ? " Short vertical strokes: the exact value, which the gate does not know." : ""}`,
     ),
     tableOf<Judged>("Trained policies", judged, [
       { title: "window", kind: "number", cell: ({ window }) => String(window) },
       { title: "learner", cell: ({ name }) => name },
       { title: "policy", cell: ({ revision }) => revision },
       { title: "estimate", kind: "number", cell: estimateText },
-      { title: "exact value", kind: "number", cell: ({ exactValue }) => value(exactValue) },
+      ...(known ? [EXACT] : []),
       { title: "gate", cell: gateCell },
     ]),
     ...(refused.length === 0
@@ -167,6 +168,11 @@ function candidateSection({ windows, optimum, gate }: RunFacts): MarkupElement |
         ]),
   );
 }
+
+const EXACT: ReportColumn<RunLearner> = {
+  ...{ title: "exact value", kind: "number" },
+  cell: ({ exactValue }) => value(exactValue),
+};
 
 function marginText(epsilon: number): string {
   return epsilon === 0 ? "not below" : `at most ${epsilon} below`;
@@ -186,13 +192,13 @@ function estimateText({ estimate, interval }: RunLearner): string {
   return interval === undefined ? value(estimate) : `${value(estimate)} ${intervalText(interval)}`;
 }
 
-function frontierSection({ costQuality }: RunFacts): MarkupElement | undefined {
+function frontierSection({ costQuality, costQualityBasis = "exact" }: RunFacts): MarkupElement | undefined {
   if (costQuality.length < 2) return undefined;
   return section(
     "Cost and quality",
     figureOf(
       frontierChart(costQuality),
-      "Hollow circles: always one model. Dotted line: what drawing one of them at random reaches. A policy above the line earns more than any such mixture of the same cost.",
+      `${costQualityBasis === "exact" ? "Exact expectations" : "Estimates from the log"}. Hollow circles: always one model. Dotted line: what drawing one of them at random reaches. A policy above the line earns more than any such mixture of the same cost.`,
     ),
     tableOf(
       "Cost and quality of a rollout",

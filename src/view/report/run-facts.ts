@@ -28,8 +28,11 @@ export interface RunFacts extends Pick<DemoSummary, "run" | "seed" | "rollouts" 
   readonly servedValue?: number | undefined;
   readonly gapClosed?: number | undefined;
   readonly ledger: LedgerFacts;
-  /** Exact where the world is known; else estimates from the log. */
-  readonly costQuality: readonly Omit<CostQualityPoint, "reward">[];
+  /** Exact (the default) where the world is known; else estimates from the log. */
+  readonly costQualityBasis?: "exact" | "estimated" | undefined;
+  readonly costQuality: readonly (Omit<CostQualityPoint, "reward"> & {
+    readonly reward?: number | undefined;
+  })[];
   readonly stages?: readonly StageTime[] | undefined;
   readonly gate: DemoSummary["gate"];
   readonly pack?: { readonly digest: string; readonly verified: boolean } | undefined;

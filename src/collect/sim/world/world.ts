@@ -83,6 +83,32 @@ export function policyValue(world: KnownWorld, policy: PolicyOf): number {
   });
 }
 
+/** What a rollout of a policy earns and costs. */
+export interface ExpectedOutcome {
+  readonly reward: number;
+  readonly quality: number;
+  readonly costUsd: number;
+}
+
+/** The exact expectation of a policy: the mean over tasks. */
+export function expectedOutcome(world: SimWorld, policy: PolicyOf): ExpectedOutcome {
+  const mean = (part: keyof ExpectedOutcome) =>
+    meanOver(world, (task) =>
+      policy(world.contexts[task]!, world.candidates).reduce(
+        (sum, p, model) => (p === 0 ? sum : sum + p * world.outcomes(task, model).expected[part]),
+        0,
+      ),
+    );
+  return { reward: mean("reward"), quality: mean("quality"), costUsd: mean("costUsd") };
+}
+
+/** The policy of the known optimum: it takes the best model of every prompt. */
+export function optimalPolicy(world: SimWorld): PolicyOf {
+  const best = bestChoices(world);
+  const choices = new Map(world.contexts.map(({ prompt }, task) => [prompt, best[task]!]));
+  return ({ prompt }, candidates) => candidates.map((_, model) => (choices.get(prompt) === model ? 1 : 0));
+}
+
 export interface KnownValues {
   readonly best: number;
   readonly bestSingle: { readonly model: string; readonly value: number };

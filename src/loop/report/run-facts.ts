@@ -1,0 +1,159 @@
+/** The facts of a run, from the sealed records of its book: for the report. In: a book, the configuration of the run.
+ *  Out: facts of the windows that have ended. Writes nothing but checkpoints in a folder that it is given. */
+import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
+import { loadDecisions } from "../../book/decisions/index.ts";
+import type { BookOnDisk } from "../../book/open/index.ts";
+import { admittedRollouts } from "../../book/rollouts/index.ts";
+import { countParts } from "../../book/train/index.ts";
+import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
+import { EvaluationData, toJudgedRows } from "../../judge/evaluate/index.ts";
+import { correctedInterval } from "../../judge/ope/index.ts";
+import type { LedgerFacts } from "../../view/demo-summary.ts";
+import type { RunFacts, RunLearner, RunWindow } from "../../view/report/run-facts.ts";
+import type { LoopConfig } from "../config.ts";
+import { type LoopWindow, type RunState, runDigest } from "../fold.ts";
+import { collectedIn, sourcesOf } from "../members.ts";
+import { windowStatus } from "../status.ts";
+import { policyPoints } from "./policy-points.ts";
+import { runLineage } from "./run-lineage.ts";
+
+const LEVEL = 0.95;
+
+export interface RunFactsRequest {
+  readonly config: LoopConfig;
+  readonly state: RunState;
+  /** Where checkpoints are, or are written from the book. */
+  readonly folder: string;
+}
+
+export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Promise<RunFacts> {
+  const { config, folder } = request;
+  const state = endedOf(request.state);
+  const windows: RunWindow[] = [];
+  for (const window of state.windows) windows.push(await windowFacts(book, config, window));
+  const [first, last] = [windows[0]!, windows.at(-1)!];
+  const optimum = windowStatus(state.windows.at(-1)!).optimum;
+  const points = await policyPoints({ book, config, state, folder });
+  const { alpha, epsilonQuality } = config.gate;
+  const digest = runDigest(state, state.windows.length);
+  return {
+    ...{ run: config.run, seed: config.seed, windows, lineage: runLineage(state, config) },
+    rollouts: windows.reduce((sum, { collected }) => sum + collected, 0),
+    models: await modelsOf(book, state),
+    ...{ optimum, behaviourValue: first.collectedValue, servedValue: last.servedValue },
+    gapClosed: gapOf(first.collectedValue, last.servedValue, optimum),
+    ledger: await ledgerOf(book, config, state),
+    costQuality: points,
+    costQualityBasis: config.world.kind === "simulator" ? "exact" : "estimated",
+    gate: { alpha, epsilonQuality },
+    digest,
+  };
+}
+
+function endedOf(state: RunState): RunState {
+  const windows = state.windows.filter(({ final }) => final !== undefined);
+  if (windows.length > 0) return { ...state, windows };
+  throw new RollbookError(
+    "no-run",
+    { run: state.run },
+    `no window of ${state.run} has ended. Start the run with \`rollbook run start\`, or wait for its first window.`,
+  );
+}
+
+async function windowFacts(book: BookOnDisk, config: LoopConfig, window: LoopWindow): Promise<RunWindow> {
+  const status = windowStatus(window);
+  const learners = learnersOf(config, window);
+  return {
+    ...{ index: window.number, collected: status.rollouts, collectedBy: status.collectedBy },
+    ...{ collectedValue: status.behaviourValue, servedValue: status.servedValue, serves: status.serves! },
+    outcome: status.state === "released" ? "released" : "kept",
+    ...(await observedIn(book, await collectedIn(book, [window]))),
+    learners,
+    refusals: refusalsOf(config, window),
+  };
+}
+
+/** What the rollouts of a window earned and cost; samples of one task are not independent. */
+async function observedIn(
+  book: BookOnDisk,
+  contents: ReadonlySet<Digest>,
+): Promise<Pick<RunWindow, "reward" | "costUsd">> {
+  const { rows } = await loadDecisions(book, { contents, family: ROUTER_FAMILY, propensity: "any" });
+  const judged = toJudgedRows(rows, "task").rows;
+  if (judged.length === 0) return {};
+  const data = new EvaluationData(judged, { rng: rngFrom(0n), estimatePropensities: true });
+  const estimate = data.logged("reward");
+  const { low, high } = correctedInterval(estimate, LEVEL);
+  return {
+    reward: { mean: estimate.value, interval: { low, high, level: LEVEL } },
+    ...(data.measures.includes("cost") ? { costUsd: data.logged("cost").value } : {}),
+  };
+}
+
+function learnersOf({ learners }: LoopConfig, window: LoopWindow): RunLearner[] {
+  const { outcome, estimate, candidates, servedValue, serves, state } = windowStatus(window);
+  const { revision } = window.need("trained").step;
+  const all = candidates ?? [
+    {
+      ...{ learner: learners[0]!.kind, revision: revision.id, outcome, estimate },
+      ...(state === "released" ? { value: servedValue } : {}),
+    },
+  ];
+  return all.map((each) => ({
+    ...{ name: each.learner, revision: each.revision, exactValue: each.value },
+    ...{ passed: each.outcome === "pass", released: state === "released" && each.revision === serves },
+    ...(each.estimate === undefined
+      ? {}
+      : {
+          estimate: each.estimate.value,
+          interval: { low: each.estimate.low, high: each.estimate.high, level: each.estimate.level ?? LEVEL },
+        }),
+  }));
+}
+
+function refusalsOf({ learners }: LoopConfig, window: LoopWindow): RunWindow["refusals"] {
+  const { candidates, reasons = [] } = windowStatus(window);
+  const all = candidates ?? [{ learner: learners[0]!.kind, reasons }];
+  return all.flatMap((each) =>
+    (each.reasons ?? reasons).length === 0
+      ? []
+      : [{ learner: each.learner, reasons: each.reasons ?? reasons }],
+  );
+}
+
+/** Of the last window: what it considered, what each rollout is used for, and why the others are not. */
+async function ledgerOf(book: BookOnDisk, config: LoopConfig, state: RunState): Promise<LedgerFacts> {
+  const last = state.windows.at(-1)!;
+  const { considered, excluded } = last.need("scored").step;
+  const { drift } = config.freshness ?? {};
+  const admitted = await admittedRollouts(book, {
+    ...{ contents: await collectedIn(book, sourcesOf(config, state, last)), family: ROUTER_FAMILY },
+    ...{ target: last.need("planned").envelope.router!, level: "step" },
+    freshness:
+      drift === undefined ? "none" : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
+    ...{ unlabelled: "exclude", propensity: "choice" },
+  });
+  const parts = countParts(admitted, config.split);
+  return {
+    considered,
+    admitted: (["train", "calibration", "judge"] as const).map((use) => ({ use, rollouts: parts[use] })),
+    excluded,
+  };
+}
+
+async function modelsOf(book: BookOnDisk, state: RunState): Promise<readonly string[]> {
+  const { rows } = await loadDecisions(book, {
+    ...{ contents: await collectedIn(book, state.windows.slice(0, 1)), family: ROUTER_FAMILY },
+    propensity: "any",
+  });
+  return [...new Set(rows.flatMap(({ candidates }) => candidates.map(({ id }) => id)))].sort();
+}
+
+function gapOf(
+  from: number | undefined,
+  to: number | undefined,
+  best: number | undefined,
+): number | undefined {
+  if (from === undefined || to === undefined || best === undefined || best === from) return undefined;
+  return (to - from) / (best - from);
+}
