@@ -13,6 +13,9 @@ export const PINNED = [
   "flit_core==4.2.0",
   "mypy==2.4.1",
   "duckdb==2.0.0",
+  "moto[s3]==5.2.5",
+  "flask==3.1.3",
+  "flask-cors==6.0.5",
 ];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
@@ -38,9 +41,14 @@ export function hasReaders() {
   return versionsOf(python, ["pyarrow", "duckdb"]) !== undefined;
 }
 
+/** Whether this Python has moto, a server that speaks S3. */
+export function hasMoto() {
+  return versionsOf(python, ["moto", "flask", "flask-cors"]) !== undefined;
+}
+
 /** @param {string} program */
 export function hasPinned(program) {
-  const pins = PINNED.map((pin) => pin.split("=="));
+  const pins = PINNED.map((pin) => pin.replace(/\[.*\]/, "").split("=="));
   const versions = versionsOf(
     program,
     pins.map(([name]) => name),

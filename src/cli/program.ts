@@ -21,6 +21,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
       outputError: () => {},
       writeErr: (text) => io.err(text),
     });
+  program.hook("preAction", (_, command) => checkOutBook(io, command));
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
   if (words[0] === "--version") return program;
   for (const [stage, commands] of Object.entries(STAGES)) {
@@ -29,6 +30,15 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
       if (!isNamed(words[0]) || words[0] === name) (await load())(program, io, () => buildProgram(io));
   }
   return program;
+}
+
+/** A command on a book in a bucket works on its copy on this machine. */
+async function checkOutBook(io: Io, command: Command): Promise<void> {
+  if (!command.options.some(({ long }) => long === "--book")) return;
+  const book = (command.opts() as { book?: string }).book ?? io.env.ROLLBOOK_BOOK;
+  if (book === undefined || !book.startsWith("s3://")) return;
+  const { workingCopy } = await import("../book/open/index.ts");
+  command.setOptionValue("book", await workingCopy(book, io.env));
 }
 
 /** Where none is named all are loaded: for the help, and for the nearest name of a typo. */

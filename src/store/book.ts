@@ -40,6 +40,7 @@ import {
   recoverBook,
   scanBook,
 } from "./pack/index.ts";
+import { type RemoteBook, remoteOf } from "./remote/index.ts";
 import { Session } from "./session.ts";
 
 export interface BookOptions {
@@ -62,6 +63,8 @@ export interface Book extends BlobStore {
   readonly recovered: readonly Recovery[];
   /** Writes a signed head over everything in the book, and makes it durable; undefined without a key. */
   head(): Promise<SealedBlob | undefined>;
+  /** Brings the working copy of a book in a bucket up to date; a book on disk is. */
+  update(): Promise<void>;
 }
 
 export const PACK_BYTES = 1024 ** 3;
@@ -69,16 +72,20 @@ export const PACK_BYTES = 1024 ** 3;
 export async function openBook(root: string, options: BookOptions): Promise<Book> {
   const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES, sign } = options;
   const paths = bookPaths(root);
+  const remote = await remoteOf(root);
+  await remote?.pull();
   if (mode === "write") await createBook(paths, clock);
+  if (mode === "write") await remote?.settleBook();
   const id = checkedId(paths);
-  if (mode === "read") return new FsBook(paths, { id, recovered: [] });
-  const recovered = await recoverBook(paths);
+  if (mode === "read") return new FsBook(paths, { id, recovered: [], remote });
+  const recovered = await recoverBook(
+    paths,
+    remote === undefined ? undefined : (pack) => remote.mayRecover(pack),
+  );
+  await remote?.pushForgotten();
   const limits = { packBytes, largeBytes: Math.min(largeBytes, LARGE_BYTES) };
-  return new FsBook(paths, {
-    id,
-    recovered,
-    session: await Session.begin(paths, { clock, sign, ...limits }),
-  });
+  const session = await Session.begin(paths, { clock, sign, remote, ...limits });
+  return new FsBook(paths, { id, recovered, remote, session });
 }
 
 async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
@@ -128,6 +135,7 @@ class FsBook implements Book {
   readonly recovered: readonly Recovery[];
   readonly #paths: BookPaths;
   readonly #session: Session | undefined;
+  readonly #remote: RemoteBook | undefined;
   readonly #files: PackFiles;
   readonly #index = new BlobIndex();
   #packs: KnownPack[] = [];
@@ -135,13 +143,19 @@ class FsBook implements Book {
 
   constructor(
     paths: BookPaths,
-    { id, recovered, session }: { id: string; recovered: readonly Recovery[]; session?: Session },
+    {
+      id,
+      recovered,
+      session,
+      remote,
+    }: { id: string; recovered: readonly Recovery[]; session?: Session; remote: RemoteBook | undefined },
   ) {
     this.root = paths.root;
     this.id = id;
     this.recovered = recovered;
     this.#paths = paths;
     this.#session = session;
+    this.#remote = remote;
     this.#files = new PackFiles(paths);
   }
 
@@ -177,6 +191,7 @@ class FsBook implements Book {
     if (blob !== undefined) return blob;
     // Another process may have written it, or gc moved it, since the index was last brought up to date.
     this.#refresh();
+    if (this.#remote !== undefined && !this.#index.has(digest)) await this.update();
     const found = this.#index.get(digest);
     return found === undefined ? undefined : this.#readIndexed(found, digest);
   }
@@ -209,7 +224,14 @@ class FsBook implements Book {
     const place = this.#index.get(digest);
     if (place !== undefined && this.#files.isThere(this.#packs[place.file]!.id)) return true;
     this.#refresh();
+    if (this.#remote !== undefined && !this.#index.has(digest)) await this.update();
     return this.#index.has(digest);
+  }
+
+  async update(): Promise<void> {
+    if (this.#remote === undefined) return;
+    await this.#remote.pull();
+    this.#refresh();
   }
 
   scan(): AsyncIterable<ScanItem> {

@@ -22,12 +22,16 @@ import {
   writeLarge,
 } from "./pack/index.ts";
 
+import type { RemoteBook } from "./remote/index.ts";
+
 export interface SessionOptions {
   readonly clock: Clock;
   readonly packBytes: number;
   readonly largeBytes: number;
   /** Asked when the first head is due. Without a key there are no heads. */
   readonly sign?: (() => SignHead | undefined) | undefined;
+  /** Where the book is kept beside this machine: what is flushed is there too. */
+  readonly remote?: RemoteBook | undefined;
 }
 
 /** What is written may be without a signed head for so long. */
@@ -52,6 +56,10 @@ export class Session {
   #isAhead = false;
   /** The head that is being made. */
   #making: Promise<unknown> = Promise.resolve();
+  #stay: { end(): Promise<void> } | undefined;
+  /** How far the open pack is in the bucket, and sealed packs that are not. */
+  #pushed = 0;
+  #unpushed: string[] = [];
 
   private constructor(
     paths: BookPaths,
@@ -65,9 +73,14 @@ export class Session {
     this.#origin = { ...origin(), startedAt: new Date(options.clock.nowMs()).toISOString() };
   }
 
-  static begin(paths: BookPaths, options: SessionOptions): Promise<Session> {
+  static async begin(paths: BookPaths, options: SessionOptions): Promise<Session> {
     // Lock files come and go under the book's lock only, so that nobody removes one that is being taken.
-    return withLock(paths.bookLock, () => new Session(paths, takeName(paths, options.clock), options));
+    const session = await withLock(
+      paths.bookLock,
+      () => new Session(paths, takeName(paths, options.clock), options),
+    );
+    session.#stay = await options.remote?.begin(session.name);
+    return session;
   }
 
   put(kind: string, bytes: Uint8Array): Digest {
@@ -133,6 +146,7 @@ export class Session {
         const heads = this.#isAhead || (head.replaced ?? []).length > 0 ? this.#headWriter() : this.#heads;
         if (heads === undefined || heads === null) this.#pack?.seal();
         else await withLock(this.#paths.bookLock, () => this.#sealWithHead(heads, head));
+        await this.#leaveRemote();
       } else this.#pack?.abandon();
     } finally {
       await withLock(this.#paths.bookLock, () => {
@@ -212,6 +226,8 @@ export class Session {
   #packWithRoom(): PackWriter {
     if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) {
       this.#pack.seal();
+      this.#unpushed.push(this.#pack.id);
+      this.#pushed = 0;
       this.#pack = undefined;
       clearTimeout(this.#headTimer);
       this.#headTimer = undefined;
@@ -226,13 +242,38 @@ export class Session {
 
   async #syncPack(): Promise<void> {
     try {
-      this.#pack?.drain();
-      await this.#pack?.sync();
+      const [pack, sealed] = [this.#pack, this.#unpushed.splice(0)];
+      pack?.drain();
+      const end = pack?.size ?? 0;
+      await pack?.sync();
+      await this.#push(pack?.id, { end, sealed });
     } catch (error) {
       // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
       this.#failure = error;
       throw error;
     }
+  }
+
+  async #push(
+    pack: string | undefined,
+    { end, sealed }: { end: number; sealed: readonly string[] },
+  ): Promise<void> {
+    const { remote } = this.#options;
+    if (remote === undefined) return;
+    for (const id of sealed) await remote.pushPack(id);
+    if (pack === undefined || end <= this.#pushed) return;
+    // A stand-in must not be there before the file that it stands for.
+    await remote.pushLarge(pack);
+    await remote.pushPart(pack, this.#pushed, end);
+    this.#pushed = end;
+  }
+
+  async #leaveRemote(): Promise<void> {
+    const { remote } = this.#options;
+    if (remote === undefined) return;
+    for (const id of [...this.#unpushed.splice(0), ...(this.#pack === undefined ? [] : [this.#pack.id])])
+      await remote.pushPack(id);
+    await this.#stay?.end();
   }
 
   #refuseIfFailed(): void {

@@ -12,7 +12,7 @@ export const LAYERS = [
 /** The same rule inside the folders that hold stages of their own, by the path of the folder. */
 export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   contract: ["codec", "task", "policy", "trust", "rollout", "batch", "loop", "psionic"],
-  store: ["disk", "blob", "pack", "log", "catalog", "gc"],
+  store: ["disk", "blob", "pack", "remote", "log", "catalog", "gc"],
   collect: ["sandbox", "queue", "rollout", "gateway", "sim"],
   "collect/gateway": [
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
@@ -44,7 +44,7 @@ export const MOST_FILES = 20;
 /** The packages each folder may import; every folder but the pure ones may also import Node's own modules. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
-  store: ["libsql"],
+  store: ["libsql", "@aws-sdk/client-s3"],
   policy: ["yaml", "zod"],
   collect: [
     "@jitl/quickjs-wasmfile-release-sync",

@@ -2,14 +2,16 @@
 import { type Clock, systemClock } from "../../base/index.ts";
 import { makeDirectory, openBook } from "../../store/index.ts";
 import { DEFAULT_BOOK, isBook, requireWritable } from "./open-book.ts";
+import { workingCopy } from "./working-copy.ts";
 
 export async function initBook(
-  root = DEFAULT_BOOK,
+  book = DEFAULT_BOOK,
   { clock = systemClock }: { clock?: Clock } = {},
 ): Promise<{ book: string; created: boolean }> {
+  const root = await workingCopy(book);
   const created = !isBook(root);
   makeDirectory(root);
   requireWritable(root);
   await (await openBook(root, { clock })).close();
-  return { book: root, created };
+  return { book, created };
 }

@@ -14,6 +14,7 @@ import {
 import { type BookIndex, catalogIndex, scanIndex } from "./book-index.ts";
 import { loadSigner, ownKeyring } from "./keyring.ts";
 import { requiredKeys } from "./trust.ts";
+import { workingCopy } from "./working-copy.ts";
 
 export const DEFAULT_BOOK = ".rollbook";
 
@@ -48,7 +49,9 @@ export interface OpenBookOptions {
   readonly required?: ReadonlySet<string> | undefined;
 }
 
-export async function openBook(root = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<BookOnDisk> {
+/** `book` is a directory, or s3://bucket/prefix. */
+export async function openBook(book = DEFAULT_BOOK, options: OpenBookOptions = {}): Promise<BookOnDisk> {
+  const root = await workingCopy(book);
   const { mode = "write", create = false, clock = systemClock, signer = ownSigner } = options;
   if (!create || mode === "read") requireBook(root);
   if (mode === "write" && isBook(root)) requireWritable(root);
@@ -161,6 +164,7 @@ class DiskBook implements BookOnDisk {
   }
 
   async index(): Promise<BookIndex> {
+    await this.store.update();
     if (!mayWrite(this.root)) return scanIndex(this.store);
     this.#catalog ??= openCatalog(this.root);
     await this.#catalog.sync();

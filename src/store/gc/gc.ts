@@ -23,6 +23,7 @@ import {
   recoverBook,
   ScanBlock,
 } from "../pack/index.ts";
+import { remoteOf } from "../remote/index.ts";
 import { Session } from "../session.ts";
 import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
 
@@ -86,6 +87,7 @@ export async function withSurvey<T>(
   work: (survey: Survey, paths: BookPaths) => Promise<T>,
 ): Promise<T> {
   const paths = bookPaths(root);
+  if ((await remoteOf(root)) !== undefined) throw inBucket(root);
   const store = await openBook(root, { clock: options.clock, mode: "read" });
   const lock = tryLock(paths.gcLock);
   try {
@@ -281,5 +283,14 @@ function vanished(pack: string): RollbookError {
     "pack-vanished",
     { pack },
     `pack ${pack} was removed by something else during gc.`,
+  );
+}
+
+/** Writers of other machines hold no lock here: nothing says which packs they rely on. */
+function inBucket(root: string): RollbookError {
+  return new RollbookError(
+    "in-bucket",
+    { root },
+    "the book is in a bucket, where packs are not replaced. Copy the book to a disk, and collect or erase there.",
   );
 }

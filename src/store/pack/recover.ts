@@ -31,14 +31,18 @@ export interface Recovery {
   readonly damage: readonly Finding[];
 }
 
-/** Recovers the packs of every session whose writer is gone. Sessions that live are left alone. */
-export async function recoverBook(paths: BookPaths): Promise<Recovery[]> {
+/** Recovers the packs of every session whose writer is gone. Sessions that live are left alone, and packs that
+ *  `mayRecover` refuses: their writer may live where no lock of this machine reaches. */
+export async function recoverBook(
+  paths: BookPaths,
+  mayRecover: (pack: string) => Promise<boolean> = async () => true,
+): Promise<Recovery[]> {
   const dead = await withLock(paths.bookLock, () => takeDeadSessions(paths));
   const reports: Recovery[] = [];
   try {
     for (const session of dead.keys())
       for (const id of openPacks(paths).filter((id) => id.startsWith(session)))
-        reports.push(await recoverPack(paths, id));
+        if (await mayRecover(id)) reports.push(await recoverPack(paths, id));
   } finally {
     await withLock(paths.bookLock, () => {
       for (const [session, lock] of dead) {

@@ -6,7 +6,7 @@
 import type { Worker } from "node:worker_threads";
 import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
-import { attest, GroupCommit } from "../../../store/index.ts";
+import { attest, bucketEnvironment, GroupCommit } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { startThread } from "../../start-thread.ts";
 import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
@@ -351,10 +351,10 @@ export class SealQueue {
   }
 }
 
-/** The environment holds keys, and the thread needs none. */
+/** The environment holds keys; the thread gets those of the bucket, if the book is in one, and no others. */
 export function startSealWorker(data: SealingData): Worker {
   return startThread(import.meta.url, "seal-worker", {
-    ...{ name: "rollbook-sealing", env: {}, workerData: data },
+    ...{ name: "rollbook-sealing", env: bucketEnvironment(data.root), workerData: data },
     // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.
     resourceLimits: { maxYoungGenerationSizeMb: 96 },
   });

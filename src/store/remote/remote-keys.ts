@@ -1,0 +1,30 @@
+/** The objects of a book in a bucket, by their keys. Beside the packs of a book on disk there are parts: what an open pack
+ *  had grown by at each flush, named by its offset. A sealed pack takes the place of its parts. */
+
+export const BOOK_KEY = "book.json";
+export const PACKS = "packs/";
+export const PARTS = "parts/";
+export const LARGE = "large/";
+export const SESSIONS = "sessions/";
+
+export function packKey(id: string): string {
+  return `${PACKS}${id}.pack`;
+}
+
+/** Offsets have sixteen digits, so that the order of the keys is that of the bytes. */
+export function partKey(id: string, offset: number): string {
+  return `${PARTS}${id}/${String(offset).padStart(16, "0")}`;
+}
+
+export function parsePartKey(key: string): { id: string; offset: number } | undefined {
+  const match = /^parts\/([^/]+)\/(\d{16})$/.exec(key);
+  return match === null ? undefined : { id: match[1]!, offset: Number(match[2]) };
+}
+
+export function parsePackKey(key: string): string | undefined {
+  return /^packs\/([^/]+)\.pack$/.exec(key)?.[1];
+}
+
+export function sessionKey(session: string): string {
+  return `${SESSIONS}${session}`;
+}

@@ -1,0 +1,260 @@
+/** A bucket on S3 or a server that speaks its protocol. In: s3://bucket/prefix; endpoint, region and credentials come from
+ *  the environment and files that the official client reads. Retries with jitter are the client's; what it gives up on is an
+ *  error that says what was tried. The client is loaded when it is first needed: most installations never do. */
+import { createReadStream, createWriteStream, statSync } from "node:fs";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { S3Client } from "@aws-sdk/client-s3";
+import { RollbookError, reasonOf } from "../../base/index.ts";
+import type { Bucket, BucketObject } from "./bucket.ts";
+
+type Sdk = typeof import("@aws-sdk/client-s3");
+
+/** Above it a file goes up in parts: S3 takes 5 GiB in one piece, and a part that fails is repeated alone. */
+const PART_BYTES = 64 * 1024 * 1024;
+const MAX_ATTEMPTS = 8;
+const MOST_DELETED = 1000;
+
+export function isBucketUrl(text: string): boolean {
+  return text.startsWith("s3://");
+}
+
+export async function openS3Bucket(
+  url: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<Bucket> {
+  const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*?))?\/?$/.exec(url);
+  if (match === null)
+    throw new RollbookError("bad-url", { url }, `${url} is not s3://bucket or s3://bucket/prefix.`);
+  const sdk = await loadSdk();
+  const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
+  const client = new sdk.S3Client({
+    region: env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1",
+    // Servers other than AWS rarely have a name for each bucket.
+    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    maxAttempts: MAX_ATTEMPTS,
+    retryMode: "standard",
+  });
+  return new S3Bucket({ url, sdk, client, bucket: match[1]!, prefix: match[2] ? `${match[2]}/` : "" });
+}
+
+async function loadSdk(): Promise<Sdk> {
+  // It would warn on every command that versions to come need Node 22; the one that is installed works.
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
+  try {
+    return await import("@aws-sdk/client-s3");
+  } catch (cause) {
+    throw new RollbookError(
+      "no-s3-client",
+      {},
+      "a book on S3 needs the package @aws-sdk/client-s3, which is not installed. Install it: npm install @aws-sdk/client-s3.",
+      { cause },
+    );
+  }
+}
+
+interface S3Place {
+  readonly url: string;
+  readonly sdk: Sdk;
+  readonly client: S3Client;
+  readonly bucket: string;
+  /** Empty, or with a slash at its end. */
+  readonly prefix: string;
+}
+
+class S3Bucket implements Bucket {
+  readonly url: string;
+  readonly #at: S3Place;
+
+  constructor(place: S3Place) {
+    this.url = place.url;
+    this.#at = place;
+  }
+
+  putNew(key: string, bytes: Uint8Array): Promise<boolean> {
+    return this.#orTaken(key, () => this.#put(key, bytes, { IfNoneMatch: "*" }));
+  }
+
+  async replace(key: string, bytes: Uint8Array): Promise<void> {
+    await this.#asked(key, () => this.#put(key, bytes, {}));
+  }
+
+  putNewFile(key: string, path: string): Promise<boolean> {
+    const { size } = statSync(path);
+    return this.#orTaken(key, () =>
+      size > PART_BYTES ? this.#putParts(key, path, size) : this.#putStream(key, path, size),
+    );
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    const body = await this.#body(key);
+    if (body === undefined) return undefined;
+    const chunks: Buffer[] = [];
+    for await (const chunk of body) chunks.push(chunk as Buffer);
+    return new Uint8Array(Buffer.concat(chunks));
+  }
+
+  async getFile(key: string, path: string): Promise<boolean> {
+    const body = await this.#body(key);
+    if (body === undefined) return false;
+    await pipeline(body, createWriteStream(path, { mode: 0o600 }));
+    return true;
+  }
+
+  async *list(prefix: string): AsyncIterable<BucketObject> {
+    const { sdk, client, bucket: Bucket, prefix: own } = this.#at;
+    let token: string | undefined;
+    do {
+      const page = await this.#asked(prefix, () =>
+        client.send(
+          new sdk.ListObjectsV2Command({
+            ...{ Bucket, Prefix: `${own}${prefix}` },
+            ...(token === undefined ? {} : { ContinuationToken: token }),
+          }),
+        ),
+      );
+      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? [])
+        yield { key: Key.slice(own.length), bytes: Size, modifiedMs: LastModified?.getTime() ?? 0 };
+      token = page.IsTruncated ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  async delete(keys: readonly string[]): Promise<void> {
+    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    for (let from = 0; from < keys.length; from += MOST_DELETED) {
+      const Objects = keys.slice(from, from + MOST_DELETED).map((key) => ({ Key: `${prefix}${key}` }));
+      const { Errors = [] } = await this.#asked(keys[from]!, () =>
+        client.send(new sdk.DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } })),
+      );
+      if (Errors.length > 0)
+        throw this.#failed(Errors[0]!.Key ?? keys[from]!, new Error(Errors[0]!.Message ?? "not deleted"));
+    }
+  }
+
+  async nowMs(): Promise<number> {
+    const { sdk, client, bucket: Bucket } = this.#at;
+    let date: string | undefined;
+    const command = new sdk.HeadBucketCommand({ Bucket });
+    command.middlewareStack.add(
+      (next) => async (args) => {
+        const result = await next(args);
+        date = (result.response as { headers?: Record<string, string> }).headers?.date;
+        return result;
+      },
+      { step: "deserialize" },
+    );
+    await this.#asked("", () => client.send(command));
+    return date === undefined ? Date.now() : Date.parse(date);
+  }
+
+  async #put(key: string, bytes: Uint8Array, condition: { IfNoneMatch?: string }): Promise<void> {
+    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    await client.send(
+      new sdk.PutObjectCommand({ Bucket, Key: `${prefix}${key}`, Body: bytes, ...condition }),
+    );
+  }
+
+  async #putStream(key: string, path: string, size: number): Promise<void> {
+    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    const { readFile } = await import("node:fs/promises");
+    // In memory: a retry must send the same bytes again, and a stream can be read once.
+    const Body = await readFile(path);
+    const Key = `${prefix}${key}`;
+    await client.send(new sdk.PutObjectCommand({ Bucket, Key, Body, ContentLength: size, IfNoneMatch: "*" }));
+  }
+
+  /** Nothing is visible until the last request; what fails before it is aborted. */
+  async #putParts(key: string, path: string, size: number): Promise<void> {
+    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    const Key = `${prefix}${key}`;
+    const { UploadId } = await client.send(new sdk.CreateMultipartUploadCommand({ Bucket, Key }));
+    try {
+      const Parts: { ETag: string | undefined; PartNumber: number }[] = [];
+      for (let from = 0; from < size; from += PART_BYTES) {
+        const PartNumber = Parts.length + 1;
+        const Body = await readRange(path, from, Math.min(size, from + PART_BYTES));
+        const { ETag } = await client.send(
+          new sdk.UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }),
+        );
+        Parts.push({ ETag, PartNumber });
+      }
+      await client.send(
+        new sdk.CompleteMultipartUploadCommand({
+          Bucket,
+          Key,
+          UploadId,
+          MultipartUpload: { Parts },
+          IfNoneMatch: "*",
+        }),
+      );
+    } catch (error) {
+      await client.send(new sdk.AbortMultipartUploadCommand({ Bucket, Key, UploadId })).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #body(key: string): Promise<Readable | undefined> {
+    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    try {
+      const reply = await client.send(new sdk.GetObjectCommand({ Bucket, Key: `${prefix}${key}` }));
+      return reply.Body as Readable | undefined;
+    } catch (error) {
+      if (statusOf(error) === 404 && nameOf(error) !== "NoSuchBucket") return undefined;
+      throw this.#failed(key, error);
+    }
+  }
+
+  /** 412 says that the key exists; 409 that another write of it is under way, which then exists. */
+  async #orTaken(key: string, put: () => Promise<void>): Promise<boolean> {
+    try {
+      await put();
+      return true;
+    } catch (error) {
+      if (statusOf(error) === 412 || statusOf(error) === 409) return false;
+      throw this.#failed(key, error);
+    }
+  }
+
+  async #asked<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      throw this.#failed(key, error);
+    }
+  }
+
+  #failed(key: string, cause: unknown): RollbookError {
+    const status = statusOf(cause);
+    return new RollbookError(
+      "bucket-failed",
+      { url: this.url, key, ...(status === undefined ? {} : { status }) },
+      `${this.url}: ${key === "" ? "" : `${key}: `}${reasonOf(cause)}${status === undefined ? "" : ` (${status})`}. ${remedyOf(status, nameOf(cause))}`,
+      { cause },
+    );
+  }
+}
+
+function remedyOf(status: number | undefined, name: string | undefined): string {
+  if (name === "NoSuchBucket") return "Create the bucket, or name another.";
+  if (name === "CredentialsProviderError")
+    return "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of credentials that AWS clients know.";
+  if (status === 403 || status === 401) return "Check the credentials and what they may do in this bucket.";
+  if (status === 503 || status === 429)
+    return `The server asks for fewer requests; ${MAX_ATTEMPTS} attempts were made. Try again later.`;
+  if (status === undefined) return "Check that the endpoint (AWS_ENDPOINT_URL_S3) can be reached.";
+  return "Acknowledged records are safe.";
+}
+
+function statusOf(error: unknown): number | undefined {
+  return (error as { $metadata?: { httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode;
+}
+
+function nameOf(error: unknown): string | undefined {
+  return (error as { name?: string } | undefined)?.name;
+}
+
+async function readRange(path: string, start: number, end: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of createReadStream(path, { start, end: end - 1 })) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}

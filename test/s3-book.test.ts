@@ -1,0 +1,196 @@
+/** A book in a bucket keeps the promises of a store, and several machines may write to it at once. Each working copy stands
+ *  for a machine. */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DeleteObjectsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import * as s3Server from "../scripts/setup/s3-server.mjs";
+import { systemClock } from "../src/base/index.ts";
+import { describeBlobStore } from "../src/store/blob/blob-store.contract.ts";
+import { type Book, checkOut, openBook } from "../src/store/index.ts";
+import { Cli } from "./support/cli.ts";
+import { describeNeeding } from "./support/needs.ts";
+import { type S3Server, startS3 } from "./support/s3-server.ts";
+
+let server: S3Server;
+let folder: string;
+let client: S3Client;
+let count = 0;
+
+const newBook = () => `s3://${server.bucket}/book-${++count}`;
+/** A machine of its own: a working copy that no other has. */
+async function machine(url: string): Promise<string> {
+  const root = join(folder, `machine-${++count}`);
+  await checkOut(url, root);
+  return root;
+}
+const open = (root: string, options: { packBytes?: number; largeBytes?: number } = {}): Promise<Book> =>
+  openBook(root, { clock: systemClock, ...options });
+const bytesOf = (text: string) => new Uint8Array(Buffer.from(text));
+async function keysOf(url: string): Promise<{ key: string; bytes: number }[]> {
+  const prefix = `${url.slice(`s3://${server.bucket}/`.length)}/`;
+  const { Contents = [] } = await client.send(
+    new ListObjectsV2Command({ Bucket: server.bucket, Prefix: prefix }),
+  );
+  return Contents.map(({ Key = "", Size = 0 }) => ({ key: Key.slice(prefix.length), bytes: Size }));
+}
+
+await describeNeeding(s3Server, "on S3", () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "rollbook-s3-copy-"));
+    server = await startS3();
+    for (const [name, value] of Object.entries(server.env)) vi.stubEnv(name, value);
+    client = new S3Client({ endpoint: server.endpoint, region: "us-east-1", forcePathStyle: true });
+  });
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  describeBlobStore("a book in a bucket", async () => {
+    const root = await machine(newBook());
+    return { persistent: true, open: () => open(root) };
+  });
+
+  describe("a book in a bucket", () => {
+    it("shows on another machine what one has flushed, while both go on writing", async () => {
+      const url = newBook();
+      const a = await open(await machine(url));
+      const b = await open(await machine(url));
+      expect(b.id).toBe(a.id);
+      const first = a.put("test.kind", bytesOf("from a"));
+      await a.flush();
+      expect((await b.get(first))?.bytes).toEqual(bytesOf("from a"));
+      const second = b.put("test.kind", bytesOf("from b"));
+      await b.flush();
+      const third = a.put("test.kind", bytesOf("more from a"));
+      await a.flush();
+      expect(await a.has(second)).toBe(true);
+      expect(await b.has(third)).toBe(true);
+      await a.close();
+      await b.close();
+      expect((await keysOf(url)).map(({ key }) => key.split("/")[0])).toEqual([
+        "book.json",
+        "packs",
+        "packs",
+      ]);
+    });
+
+    it("is whole on a machine that never saw it, large blobs included", async () => {
+      const url = newBook();
+      const a = await open(await machine(url), { largeBytes: 1000, packBytes: 4000 });
+      const digests = Array.from({ length: 60 }, (_, i) =>
+        a.put("test.kind", new Uint8Array(20 * i + 1).fill(i)),
+      );
+      await a.flush();
+      await a.close();
+      const b = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      for (const [i, digest] of digests.entries())
+        expect((await b.get(digest))?.bytes).toEqual(new Uint8Array(20 * i + 1).fill(i));
+      for await (const item of b.scan()) expect(item.type).not.toBe("damage");
+      await b.close();
+    });
+
+    it("keeps what a machine flushed before it died, and leaves a machine that lives alone", async () => {
+      const url = newBook();
+      const dead = await machine(url);
+      const a = await open(dead);
+      const kept = a.put("test.kind", bytesOf("flushed"));
+      await a.flush();
+      // The machine is gone: its disk with it. Its session was heard of a moment ago, so nobody seals its pack yet.
+      const b = await open(await machine(url));
+      expect((await b.get(kept))?.bytes).toEqual(bytesOf("flushed"));
+      await b.close();
+      expect((await keysOf(url)).some(({ key }) => key.startsWith("parts/"))).toBe(true);
+      await silence(url);
+      const c = await open(await machine(url));
+      expect(c.recovered).toMatchObject([{ blobs: 1, damage: [] }]);
+      expect((await c.get(kept))?.bytes).toEqual(bytesOf("flushed"));
+      await c.close();
+      expect((await keysOf(url)).filter(({ key, bytes }) => key.startsWith("parts/") && bytes > 0)).toEqual(
+        [],
+      );
+      // It was not dead after all: it cannot go on, because what it adds would be seen by no one.
+      a.put("test.kind", bytesOf("too late"));
+      await expect(a.flush()).rejects.toThrow("took this session for dead");
+      await a.close();
+    });
+
+    it("pushes what a crash of its own machine kept from going up", async () => {
+      const url = newBook();
+      const root = await machine(url);
+      const a = await open(root);
+      const digest = a.put("test.kind", bytesOf("sealed"));
+      await a.close();
+      await removeAll(url, "packs/");
+      const again = await open(root);
+      await again.close();
+      const other = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      expect((await other.get(digest))?.bytes).toEqual(bytesOf("sealed"));
+      await other.close();
+    });
+
+    it("refuses an object that is not what was sealed, and takes nothing of it over", async () => {
+      const url = newBook();
+      const a = await open(await machine(url));
+      a.put("test.kind", bytesOf("original"));
+      await a.close();
+      const [pack] = (await keysOf(url)).filter(({ key }) => key.startsWith("packs/"));
+      const Key = `${url.slice(`s3://${server.bucket}/`.length)}/${pack!.key}`;
+      await client.send(
+        new PutObjectCommand({ Bucket: server.bucket, Key, Body: Buffer.alloc(pack!.bytes, 1) }),
+      );
+      const root = join(folder, `machine-${++count}`);
+      await expect(checkOut(url, root)).rejects.toMatchObject({ code: "damaged-object" });
+      expect(readdirSync(join(root, "packs"))).toEqual([]);
+    });
+
+    it("is worked on by every command that takes --book, on any machine", async () => {
+      const book = newBook();
+      const [here, there] = [new Cli(), new Cli()];
+      const on = (cli: Cli, words: string) =>
+        cli.run(`${words} --book ${book}`, "", { ...server.env, ROLLBOOK_CACHE: join(cli.folder, "cache") });
+      expect(await on(here, "init")).toMatchObject({ code: 0 });
+      expect(await on(here, "artifact import examples/two-rollouts.jsonl")).toMatchObject({ code: 0 });
+      expect(await on(there, "artifact ls --json")).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('"rolloutId":"run-1"'),
+      });
+      expect(await on(there, "verify")).toMatchObject({
+        code: 0,
+        out: expect.stringContaining("self-consistent: yes"),
+      });
+      expect(await on(there, "gc")).toMatchObject({ code: 1, err: expect.stringContaining("in-bucket") });
+    });
+
+    it("is one book when two machines make it at the same time", async () => {
+      const url = newBook();
+      const [a, b] = await Promise.all([machine(url), machine(url)]);
+      const books = await Promise.all([open(a), open(b)]);
+      expect(books[0]!.id).toBe(books[1]!.id);
+      await Promise.all(books.map((book) => book.close()));
+    });
+
+    it.each([
+      ["s3://nosuchbucket-rollbook/x", "Create the bucket"],
+      ["s3://UPPER/x", "is not s3://bucket"],
+    ])("says what is wrong with %s", async (url, message) => {
+      await expect(checkOut(url, join(folder, `machine-${++count}`))).rejects.toThrow(message);
+    });
+  });
+});
+
+/** As if a minute had passed without a sign of life: the signs are taken away. */
+async function silence(url: string): Promise<void> {
+  await removeAll(url, "sessions/");
+}
+
+async function removeAll(url: string, part: string): Promise<void> {
+  const prefix = url.slice(`s3://${server.bucket}/`.length);
+  const Objects = (await keysOf(url))
+    .filter(({ key }) => key.startsWith(part))
+    .map(({ key }) => ({ Key: `${prefix}/${key}` }));
+  await client.send(new DeleteObjectsCommand({ Bucket: server.bucket, Delete: { Objects } }));
+}
