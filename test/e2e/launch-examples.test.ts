@@ -64,6 +64,6 @@ describe("the examples in examples/sums", () => {
 
   it("the configuration of the gateway is one", () => {
     const config = parseGatewayConfig(readFileSync("examples/sums/gateway.yaml", "utf8"));
-    expect(Object.keys(config.models)).toEqual(["tiny"]);
+    expect(Object.keys(config.models)).toEqual(["tiny", "tiny-careless"]);
   });
 });

@@ -15,7 +15,7 @@ import {
 import type { Range } from "../../judge/ope/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
-import type { OpenBook } from "../open/index.ts";
+import { type OpenBook, revisionsIn } from "../open/index.ts";
 import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import type { JudgeRequest } from "./evaluate.ts";
@@ -52,6 +52,8 @@ export interface GateResult {
   /** Faults of the log; those of severity refuse are among the reasons too. */
   readonly findings: readonly DataFinding[];
   readonly admitted?: AdmittedRollouts | undefined;
+  /** Candidates of which the book that keeps the verdict has no record. */
+  readonly unrecorded: readonly string[];
 }
 
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
@@ -85,7 +87,16 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   if (book !== undefined)
     await makeSealer(book.store, book.signer).add({ envelope: verdict, blobs: [...beside, verdict] });
   const findings = checkData(judged.rows);
-  return { verdict, sealed: book !== undefined, judged, findings, admitted };
+  const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
+  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
+}
+
+async function unrecordedIn(book: OpenBook, candidates: readonly LoadedPolicy[]): Promise<string[]> {
+  const known = new Set(revisionsIn(await book.index()).map(({ fields }) => fields.digest));
+  return candidates
+    .map(({ checkpoint }) => checkpoint.revision.record)
+    .filter(({ digest }) => !known.has(digest))
+    .map(({ id }) => id);
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */

@@ -1,7 +1,7 @@
-/** Checks that everything is there that a book needs: Node, SQLite, the book itself, disk space, a key, tools.
+/** Checks that everything is there that a book needs: Node, SQLite, the book itself, what it takes, disk space, a key, tools.
  *  In: where the book is, the keyring, the search path. Out: one finding a check. Changes nothing. */
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
+import { delimiter, dirname, join, relative, resolve, sep } from "node:path";
 import { plural, reasonOf, thousands } from "../../base/index.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
 import { isBook, type Keyring, listTrusted, loadSigner, openBook } from "../open/index.ts";
@@ -20,6 +20,8 @@ export interface SetupRequest {
 }
 
 const LEAST_FREE_MIB = 512;
+/** Parts of a book that are named with their size. */
+const MOST_PARTS = 6;
 /** What later stages can make use of; nothing here needs them. */
 const TOOLS = ["bwrap", "docker", "python3"];
 
@@ -28,6 +30,7 @@ export async function checkSetup({ root, keyring, path }: SetupRequest): Promise
     checkNode(),
     await attempt("sqlite", checkSqlite),
     await attempt("book", () => checkBook(root)),
+    await attempt("use", () => checkUse(root)),
     await attempt("disk", () => checkDisk(root)),
     await attempt("key", () => checkKey(keyring)),
     ...TOOLS.map((tool) => checkTool(tool, path)),
@@ -69,6 +72,27 @@ async function checkBook(root: string): Promise<SetupFinding> {
   } finally {
     catalog.close();
   }
+}
+
+/** What the parts of a book take: bytes of the files below each of its folders, and of the files in its root. */
+function checkUse(root: string): SetupFinding {
+  if (!isBook(root)) return { check: "use", state: "ok", message: "no book yet" };
+  const parts = new Map<string, number>();
+  for (const each of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (!each.isFile()) continue;
+    const path = join(each.parentPath, each.name);
+    const [part = ""] = relative(root, path).split(sep);
+    const { size } = statSync(path, { throwIfNoEntry: false }) ?? { size: 0 }; // others may be at work
+    parts.set(part, (parts.get(part) ?? 0) + size);
+  }
+  const largest = [...parts].sort(([, a], [, b]) => b - a).slice(0, MOST_PARTS);
+  const total = [...parts.values()].reduce((sum, size) => sum + size, 0);
+  const text = largest.map(([part, size]) => `${part} ${mebibytes(size)}`).join(", ");
+  return { check: "use", state: "ok", message: `${mebibytes(total)} in ${root}: ${text}` };
+}
+
+function mebibytes(bytes: number): string {
+  return `${thousands(Math.ceil((bytes / 1024 ** 2) * 10) / 10)} MiB`;
 }
 
 function checkDisk(root: string): SetupFinding {

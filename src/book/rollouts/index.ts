@@ -26,10 +26,12 @@ export {
 } from "./rollout-window.ts";
 export {
   exportRollout,
+  type ListedRollout,
   listRevisions,
   listRollouts,
   type RolloutDetails,
   showRollout,
+  withFeedback,
 } from "./rollouts.ts";
 export { seenBy } from "./seen-by.ts";
 export {

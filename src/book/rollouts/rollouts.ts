@@ -55,6 +55,20 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
   return [...found.values()];
 }
 
+export interface ListedRollout extends RolloutRow {
+  /** What came for the whole rollout, as feedback. */
+  readonly feedback: readonly { readonly name: string; readonly value: number }[];
+}
+
+export async function withFeedback(book: OpenBook, rows: readonly RolloutRow[]): Promise<ListedRollout[]> {
+  const given = new Map<Digest, { name: string; value: number }[]>();
+  for (const { fields } of (await book.index()).ofKind(Feedback.kind)) {
+    const { subject, name, value, call } = fields as unknown as Feedback;
+    if (call === undefined) given.set(subject, [...(given.get(subject) ?? []), { name, value }]);
+  }
+  return rows.map((row) => ({ ...row, feedback: given.get(row.content) ?? [] }));
+}
+
 /** One record for each policy revision. */
 export async function listRevisions(
   book: OpenBook,

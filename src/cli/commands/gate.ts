@@ -77,10 +77,14 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
       { path: flags.out },
       `${flags.out} is there already. Name another --out.`,
     );
-  const { verdict, sealed, judged, findings, admitted } = await withKeeper(io, flags, (keepIn) =>
+  const { verdict, sealed, judged, findings, admitted, unrecorded } = await withKeeper(io, flags, (keepIn) =>
     gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn)),
   );
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
+  if (unrecorded.length > 0)
+    io.err(
+      `warning: the book has no record of ${unrecorded.join(", ")}, so \`verify\` cannot follow the verdict to its training. Train with --book, or import the revision.\n`,
+    );
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
   if (!sealed && flags.out === undefined)
     io.err(

@@ -31,16 +31,23 @@ function addNew(keys: Command, io: Io): void {
   addCommand(keys, "new", {
     summary: "make an Ed25519 key to sign with",
     description:
-      "Make an Ed25519 key to sign with, readable by you alone, in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book.",
+      "Make an Ed25519 key to sign with, readable by you alone, in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book. A key that is there already is kept and printed.",
     examples: ["rollbook keys new"],
     book: false,
   })
     .option("--force", "replace the key there is; its signatures stay trusted")
     .action((flags: { force?: true; json?: true }) => {
       const keyring = keyringOf(io);
+      const known = flags.force ? undefined : loadSigner(keyring);
+      if (known !== undefined) {
+        // There is a key to sign with, which is what was asked for.
+        io.out(flags.json ? keyJson(known.publicKey, keyring.keyPath, false) : `${known.publicKey}\n`);
+        io.err(`${keyring.keyPath} exists already and is kept; --force replaces it\n`);
+        return;
+      }
       const before = new Set(flags.force ? listTrusted(keyring).map(({ key }) => key) : []);
       const { publicKey } = createKey(keyring, { replace: flags.force === true });
-      io.out(flags.json ? jsonLine({ publicKey, path: keyring.keyPath }) : `${publicKey}\n`);
+      io.out(flags.json ? keyJson(publicKey, keyring.keyPath, true) : `${publicKey}\n`);
       const former = listTrusted(keyring).filter(({ key }) => !before.has(key))[0]?.key;
       if (flags.force && !flags.json && former !== undefined)
         io.err(
@@ -49,6 +56,10 @@ function addNew(keys: Command, io: Io): void {
       if (!flags.json)
         io.err(`the private key is in ${keyring.keyPath}: keep a copy, share it with no other person\n`);
     });
+}
+
+function keyJson(publicKey: string, path: string, created: boolean): string {
+  return jsonLine({ publicKey, path, created });
 }
 
 function addShow(keys: Command, io: Io): void {

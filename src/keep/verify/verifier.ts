@@ -288,13 +288,11 @@ export class Verifier {
   }
 
   #lookFor(head: Digest): void {
-    if (this.#facts.kindOf(head) === BookHead.kind) return;
+    const kind = this.#facts.kindOf(head);
+    if (kind === BookHead.kind) return;
     const signers = this.#folded.signersOf(head);
     if (signers.some((signer) => this.isTrusted(signer))) return;
-    const message =
-      signers.length === 0
-        ? `the expected head ${head} is not in the book: it was put back to an earlier state, or its end was cut off`
-        : `the expected head ${head} is not in the book, and only ${signers[0]} says that gc folded it (\`rollbook keys trust\` accepts a key)`;
+    const message = missingHead(head, { kind, signer: signers[0] });
     this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
   }
 
@@ -351,4 +349,15 @@ function placeOf(where: string | Location): string {
 /** What people call a record: its own id where it has one. */
 function nameOf({ name, kind, digest }: NamedBlob): string {
   return name === undefined ? digest : `${kind.replace(/^rollbook\.|\.v\d+$/g, "")} ${name}`;
+}
+
+function missingHead(
+  head: Digest,
+  { kind, signer }: { kind: string | undefined; signer: string | undefined },
+): string {
+  if (kind !== undefined)
+    return `${head} is a ${kind}, not a head. Give the digest that \`rollbook head\` printed`;
+  if (signer !== undefined)
+    return `the expected head ${head} is not in the book, and only ${signer} says that gc folded it (\`rollbook keys trust\` accepts a key)`;
+  return `the expected head ${head} is not in the book: the book was put back to an earlier state, its end was cut off, or the head is another book's. Compare the digest with the one that \`rollbook head\` printed`;
 }

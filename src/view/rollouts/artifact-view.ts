@@ -1,11 +1,11 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 
 import type { IndexedRecord } from "../../book/open/index.ts";
-import type { RolloutDetails, RolloutRow } from "../../book/rollouts/index.ts";
+import type { ListedRollout, RolloutDetails } from "../../book/rollouts/index.ts";
 import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../../contract/index.ts";
 import { figure, page, plural, short, table } from "../format.ts";
 
-export function renderArtifacts(rows: readonly RolloutRow[]): string {
+export function renderArtifacts(rows: readonly ListedRollout[]): string {
   return table(rows, [
     { title: "ROLLOUT", cell: (each) => each.rolloutId },
     { title: "ENDED", cell: (each) => minuteText(each.endedAtMs) },
@@ -13,9 +13,15 @@ export function renderArtifacts(rows: readonly RolloutRow[]): string {
     { title: "TASK", cell: ({ task, taskTitle }) => brief(taskTitle ?? task) },
     { title: "MODEL", cell: ({ models }) => brief(models.join(",")) || "-" },
     { title: "CALLS", align: "right", cell: (each) => String(each.calls) },
-    { title: "REWARD", align: "right", cell: ({ score }) => (score === null ? "-" : figure(score)) },
+    { title: "REWARD", align: "right", cell: rewardCell },
     { title: "ENDING", cell: (each) => each.ending },
   ]);
+}
+
+/** Feedback that came later, where there is no reward. */
+function rewardCell({ score, feedback }: ListedRollout): string {
+  if (score !== null) return figure(score);
+  return feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", ") || "-";
 }
 
 /** `2026-01-31 12:00`, in UTC. */

@@ -70,7 +70,7 @@ export function durationText(ms: number): string {
 }
 
 function headLines(transcript: Transcript, ink: Paint): string[] {
-  const { rolloutId, task, environment, group, experiment, dataSource, ending, reward, totals } = transcript;
+  const { rolloutId, task, environment, group, experiment, dataSource, ending, totals } = transcript;
   const models = [...new Set(transcript.calls.map(({ model }) => model))];
   const done = ending.kind === "terminal" ? ink.green(ending.kind) : ink.red(printable(endingText(ending)));
   const place = [
@@ -80,12 +80,19 @@ function headLines(transcript: Transcript, ink: Paint): string[] {
     `${dataSource} data`,
   ];
   return [
-    `${ink.bold(printable(`rollout ${rolloutId}`))}  ${done}  ${reward === null ? "unlabelled" : `reward ${figure(reward)}`}`,
+    `${ink.bold(printable(`rollout ${rolloutId}`))}  ${done}  ${rewardText(transcript)}`,
     `  task         ${printable(task.id)}${taskText(task.prompt ?? task.payload)}`,
     `  where        ${printable(place.filter((each) => each !== "").join(", "))}`,
     `  time         ${timeText(transcript.startedAtMs)} UTC, ${durationText(transcript.endedAtMs - transcript.startedAtMs)}`,
     `  calls        ${[plural(totals.calls, "call"), ...(models.length === 0 ? [] : [printable(models.join(", "))]), ...costs({ ...totals, durationMs: totals.callMs })].join(" · ")}`,
   ];
+}
+
+/** Feedback stands for a reward where batches are told its name. */
+function rewardText({ reward, feedback }: Transcript): string {
+  if (reward !== null) return `reward ${figure(reward)}`;
+  if (feedback.length === 0) return "unlabelled";
+  return `no reward, feedback ${printable(feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", "))}`;
 }
 
 function taskText(prompt: unknown): string {

@@ -8,6 +8,7 @@ import {
   listRollouts,
   showRollout,
   transcriptOf,
+  withFeedback,
 } from "../../../book/rollouts/index.ts";
 import { jsonLine, prettyJson } from "../../../view/format.ts";
 import {
@@ -49,7 +50,9 @@ export function addList(artifact: Command, io: Io): void {
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
       const query = rolloutQuery(flags, io.clock);
-      const found = await withBook(io, flags, (book) => listRollouts(book, query));
+      const found = await withBook(io, flags, async (book) =>
+        withFeedback(book, await listRollouts(book, query)),
+      );
       if (flags.json) for (const each of found) io.out(jsonLine(each));
       else if (found.length > 0) io.out(renderArtifacts(found));
       else
