@@ -2,28 +2,45 @@
  *  In: a path for the lock file. Out: a held lock, or undefined if another holds it.
  *  A lock is an exclusive SQLite transaction: Node has no flock. Nothing is ever written to the file.
  *  Does not work over network file systems without POSIX locks. */
+import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RollbookError } from "../../base/index.ts";
-import { isBusy, openSqlite } from "./sqlite.ts";
+import { isBusy, isIoError, makePrivate, openSqlite } from "./sqlite.ts";
 
 export interface Lock {
   release(): void;
 }
 
+/** Who releases a lock may remove its file. It may go while it is opened here, which is an I/O error, or between opening and
+ *  locking, and then another process locks the file that takes its place. Either way it is opened again. */
 export function tryLock(path: string): Lock | undefined {
-  try {
-    const db = openSqlite(path, { busyTimeoutMs: 0, journal: "off" });
+  for (let tries = 1; ; tries++) {
+    makePrivate(path);
+    const before = identityOf(path);
     try {
-      db.exec("BEGIN EXCLUSIVE");
-    } catch (error) {
+      const db = openSqlite(path, { busyTimeoutMs: 0, journal: "off" });
+      try {
+        db.exec("BEGIN EXCLUSIVE");
+        if (before !== undefined && identityOf(path) === before) return { release: () => db.close() };
+      } catch (error) {
+        db.close();
+        throw error;
+      }
       db.close();
-      throw error;
+      if (tries === MOST_TRIES) return undefined;
+    } catch (error) {
+      if (isBusy(error)) return undefined;
+      if (!isIoError(error) || tries === MOST_TRIES) throw error;
     }
-    return { release: () => db.close() };
-  } catch (error) {
-    if (isBusy(error)) return undefined;
-    throw error;
   }
+}
+
+const MOST_TRIES = 100;
+
+/** Numbers of files come again; with the time of their birth they do not. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? undefined : `${found.ino} ${found.birthtimeNs}`;
 }
 
 /** Runs `work` while holding the lock, waiting for it without blocking the event loop. */

@@ -53,7 +53,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Sqlite {
 }
 
 /** A database that is not there yet is made for its owner alone; SQLite gives its journal the same mode. */
-function makePrivate(path: string): void {
+export function makePrivate(path: string): void {
   if (path === ":memory:" || existsSync(path)) return;
   try {
     closeSync(openSync(path, "ax", OWNER_ONLY));
@@ -70,6 +70,11 @@ export function isBusy(error: unknown): boolean {
 /** True if `error` says that the file is not a usable database. */
 export function isCorrupt(error: unknown): boolean {
   return faultOf(error) === "corrupt";
+}
+
+/** True if `error` says that the file could not be read or looked at. */
+export function isIoError(error: unknown): boolean {
+  return faultOf(error) === "io";
 }
 
 interface NativeStatement {
@@ -199,11 +204,12 @@ function sqliteError(path: string, cause: unknown): RollbookError {
 }
 
 /** libsql names its codes, node:sqlite numbers them (the low byte is the primary code). */
-function faultOf(error: unknown): "busy" | "corrupt" | undefined {
+function faultOf(error: unknown): "busy" | "corrupt" | "io" | undefined {
   if (!(error instanceof RollbookError) || error.code !== "sqlite") return undefined;
   const name = String(error.fields.sqliteCode);
   const number = Number(error.fields.errcode) & 0xff;
   if (/^SQLITE_(BUSY|LOCKED)/.test(name) || number === 5 || number === 6) return "busy";
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(name) || number === 11 || number === 26) return "corrupt";
+  if (name.startsWith("SQLITE_IOERR") || number === 10) return "io";
   return undefined;
 }
