@@ -41,9 +41,19 @@ export function decidedText({ decision, context, candidates, revision, turn, cal
     frame = { ...shown, text: JSON.stringify(shown) };
     if (Object.isFrozen(seen)) FRAMES.set(seen, frame);
   }
+  const shadowed = shadow === undefined ? null : shadowOf(shadow);
+  const { fields } = context;
+  const drawn = monteCarlo ?? null;
   const made: MadeByRouter = [
-    ...([chosen, probabilities, reason, confidence, turn, call ?? null, context.fields] as const),
-    ...([monteCarlo ?? null, shadow === undefined ? null : shadowOf(shadow)] as const),
+    chosen,
+    probabilities,
+    reason,
+    confidence,
+    turn,
+    call ?? null,
+    fields,
+    drawn,
+    shadowed,
   ];
   return `[${frame.text},${JSON.stringify(made)}]`;
 }
