@@ -23,6 +23,8 @@ td.wrap { white-space: normal; min-width: 14rem; }
 .refused { color: var(--bad); }
 ul { padding-left: 1.1rem; margin: 0.3rem 0 0.75rem; }
 summary { color: var(--faint); font-size: 0.85rem; cursor: pointer; margin-top: 0.75rem; }
+pre { background: var(--raised); border: 1px solid var(--line); border-radius: 4px; padding: 0.6rem 0.8rem; overflow-x: auto; }
+pre code { overflow-wrap: normal; }
 code { font: 0.85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 footer { margin-top: 3rem; padding-top: 0.75rem; border-top: 1px solid var(--line); color: var(--faint); font-size: 0.85rem; }
 @page { margin: 16mm 14mm; }
