@@ -30,8 +30,8 @@ const [TASKS, SAMPLES] = [15, 4];
 const KILLS_PER_BOOK = 10;
 /** Runs without a kill that may be needed to finish: a run ends early when an item has used up its attempts. */
 const FINISHING_RUNS = 6;
-const AGENT = `export default async (_, { baseUrl, apiKey }) => {
-  await new Promise((next) => setTimeout(next, 5 + Math.random() * 60));
+const AGENT = `export default async ({ ms = 60 }, { baseUrl, apiKey }) => {
+  await new Promise((next) => setTimeout(next, 5 + Math.random() * ms));
   if (baseUrl === undefined) return Math.random();
   const word = "word-" + Math.random();
   try {
@@ -70,10 +70,14 @@ export async function crashLaunches(options: {
   return tally;
 }
 
-interface Scene {
+export interface Scene {
   readonly folder: string;
   /** What launchers and workers are told of their gateway. */
   readonly words: readonly string[];
+  /** The queue that they share. */
+  readonly queue: string;
+  /** Rollouts that the launch has. */
+  readonly rollouts: number;
   /** Envelopes by rollout, as they were told. */
   readonly told: Map<string, string>;
 }
@@ -96,12 +100,10 @@ async function crashOneBook(
   const faults: string[] = [];
   let gateway: ChildProcess | undefined;
   try {
-    writeFileSync(join(folder, "agent.mjs"), AGENT);
-    const rows = Array.from({ length: TASKS }, (_, i) => `${JSON.stringify({ i })}\n`);
-    writeFileSync(join(folder, "tasks.jsonl"), rows.join(""));
+    const rollouts = writeWork(folder, { tasks: TASKS });
     const port = upstream === undefined ? 0 : await freePort();
     const words = upstream === undefined ? [] : ["--gateway", `http://127.0.0.1:${port}`];
-    const scene: Scene = { folder, words, told: new Map() };
+    const scene: Scene = { folder, words, queue: "book/queue.db", rollouts, told: new Map() };
     if (upstream !== undefined) {
       writeConfig(folder, upstream, port);
       await endOf(spawnCli(folder, ["keys", "new"]));
@@ -128,6 +130,14 @@ async function crashOneBook(
   }
 }
 
+/** The agent and its tasks; `ms` is the longest time of a rollout. Returns how many rollouts these are. */
+export function writeWork(folder: string, { tasks, ms }: { tasks: number; ms?: number }): number {
+  writeFileSync(join(folder, "agent.mjs"), AGENT);
+  const rows = Array.from({ length: tasks }, (_, i) => `${JSON.stringify({ i, ms })}\n`);
+  writeFileSync(join(folder, "tasks.jsonl"), rows.join(""));
+  return tasks * SAMPLES;
+}
+
 function writeConfig(folder: string, upstream: string, port: number): void {
   const text = `listen: { port: ${port} }\nupstreams: { up: { baseUrl: "${upstream}" } }\ndefaultUpstream: up\n`;
   writeFileSync(join(folder, "gateway.yaml"), text);
@@ -145,13 +155,14 @@ function startGateway(folder: string): ChildProcess {
   return spawnCli(folder, ["gateway", "--config", "gateway.yaml", "--book", "book"]);
 }
 
-function startLaunch({ folder, words }: Scene): ChildProcess {
-  return start(folder, ["launch", "--tasks", "tasks.jsonl", "--samples", String(SAMPLES), ...words]);
+export function startLaunch({ folder, words, queue }: Scene): ChildProcess {
+  const given = ["--tasks", "tasks.jsonl", "--samples", String(SAMPLES), "--queue", queue, ...words];
+  return start(folder, ["launch", ...given]);
 }
 
 /** Ends at once, with an error, while there is no queue yet: that is no fault. */
-function startWorker({ folder, words }: Scene): ChildProcess {
-  return start(folder, ["worker", "--queue", "book/queue.db", ...words]);
+export function startWorker({ folder, words, queue }: Scene): ChildProcess {
+  return start(folder, ["worker", "--queue", queue, ...words]);
 }
 
 function start(folder: string, words: readonly string[]): ChildProcess {
@@ -178,7 +189,7 @@ function spawnCli(folder: string, words: readonly string[]): ChildProcess {
 }
 
 /** From before it has opened anything to well into its work. */
-async function killSoon(child: ChildProcess, rng: Rng): Promise<{ lines: string[] }> {
+export async function killSoon(child: ChildProcess, rng: Rng): Promise<{ lines: string[] }> {
   const end = endOf(child);
   await Promise.race([sleep(100 + rng.below(2_000)), end]);
   child.kill("SIGKILL");
@@ -186,7 +197,7 @@ async function killSoon(child: ChildProcess, rng: Rng): Promise<{ lines: string[
 }
 
 /** What it printed; a line cut off by the kill was not said to anybody. */
-async function endOf(child: ChildProcess): Promise<{ lines: string[]; code: number | null }> {
+export async function endOf(child: ChildProcess): Promise<{ lines: string[]; code: number | null }> {
   let output = "";
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {
     output += text;
@@ -196,7 +207,7 @@ async function endOf(child: ChildProcess): Promise<{ lines: string[]; code: numb
 }
 
 /** Remembers what was told; what was told before must not change. */
-function hear(lines: readonly string[], told: Map<string, string>): string[] {
+export function hear(lines: readonly string[], told: Map<string, string>): string[] {
   const faults: string[] = [];
   for (const line of lines) {
     const { kind, rolloutId, envelope } = JSON.parse(line);
@@ -208,7 +219,7 @@ function hear(lines: readonly string[], told: Map<string, string>): string[] {
   return faults;
 }
 
-async function finish(scene: Scene): Promise<string[]> {
+export async function finish(scene: Scene): Promise<string[]> {
   const faults: string[] = [];
   for (let run = 0; run < FINISHING_RUNS; run++) {
     const { lines, code } = await endOf(startLaunch(scene));
@@ -218,11 +229,11 @@ async function finish(scene: Scene): Promise<string[]> {
   return [...faults, `the launch was not done after ${FINISHING_RUNS} runs without a kill`];
 }
 
-async function checkBook({ folder, told }: Scene): Promise<string[]> {
+export async function checkBook({ folder, told, rollouts }: Scene): Promise<string[]> {
   const book = await openBook(join(folder, "book"), { clock: systemClock, mode: "read" });
   try {
     const held = await readBook(book);
-    const faults = [...held.faults, ...checkTold(told, held)];
+    const faults = [...held.faults, ...checkTold(told, held, rollouts)];
     for (const envelope of told.values()) faults.push(...(await checkHeard(book, envelope)));
     const { problems } = await verifyBook(book);
     return [...faults, ...problems.map(({ code, message }) => `${code}: ${message}`)];
@@ -260,9 +271,13 @@ async function readBook(book: Book): Promise<Held> {
 }
 
 /** Every rollout was told, each told envelope is there and signed, and its content is the one accepted. */
-function checkTold(told: ReadonlyMap<string, string>, { signed, accepted }: Held): string[] {
+function checkTold(
+  told: ReadonlyMap<string, string>,
+  { signed, accepted }: Held,
+  rollouts: number,
+): string[] {
   const faults: string[] = [];
-  if (told.size !== TASKS * SAMPLES) faults.push(`${told.size} of ${TASKS * SAMPLES} rollouts were told`);
+  if (told.size !== rollouts) faults.push(`${told.size} of ${rollouts} rollouts were told`);
   if (accepted.size !== told.size) faults.push(`${accepted.size} were accepted, ${told.size} were told`);
   for (const [item, envelope] of told) {
     const content = signed.get(envelope);

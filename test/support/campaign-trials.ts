@@ -7,6 +7,7 @@ const SCALE = 1 / 100;
 
 /** Campaigns whose trials are cheap: more of them find more. */
 const CHEAP: Readonly<Record<string, number>> = {
+  cluster: 1 / 30,
   packs: 1 / 40,
   replay: 1 / 40,
   rollback: 1 / 20,

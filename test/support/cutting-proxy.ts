@@ -1,13 +1,16 @@
-/** A TCP proxy on loopback that can lose answers: it cuts a connection the moment the server says something.
- *  In: the port behind it. Out: its own port, `cutAt` to arm it, `cuts` to see how often it cut. */
+/** A TCP proxy on loopback that loses answers, or everything for a while.
+ *  In: the port behind it. Out: its own port, and ways to cut. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export interface CuttingProxy {
   readonly port: number;
   readonly cuts: number;
   /** Cuts at the next bytes from the server that contain `text`; they do not arrive. */
   cutAt(text: string): void;
+  /** Cuts every connection now and lets none through for so long. */
+  cutFor(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -15,7 +18,12 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   let armed: string | undefined;
   let cuts = 0;
   const open = new Set<Socket>();
+  let isCut = false;
   const server = createServer((client) => {
+    if (isCut) {
+      client.destroy();
+      return;
+    }
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
       open.add(socket);
@@ -43,6 +51,12 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     },
     cutAt(text) {
       armed = text;
+    },
+    async cutFor(ms) {
+      isCut = true;
+      for (const socket of open) socket.destroy();
+      await sleep(ms);
+      isCut = false;
     },
     async close() {
       for (const socket of open) socket.destroy();

@@ -1,0 +1,21 @@
+/** A launch over a queue on three NATS nodes, struck in 60 rounds. */
+import { crashCluster } from "../support/cluster-crash.ts";
+import type { Campaign } from "../support/programs.ts";
+
+const ROUNDS = 60;
+
+export const campaign: Campaign = {
+  summary:
+    "launchers, workers, NATS nodes and the network between them struck in 60 rounds: no accepted rollout lost, none counted twice",
+  async run({ scale, seed }) {
+    const counts = new Map<string, number>();
+    const tally = await crashCluster({
+      rounds: Math.max(1, Math.round(ROUNDS * scale)),
+      seed,
+      onFailure: (what) => console.error(what),
+      onFault: (fault) => counts.set(fault, (counts.get(fault) ?? 0) + 1),
+    });
+    for (const [fault, count] of counts) console.error(`${fault}: ${count} rounds`);
+    return tally;
+  },
+};
