@@ -25,7 +25,8 @@ import {
 } from "./launch-crash.ts";
 
 const ROUNDS_PER_BOOK = 6;
-const TASKS = 60;
+/** With their samples 40 rollouts a round. */
+const TASKS_PER_ROUND = 10;
 /** The longest time of one rollout: enough that every round finds work. */
 const ROLLOUT_MS = 600;
 /** Past the claims, which live 2 s in these launches. */
@@ -76,7 +77,7 @@ async function crashOneCluster(
   const servers = await startNats({ nodes: 3 });
   const proxy = await startCuttingProxy(servers.nodes[0]!.port);
   try {
-    const rollouts = writeWork(folder, { tasks: TASKS, ms: ROLLOUT_MS });
+    const rollouts = writeWork(folder, { tasks: faults.length * TASKS_PER_ROUND, ms: ROLLOUT_MS });
     const queue = `nats://${servers.hosts}/crash?replicas=3`;
     const scene: Scene = { folder, words: [], queue, rollouts, told: new Map() };
     // Workers join a queue that is there.

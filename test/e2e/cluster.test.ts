@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
 import { systemClock } from "../../src/base/index.ts";
 import { openNatsQueue } from "../../src/collect/queue/index.ts";
@@ -89,6 +89,19 @@ export default async () => {
       await follower.close();
       expect(await cli.ok("verify")).toContain("self-consistent: yes");
     }, 60_000);
+
+    it("keep the way into the queue from the agent", async () => {
+      const { cli, tasks, queue } = started();
+      vi.stubEnv("NATS_USER", "u");
+      vi.stubEnv("NATS_PASSWORD", "p");
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const agent = cli.file(
+        "spy.mjs",
+        'export default () => Object.keys(process.env).filter((name) => name.startsWith("NATS_")).length;',
+      );
+      const launched = await cli.json(`launch --tasks ${tasks} --agent ${agent} --queue ${queue}`);
+      expect(launched.at(-1)).toMatchObject({ done: 3, meanReward: 0 });
+    });
 
     it("says what is wrong with a URL, and that there is no such queue", async () => {
       const { cli, agent, queue } = started();

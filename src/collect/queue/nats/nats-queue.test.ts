@@ -130,7 +130,7 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
       await proxy.close();
     });
 
-    it("work goes on after kill -9 of the only node, and of the leader of three", async () => {
+    it("work goes on after kill -9 of the only node, and of two of three in turn", async () => {
       for (const [servers, victims] of [
         [await startNats(), 1],
         [await startNats({ nodes: 3 }), 2],
