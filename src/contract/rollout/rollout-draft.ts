@@ -29,6 +29,7 @@ import {
 } from "../codec/index.ts";
 import { revisionKey } from "../policy/index.ts";
 import { Call, digestCallLog, sealMessage } from "./call.ts";
+import { sealFinalState } from "./final-state.ts";
 import { checkProofs, RolloutContent, RolloutEnvelope } from "./rollout.ts";
 import {
   checkTokenColumns,
@@ -80,6 +81,8 @@ export const RolloutDraft = defineRecord({
       attempt: z.optional(count),
       proofs: z.optional(envelopeShape.proofs),
     }),
+    /** What `finalState` is the digest of; it may stand alone. */
+    finalStateValue: z.optional(json),
     contentDigest: z.optional(digest),
     envelopeDigest: z.optional(digest),
   },
@@ -124,9 +127,15 @@ export type RecordedRollout = Omit<RolloutDraft, "calls"> & { readonly calls: Di
 
 /** Seals a rollout around calls that stand in the store; `blobs` come before it in writing order. */
 export function sealRecorded(draft: RecordedRollout, blobs: SealedBlob[] = []): SealedRollout {
-  const { envelope, streams, calls, contentDigest, envelopeDigest, ...rest } = draft;
+  const { envelope, streams, calls, finalStateValue, contentDigest, envelopeDigest, ...rest } = draft;
+  const state = finalStateValue === undefined ? undefined : sealFinalState(finalStateValue as Json);
+  if (state !== undefined) {
+    requireDigest("finalState", rest.finalState, state.digest);
+    blobs.push(state);
+  }
   const content = seal(RolloutContent, {
     ...withoutSchema(rest),
+    ...(state === undefined ? {} : { finalState: state.digest }),
     calls,
     streams: streams.map((item, i) =>
       item.level === "step" ? item : sealTokenStream(item, `streams[${i}]`, blobs),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { anyRolloutWire } from "../../../test/support/arbitraries.ts";
+import { anyJson, anyRolloutWire } from "../../../test/support/arbitraries.ts";
 import { refusalOf, rejectionOf } from "../../../test/support/refusal-of.ts";
 import { draftWire, makeRollout, Shelf } from "../../../test/support/shelf.ts";
 import { canonicalize } from "../../base/canonical-json.ts";
@@ -31,6 +31,22 @@ describe("exchange form", () => {
         expect(again.blobs.map((blob) => blob.digest)).toEqual(sealed.blobs.map((blob) => blob.digest));
       }),
       { numRuns: 200 },
+    );
+  });
+
+  test("a final state of any JSON goes along, and another than the digest names is refused", async () => {
+    await fc.assert(
+      fc.asyncProperty(anyRolloutWire, anyJson, async ({ finalState: _, ...wire }, state) => {
+        const sealed = sealRollout(parseRolloutDraft({ ...wire, finalStateValue: state }));
+        const inline = await inlineRollout(reader(sealed), digestsOf(sealed));
+        const again = sealRollout(parseRolloutDraft(parseJson(canonicalize(inline))));
+        expect(digestsOf(again)).toEqual(digestsOf(sealed));
+        const blob = again.blobs.find(({ digest }) => digest === sealed.content.record.finalState)!;
+        expect(Buffer.from(blob.bytes).toString()).toBe(canonicalize(state));
+        const other = { ...inline, finalStateValue: [state] };
+        expect(refusalOf(() => sealRollout(parseRolloutDraft(other))).code).toBe("digest-mismatch");
+      }),
+      { numRuns: 50 },
     );
   });
 

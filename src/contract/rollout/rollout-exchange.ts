@@ -25,9 +25,12 @@ export async function inlineRollout(
     content: _d,
     ...envelopeRest
   } = encodeWire(RolloutEnvelope, envelope) as RolloutEnvelope;
+  // The state may live outside the book, or be erased: then its digest alone is told.
+  const state = content.finalState === undefined ? undefined : await read(content.finalState);
   return {
     schema: RolloutDraft.kind,
     ...rest,
+    ...(state === undefined ? {} : { finalStateValue: openMessage(state.bytes, "the final state") }),
     calls: await Promise.all(calls.map((call) => inlineCall(read, call))),
     streams: await Promise.all(streams.map((item) => inlineStream(read, item))),
     envelope: envelopeRest,
