@@ -8,6 +8,8 @@ export {
   executeRollout,
   failedBy,
   functionAgent,
+  type GraderOptions,
+  judgeTerm,
   type LaunchOptions,
   latencyTerm,
   launch,
