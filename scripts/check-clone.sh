@@ -16,7 +16,7 @@ npm pack --pack-destination "$place"
 mkdir "$place/empty"
 cd "$place/empty"
 npm install --prefer-offline "$place"/rollbook-*.tgz
-npx --no-install rollbook demo
+npx --no-install rollbook demo --windows 1 --rollouts 40
 
 cd "$place/clone"
 npx --no-install vitest run test/e2e/places.test.ts

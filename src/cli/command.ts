@@ -32,8 +32,9 @@ export function withExamples(command: Command, examples: readonly string[]): Com
 }
 
 /** `--seed <n>`. Help shows defaults as JSON, which has no bigint, so the default is given as text too. */
-export function seedOption(purpose: string, fallback: bigint): Option {
-  return new Option("--seed <n>", purpose).argParser(seedNumber).default(fallback, String(fallback));
+export function seedOption(purpose: string, fallback?: bigint): Option {
+  const option = new Option("--seed <n>", purpose).argParser(seedNumber);
+  return fallback === undefined ? option : option.default(fallback, String(fallback));
 }
 
 /** Commander turns the error into wrong usage. */

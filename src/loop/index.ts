@@ -1,5 +1,13 @@
 export { type LoopConfig, parseLoopConfig } from "./config.ts";
 export { stopRun } from "./control.ts";
+export {
+  begunDemoFolder,
+  type DemoSize,
+  FULL_SIZE,
+  newDemoFolder,
+  runDemo,
+  writeDemo,
+} from "./demo/index.ts";
 export { runLoop } from "./run-loop.ts";
 export { loopStatus, statusOf, windowStatus } from "./status.ts";
 export { runTour } from "./tour/index.ts";

@@ -105,6 +105,12 @@ export function renderLoopProgress(
 
 /** One line for a transition, as it is made. */
 export function renderTransition(row: WindowStatus, windows: number): string {
+  const fact = transitionFacts(row);
+  return `window ${row.window} of ${windows}: ${row.state}${fact === "" ? "" : `, ${fact}`}`;
+}
+
+/** What a transition brought; empty where there is nothing to say. */
+export function transitionFacts(row: WindowStatus): string {
   const facts: Readonly<Record<string, string>> = {
     planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
     collecting: plural(row.rollouts, "rollout"),
@@ -114,8 +120,7 @@ export function renderTransition(row: WindowStatus, windows: number): string {
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,
   };
-  const fact = facts[row.state];
-  return `window ${row.window} of ${windows}: ${row.state}${fact === undefined ? "" : `, ${fact}`}`;
+  return facts[row.state] ?? "";
 }
 
 function worth(value: number | undefined): string {

@@ -71,11 +71,11 @@ describe("the examples of the help texts", () => {
   }, 180_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("all run as they stand, in a folder with the book of the demo", async () => {
+  it("all run as they stand, in a folder with the book of the tour", async () => {
     const found = new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command))));
     // What is erased is missing for the examples after it: they come first.
     const erases = (line: string) => Number(line.startsWith("rollbook artifact erase"));
-    // The demo has made the book of this folder already, and has a test of its own.
+    // The tour has made the book of this folder already, and the demo has a test of its own.
     const examples = [...found]
       .filter((line) => !line.startsWith("rollbook demo"))
       .sort((a, b) => erases(a) - erases(b));

@@ -124,7 +124,7 @@ describe("learning on the command line", () => {
 
   it("exports the decisions of a book with their sidecar, by filter, and trains from the book into the book", async () => {
     const cli = new Cli();
-    await cli.ok(`demo --book ${cli.book}`);
+    await cli.ok(`demo --tour --book ${cli.book}`);
     const out = join(cli.folder, "routing.jsonl");
     const { code, err, out: text } = await cli.run(`data export --out ${out} --feedback accepted --json`);
     expect([code, err]).toEqual([0, expect.stringContaining("fewer than the about 1000")]);

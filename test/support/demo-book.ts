@@ -1,4 +1,4 @@
-/** The book of the demo, made once for a test file and copied for each test that asks. */
+/** The book of the tour, made once for a test file and copied for each test that asks. */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ async function makeOnce(): Promise<Cli> {
   return cli;
 }
 
-/** As `rollbook demo --book DIR` leaves it, without the scenes that do not write to it. */
+/** As `rollbook demo --tour --book DIR` leaves it, without the scenes that do not write to it. */
 export async function fillDemoBook(root: string): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-demo-"));
   try {

@@ -6,6 +6,7 @@ export {
   createKey,
   ensureKey,
   type Keyring,
+  keyringAt,
   keyringOf,
   listTrusted,
   loadSigner,

@@ -8,7 +8,7 @@ export type AddCommand = (program: Command, io: Io, whole: () => Promise<Command
 /** In the order of the help. */
 export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promise<AddCommand>>>>> = {
   Begin: {
-    demo: async () => (await import("./demo.ts")).addDemo,
+    demo: async () => (await import("./demo/demo.ts")).addDemo,
     init: async () => (await import("./init.ts")).addInit,
     keys: async () => (await import("./keys.ts")).addKeys,
     doctor: async () => (await import("./maintain/doctor.ts")).addDoctor,

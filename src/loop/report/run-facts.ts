@@ -4,6 +4,7 @@ import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import { loadDecisions } from "../../book/decisions/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import { admittedRollouts } from "../../book/rollouts/index.ts";
+import { readWorld } from "../../book/sim/index.ts";
 import { countParts } from "../../book/train/index.ts";
 import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import { EvaluationData, toJudgedRows } from "../../judge/evaluate/index.ts";
@@ -30,7 +31,8 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
   const { config, folder } = request;
   const state = endedOf(request.state);
   const windows: RunWindow[] = [];
-  for (const window of state.windows) windows.push(await windowFacts(book, config, window));
+  const perUsd = config.world.kind === "simulator" ? readWorld(config.world).weights.cost.perUsd : 1;
+  for (const window of state.windows) windows.push(await windowFacts(book, { config, perUsd }, window));
   const [first, last] = [windows[0]!, windows.at(-1)!];
   const optimum = windowStatus(state.windows.at(-1)!).optimum;
   const points = await policyPoints({ book, config, state, folder });
@@ -60,14 +62,19 @@ function endedOf(state: RunState): RunState {
   );
 }
 
-async function windowFacts(book: BookOnDisk, config: LoopConfig, window: LoopWindow): Promise<RunWindow> {
+/** `perUsd`: the dollars of a cost of 1; the simulator logs cost as a share of the dollars at which it weighs fully. */
+async function windowFacts(
+  book: BookOnDisk,
+  { config, perUsd }: { config: LoopConfig; perUsd: number },
+  window: LoopWindow,
+): Promise<RunWindow> {
   const status = windowStatus(window);
   const learners = learnersOf(config, window);
   return {
     ...{ index: window.number, collected: status.rollouts, collectedBy: status.collectedBy },
     ...{ collectedValue: status.behaviourValue, servedValue: status.servedValue, serves: status.serves! },
     outcome: status.state === "released" ? "released" : "kept",
-    ...(await observedIn(book, await collectedIn(book, [window]))),
+    ...(await observedIn(book, await collectedIn(book, [window]), perUsd)),
     learners,
     refusals: refusalsOf(config, window),
   };
@@ -77,6 +84,7 @@ async function windowFacts(book: BookOnDisk, config: LoopConfig, window: LoopWin
 async function observedIn(
   book: BookOnDisk,
   contents: ReadonlySet<Digest>,
+  perUsd: number,
 ): Promise<Pick<RunWindow, "reward" | "costUsd">> {
   const { rows } = await loadDecisions(book, { contents, family: ROUTER_FAMILY, propensity: "any" });
   const judged = toJudgedRows(rows, "task").rows;
@@ -86,7 +94,7 @@ async function observedIn(
   const { low, high } = correctedInterval(estimate, LEVEL);
   return {
     reward: { mean: estimate.value, interval: { low, high, level: LEVEL } },
-    ...(data.measures.includes("cost") ? { costUsd: data.logged("cost").value } : {}),
+    ...(data.measures.includes("cost") ? { costUsd: perUsd * data.logged("cost").value } : {}),
   };
 }
 

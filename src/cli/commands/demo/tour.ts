@@ -1,35 +1,20 @@
-/** `rollbook demo`: a small real loop, told on one page. */
+/** `rollbook demo --tour`: scenes that explain the records, on a small book of their own. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
-import { isBook } from "../../book/open/index.ts";
-import { runTour } from "../../loop/index.ts";
-import { jsonLine } from "../../view/format.ts";
-import { addCommand, seedOption } from "../command.ts";
-import type { Io } from "../io.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { isBook } from "../../../book/open/index.ts";
+import { runTour } from "../../../loop/index.ts";
+import { jsonLine } from "../../../view/format.ts";
+import type { Io } from "../../io.ts";
 
-interface DemoFlags {
+interface TourFlags {
   book?: string;
   seed: bigint;
   json?: true;
 }
 
-export function addDemo(program: Command, io: Io): void {
-  addCommand(program, "demo", {
-    summary: "run a small real loop on a book of its own",
-    description:
-      "Run a small real loop on a temporary book: revisions, rollouts, batches, verification, tampering, learning, judging and a gate.",
-    examples: ["rollbook demo", "rollbook demo --book demo-book"],
-    book: false,
-  })
-    .option("--book <dir>", "keep the book here (default: a temporary one)")
-    .addOption(seedOption("fixes what happens", 1n))
-    .action((flags: DemoFlags) => play(io, flags));
-}
-
-async function play(io: Io, flags: DemoFlags): Promise<void> {
+export async function playTour(io: Io, flags: TourFlags): Promise<void> {
   if (flags.book !== undefined && isBook(flags.book)) {
     throw new RollbookError(
       "book-exists",
@@ -37,7 +22,7 @@ async function play(io: Io, flags: DemoFlags): Promise<void> {
       `${flags.book} is a book already. Name a new directory.`,
     );
   }
-  const scratch = mkdtempSync(join(tmpdir(), "rollbook-demo-"));
+  const scratch = mkdtempSync(join(tmpdir(), "rollbook-tour-"));
   const failed: string[] = [];
   if (!flags.json)
     io.out(
@@ -70,7 +55,7 @@ async function play(io: Io, flags: DemoFlags): Promise<void> {
     throw new RollbookError(
       "demo-failed",
       { scenes: failed },
-      `the demo could not show: ${failed.join(", ")}. Please report this.`,
+      `the tour could not show: ${failed.join(", ")}. Please report this.`,
     );
 }
 

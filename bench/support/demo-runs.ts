@@ -1,0 +1,84 @@
+/** Runs demos as a user does, whole and killed, and prints a table. In: how many seeds, whether at full size. Out: how many
+ *  claims held. A small demo has too few rows for the gate: of it only the digests are compared. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rngFrom } from "../../src/base/index.ts";
+import type { DemoSummary } from "../../src/view/demo-summary.ts";
+import { MAIN, requireBuild } from "./build.ts";
+import { printTable } from "./interleave.ts";
+
+const SMALL = ["--windows", "2", "--rollouts", "40"];
+
+interface DemoRan {
+  readonly summary: DemoSummary | undefined;
+  readonly wallS: number;
+  readonly said: string;
+}
+
+export async function measureDemos(options: {
+  readonly seeds: number;
+  readonly full: boolean;
+  readonly seed: bigint;
+}): Promise<{ passed: number; failed: number }> {
+  requireBuild();
+  const rng = rngFrom(options.seed);
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-demos-"));
+  const size = options.full ? [] : SMALL;
+  const rows: Record<string, string | number>[] = [];
+  const tally = { passed: 0, failed: 0 };
+  const claim = (holds: boolean) => tally[holds ? "passed" : "failed"]++;
+  try {
+    for (let seed = 1; seed <= options.seeds; seed++) {
+      const out = join(folder, `whole-${seed}`);
+      const { summary, wallS, said } = await demo([...size, "--seed", String(seed), "--out", out]);
+      if (summary === undefined) throw new Error(`seed ${seed}: ${said}`);
+      const killed = join(folder, `killed-${seed}`);
+      const killS = wallS * (0.1 + 0.8 * rng.float());
+      const cut = await demo([...size, "--seed", String(seed), "--out", killed], 1000 * killS);
+      const { summary: again } = await demo(["--resume", "--out", killed]);
+      const same = cut.summary === undefined && again?.digest === summary.digest;
+      if (options.full) claim(summary.gapClosed >= 0.5);
+      claim(same && summary.pack.verified);
+      rows.push(rowOf(summary, { seed, wallS, same }));
+      for (const each of [out, killed]) rmSync(each, { recursive: true, force: true });
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  printTable(rows, []);
+  return tally;
+}
+
+function rowOf(
+  { windows, behaviourValue, servedValue, optimum, gapClosed, digest }: DemoSummary,
+  { seed, wallS, same }: { seed: number; wallS: number; same: boolean },
+): Record<string, string | number> {
+  return {
+    seed,
+    "reward by window": windows.map(({ reward }) => reward.mean.toFixed(3)).join(" "),
+    released: windows.map(({ outcome, serves }) => (outcome === "released" ? serves : "–")).join(" "),
+    ...{ behaviour: behaviourValue, served: servedValue, optimum, "gap closed": gapClosed, seconds: wallS },
+    "same after kill": same ? digest.slice(7, 19) : "NO",
+  };
+}
+
+/** `killMs`: kills the process after so long; one that has ended by then was not killed. */
+async function demo(words: readonly string[], killMs?: number): Promise<DemoRan> {
+  const began = performance.now();
+  const child = spawn(process.execPath, [MAIN, "demo", ...words, "--json"]);
+  let [data, said] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    data += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const timer = killMs === undefined ? undefined : setTimeout(() => child.kill("SIGKILL"), killMs);
+  await once(child, "close");
+  clearTimeout(timer);
+  const summary = data === "" ? undefined : (JSON.parse(data) as DemoSummary);
+  return { summary, wallS: (performance.now() - began) / 1000, said };
+}

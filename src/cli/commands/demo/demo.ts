@@ -1,0 +1,113 @@
+/** `rollbook demo`: the whole loop on simulated tasks, from an empty folder to a verified pack; and the tour. */
+import type { Command } from "commander";
+import { given, RollbookError } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
+import {
+  begunDemoFolder,
+  type DemoSize,
+  FULL_SIZE,
+  newDemoFolder,
+  runDemo,
+  writeDemo,
+} from "../../../loop/index.ts";
+import type { DemoSummary } from "../../../view/demo-summary.ts";
+import { renderDemo, renderStage } from "../../../view/demo-view.ts";
+import { jsonLine, paint } from "../../../view/format.ts";
+import { renderLoopProgress, transitionFacts } from "../../../view/loop-view.ts";
+import { addCommand, seedOption } from "../../command.ts";
+import { interruptible } from "../../interrupted.ts";
+import { hasColor, type Io } from "../../io.ts";
+import { positiveWhole } from "../../options/numbers.ts";
+import { playTour } from "./tour.ts";
+
+interface DemoFlags extends Partial<DemoSize> {
+  out?: string;
+  resume?: true;
+  tour?: true;
+  book?: string;
+  seed?: bigint;
+  json?: true;
+}
+
+export function addDemo(program: Command, io: Io): void {
+  addCommand(program, "demo", {
+    summary: "run the whole loop on simulated tasks, in about two minutes",
+    description: `Run the whole loop on simulated tasks: ${FULL_SIZE.windows} windows of ${FULL_SIZE.rollouts} rollouts. Tasks are generated and proved. An agent works on
+them in a sandbox, through the gateway, while a policy chooses the model. Each window trains four learners, judges them
+off-policy, and releases the best one that passes the gate. The summary compares them with the known optimum. The folder
+keeps the configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU.
+--tour explains the records instead, scene by scene.`,
+    examples: ["rollbook demo", "rollbook demo --resume", "rollbook demo --tour"],
+    book: false,
+  })
+    .option("--out <dir>", "a new folder for the demo (default: rollbook-demo, or the next free number)")
+    .option("--resume", "continue a demo that was stopped or killed")
+    .option("--windows <n>", `windows of the loop (default: ${FULL_SIZE.windows})`, positiveWhole)
+    .option(
+      "--rollouts <n>",
+      `rollouts of a window, an even number from 40 on (default: ${FULL_SIZE.rollouts})`,
+      positiveWhole,
+    )
+    .addOption(seedOption("fixes what happens (default: 1)"))
+    .option("--tour", "play thirteen scenes that explain the records, on a small book")
+    .option("--book <dir>", "with --tour: keep the book here (default: a temporary one)")
+    .action((flags: DemoFlags) => demo(io, flags));
+}
+
+async function demo(io: Io, flags: DemoFlags): Promise<void> {
+  const { out, resume, windows, rollouts, tour, book, seed, json } = flags;
+  const sized = windows !== undefined || rollouts !== undefined;
+  if (tour === true) {
+    if (resume === true || sized || out !== undefined)
+      throw wrongUsage("--tour takes no --out, --resume, --windows or --rollouts. Remove them");
+    return playTour(io, { seed: seed ?? 1n, ...given({ book, json }) });
+  }
+  if (book !== undefined) throw wrongUsage("--book has no effect without --tour. Name the folder with --out");
+  if (resume === true && (sized || seed !== undefined))
+    throw wrongUsage(
+      "--resume continues a demo with its own seed and size. Remove --seed, --windows and --rollouts",
+    );
+  const folder = resume === true ? begunDemoFolder(out) : newDemoFolder(out);
+  const size = { ...FULL_SIZE, ...given({ windows, rollouts }) };
+  if (resume !== true) writeDemo(folder, seed ?? 1n, size);
+  const summary = await play(io, folder);
+  io.out(json === true ? jsonLine(summary) : renderDemo(summary, { paint: paint(hasColor(io)), folder }));
+  requireShown(summary);
+}
+
+function play(io: Io, folder: string): Promise<DemoSummary> {
+  const clear = io.live ? "\r\u001b[K" : "";
+  io.err(`the demo is in ${folder}\n`);
+  return interruptible((signal) =>
+    runDemo({
+      ...{ folder, clock: io.clock, signal },
+      log: (line) => io.err(`${clear}${line}\n`),
+      onStage: (stage, { status, windows }) => {
+        const facts = status === undefined ? "" : transitionFacts(status);
+        io.err(`${clear}${renderStage(stage, windows, facts)}\n`);
+      },
+      ...(io.live
+        ? {
+            onProgress: (window, progress, windows) =>
+              io.err(`${clear}${renderLoopProgress({ window, ...progress }, windows)}`),
+          }
+        : {}),
+    }),
+  );
+}
+
+/** What every demo shows, and what a demo of full size shows. */
+function requireShown({ pack, replay, gapClosed, rollouts }: DemoSummary): void {
+  const full = rollouts >= FULL_SIZE.windows * FULL_SIZE.rollouts;
+  const missing = [
+    ...(pack.verified ? [] : ["a pack that verifies"]),
+    ...(replay.valid ? [] : ["a valid replay store"]),
+    ...(full && gapClosed < 0.5 ? ["a served policy that closes half of the gap to the optimum"] : []),
+  ];
+  if (missing.length === 0) return;
+  throw new RollbookError(
+    "demo-failed",
+    { missing },
+    `the demo could not show ${missing.join(", ")}. Please report this.`,
+  );
+}

@@ -1,0 +1,48 @@
+/** Where a demo lies. In: what was asked for. Out: a folder, here if none is named. A new demo takes the first name that is free; `resume` takes
+ *  the last demo that has not ended. Nothing is overwritten. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RollbookError } from "../../base/index.ts";
+import { hasDemo } from "./demo-config.ts";
+
+const NAME = "rollbook-demo";
+export const PACK_FOLDER = "pack";
+
+export function newDemoFolder(out: string | undefined): string {
+  if (out !== undefined) {
+    if (existsSync(out))
+      throw new RollbookError(
+        "exists",
+        { out },
+        `${out} exists already. ${hasDemo(out) ? "Continue its demo with --resume, or choose" : "Choose"} another folder.`,
+      );
+    return out;
+  }
+  for (let i = 1; ; i++) if (!existsSync(numbered(i))) return numbered(i);
+}
+
+export function begunDemoFolder(out: string | undefined): string {
+  if (out !== undefined) {
+    if (hasDemo(out)) return out;
+    throw noDemo(out);
+  }
+  let found: string | undefined;
+  for (let i = 1; existsSync(numbered(i)); i++) {
+    const folder = numbered(i);
+    if (hasDemo(folder) && !existsSync(join(folder, PACK_FOLDER))) found = folder;
+  }
+  if (found === undefined) throw noDemo(NAME);
+  return found;
+}
+
+function numbered(i: number): string {
+  return i === 1 ? NAME : `${NAME}-${i}`;
+}
+
+function noDemo(folder: string): RollbookError {
+  return new RollbookError(
+    "no-demo",
+    { folder },
+    `${folder} holds no demo that can be continued. Start one with \`rollbook demo\`, or name its folder with --out.`,
+  );
+}

@@ -1,0 +1,70 @@
+/** The facts of a demo, read from its book after the last window: those of any run, with what only the demo has. In: the run.
+ *  Out: a summary without the times of what came after the windows. */
+import { rewardReport } from "../../book/judge/index.ts";
+import { useBook } from "../../book/open/index.ts";
+import { readWorld } from "../../book/sim/index.ts";
+import type { DemoLearner, DemoSummary, DemoWindow, StageTime } from "../../view/demo-summary.ts";
+import type { RunLearner, RunWindow } from "../../view/report/run-facts.ts";
+import type { LoopConfig } from "../config.ts";
+import { loopFolder } from "../control.ts";
+import type { RunState } from "../fold.ts";
+import { runFacts } from "../report/index.ts";
+import { readRun } from "../run-loop.ts";
+
+export interface DemoRun {
+  readonly config: LoopConfig;
+  readonly world: Extract<LoopConfig["world"], { kind: "simulator" }>;
+  readonly book: string;
+}
+
+export function summarizeDemo(
+  { config, world, book: root }: DemoRun,
+  checked: Pick<DemoSummary, "replay" | "pack">,
+): Promise<DemoSummary> {
+  return useBook(root, { mode: "read" }, async (book) => {
+    const state = await readRun(book, config.run);
+    const facts = await runFacts(book, { config, state, folder: loopFolder(root, config.run) });
+    const windows = facts.windows.map(windowOf);
+    const { ranking } = await rewardReport(book, {});
+    return {
+      ...facts,
+      // A simulated world knows every value.
+      ...{ optimum: facts.optimum!, behaviourValue: facts.behaviourValue!, servedValue: facts.servedValue! },
+      ...{ gapClosed: facts.gapClosed!, digest: facts.digest!, windows, learners: windows.at(-1)!.learners },
+      costQuality: facts.costQuality.map((point) => ({ ...point, reward: point.reward! })),
+      tasks: readWorld(world).tasks.length,
+      stages: stagesOf(state),
+      rewardAnalysis: ranking.map(({ arm, value }) => ({ model: arm, value })),
+      ...checked,
+    };
+  });
+}
+
+function windowOf(window: RunWindow): DemoWindow {
+  const { collectedValue, servedValue, reward, costUsd, learners } = window;
+  return {
+    ...{ ...window, collectedValue: collectedValue!, servedValue: servedValue!, reward: reward! },
+    ...{ costUsd: costUsd!, learners: learners.map(learnerOf) },
+  };
+}
+
+function learnerOf(learner: RunLearner): DemoLearner {
+  return { ...learner, exactValue: learner.exactValue! };
+}
+
+const STAGES = [
+  ["collecting", "sealed", "collect"],
+  ["sealed", "scored", "admit and score"],
+  ["scored", "trained", "train"],
+  ["trained", "judged", "judge"],
+] as const;
+
+/** By the times of the transitions. */
+function stagesOf({ windows }: RunState): StageTime[] {
+  return windows.flatMap((window) =>
+    STAGES.map(([from, to, stage]) => ({
+      ...{ window: window.number, stage },
+      ms: window.need(to).envelope.atMs - window.need(from).envelope.atMs,
+    })),
+  );
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import type { DemoWindow } from "./demo-summary.ts";
+import { renderStage, rewardPlot } from "./demo-view.ts";
+
+function windowOf(index: number, mean: number, servedValue: number): DemoWindow {
+  return {
+    ...{ index, collected: 10, collectedBy: "behaviour", collectedValue: mean, costUsd: 0.001 },
+    reward: { mean, interval: { low: mean - 0.1, high: mean + 0.1, level: 0.95 } },
+    ...{ outcome: "kept", serves: "behaviour", servedValue, refusals: [], learners: [] },
+  };
+}
+
+describe("the plot of rewards", () => {
+  const plot = rewardPlot({ windows: [windowOf(1, 0.3, 0.5), windowOf(2, 0.6, 0.9)], optimum: 1 });
+  const lines = plot.split("\n");
+  const rowOf = (mark: string, column: "first" | "last") =>
+    lines.findIndex((line) => {
+      const at = column === "first" ? line.indexOf(mark) : line.lastIndexOf(mark);
+      return at >= 0 && (column === "first" ? at < 24 : at >= 24) && line.includes("┤");
+    });
+
+  it("puts the optimum at the top and a higher mean in a higher row", () => {
+    expect(lines[0]).toMatch(/^ +1\.0000 ┤.*┄ known optimum 1\.0000$/);
+    expect(rowOf("●", "last")).toBeLessThan(rowOf("●", "first"));
+    expect(rowOf("◆", "last")).toBeLessThan(rowOf("●", "last"));
+  });
+
+  it("draws each interval around its mean", () => {
+    const bar = lines.flatMap((line, y) => (/^ +[\d.]+ ┤ +[│●]/.test(line) ? [y] : []));
+    expect(bar).toContain(rowOf("●", "first"));
+    expect(bar.length).toBeGreaterThan(1);
+  });
+});
+
+it("a stage has its time, its window and what it brought", () => {
+  expect(renderStage({ window: 2, stage: "sealed", ms: 1234 }, 4, "10 rollouts")).toBe(
+    "  1.2 s  window 2 of 4: sealed, 10 rollouts",
+  );
+  expect(renderStage({ window: 0, stage: "seal the pack", ms: 90 }, 4)).toBe("  0.1 s  seal the pack");
+});
