@@ -4,6 +4,7 @@ export {
   admitRollouts,
   admittedRollouts,
   collectGarbage,
+  convertRollouts,
   cutBatch,
   type DecisionSource,
   decisionRows,

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Cli, lines } from "../support/cli.ts";
-import { handedBook, handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+import { handedBook } from "../support/handed-book.ts";
+import { handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every format
 type Row = any;

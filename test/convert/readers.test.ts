@@ -6,7 +6,8 @@ import { expect, it } from "vitest";
 import { python } from "../../scripts/python.mjs";
 import * as requirement from "../../scripts/setup/python-readers.mjs";
 import { Cli } from "../support/cli.ts";
-import { handedBook, taskWire } from "../support/handover-world.ts";
+import { handedBook } from "../support/handed-book.ts";
+import { taskWire } from "../support/handover-world.ts";
 import { describeNeeding } from "../support/needs.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every format

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Cli, lines } from "../support/cli.ts";
-import { handedBook, handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+import { handedBook } from "../support/handed-book.ts";
+import { handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+import { stepWire } from "../support/shelf.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into records of every shape
 type Row = any;
@@ -55,7 +57,11 @@ function toolWire(name: string, over: Row = {}): Row {
       { start: 5, end: 9, call: 1, revision },
     ],
   });
-  return { ...wire, scores: [{ name: "solved", value: 1, weight: 0.5 }] };
+  return {
+    ...wire,
+    streams: [stepWire({ step: { call: 0 } }), ...wire.streams],
+    scores: [{ name: "solved", value: 1, weight: 0.5 }],
+  };
 }
 
 describe.each(FORMATS)("%s", (format) => {
@@ -69,7 +75,19 @@ describe.each(FORMATS)("%s", (format) => {
     );
     expect(read).toMatchObject({ rollouts: 13, identical: 13 });
     const [again] = await cli.json(`data convert --from ${format} ${out}`);
-    expect(again).toMatchObject({ rollouts: 13, imported: { refused: 0 } });
+    expect(again).toMatchObject({ rollouts: 13, identical: 13, imported: null });
+    expect(await cli.json("artifact ls")).toHaveLength(13);
+  });
+
+  it("gives a trace that was edited an id of its own", async () => {
+    const cli = new Cli();
+    await handedBook(cli, { questions: 1, size: 1 });
+    const out = join(cli.folder, "traces.jsonl");
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const edited = readFileSync(out, "utf8").replaceAll("it is 0", "it is 5");
+    const [read] = await cli.json(`data convert --from ${format} ${cli.file("edited.jsonl", edited)}`);
+    expect(read).toMatchObject({ rollouts: 1, identical: 0, imported: { imported: 1, warnings: [] } });
+    expect(await cli.ok("artifact ls")).toContain(`r-0-0.${format}`);
   });
 
   it("round-trips any tokens, replies, scores and endings of one conversation", async () => {
@@ -133,7 +151,7 @@ describe.each(FORMATS)("%s", (format) => {
     await other.ok(`data convert --from ${format} ${file} --out ${back}`);
     const rollout = rowsOf(back).find(({ rolloutId }) => rolloutId === "r-tool");
     expect(rollout).toMatchObject({ scores: [], seed: "0", calls: [{ model: "tiny" }, { costUsd: 0.25 }] });
-    const [stream] = rollout.streams;
+    const [stream] = rollout.streams.filter(({ level }: Row) => level === "token");
     expect(stream).toMatchObject({ ids: [1, 2, 3, 30, 31, 4, 5, 40, 41], revision: { id: "logged" } });
     expect(stream.rewards).toBeUndefined();
   });

@@ -1,7 +1,6 @@
 /** Groups of token rollouts with conversations and tasks, in the exchange form: what is handed over to trainers. */
 import { parseId } from "../../src/base/ids.ts";
 import { decodeWire, encodeWire, PolicyRevision, seal, Task } from "../../src/contract/index.ts";
-import { type Cli, lines } from "./cli.ts";
 import { draftWire, FAMILY, makeRevision, weightsOf } from "./shelf.ts";
 
 type Wire = Record<string, unknown>;
@@ -78,22 +77,16 @@ export function revisionWires(): Wire[] {
   ) as Wire[];
 }
 
-/** A book of `questions` groups of `size` rollouts, and a token batch of them. */
-export async function handedBook(
-  cli: Cli,
-  { questions = 3, size = 4, extra = [] as readonly Wire[], cut = "" } = {},
-): Promise<string> {
+/** Groups of `size` rollouts with rewards from 0 on, and the records they need. */
+export function handedRecords({ questions = 3, size = 4, extra = [] as readonly Wire[] } = {}): Wire[] {
   const rollouts = Array.from({ length: questions * size }, (_, i) => {
     const question = Math.floor(i / size);
-    return handedWire(`r-${question}-${i % size}`, {
-      question,
-      reward: (i % size) / size,
-      reply: `it is ${i}`,
+    const n = i % size;
+    return handedWire(`r-${question}-${n}`, {
+      ...{ question, reward: n / size, reply: `it is ${i}` },
+      stream: { ids: [1, 2, 3, 10 + question, 20 + n, 30 + n] },
     });
   });
-  await cli.ok("init");
   const tasks = Array.from({ length: Math.max(4, questions + 1) }, (_, i) => taskWire(i));
-  await cli.ok("artifact import -", lines(...revisionWires(), ...tasks, ...rollouts, ...extra));
-  const [{ digest }] = await cli.json(`batch assemble --target policy-r2 --level token${cut}`);
-  return digest as string;
+  return [...revisionWires(), ...tasks, ...rollouts, ...extra];
 }

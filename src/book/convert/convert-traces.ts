@@ -1,6 +1,6 @@
 /** Brings the traces of another program into a book, or into a file of rollouts in the exchange form.
  *  In: a file of verifiers or ATIF. Out: what became of them. A bad trace stops everything: nothing enters the book. */
-import { type Json, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, type Json, parseId, RollbookError } from "../../base/index.ts";
 import {
   encodeWire,
   loggedPolicy,
@@ -28,10 +28,16 @@ export interface TracesRead {
 export async function importTraces(
   book: OpenBook,
   request: TraceRequest,
-): Promise<TracesRead & { readonly imported: ImportReport }> {
+): Promise<TracesRead & { readonly imported: ImportReport | null }> {
   const count = { rollouts: 0, identical: 0 };
+  // A rollout that is in the book keeps the envelope of who ran it.
+  const isKnown = async (content: Digest) => (await book.store.get(content)) !== undefined;
+  const records = recordsOf(request, { count, isKnown });
+  const first = await records.next();
+  if (first.done === true) return { ...count, imported: null };
   const stream = (async function* () {
-    for await (const record of recordsOf(request, count)) yield Buffer.from(`${JSON.stringify(record)}\n`);
+    yield lineOf(first.value);
+    for await (const record of records) yield lineOf(record);
   })();
   const imported = await importRollouts(book, { name: request.file, stream }, { strict: true });
   return { ...count, imported };
@@ -42,16 +48,22 @@ export async function convertTraces(request: TraceRequest & { readonly out: stri
   const { writeNewFile } = await import("../../convert/new-file.ts");
   const count = { rollouts: 0, identical: 0 };
   await writeNewFile(request.out, async (file) => {
-    for await (const record of recordsOf(request, count))
-      file.append(Buffer.from(`${JSON.stringify(record)}\n`));
+    for await (const record of recordsOf(request, { count })) file.append(lineOf(record));
   });
   return count;
+}
+
+function lineOf(record: Json): Buffer {
+  return Buffer.from(`${JSON.stringify(record)}\n`);
 }
 
 /** Every rollout is sealed here first: a trace that breaks a rule of records is named by its place. */
 async function* recordsOf(
   { from, file, dataSource }: TraceRequest,
-  count: { rollouts: number; identical: number },
+  {
+    count,
+    isKnown = async () => false,
+  }: { count: { rollouts: number; identical: number }; isKnown?: (content: Digest) => Promise<boolean> },
 ): AsyncGenerator<Json> {
   const policy = loggedPolicy(parseId(from)).record;
   let named = false;
@@ -59,11 +71,17 @@ async function* recordsOf(
     count.rollouts++;
     const { content } = sealRollout(parseRolloutDraft(rollout, `${file}: trace ${count.rollouts}`));
     const { origin } = rollout.envelope as { origin: { fields: { content?: string } } };
-    if (origin.fields.content === content.digest) count.identical++;
+    const { content: exported } = origin.fields;
+    if (exported === content.digest) {
+      count.identical++;
+      if (await isKnown(content.digest)) continue;
+    }
+    // One that was edited, or not carried whole, is another rollout: two contents of one id would hide one of them.
+    const isOther = exported !== undefined && exported !== content.digest;
     const isLogged = content.record.streams.some(({ family }) => family === from);
     if (isLogged && !named) yield encodeWire(PolicyRevision, policy) as Json;
     named ||= isLogged;
-    yield rollout;
+    yield isOther ? { ...rollout, rolloutId: `${content.record.rolloutId}.${from}` } : rollout;
   }
   if (count.rollouts === 0)
     throw new RollbookError(

@@ -2,8 +2,8 @@
 import type { Json } from "../../base/index.ts";
 
 export const ATIF_VERSION = "ATIF-v1.7";
-/** Every version up to ours: each added optional fields. */
-export const ATIF_VERSIONS: readonly string[] = Array.from({ length: 8 }, (_, minor) => `ATIF-v1.${minor}`);
+/** The versions that are read: each added optional fields. */
+export const ATIF_VERSIONS: readonly string[] = Array.from({ length: 9 }, (_, minor) => `ATIF-v1.${minor}`);
 
 export interface AtifMetrics {
   readonly prompt_tokens?: number;
@@ -39,7 +39,9 @@ export interface AtifStep {
 
 export interface AtifTrajectory {
   readonly schema_version: string;
-  readonly session_id: string;
+  /** Optional since v1.7. */
+  readonly session_id?: string | null;
+  readonly trajectory_id?: string | null;
   readonly agent: {
     readonly name: string;
     readonly version: string;

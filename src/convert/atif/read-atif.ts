@@ -1,6 +1,6 @@
 /** ATIF trajectories as rollouts in the exchange form. In: a file with one trajectory, or one a line. Out: one rollout each.
  *  Every agent step becomes a call; the steps before it are its prompt. A version that is not known is refused. */
-import { isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { digestJson, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { readLines } from "../text-lines.ts";
 import {
   readExtras,
@@ -9,7 +9,7 @@ import {
   type TraceMessage,
   type TraceTokens,
 } from "../traces/index.ts";
-import { ATIF_VERSIONS, type AtifStep, type AtifTrajectory } from "./atif-records.ts";
+import { ATIF_VERSIONS, type AtifMetrics, type AtifStep, type AtifTrajectory } from "./atif-records.ts";
 import { ARGUMENTS_TEXT } from "./write-atif.ts";
 
 export async function* readAtif(
@@ -51,20 +51,22 @@ function readTrajectory(
       { where, actual: isObject(value) ? value.schema_version : undefined, known: ATIF_VERSIONS },
       `${where}: schema_version is ${JSON.stringify(isObject(value) ? value.schema_version : undefined)}; this release reads ${ATIF_VERSIONS[0]} to ${ATIF_VERSIONS.at(-1)}. Write the trajectory again in one of these, or update Rollbook.`,
     );
-  const { steps, agent, session_id } = trajectory;
+  const { steps, agent } = trajectory;
+  const id =
+    trajectory.session_id ?? trajectory.trajectory_id ?? digestJson("rollbook.atif.v1", value as Json);
   checkSteps(steps, where);
   const extras = readExtras(trajectory.extra, where);
   const scores =
     (extras as { scores?: { name: string; value: number; weight: number }[] } | undefined)?.scores ?? [];
   const { calls, messages } = callsOf(trajectory, where);
   const times = steps
-    .flatMap(({ timestamp }) => (timestamp === undefined ? [] : [Date.parse(timestamp)]))
+    .flatMap(({ timestamp }) => (timestamp ? [Date.parse(timestamp)] : []))
     .filter(Number.isFinite);
   return rolloutOfTrace({
     format: "atif",
-    id: session_id,
+    id,
     environment: agent?.name ?? "atif",
-    task: messages.find(({ role }) => role === "user")?.content ?? session_id,
+    task: messages.find(({ role }) => role === "user")?.content ?? id,
     ...{ group: undefined, dataSource: options.dataSource, sampling: {}, calls, scores, extras },
     tokens: streamsOf(steps),
     ending: { kind: "terminal" },
@@ -81,11 +83,11 @@ function checkSteps(steps: readonly AtifStep[], where: string): void {
       `${where}: ${what}. Check the trajectory against the specification of ATIF.`,
     );
   if (!Array.isArray(steps) || steps.length === 0) throw bad("there are no steps");
-  for (const [i, { step_id, source, metrics = {} }] of steps.entries()) {
+  for (const [i, { step_id, source, metrics }] of steps.entries()) {
     if (step_id !== i + 1) throw bad(`steps[${i}] has step_id ${JSON.stringify(step_id)}, not ${i + 1}`, i);
     if (!["system", "user", "agent"].includes(source))
       throw bad(`steps[${i}] has source ${JSON.stringify(source)}`, i);
-    const { completion_token_ids: ids, logprobs } = metrics ?? {};
+    const { completion_token_ids: ids, logprobs } = known(metrics);
     if (logprobs && ids && logprobs.length !== ids.length)
       throw bad(
         `steps[${i}] has ${logprobs.length} log-probabilities for ${ids.length} completion tokens`,
@@ -101,16 +103,16 @@ function callsOf(
 ): { calls: TraceCall[]; messages: readonly TraceMessage[] } {
   const messages: TraceMessage[] = [];
   const calls: TraceCall[] = [];
-  const tools = agent?.tool_definitions;
+  const tools = agent?.tool_definitions ?? [];
   for (const step of steps) {
-    const { prompt_tokens, completion_tokens, cached_tokens, cost_usd } = step.metrics ?? {};
+    const { prompt_tokens, completion_tokens, cached_tokens, cost_usd } = known(step.metrics);
     const message = messageOf(step, where);
     if (step.source === "agent")
       calls.push({
         prompt: [...messages],
         reply: [message],
         model: step.model_name ?? agent?.model_name ?? "unknown",
-        ...(tools === undefined || tools.length === 0 ? {} : { tools: [...tools] }),
+        ...(tools.length === 0 ? {} : { tools: [...tools] }),
         ...(prompt_tokens === undefined || completion_tokens === undefined
           ? {}
           : {
@@ -129,7 +131,8 @@ function callsOf(
 }
 
 function messageOf(step: AtifStep, where: string): TraceMessage {
-  const { source, message, reasoning_content, tool_calls } = step;
+  const { source, message, reasoning_content } = step;
+  const tool_calls = step.tool_calls ?? undefined;
   if (source !== "agent") return { role: source, content: textOf(message) };
   return {
     role: "assistant",
@@ -161,7 +164,7 @@ function messageOf(step: AtifStep, where: string): TraceMessage {
 function streamsOf(steps: readonly AtifStep[]): TraceTokens[] {
   const streams: { ids: number[]; mask: number[]; logprobs: number[] }[] = [];
   for (const { metrics } of steps) {
-    const { prompt_token_ids: prompt, completion_token_ids: said, logprobs } = metrics ?? {};
+    const { prompt_token_ids: prompt, completion_token_ids: said, logprobs } = known(metrics);
     // Without log-probabilities there is nothing to weigh a token by, and none are made up.
     if (!prompt || !said || !logprobs) continue;
     let stream = streams.at(-1);
@@ -177,10 +180,18 @@ function streamsOf(steps: readonly AtifStep[]): TraceTokens[] {
   return streams;
 }
 
+/** Some writers spell an absent number as null. */
+function known(metrics: AtifMetrics | null | undefined): AtifMetrics {
+  return Object.fromEntries(Object.entries(metrics ?? {}).filter(([, value]) => value !== null));
+}
+
+/** Text, or parts of which those without text are kept as JSON. */
 function textOf(content: unknown): string {
-  return typeof content === "string"
-    ? content
-    : content === null || content === undefined
-      ? ""
-      : JSON.stringify(content);
+  if (typeof content === "string") return content;
+  if (content === null || content === undefined) return "";
+  if (!Array.isArray(content)) return JSON.stringify(content);
+  const parts = content as unknown[];
+  return parts
+    .map((part) => (isObject(part) && typeof part.text === "string" ? part.text : JSON.stringify(part)))
+    .join("\n");
 }

@@ -24,7 +24,17 @@ const CARRIED: readonly RolloutPart[] = [
     "configs",
     "ending",
   ] as const),
-  ...(["environment", "finalState", "reward", "sampling", "scores", "seed", "times", "tokens.ids"] as const),
+  ...([
+    "environment",
+    "finalState",
+    "reward",
+    "sampling",
+    "scores",
+    "seed",
+    "streams.steps",
+    "times",
+    "tokens.ids",
+  ] as const),
   ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
 ];
 
@@ -41,6 +51,8 @@ export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
         continue;
       }
       losses.addParts(rollout, CARRIED);
+      const streams = rollout.record.streams.filter(({ level }) => level === "token").length;
+      losses.add("tokens.ids (further streams)", rollout.tokens === null ? streams : streams - 1);
       yield trajectoryOf(rollout, { conversation, batch, losses });
     }
   },
@@ -53,7 +65,7 @@ function trajectoryOf(
   const { record, calls, times } = rollout;
   const { conversation, batch, losses } = of;
   const [name, version = "1"] = record.environment.split("@");
-  const steps = stepsOf(conversation, metricsAt(rollout, conversation, losses));
+  const steps = stepsOf(conversation, metricsAt(rollout, conversation, losses), losses);
   const total = (pick: (metrics: AtifMetrics) => number | undefined) =>
     steps.reduce((sum, { metrics }) => sum + ((metrics && pick(metrics)) ?? 0), 0);
   const tools = traceTools(conversation.tools);
@@ -132,13 +144,18 @@ function tokensOfCall({ ids, mask, logprobs, segments }: HandedTokens, call: num
 function stepsOf(
   { turns, model }: HandedConversation,
   metrics: ReadonlyMap<number, AtifMetrics>,
+  losses: LossTally,
 ): AtifStep[] {
   const steps: AtifStep[] = [];
   for (const [position, turn] of turns.entries())
     for (const message of traceMessages(turn)) {
       const last = steps.at(-1);
       if (message.role === "tool") {
-        const result = { source_call_id: message.tool_call_id || null, content: message.content };
+        // A result must name a call of its own step.
+        const known =
+          last?.tool_calls?.some(({ tool_call_id }) => tool_call_id === message.tool_call_id) === true;
+        if (!known) losses.add("tool results without their call");
+        const result = { source_call_id: known ? message.tool_call_id! : null, content: message.content };
         if (last?.source === "agent")
           steps[steps.length - 1] = {
             ...last,
@@ -170,7 +187,7 @@ function stepOf({ role, content, reasoning_content, tool_calls }: TraceMessage, 
     step_id,
     source: role === "assistant" ? "agent" : role === "system" ? "system" : "user",
     message: content ?? "",
-    ...(reasoning_content === undefined ? {} : { reasoning_content }),
+    ...(reasoning_content === undefined || role !== "assistant" ? {} : { reasoning_content }),
     ...(tool_calls === undefined
       ? {}
       : {

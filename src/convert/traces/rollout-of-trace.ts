@@ -102,7 +102,12 @@ function streamsOf(trace: TracedRollout, family: Id): Json[] {
   const { id, digest } = loggedPolicy(family).record;
   const revision = { id, digest };
   const sampled = tokens.filter(({ mask }) => mask.includes(1));
-  if (extras?.stream && sampled.length === 1) return [{ ...extras.stream, ...columns(sampled[0]!) } as Json];
+  if (extras !== undefined && sampled.length === (extras.stream === null ? 0 : 1)) {
+    const own =
+      extras.stream === null ? [] : [[extras.at, { ...extras.stream, ...columns(sampled[0]!) }] as const];
+    const known = [...own, ...extras.steps].sort(([a], [b]) => a - b);
+    if (known.length > 0) return known.map(([, stream]) => stream as Json);
+  }
   const reward =
     trace.scores.length === 0
       ? null

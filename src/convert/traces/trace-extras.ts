@@ -21,6 +21,10 @@ export interface TraceExtras {
   readonly calls: readonly TraceFields[];
   /** The token stream without its ids, log-probabilities and mask; null: there is none. */
   readonly stream: TraceFields | null;
+  /** Its index among the streams of the rollout. */
+  readonly at: number;
+  /** The step streams, each with its index. */
+  readonly steps: readonly (readonly [number, TraceFields])[];
   /** Scorers by the name of the score. */
   readonly scorers: TraceFields;
   readonly reward: number | null;
@@ -29,7 +33,7 @@ export interface TraceExtras {
 
 export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null): TraceExtras {
   const wire = encodeWire(RolloutContent, rollout.record) as Record<string, Json>;
-  const { schema: _, calls: _calls, streams: _streams, scores: _scores, ...content } = wire;
+  const { schema: _, calls: _calls, streams, scores: _scores, ...content } = wire;
   const scorers = rollout.record.scores.filter(({ scorer }) => scorer !== undefined);
   return {
     schema: EXTRAS_SCHEMA,
@@ -39,6 +43,10 @@ export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null)
     content,
     calls: rollout.calls.map(({ record }) => callExtras(encodeWire(Call, record) as Record<string, Json>)),
     stream: streamExtras(rollout),
+    at: rollout.tokens?.stream ?? 0,
+    steps: (streams as TraceFields[]).flatMap((stream, i) =>
+      stream.level === "step" ? [[i, stream] as const] : [],
+    ),
     scorers: Object.fromEntries(scorers.map(({ name, scorer }) => [name, scorer!])),
     reward: rollout.reward,
     excluded: rollout.excluded,

@@ -100,7 +100,7 @@ function callsOf(trace: VerifiersTrace, nodes: readonly VerifiersNode[], placed:
       ? recorded
       : nodes.flatMap(({ sampled }, node) => (sampled ? [{ node, model: undefined, usage: undefined }] : []));
   return calls.map(({ node, model, usage, ...rest }): TraceCall => {
-    const path = node === null ? [] : pathTo(nodes, node);
+    const path = node === null || node === undefined ? [] : pathTo(nodes, node);
     const tools = path[0]?.tools;
     const cached = usage?.cached_input_tokens ?? undefined;
     return {

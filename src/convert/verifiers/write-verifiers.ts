@@ -33,7 +33,17 @@ const CARRIED: readonly RolloutPart[] = [
     "conversations.thinking",
     "conversations.tools",
   ] as const),
-  ...(["configs", "ending", "environment", "finalState", "reward", "sampling", "scores", "seed"] as const),
+  ...([
+    "configs",
+    "ending",
+    "environment",
+    "finalState",
+    "reward",
+    "sampling",
+    "scores",
+    "seed",
+    "streams.steps",
+  ] as const),
   ...(["task.label", "task.payload", "times", "tokens.advantages", "tokens.ids", "tokens.rewards"] as const),
   ...(["tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
 ];

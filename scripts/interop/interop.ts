@@ -1,0 +1,201 @@
+/** Real readers of what `data convert` writes: exports a small book to every format, installs the reader's library into
+ *  .cache/interop-NAME (pinned, once), and lets the library read, check and train.
+ *  In: a name. Out: lines of JSON, each a claim that held. Exit 1 if one did not. Needs python3 with venv, and gcc for torch. */
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { manualClock } from "../../src/base/clock.ts";
+import {
+  convertRollouts,
+  cutBatch,
+  exportBatch,
+  importRollouts,
+  initBook,
+  useBook,
+} from "../../src/book/index.ts";
+import { TRAINER_FORMATS } from "../../src/convert/formats/index.ts";
+import { handedRecords } from "../../test/support/handover-world.ts";
+
+interface ReaderSetup {
+  /** Installed with what they depend on, but never torch. */
+  readonly packages: readonly string[];
+  /** Installed alone: their metadata asks for CUDA, or for far more than reading needs. */
+  readonly alone?: readonly string[];
+  readonly torch?: true;
+  /** The least Python (default: python3). */
+  readonly python?: string;
+}
+
+const CACHE = fileURLToPath(new URL("../../.cache/", import.meta.url));
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const INSTALL_LIMIT_MS = 15 * 60_000;
+const READ_LIMIT_MS = 15 * 60_000;
+
+const TORCH = ["torch==2.11.0", "nvidia-cuda-runtime", "nvidia-cuda-cupti", "nvidia-cufile"];
+const TORCH_NEEDS = [
+  "numpy==2.4.6",
+  "typing_extensions",
+  "sympy",
+  "networkx",
+  "jinja2",
+  "fsspec",
+  "filelock",
+  "setuptools",
+];
+
+const READERS: Readonly<Record<string, ReaderSetup>> = {
+  readers: {
+    packages: ["pyarrow==26.0.1", "duckdb==2.0.0", "datasets==5.2.0", "numpy==2.4.6", "safetensors==0.8.0"],
+  },
+  slime: {
+    packages: ["httpx[http2]", "ray==2.52.1", "pyarrow==26.0.1", "pillow"],
+    alone: ["miles-rl==0.0.2"],
+    torch: true,
+  },
+  trl: {
+    packages: [
+      "datasets==5.2.0",
+      "tokenizers",
+      "huggingface_hub",
+      "safetensors",
+      "regex",
+      "pyyaml",
+      "tqdm",
+      "psutil",
+      "typer",
+    ],
+    alone: ["trl==1.16.0", "transformers==5.22.2", "accelerate==1.13.0"],
+    torch: true,
+  },
+  verl: {
+    packages: [
+      ...[
+        "datasets==5.2.0",
+        "tokenizers",
+        "huggingface_hub",
+        "safetensors",
+        "regex",
+        "pyyaml",
+        "tqdm",
+        "psutil",
+        "typer",
+      ],
+      ...[
+        "ray==2.52.1",
+        "hydra-core",
+        "pillow",
+        "codetiming",
+        "cloudpickle",
+        "orjson",
+        "importlib_metadata",
+        "pyvers",
+        "aiohttp",
+      ],
+      ...["pydantic", "dill", "pylatexenc", "cachetools", "fastapi", "uvicorn", "pyzmq", "msgspec"],
+    ],
+    alone: [
+      "verl==0.9.1",
+      "transformers==5.10.2",
+      "accelerate==1.13.0",
+      "tensordict==0.10.0",
+      "torchdata==0.11.0",
+      "peft==0.18.0",
+    ],
+    torch: true,
+  },
+  verifiers: { packages: ["verifiers==0.4.0"] },
+  art: { packages: ["openpipe-art==0.5.18", "pyarrow==26.0.1", "duckdb==2.0.0"] },
+  atif: { packages: ["pydantic"], alone: ["harbor==0.25.0"] },
+};
+
+const [name] = process.argv.slice(2);
+const setup = READERS[name ?? ""];
+if (name === undefined || setup === undefined) {
+  process.stderr.write(`usage: npm run interop -- ${Object.keys(READERS).join("|")}\n`);
+  process.exit(2);
+}
+const python = installed(name, setup);
+const folder = mkdtempSync(join(tmpdir(), "rollbook-interop-"));
+try {
+  await exportAll(folder);
+  const program = join(HERE, `read_${name}.py`);
+  const env = {
+    ...process.env,
+    HF_HUB_OFFLINE: "1",
+    TOKENIZERS_PARALLELISM: "false",
+    CUDA_VISIBLE_DEVICES: "",
+    PYTHONPATH: resolve(HERE, "../../examples"),
+  };
+  const { status } = spawnSync(python, ["-W", "ignore", program, folder], {
+    stdio: "inherit",
+    timeout: READ_LIMIT_MS,
+    env,
+  });
+  process.exitCode = status ?? 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** One file for each format, of a batch with a failure, and the batch itself as arrays. */
+async function exportAll(out: string): Promise<void> {
+  const root = join(out, "book");
+  await initBook(root);
+  await useBook(root, { mode: "write", clock: manualClock(1000) }, async (book) => {
+    for (const record of handedRecords({ questions: 4, size: 4 }))
+      await importRollouts(book, record as never);
+    const { digest } = await cutBatch(book, { target: "policy-r2", level: "token" });
+    for (const to of TRAINER_FORMATS)
+      await convertRollouts(book, { to, batch: digest, out: join(out, to), threshold: 0.5 });
+    for (const format of ["npz", "safetensors", "parquet"] as const)
+      await exportBatch(book, digest, { format, out: join(out, `batch.${format}`) });
+  });
+}
+
+/** The Python of the environment; made on the first run. */
+function installed(
+  reader: string,
+  { packages, alone = [], torch, python: base = "python3" }: ReaderSetup,
+): string {
+  const shared =
+    torch === true ? installed("torch", { packages: [...TORCH_NEEDS], alone: TORCH }) : undefined;
+  const home = join(CACHE, `interop-${reader}`);
+  const program = join(home, "bin", "python");
+  const mark = join(home, "pins.json");
+  const pins = JSON.stringify({ packages, alone, torch: torch === true });
+  if (existsSync(mark) && readFileSync(mark, "utf8") === pins) return program;
+  mkdirSync(CACHE, { recursive: true });
+  process.stderr.write(`installing ${[...packages, ...alone].join(" ")} into .cache/interop-${reader}\n`);
+  run(base, ["-m", "venv", "--clear", home]);
+  const site = siteOf(home);
+  // torch is large: environments share one.
+  if (shared !== undefined)
+    writeFileSync(join(site, "shared-torch.pth"), `${siteOf(join(CACHE, "interop-torch"))}\n`);
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+  if (packages.length > 0) run(program, [...pip, ...packages]);
+  if (alone.length > 0) run(program, [...pip, "--no-deps", "--ignore-requires-python", ...alone]);
+  if (reader === "torch") run(program, [join(HERE, "stub_cuda.py"), site]);
+  writeFileSync(mark, pins);
+  return program;
+}
+
+function siteOf(home: string): string {
+  const lib = join(home, "lib");
+  return join(lib, readdirSync(lib).find((each) => each.startsWith("python"))!, "site-packages");
+}
+
+function run(program: string, args: readonly string[]): void {
+  const { status, error } = spawnSync(program, args, { stdio: ["ignore", 2, 2], timeout: INSTALL_LIMIT_MS });
+  if (status === 0) return;
+  process.stderr.write(`${program} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}\n`);
+  process.exit(1);
+}
