@@ -42,9 +42,10 @@ verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop and art are P
 With --from the traces of another program enter the book as rollouts, signed with your key if there is one; with --out they are
 written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout.`,
     examples: [
-      "rollbook data convert --to trl-sft --out sft.jsonl",
-      "rollbook data convert --to slime --batch b745 --out samples.jsonl",
-      "rollbook data convert --from verifiers traces.jsonl",
+      "rollbook data convert --to trl-sft --out trl.jsonl",
+      "rollbook data convert --to slime --batch b745 --uneven keep --failures omit --out samples.jsonl",
+      "rollbook data convert --to verifiers --out traces.jsonl",
+      "rollbook data convert --from verifiers traces.jsonl --out rollouts-of-traces.jsonl",
     ],
   })
     .argument("[file]", "--from: the file to read")
