@@ -10,7 +10,7 @@ import type { DemoSummary } from "../../src/view/demo-summary.ts";
 import { MAIN, requireBuild } from "./build.ts";
 import { printTable } from "./interleave.ts";
 
-const SMALL = ["--windows", "2", "--rollouts", "40"];
+const SMALL = ["--windows", "1", "--rollouts", "40"];
 
 interface DemoRan {
   readonly summary: DemoSummary | undefined;

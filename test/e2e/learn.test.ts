@@ -5,6 +5,7 @@ import { modelsOf } from "../../src/convert/routing-jsonl.ts";
 import { policyOf, readCheckpoint } from "../../src/policy/index.ts";
 import { Cli } from "../support/cli.ts";
 import { behaviour, candidate, decisionWorld, promptOf } from "../support/decision-world.ts";
+import { fillDemoBook } from "../support/demo-book.ts";
 import { draftWire, stepWire } from "../support/shelf.ts";
 
 /** The decision world as a routing dataset. */
@@ -124,7 +125,7 @@ describe("learning on the command line", () => {
 
   it("exports the decisions of a book with their sidecar, by filter, and trains from the book into the book", async () => {
     const cli = new Cli();
-    await cli.ok(`demo --tour --book ${cli.book}`);
+    await fillDemoBook(cli.book);
     const out = join(cli.folder, "routing.jsonl");
     const { code, err, out: text } = await cli.run(`data export --out ${out} --feedback accepted --json`);
     expect([code, err]).toEqual([0, expect.stringContaining("fewer than the about 1000")]);
