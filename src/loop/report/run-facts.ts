@@ -46,6 +46,7 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
     gapClosed: gapOf(first.collectedValue, last.servedValue, optimum),
     ledger: await ledgerOf(book, config, state),
     costQuality: points,
+    costUnit: config.world.kind === "simulator" ? "USD" : "as the agent reports it",
     costQualityBasis: config.world.kind === "simulator" ? "exact" : "estimated",
     gate: { alpha, epsilonQuality },
     digest,
@@ -62,7 +63,6 @@ function endedOf(state: RunState): RunState {
   );
 }
 
-/** `perUsd`: the dollars of a cost of 1; the simulator logs cost as a share of the dollars at which it weighs fully. */
 async function windowFacts(
   book: BookOnDisk,
   { config, perUsd }: { config: LoopConfig; perUsd: number },
@@ -74,17 +74,17 @@ async function windowFacts(
     ...{ index: window.number, collected: status.rollouts, collectedBy: status.collectedBy },
     ...{ collectedValue: status.behaviourValue, servedValue: status.servedValue, serves: status.serves! },
     outcome: status.state === "released" ? "released" : "kept",
-    ...(await observedIn(book, await collectedIn(book, [window]), perUsd)),
+    ...(await observedIn(book, { contents: await collectedIn(book, [window]), perUsd })),
     learners,
     refusals: refusalsOf(config, window),
   };
 }
 
-/** What the rollouts of a window earned and cost; samples of one task are not independent. */
+/** What the rollouts of a window earned and cost; samples of one task are not independent. The simulator logs cost as a
+ *  share of the dollars at which it weighs fully; an agent logs it as it likes. */
 async function observedIn(
   book: BookOnDisk,
-  contents: ReadonlySet<Digest>,
-  perUsd: number,
+  { contents, perUsd }: { contents: ReadonlySet<Digest>; perUsd: number },
 ): Promise<Pick<RunWindow, "reward" | "costUsd">> {
   const { rows } = await loadDecisions(book, { contents, family: ROUTER_FAMILY, propensity: "any" });
   const judged = toJudgedRows(rows, "task").rows;
@@ -94,7 +94,7 @@ async function observedIn(
   const { low, high } = correctedInterval(estimate, LEVEL);
   return {
     reward: { mean: estimate.value, interval: { low, high, level: LEVEL } },
-    ...(data.measures.includes("cost") ? { costUsd: perUsd * data.logged("cost").value } : {}),
+    ...(data.measures.includes("cost") ? { costUsd: data.logged("cost").value * perUsd } : {}),
   };
 }
 

@@ -17,9 +17,12 @@ export interface FrontierMark {
 const [WIDTH, HEIGHT] = [720, 340];
 const PLOT: Plot = { left: 44, right: 690, top: 40, bottom: 280 };
 
-export function frontierChart(points: readonly FrontierMark[]): MarkupElement {
-  // Cents of cents: most rollouts cost a fraction of a cent.
-  const unit = unitOf(Math.max(...points.map(({ costUsd }) => costUsd)));
+/** Costs in dollars are written in a unit that suits them; any other unit is written as it is. */
+export function frontierChart(points: readonly FrontierMark[], costUnit = "USD"): MarkupElement {
+  const unit =
+    costUnit === "USD"
+      ? unitOf(Math.max(...points.map(({ costUsd }) => costUsd)))
+      : { factor: 1, name: costUnit };
   const costs = points.map(({ costUsd }) => costUsd * unit.factor);
   const x = linearScale(costs, { from: PLOT.left + 16, to: PLOT.right - 16 });
   const y = linearScale(

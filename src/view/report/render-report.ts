@@ -70,7 +70,7 @@ function keyFigures(facts: RunFacts): MarkupElement {
   );
 }
 
-function rewardSection({ windows, behaviourValue, optimum }: RunFacts): MarkupElement {
+function rewardSection({ windows, behaviourValue, optimum, costUnit = "USD" }: RunFacts): MarkupElement {
   const level = windows.find(({ reward }) => reward !== undefined)?.reward?.interval.level ?? 0.95;
   const chart = rewardChart({
     windows: windows.map(({ index, reward, servedValue, outcome }) => ({
@@ -94,7 +94,7 @@ function rewardSection({ windows, behaviourValue, optimum }: RunFacts): MarkupEl
       { title: "value", kind: "number", cell: ({ collectedValue }) => value(collectedValue) },
       { title: "observed reward", kind: "number", cell: observed },
       {
-        title: "cost, USD",
+        title: `cost, ${costUnit}`,
         kind: "number",
         cell: ({ costUsd }) => (costUsd === undefined ? "—" : costUsd.toPrecision(3)),
       },
@@ -192,12 +192,16 @@ function estimateText({ estimate, interval }: RunLearner): string {
   return interval === undefined ? value(estimate) : `${value(estimate)} ${intervalText(interval)}`;
 }
 
-function frontierSection({ costQuality, costQualityBasis = "exact" }: RunFacts): MarkupElement | undefined {
+function frontierSection({
+  costQuality,
+  costQualityBasis = "exact",
+  costUnit = "USD",
+}: RunFacts): MarkupElement | undefined {
   if (costQuality.length < 2) return undefined;
   return section(
     "Cost and quality",
     figureOf(
-      frontierChart(costQuality),
+      frontierChart(costQuality, costUnit),
       `${costQualityBasis === "exact" ? "Exact expectations" : "Estimates from the log"}. Hollow circles: always one model. Dotted line: what drawing one of them at random reaches. A policy above the line earns more than any such mixture of the same cost.`,
     ),
     tableOf(
@@ -206,7 +210,7 @@ function frontierSection({ costQuality, costQualityBasis = "exact" }: RunFacts):
       [
         { title: "policy", cell: ({ name }) => name },
         { title: "kind", cell: ({ kind }) => kind },
-        { title: "cost, USD", kind: "number", cell: ({ costUsd }) => costUsd.toPrecision(3) },
+        { title: `cost, ${costUnit}`, kind: "number", cell: ({ costUsd }) => costUsd.toPrecision(3) },
         { title: "quality", kind: "number", cell: ({ quality }) => value(quality) },
       ],
     ),

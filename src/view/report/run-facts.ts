@@ -28,6 +28,8 @@ export interface RunFacts extends Pick<DemoSummary, "run" | "seed" | "rollouts" 
   readonly servedValue?: number | undefined;
   readonly gapClosed?: number | undefined;
   readonly ledger: LedgerFacts;
+  /** Of all costs here (default: USD). */
+  readonly costUnit?: string | undefined;
   /** Exact (the default) where the world is known; else estimates from the log. */
   readonly costQualityBasis?: "exact" | "estimated" | undefined;
   readonly costQuality: readonly (Omit<CostQualityPoint, "reward"> & {
