@@ -1,8 +1,18 @@
 /** Records the demo's terminal: an asciinema cast and an animated SVG, both made here and never edited by hand.
  *  `npm run demo:record` records `rollbook demo`; `-- --out NAME -- COMMAND…` any command. Writes docs/images/NAME.cast and
- *  docs/images/NAME.svg. Needs `script` of util-linux, which gives the command a terminal. */
+ *  docs/images/NAME.svg. The command runs in an empty folder; of a report.html that it leaves, the first chart becomes
+ *  docs/images/NAME-report.svg. Needs `script` of util-linux, which gives the command a terminal. */
 import { spawn } from "node:child_process";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -20,10 +30,14 @@ const { values, positionals } = parseArgs({
   options: { out: { type: "string", default: "demo" }, title: { type: "string" } },
   allowPositionals: true,
 });
-const command = positionals.length > 0 ? positionals.join(" ") : "node dist/cli/main.js demo";
+const command =
+  positionals.length > 0 ? positionals.join(" ") : `node ${join(root, "dist/cli/main.js")} demo`;
 const title = values.title ?? (positionals.length > 0 ? command : "rollbook demo");
 
+const work = mkdtempSync(join(tmpdir(), "rollbook-record-"));
 const { code, events } = await record(command);
+const picture = reportChart(work);
+rmSync(work, { recursive: true, force: true });
 if (code !== 0) fail(`${command} exited with ${code}; nothing is written`);
 const screen = new TerminalScreen({ columns: COLUMNS, rows: ROWS });
 const frames = events.map(([at, data]) => {
@@ -42,17 +56,29 @@ mkdirSync(folder, { recursive: true });
 for (const [name, text] of [
   [`${values.out}.cast`, cast.join("")],
   [`${values.out}.svg`, svg],
+  ...(picture === undefined ? [] : [[`${values.out}-report.svg`, picture]]),
 ]) {
   writeFileSync(join(folder, `${name}.part`), text);
   renameSync(join(folder, `${name}.part`), join(folder, name));
   console.log(`docs/images/${name}: ${Buffer.byteLength(text)} bytes`);
 }
 
+/** The first chart of the report that the command left, as a drawing of its own: the page's style goes with it. */
+function reportChart(folder) {
+  const [name] = readdirSync(folder, { recursive: true }).filter((path) => path.endsWith("report.html"));
+  if (name === undefined) return undefined;
+  const page = readFileSync(join(folder, name), "utf8");
+  const [style] = /<style>[\s\S]*?<\/style>/.exec(page);
+  const [chart] = /<svg [\s\S]*?<\/svg>/.exec(page);
+  const ground = '<rect width="100%" height="100%" fill="var(--ground)"/>';
+  return `${chart.replace(/<\/desc>/, (end) => `${end}${style}${ground}`)}\n`;
+}
+
 /** What the command writes to a terminal, with seconds since its start, pauses shortened. */
 function record(line) {
   const inner = `stty cols ${COLUMNS} rows ${ROWS}; ${line}`;
   const child = spawn("script", ["-qefc", inner, "/dev/null"], {
-    cwd: root,
+    cwd: work,
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, TERM: "xterm-256color", COLUMNS: String(COLUMNS), LINES: String(ROWS) },
   });
