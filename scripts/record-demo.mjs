@@ -19,7 +19,7 @@ import { parseArgs } from "node:util";
 import { renderRecording } from "./record/animated-svg.mjs";
 import { TerminalScreen } from "./record/terminal-screen.mjs";
 
-const COLUMNS = 110;
+const COLUMNS = 120;
 const ROWS = 34;
 /** Longer pauses are shortened to this, in both files. */
 const LONGEST_PAUSE_S = 1;
