@@ -1,14 +1,15 @@
 /** A book in a bucket keeps the promises of a store, and several machines may write to it at once. Each working copy stands
  *  for a machine. */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { DeleteObjectsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as s3Server from "../scripts/setup/s3-server.mjs";
 import { systemClock } from "../src/base/index.ts";
 import { describeBlobStore } from "../src/store/blob/blob-store.contract.ts";
-import { type Book, checkOut, openBook } from "../src/store/index.ts";
+import { type Book, checkOut, openBook, tryLock } from "../src/store/index.ts";
 import { Cli } from "./support/cli.ts";
 import { describeNeeding } from "./support/needs.ts";
 import { type S3Server, startS3 } from "./support/s3-server.ts";
@@ -118,6 +119,134 @@ await describeNeeding(s3Server, "on S3", () => {
       await a.close();
     });
 
+    it("shows what a machine wrote just before it sealed its pack, to one that had read the pack before", async () => {
+      const url = newBook();
+      const a = await open(await machine(url));
+      const b = await open(await machine(url));
+      const first = a.put("test.kind", bytesOf("first"));
+      await a.flush();
+      expect(await b.has(first)).toBe(true);
+      const last = a.put("test.kind", bytesOf("last"));
+      await a.close();
+      expect((await b.get(last))?.bytes).toEqual(bytesOf("last"));
+      expect((await b.get(first))?.bytes).toEqual(bytesOf("first"));
+      await b.close();
+    });
+
+    it("has in the bucket what was flushed while packs were full", async () => {
+      const url = newBook();
+      const a = await open(await machine(url), { packBytes: 3000 });
+      const flushed: Promise<void>[] = [];
+      const digests = [];
+      for (let i = 0; i < 60; i++) {
+        digests.push(a.put("test.kind", new Uint8Array(150).fill(i)));
+        flushed.push(a.flush());
+        if (i % 3 === 0) await sleep(5);
+      }
+      await Promise.all(flushed);
+      const b = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      for (const digest of digests) expect(await b.has(digest)).toBe(true);
+      await b.close();
+      await a.close();
+    });
+
+    it("keeps what was acknowledged between the look of a recovering machine and its recovery", async () => {
+      const url = newBook();
+      const a = await open(await machine(url), { largeBytes: 2000 });
+      a.put("test.kind", bytesOf("seen"));
+      await a.flush();
+      const root = await machine(url);
+      // A download that takes long: the list of parts is old when it is used.
+      const opened = await during(
+        root,
+        () => open(root),
+        async () => {
+          a.put("test.kind", bytesOf("after the list"));
+          a.put("test.kind", new Uint8Array(3000));
+          await a.flush();
+          await silence(url);
+        },
+      );
+      expect(opened.recovered).toMatchObject([{ blobs: 3, tornBytes: 0 }]);
+      await opened.close();
+      const other = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      let blobs = 0;
+      for await (const item of other.scan()) if (item.type === "blob" || item.type === "large") blobs++;
+      expect(blobs).toBe(3);
+      await other.close();
+    });
+
+    it("shows what was flushed, though the pack is sealed while a machine brings it down", async () => {
+      const url = newBook();
+      const a = await open(await machine(url));
+      const b = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      const digest = a.put("test.kind", bytesOf("flushed"));
+      await a.flush();
+      expect(
+        await during(
+          b.root,
+          () => b.has(digest),
+          () => a.close(),
+        ),
+      ).toBe(true);
+      await b.close();
+    });
+
+    it("completes a part that a crash left torn in the working copy", async () => {
+      const url = newBook();
+      const a = await open(await machine(url));
+      a.put("test.kind", bytesOf("first"));
+      await a.flush();
+      const second = a.put("test.kind", new Uint8Array(500));
+      await a.flush();
+      const root = await machine(url);
+      const path = join(root, "packs", readdirSync(join(root, "packs"))[0]!);
+      truncateSync(path, statSync(path).size - 100);
+      const b = await openBook(root, { clock: systemClock, mode: "read" });
+      expect(await b.has(second)).toBe(true);
+      await b.close();
+      await a.close();
+    });
+
+    it("is brought down by several processes of a machine at once", async () => {
+      const url = newBook();
+      const a = await open(await machine(url), { largeBytes: 1000 });
+      a.put("test.kind", new Uint8Array(2000));
+      const digest = a.put("test.kind", bytesOf("there"));
+      await a.close();
+      const root = join(folder, `machine-${++count}`);
+      await Promise.all([checkOut(url, root), checkOut(url, root), checkOut(url, root)]);
+      const b = await openBook(root, { clock: systemClock, mode: "read" });
+      expect(await b.has(digest)).toBe(true);
+      await b.close();
+      expect(readdirSync(join(root, "tmp"))).toEqual([]);
+    });
+
+    it("lets a session go on whose full pack another process of its machine pushed", async () => {
+      const url = newBook();
+      const root = await machine(url);
+      const a = await open(root, { packBytes: 500 });
+      const digests = Array.from({ length: 10 }, (_, i) => a.put("test.kind", new Uint8Array(200).fill(i)));
+      await (await open(root)).close();
+      await a.flush();
+      await a.close();
+      const b = await openBook(await machine(url), { clock: systemClock, mode: "read" });
+      for (const digest of digests) expect(await b.has(digest)).toBe(true);
+      await b.close();
+    });
+
+    it("acknowledges nothing in a pack that another machine sealed, not even once it is full", async () => {
+      const url = newBook();
+      const a = await open(await machine(url), { packBytes: 1500 });
+      a.put("test.kind", bytesOf("flushed"));
+      await a.flush();
+      await silence(url);
+      await (await open(await machine(url))).close();
+      for (let i = 0; i < 10; i++) a.put("test.kind", new Uint8Array(300).fill(i));
+      await expect(a.flush()).rejects.toThrow("took this session for dead");
+      await a.close();
+    });
+
     it("pushes what a crash of its own machine kept from going up", async () => {
       const url = newBook();
       const root = await machine(url);
@@ -181,6 +310,16 @@ await describeNeeding(s3Server, "on S3", () => {
     });
   });
 });
+
+/** What `work` comes to if `meanwhile` happens after it has listed the bucket, and before it brings anything down. */
+async function during<T>(root: string, work: () => Promise<T>, meanwhile: () => Promise<void>): Promise<T> {
+  const lock = tryLock(join(root, "locks", "remote.lock"))!;
+  const result = work();
+  await sleep(500);
+  await meanwhile();
+  lock.release();
+  return await result;
+}
 
 /** As if a minute had passed without a sign of life: the signs are taken away. */
 async function silence(url: string): Promise<void> {

@@ -78,10 +78,10 @@ export async function openBook(root: string, options: BookOptions): Promise<Book
   if (mode === "write") await remote?.settleBook();
   const id = checkedId(paths);
   if (mode === "read") return new FsBook(paths, { id, recovered: [], remote });
-  const recovered = await recoverBook(
-    paths,
-    remote === undefined ? undefined : (pack) => remote.mayRecover(pack),
-  );
+  const recovered =
+    remote === undefined
+      ? await recoverBook(paths)
+      : await remote.alone(() => recoverBook(paths, (pack) => remote.mayRecover(pack)));
   await remote?.pushForgotten();
   const limits = { packBytes, largeBytes: Math.min(largeBytes, LARGE_BYTES) };
   const session = await Session.begin(paths, { clock, sign, remote, ...limits });
@@ -245,6 +245,7 @@ class FsBook implements Book {
   }
 
   async *#scanAll(): AsyncGenerator<Iterable<ScanItem>> {
+    await this.#remote?.pull();
     const check = await HeadCheck.begin(this.#paths);
     yield* scanBook(this.#paths, check.isEmpty ? undefined : check);
     yield (await check.findings()).map((finding) => ({ type: "damage", finding }));
@@ -291,7 +292,9 @@ class FsBook implements Book {
   #refresh(): void {
     const listed = listPacks(this.#paths).filter((pack) => pack.session !== this.#session?.name);
     const here = new Set(listed.map((pack) => pack.id));
-    if (this.#packs.some((pack) => !here.has(pack.id))) {
+    // The file of a pack that another machine wrote gives way to the sealed pack: the one held open here does not grow.
+    const isReplaced = ({ id, sealed }: KnownPack) => !sealed && !this.#files.isThere(id);
+    if (this.#packs.some((pack) => !here.has(pack.id) || isReplaced(pack))) {
       this.#index.clear();
       this.#files.close();
       this.#packs = [];

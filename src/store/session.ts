@@ -22,7 +22,7 @@ import {
   writeLarge,
 } from "./pack/index.ts";
 
-import type { RemoteBook } from "./remote/index.ts";
+import type { RemoteBook, RemoteStay } from "./remote/index.ts";
 
 export interface SessionOptions {
   readonly clock: Clock;
@@ -56,9 +56,9 @@ export class Session {
   #isAhead = false;
   /** The head that is being made. */
   #making: Promise<unknown> = Promise.resolve();
-  #stay: { end(): Promise<void> } | undefined;
-  /** How far the open pack is in the bucket, and sealed packs that are not. */
-  #pushed = 0;
+  #stay: RemoteStay | undefined;
+  /** How far a pack is in the bucket, by its parts; and sealed packs that are not. */
+  #pushed = { pack: "", end: 0 };
   #unpushed: string[] = [];
 
   private constructor(
@@ -79,7 +79,12 @@ export class Session {
       paths.bookLock,
       () => new Session(paths, takeName(paths, options.clock), options),
     );
-    session.#stay = await options.remote?.begin(session.name);
+    try {
+      session.#stay = await options.remote?.begin(session.name);
+    } catch (error) {
+      session.#lock.release();
+      throw error;
+    }
     return session;
   }
 
@@ -149,6 +154,8 @@ export class Session {
         await this.#leaveRemote();
       } else this.#pack?.abandon();
     } finally {
+      // A session that failed must not seem to live: others may then recover its pack.
+      this.#stay?.stop();
       await withLock(this.#paths.bookLock, () => {
         this.#lock.release();
         if (this.#failure === undefined) unlinkIfThere(this.#paths.sessionLock(this.name));
@@ -227,7 +234,6 @@ export class Session {
     if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) {
       this.#pack.seal();
       this.#unpushed.push(this.#pack.id);
-      this.#pushed = 0;
       this.#pack = undefined;
       clearTimeout(this.#headTimer);
       this.#headTimer = undefined;
@@ -260,19 +266,21 @@ export class Session {
   ): Promise<void> {
     const { remote } = this.#options;
     if (remote === undefined) return;
-    for (const id of sealed) await remote.pushPack(id);
-    if (pack === undefined || end <= this.#pushed) return;
+    for (const id of sealed) await remote.pushPack(id, { isLive: true });
+    if (pack === undefined) return;
+    const from = this.#pushed.pack === pack ? this.#pushed.end : 0;
+    if (end <= from) return;
     // A stand-in must not be there before the file that it stands for.
     await remote.pushLarge(pack);
-    await remote.pushPart(pack, this.#pushed, end);
-    this.#pushed = end;
+    await remote.pushPart(pack, from, end);
+    this.#pushed = { pack, end };
   }
 
   async #leaveRemote(): Promise<void> {
     const { remote } = this.#options;
     if (remote === undefined) return;
     for (const id of [...this.#unpushed.splice(0), ...(this.#pack === undefined ? [] : [this.#pack.id])])
-      await remote.pushPack(id);
+      await remote.pushPack(id, { isLive: true });
     await this.#stay?.end();
   }
 

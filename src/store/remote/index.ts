@@ -1,2 +1,2 @@
-export { bucketEnvironment, checkOut, type RemoteBook, remoteOf } from "./remote-book.ts";
+export { bucketEnvironment, checkOut, type RemoteBook, type RemoteStay, remoteOf } from "./remote-book.ts";
 export { isBucketUrl } from "./s3-bucket.ts";

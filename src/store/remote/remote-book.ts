@@ -3,8 +3,11 @@
  *  flushed, as parts, and each pack when it is sealed. Packs and parts never change, and every write is conditional:
  *  of two writers of one key one fails, so nothing is lost or doubled. The catalog is made from the working copy. */
 import {
+  closeSync,
+  constants,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -12,15 +15,25 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 import { RollbookError } from "../../base/index.ts";
-import { isMissing, makeDirectory, unlinkIfThere, withLock, writeAtomically } from "../disk/index.ts";
+import {
+  isMissing,
+  makeDirectory,
+  OWNER_ONLY,
+  syncDirectory,
+  unlinkIfThere,
+  withLock,
+  writeAtomically,
+  writeFully,
+} from "../disk/index.ts";
 import {
   type BookPaths,
   bookFault,
   bookPaths,
+  footerOf,
   largeFault,
   PackScan,
   parseLargeName,
@@ -46,6 +59,8 @@ import { openS3Bucket } from "./s3-bucket.ts";
 export const SILENT_MS = 60_000;
 export const BEAT_MS = 15_000;
 
+/** Another process of this machine may be bringing down a whole book. */
+const LOCK_MS = 6 * 3_600_000;
 const REMOTE_FILE = "remote.json";
 
 /** The bucket that a directory is the working copy of; undefined for a book that is on disk alone. */
@@ -77,24 +92,36 @@ export function bucketEnvironment(
 export async function checkOut(url: string, root: string): Promise<RemoteBook> {
   const remote = new RemoteBook(await openS3Bucket(url), root);
   mkdirSync(root, { recursive: true, mode: 0o700 });
-  writeFileSync(join(root, REMOTE_FILE), `${JSON.stringify({ url })}\n`, { mode: 0o600 });
+  const [path, text] = [join(root, REMOTE_FILE), `${JSON.stringify({ url })}\n`];
+  // Other processes may read it now: it is replaced in one step, and only if it says something else.
+  if (!existsSync(path) || readFileSync(path, "utf8") !== text)
+    writeAtomically(path, Buffer.from(text), `${path}.${process.pid}-${threadId}`);
   await remote.pull();
   return remote;
+}
+
+/** The signs of life of a session. */
+export interface RemoteStay {
+  /** Gives none any more; other machines may take over what is in the bucket after a minute. */
+  stop(): void;
+  end(): Promise<void>;
 }
 
 export class RemoteBook {
   readonly bucket: Bucket;
   readonly #paths: BookPaths;
-  /** Where objects lie until they are checked: laid out as a book. */
+  /** Where objects lie until they are checked: laid out as a book. Used under the lock of `alone` only. */
   readonly #incoming: BookPaths;
   readonly #pushedLarge = new Set<string>();
   #pulling: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
+  /** Whether the bucket and the working copy were seen to be the same book. */
+  #isAgreed = false;
 
   constructor(bucket: Bucket, root: string) {
     this.bucket = bucket;
     this.#paths = bookPaths(root);
-    this.#incoming = bookPaths(join(root, "tmp", `incoming-${process.pid}-${threadId}`));
+    this.#incoming = bookPaths(join(root, "tmp", "incoming"));
   }
 
   /** Brings down everything that was acknowledged before this call. Calls that come together share one pass. */
@@ -124,20 +151,27 @@ export class RemoteBook {
     return live;
   }
 
+  /** Runs `work` while no other process of this machine brings down, recovers or replaces packs. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const { root, packs, large } = this.#incoming;
+    const clear = () => rmSync(root, { recursive: true, force: true });
+    const whileAlone = async () => {
+      clear(); // what a crash left
+      for (const each of [packs, large]) makeDirectory(each);
+      try {
+        return await work();
+      } finally {
+        clear();
+      }
+    };
+    return withLock(join(this.#paths.locks, "remote.lock"), whileAlone, LOCK_MS);
+  }
+
   /** The book.json of the bucket, or this one, if the bucket has none yet. Call before anything is written. */
   async settleBook(): Promise<void> {
-    if (await this.bucket.putNew(BOOK_KEY, readFileSync(this.#paths.bookJson))) return;
-    const there = await this.bucket.get(BOOK_KEY);
     const own = readFileSync(this.#paths.bookJson);
-    if (there === undefined || Buffer.compare(there, own) === 0) return;
-    if (this.#localPacks().length > 0)
-      throw new RollbookError(
-        "other-book",
-        { url: this.bucket.url, root: this.#paths.root },
-        `${this.bucket.url} holds another book than its working copy ${this.#paths.root}. Move that directory away and try again.`,
-      );
-    // Two machines made the book at the same time, and the other one was first.
-    writeAtomically(this.#paths.bookJson, there, join(this.#paths.tmp, "book.json"));
+    if (!(await this.bucket.putNew(BOOK_KEY, own))) this.#agreeOn(await this.bucket.get(BOOK_KEY));
+    else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url);
   }
 
   /** Packs that the bucket lacks: a crash of this machine kept them from going up, or somebody removed them there. */
@@ -145,18 +179,37 @@ export class RemoteBook {
     const there = new Set<string>();
     for await (const { key } of this.bucket.list(PACKS)) there.add(parsePackKey(key) ?? "");
     for (const id of this.#localPacks()) if (!there.has(id)) await this.pushPack(id);
+    // A crash between the upload of a pack and the removal of its parts leaves them.
+    const left: string[] = [];
+    for await (const { key, bytes } of this.bucket.list(PARTS))
+      if (bytes > 0 && there.has(parsePartKey(key)?.id ?? "")) left.push(key);
+    await this.bucket.delete(left);
   }
 
-  /** Uploads a sealed pack and takes its parts away. If the bucket has the pack already, that one counts. */
-  async pushPack(id: string): Promise<void> {
+  /** Uploads a sealed pack and takes its parts away. If the bucket has the pack already, that one counts; a session that
+   *  has put more into its own (`isLive`) hears of it. */
+  async pushPack(id: string, { isLive = false }: { isLive?: boolean } = {}): Promise<void> {
     if (!existsSync(this.#paths.sealedPack(id))) return; // it held nothing and was removed
     await this.pushLarge(id);
-    // Where another machine was first, its pack replaces the one that was sealed here.
-    if (!(await this.bucket.putNewFile(packKey(id), this.#paths.sealedPack(id)))) await this.#fetchPack(id);
+    if (!(await this.bucket.putNewFile(packKey(id), this.#paths.sealedPack(id))))
+      await this.alone(() => this.#takeOver(id, isLive));
     const keys: string[] = [];
     // An empty part closes the chain: it stays, so that a writer that was taken for dead cannot go on.
     for await (const { key, bytes } of this.bucket.list(`${PARTS}${id}/`)) if (bytes > 0) keys.push(key);
     if (keys.length > 0) await this.bucket.delete(keys);
+  }
+
+  /** The pack of the bucket in place of the one that was sealed here. Usually they are the same: the reply to the upload was
+   *  lost, or another process of this machine was first. */
+  async #takeOver(id: string, isLive: boolean): Promise<void> {
+    const own = footerOf(this.#paths, id);
+    if (!(await this.#fetchPack(id)))
+      throw new RollbookError(
+        "bucket-failed",
+        { url: this.bucket.url, key: packKey(id) },
+        `${this.bucket.url}/${packKey(id)}: the server says that it exists, and does not give it. Its parts are kept; open the book again.`,
+      );
+    if (isLive && footerOf(this.#paths, id)?.chain !== own?.chain) throw this.#replaced(id);
   }
 
   async pushLarge(id: string): Promise<void> {
@@ -169,44 +222,55 @@ export class RemoteBook {
 
   /** Bytes of an open pack from `from` to `to`. Refused if another machine took this session for dead. */
   async pushPart(id: string, from: number, to: number): Promise<void> {
-    const bytes = await readPart(this.#paths.openPack(id), from, to);
+    const bytes = await this.#readPart(id, from, to);
     const key = partKey(id, from);
     if (await this.bucket.putNew(key, bytes)) return;
     // A retry of a request that had succeeded finds its own bytes.
     const there = await this.bucket.get(key);
     if (there !== undefined && Buffer.compare(there, bytes) === 0) return;
-    throw new RollbookError(
+    throw this.#replaced(id);
+  }
+
+  #replaced(pack: string): RollbookError {
+    return new RollbookError(
       "session-replaced",
-      { pack: id, url: this.bucket.url },
+      { pack, url: this.bucket.url },
       "another machine took this session for dead, because it was silent for a minute, and sealed its pack. Acknowledged records are safe; open the book again and repeat the rest.",
     );
   }
 
   /** Whether this machine may recover an open pack: its session is of this machine, or silent. Closes its chain of parts, so
-   *  that the session cannot go on if it lives after all. */
+   *  that the session cannot go on if it lives after all, and brings down what it had acknowledged. Call under `alone`. */
   async mayRecover(id: string): Promise<boolean> {
-    const session = id.slice(0, id.lastIndexOf("-"));
+    const session = sessionOf(id);
     if (!existsSync(this.#ownFile(session)) && (await this.liveSessions()).has(session)) return false;
-    let [end, closedMs] = [0, Number.NaN];
-    for await (const { key, bytes, modifiedMs } of this.bucket.list(`${PARTS}${id}/`)) {
-      end = Math.max(end, parsePartKey(key)!.offset + bytes);
-      if (bytes === 0) closedMs = modifiedMs;
-    }
-    // Closed by a machine that may be at work on it; if it died meanwhile, somebody else must go on.
-    if (!Number.isNaN(closedMs)) return (await this.bucket.nowMs()) - closedMs >= SILENT_MS;
-    return await this.bucket.putNew(partKey(id, end), new Uint8Array());
+    const parts: BucketObject[] = [];
+    for await (const part of this.bucket.list(`${PARTS}${id}/`)) parts.push(part);
+    const end = Math.max(0, ...parts.map(({ key, bytes }) => parsePartKey(key)!.offset + bytes));
+    const closing = parts.find(({ bytes }) => bytes === 0);
+    if (closing === undefined) {
+      if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return false;
+    } // Closed by a machine that may be at work on it; if it died meanwhile, somebody else must go on.
+    else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return false;
+    if (await this.#fetchPack(id)) return false; // it has been recovered elsewhere
+    // The last pull may be older than the last part: without this, what was acknowledged since would be cut off.
+    await this.#pullLarge(`${LARGE}${id}.`, (pack) => pack === id);
+    await this.#pullParts(id, parts);
+    return (sizeOf(this.#paths.openPack(id)) ?? 0) >= end;
   }
 
   /** Gives a sign of life now and then, until `end`. */
-  async begin(session: string): Promise<{ end(): Promise<void> }> {
+  async begin(session: string): Promise<RemoteStay> {
     makeDirectory(join(this.#paths.root, "remote"));
     writeFileSync(this.#ownFile(session), "", { mode: 0o600 });
     await this.beat(session);
     const timer = setInterval(() => void this.beat(session).catch(() => {}), BEAT_MS);
     timer.unref();
+    const stop = () => clearInterval(timer);
     return {
+      stop,
       end: async () => {
-        clearInterval(timer);
+        stop();
         await this.bucket.delete([sessionKey(session)]);
         unlinkIfThere(this.#ownFile(session));
       },
@@ -219,36 +283,52 @@ export class RemoteBook {
 
   async #pullOnce(): Promise<void> {
     const { packs: packsHere, large, tmp, locks } = this.#paths;
-    for (const each of [packsHere, large, tmp, locks, this.#incoming.packs, this.#incoming.large])
-      makeDirectory(each);
-    await this.#pullBook();
+    for (const each of [packsHere, large, tmp, locks]) makeDirectory(each);
+    const book = this.#isAgreed ? undefined : await this.bucket.get(BOOK_KEY);
     // Parts first: a pack that is sealed meanwhile is then in the list of packs, or still in its parts.
     const parts = await this.#listParts();
-    const packs = new Set<string>();
-    for await (const { key } of this.bucket.list(PACKS)) {
+    const packs = new Map<string, number>();
+    for await (const { key, bytes } of this.bucket.list(PACKS)) {
       const id = parsePackKey(key);
-      if (id !== undefined) packs.add(id);
+      if (id !== undefined) packs.set(id, bytes);
     }
-    await withLock(join(this.#paths.locks, "remote.lock"), async () => {
-      await this.#pullLarge(packs, parts);
-      for (const id of packs) if (!existsSync(this.#paths.sealedPack(id))) await this.#fetchPack(id);
-      for (const [id, found] of parts) if (!packs.has(id)) await this.#pullParts(id, found);
+    await this.alone(async () => {
+      this.#agreeOn(book);
+      await this.#pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
+      // Of another size: it was sealed on both sides, or a power loss cut it. The pack of the bucket counts.
+      for (const [id, bytes] of packs)
+        if (sizeOf(this.#paths.sealedPack(id)) !== bytes) await this.#fetchPack(id);
+      // A session of this machine has everything in its own file. Asked before anything else: it may be sealed meanwhile.
+      for (const [id, found] of parts)
+        if (!packs.has(id) && !existsSync(this.#ownFile(sessionOf(id)))) await this.#pullParts(id, found);
     });
-    rmSync(this.#incoming.root, { recursive: true, force: true });
   }
 
-  async #pullBook(): Promise<void> {
-    if (existsSync(this.#paths.bookJson)) return;
-    const bytes = await this.bucket.get(BOOK_KEY);
-    if (bytes === undefined) return;
-    const fault = bookFault(bytes);
+  /** Takes over the book.json of the bucket, unless the working copy is of another book. */
+  #agreeOn(there: Uint8Array | undefined): void {
+    if (there === undefined) return;
+    const fault = bookFault(there);
     if (fault !== undefined)
       throw new RollbookError(
         "bad-book",
         { url: this.bucket.url },
         `${this.bucket.url}/${BOOK_KEY}: ${fault}.`,
       );
-    writeAtomically(this.#paths.bookJson, bytes, join(this.#paths.tmp, "book.json"));
+    const isHere = existsSync(this.#paths.bookJson);
+    this.#isAgreed = true;
+    if (isHere && Buffer.compare(there, readFileSync(this.#paths.bookJson)) === 0) return;
+    if (isHere && this.#localPacks().length > 0)
+      throw new RollbookError(
+        "other-book",
+        { url: this.bucket.url, root: this.#paths.root },
+        `${this.bucket.url} holds another book than its working copy ${this.#paths.root}. Move that directory away and try again.`,
+      );
+    // There was none, or two machines made the book at the same time, and the other one was first.
+    writeAtomically(
+      this.#paths.bookJson,
+      there,
+      join(this.#paths.tmp, `book.json.${process.pid}-${threadId}`),
+    );
   }
 
   async #listParts(): Promise<Map<string, BucketObject[]>> {
@@ -263,17 +343,19 @@ export class RemoteBook {
     return parts;
   }
 
-  /** Checked byte for byte before it has a name in the book. */
-  async #fetchPack(id: string): Promise<void> {
+  /** Checked byte for byte before it has a name in the book. False: the bucket has no such pack. */
+  async #fetchPack(id: string): Promise<boolean> {
     const temp = this.#incoming.sealedPack(id);
-    if (!(await this.bucket.getFile(packKey(id), temp))) return; // gc took it away meanwhile
+    if (!(await this.bucket.getFile(packKey(id), temp))) return false;
     const fault = await packFault(this.#incoming, id);
     if (fault !== undefined) {
       unlinkIfThere(temp);
       throw this.#damaged(packKey(id), fault);
     }
     renameSync(temp, this.#paths.sealedPack(id));
+    syncDirectory(this.#paths.packs);
     unlinkIfThere(this.#paths.openPack(id));
+    return true;
   }
 
   #damaged(key: string, fault: string): RollbookError {
@@ -284,33 +366,37 @@ export class RemoteBook {
     );
   }
 
-  /** Appends what is new to the copy of a pack that another machine writes. Own packs have everything already. */
+  /** Adds what is new to the copy of a pack that another machine writes. */
   async #pullParts(id: string, parts: readonly BucketObject[]): Promise<void> {
     if (existsSync(this.#paths.sealedPack(id))) return;
     const path = this.#paths.openPack(id);
-    let size = existsSync(path) ? statSync(path).size : 0;
+    let size = sizeOf(path) ?? 0;
     for (const { key, bytes } of parts) {
       const { offset } = parsePartKey(key)!;
       if (offset + bytes <= size) continue;
-      if (offset !== size) return; // the rest of a list that has changed: the next pull has it
+      if (offset > size) return; // the rest of a list that has changed: the next pull has it
       const part = await this.bucket.get(key);
-      if (part === undefined) return; // sealed meanwhile
-      const file = await open(path, "a", 0o600);
-      try {
-        await file.write(part);
-      } finally {
-        await file.close();
+      if (part === undefined) {
+        await this.#fetchPack(id); // sealed since the packs were listed
+        return;
       }
-      size += part.length;
+      // At its offset: a crash may have left a piece of it.
+      const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, OWNER_ONLY);
+      try {
+        writeFully(fd, part, offset);
+      } finally {
+        closeSync(fd);
+      }
+      size = offset + part.length;
     }
   }
 
-  async #pullLarge(packs: ReadonlySet<string>, parts: ReadonlyMap<string, unknown>): Promise<void> {
-    for await (const { key, bytes } of this.bucket.list(LARGE)) {
+  async #pullLarge(prefix: string, isWanted: (pack: string) => boolean): Promise<void> {
+    for await (const { key, bytes } of this.bucket.list(prefix)) {
       const file = key.slice(LARGE.length);
       const name = parseLargeName(file);
-      if (name === undefined || !(packs.has(name.pack) || parts.has(name.pack))) continue;
-      if (existsSync(join(this.#paths.large, file))) continue;
+      if (name === undefined || !isWanted(name.pack)) continue;
+      if (sizeOf(join(this.#paths.large, file)) === bytes) continue;
       const temp = join(this.#incoming.large, file);
       if (!(await this.bucket.getFile(key, temp))) continue;
       const fault = await largeFault(this.#incoming, name.pack, { ...name, bytes });
@@ -319,6 +405,36 @@ export class RemoteBook {
         throw this.#damaged(key, fault.message);
       }
       renameSync(temp, join(this.#paths.large, file));
+    }
+  }
+
+  async #readPart(id: string, from: number, to: number): Promise<Uint8Array> {
+    const file = await this.#openEither(id);
+    try {
+      const bytes = Buffer.allocUnsafeSlow(to - from);
+      for (let read = 0; read < bytes.length; ) {
+        const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read);
+        if (bytesRead === 0)
+          throw new RollbookError(
+            "short-pack",
+            { pack: id, from, to },
+            `pack ${id} ends before byte ${to}, which was written. Check the disk, then open the book again.`,
+          );
+        read += bytesRead;
+      }
+      return bytes;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** The pack may be full, and sealed, while a flush of its earlier bytes is under way. */
+  async #openEither(id: string): Promise<FileHandle> {
+    try {
+      return await open(this.#paths.openPack(id), "r");
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      return await open(this.#paths.sealedPack(id), "r");
     }
   }
 
@@ -354,17 +470,18 @@ async function packFault(paths: BookPaths, id: string): Promise<string | undefin
   }
 }
 
-async function readPart(path: string, from: number, to: number): Promise<Uint8Array> {
-  const file = await open(path, "r");
-  try {
-    const bytes = Buffer.allocUnsafeSlow(to - from);
-    for (let read = 0; read < bytes.length; ) {
-      const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read);
-      if (bytesRead === 0) break;
-      read += bytesRead;
-    }
-    return bytes;
-  } finally {
-    await file.close();
-  }
+function sessionOf(pack: string): string {
+  return pack.slice(0, pack.lastIndexOf("-"));
+}
+
+function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
+}
+
+function unconditional(url: string): RollbookError {
+  return new RollbookError(
+    "unconditional-bucket",
+    { url },
+    `${url}: the server ignores the condition If-None-Match, so that writers would overwrite each other. Use a server that honours it.`,
+  );
 }

@@ -4,6 +4,7 @@
 import { createReadStream, createWriteStream, statSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { RollbookError, reasonOf } from "../../base/index.ts";
 import type { Bucket, BucketObject } from "./bucket.ts";
@@ -14,6 +15,9 @@ type Sdk = typeof import("@aws-sdk/client-s3");
 const PART_BYTES = 64 * 1024 * 1024;
 const MAX_ATTEMPTS = 8;
 const MOST_DELETED = 1000;
+const CONFLICT_MS = 100;
+const CONNECT_MS = 10_000;
+const IDLE_MS = 60_000;
 
 export function isBucketUrl(text: string): boolean {
   return text.startsWith("s3://");
@@ -32,6 +36,8 @@ export async function openS3Bucket(
     region: env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1",
     // Servers other than AWS rarely have a name for each bucket.
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    // By default the client waits for ever for a server that is gone without a word.
+    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: IDLE_MS },
     maxAttempts: MAX_ATTEMPTS,
     retryMode: "standard",
   });
@@ -90,14 +96,17 @@ class S3Bucket implements Bucket {
     const body = await this.#body(key);
     if (body === undefined) return undefined;
     const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
+    await this.#asked(key, async () => {
+      for await (const chunk of body) chunks.push(chunk as Buffer);
+    });
     return new Uint8Array(Buffer.concat(chunks));
   }
 
   async getFile(key: string, path: string): Promise<boolean> {
     const body = await this.#body(key);
     if (body === undefined) return false;
-    await pipeline(body, createWriteStream(path, { mode: 0o600 }));
+    // On disk before it gets its name: a power loss must not leave a name without bytes.
+    await this.#asked(key, () => pipeline(body, createWriteStream(path, { mode: 0o600, flush: true })));
     return true;
   }
 
@@ -204,14 +213,17 @@ class S3Bucket implements Bucket {
     }
   }
 
-  /** 412 says that the key exists; 409 that another write of it is under way, which then exists. */
+  /** 412 says that the key exists; 409 that another write of it is under way, which may still fail. */
   async #orTaken(key: string, put: () => Promise<void>): Promise<boolean> {
-    try {
-      await put();
-      return true;
-    } catch (error) {
-      if (statusOf(error) === 412 || statusOf(error) === 409) return false;
-      throw this.#failed(key, error);
+    for (let tries = 1; ; tries++) {
+      try {
+        await put();
+        return true;
+      } catch (error) {
+        if (statusOf(error) === 412) return false;
+        if (statusOf(error) !== 409 || tries === MAX_ATTEMPTS) throw this.#failed(key, error);
+        await sleep(CONFLICT_MS * tries);
+      }
     }
   }
 
