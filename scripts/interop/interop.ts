@@ -81,7 +81,8 @@ const READERS: Readonly<Record<string, ReaderSetup>> = {
     packages: [
       ...[
         "datasets==5.2.0",
-        "tokenizers",
+        "tokenizers==0.22.2",
+        "httpx",
         "huggingface_hub",
         "safetensors",
         "regex",

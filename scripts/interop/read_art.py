@@ -5,7 +5,8 @@ from claims import FOLDER, claim, lines, versions
 
 versions("openpipe-art", "duckdb", "pyarrow")
 
-groups = read_trajectory_groups_parquet(FOLDER / "art")
+path = (FOLDER / "art").rename(FOLDER / "art.parquet")
+groups = read_trajectory_groups_parquet(path)
 samples = lines("slime")
 rewards = {}
 for sample in samples:
