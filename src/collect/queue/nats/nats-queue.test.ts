@@ -169,6 +169,21 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
   });
 
   describe("the stream", () => {
+    it("with a record that cannot be read makes every call fail, instead of finding nothing for ever", async () => {
+      const url = freshUrl();
+      const queue = await openNatsQueue(url, { clock });
+      const waiting = queue.watch().changed(20_000);
+      const { connect } = await import("@nats-io/transport-node");
+      const { jetstream } = await import("@nats-io/jetstream");
+      const connection = await connect({ servers: one.hosts });
+      await jetstream(connection).publish(`rollbook.${url.split("/").at(-1)}.item.x`, '{"v":2}');
+      await connection.close();
+      expect(await waiting).toBe(true);
+      expect((await rejectionOf(queue.claim("w1", 1))).code).toBe("bad-queue-record");
+      expect((await rejectionOf(queue.settled(0, 1))).code).toBe("bad-queue-record");
+      await queue.close();
+    });
+
     it("is full at its limit of items: more are refused, and those in it still come to their end", async () => {
       const queue = await openNatsQueue(`${freshUrl()}?max-items=2`, { clock });
       await queue.enqueue(ids(2));

@@ -101,6 +101,7 @@ class NatsQueue implements WorkQueue {
       (error) => {
         this.#fault = { error };
         this.#delivered.ring();
+        this.#bell.ring();
       },
     );
   }
@@ -204,6 +205,7 @@ class NatsQueue implements WorkQueue {
   }
 
   async settled(cursor: number, limit: number): Promise<SettledItem[]> {
+    this.#refuseIfDeaf();
     // The order of ends is the stream's: what this process ended itself counts once the stream has delivered it.
     await this.#deliveredUpTo(this.#ownSeq);
     return this.#view
@@ -399,8 +401,16 @@ class NatsQueue implements WorkQueue {
     return `${this.#writer}.${this.#writes++}`;
   }
 
+  /** A process that hears nothing more would find no work and no ends, and wait for ever. */
+  #refuseIfDeaf(): void {
+    if (this.#fault !== undefined) throw this.#fault.error;
+  }
+
   #track<T>(work: () => Promise<T>): Promise<T> {
-    const done = work();
+    const done = (async () => {
+      this.#refuseIfDeaf();
+      return await work();
+    })();
     this.#pending.add(done);
     const forget = () => this.#pending.delete(done);
     done.then(forget, forget);

@@ -172,7 +172,10 @@ export class NatsStream {
       } catch (error) {
         if (isRollbookError(error)) throw error;
         if (this.#closed) return;
-        if (faultOf(error).kind === "refused" && failures > 100) throw this.#refused(error);
+        // The client has given up: the server refuses the credentials now.
+        if (this.#connection.isClosed()) throw this.#away((await this.#connection.closed()) ?? error);
+        const { kind } = faultOf(error);
+        if ((kind === "refused" || kind === "missing") && failures > 100) throw this.#refused(error);
       }
       if (!this.#closed) await (this.#isConnected ? sleep(pauseMs(failures)) : this.#connectedWithin(1_000));
     }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { newItem } from "../item-record.ts";
@@ -53,6 +55,43 @@ describe("the view of a queue", () => {
         );
       }),
     );
+  });
+
+  it("finds a claim that expires sooner than the one before it, at its time", () => {
+    const view = new QueueView();
+    const claim = (seq: number, expiresAtMs: number): ViewedItem => ({
+      ...newItem({ lane: "main", maxAttempts: 3, readyAtMs: 0 }),
+      ...{ id: "i", seq, state: "claimed", expiresAtMs, place: 1, payloadHash: "h", write: `w${seq}` },
+    });
+    view.apply(claim(1, 60));
+    view.apply(claim(2, 20));
+    expect(view.takeExpired(20)).toEqual([]);
+    expect(view.takeExpired(21)).toEqual([claim(2, 20)]);
+    view.offerExpired(claim(2, 20));
+    expect(view.takeExpired(61)).toEqual([claim(2, 20)]);
+    view.apply(claim(3, 90));
+    view.apply(claim(4, 100));
+    expect(view.takeExpired(95)).toEqual([]);
+    expect(view.takeExpired(101)).toEqual([claim(4, 100)]);
+    expect(view.takeExpired(101)).toEqual([]);
+  });
+
+  it("does not grow with heartbeats, though nobody claims", () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const view = new QueueView();
+    const item = newItem({ lane: "main", maxAttempts: 3, readyAtMs: 0 });
+    const beat = (seq: number) =>
+      view.apply({
+        ...item,
+        ...{ id: "i", seq, state: "claimed", expiresAtMs: seq, place: 1, payloadHash: "h", write: "w" },
+      });
+    beat(1);
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let seq = 2; seq < 300_000; seq++) beat(seq);
+    collect();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(5_000_000);
   });
 
   it("lists ends by their sequence once the stream has delivered them, whatever this process wrote before", () => {

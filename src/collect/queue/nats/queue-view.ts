@@ -15,6 +15,9 @@ export class QueueView {
   readonly #items = new Map<string, ViewedItem>();
   readonly #ready = new Map<string, DueHeap>();
   readonly #claimed = new DueHeap();
+  /** The earliest entry of each item in that heap. A heartbeat adds none: the entry is moved when its time comes, so a
+   *  process that never claims does not collect one for every heartbeat of the queue. */
+  readonly #watched = new Map<string, number>();
   /** Ends in the order of the stream. An entry counts while the item still has that sequence. */
   readonly #ends: { seq: number; id: string }[] = [];
   readonly #counts: QueueCounts = { waiting: 0, claimed: 0, done: 0, dead: 0 };
@@ -35,8 +38,7 @@ export class QueueView {
     this.#counts[item.state]++;
     this.#items.set(item.id, item);
     if (item.state === "waiting") this.offer(item);
-    if (item.state === "claimed")
-      this.#claimed.push({ id: item.id, dueMs: item.expiresAtMs!, place: item.place, seq: item.seq });
+    if (item.state === "claimed") this.#watchClaim(item);
     return true;
   }
 
@@ -63,19 +65,37 @@ export class QueueView {
   /** Items that are ready, longest first, taken out of their line: a second call does not give them again. */
   take(lane: string, nowMs: number, limit: number): ViewedItem[] {
     const heap = this.#ready.get(lane);
-    return heap === undefined ? [] : this.#due(heap, limit, (dueMs) => dueMs <= nowMs, "waiting");
+    const found: ViewedItem[] = [];
+    while (heap !== undefined && found.length < limit) {
+      const head = heap.peek();
+      if (head === undefined || head.dueMs > nowMs) break;
+      heap.pop();
+      const item = this.#items.get(head.id)!;
+      if (item.seq === head.seq && item.state === "waiting") found.push(item);
+    }
+    return found;
   }
 
   /** Claims that have run out, taken out of their line. */
   takeExpired(nowMs: number): ViewedItem[] {
-    return this.#due(this.#claimed, Number.POSITIVE_INFINITY, (dueMs) => dueMs < nowMs, "claimed");
+    const found: ViewedItem[] = [];
+    for (;;) {
+      const head = this.#claimed.peek();
+      if (head === undefined || head.dueMs >= nowMs) return found;
+      this.#claimed.pop();
+      if (this.#watched.get(head.id) !== head.dueMs) continue; // an earlier entry has spoken for the item
+      this.#watched.delete(head.id);
+      const item = this.#items.get(head.id)!;
+      if (item.state !== "claimed") continue;
+      if (item.expiresAtMs! < nowMs) found.push(item);
+      else this.#watchClaim(item);
+    }
   }
 
   /** Puts an expired claim back, whose record could not be replaced. */
   offerExpired({ id, seq }: Pick<ViewedItem, "id" | "seq">): void {
     const item = this.#items.get(id);
-    if (item?.seq === seq && item.state === "claimed")
-      this.#claimed.push({ id, dueMs: item.expiresAtMs!, place: item.place, seq });
+    if (item?.seq === seq && item.state === "claimed") this.#watchClaim(item);
   }
 
   settledAfter(cursor: number, limit: number): ViewedItem[] {
@@ -94,15 +114,10 @@ export class QueueView {
     return found;
   }
 
-  #due(heap: DueHeap, limit: number, isDue: (dueMs: number) => boolean, state: ViewedItem["state"]) {
-    const found: ViewedItem[] = [];
-    while (found.length < limit) {
-      const head = heap.peek();
-      if (head === undefined || !isDue(head.dueMs)) break;
-      heap.pop();
-      const item = this.#items.get(head.id)!;
-      if (item.seq === head.seq && item.state === state) found.push(item);
-    }
-    return found;
+  #watchClaim({ id, place, seq, expiresAtMs }: ViewedItem): void {
+    const dueMs = expiresAtMs!;
+    if ((this.#watched.get(id) ?? Number.POSITIVE_INFINITY) <= dueMs) return;
+    this.#watched.set(id, dueMs);
+    this.#claimed.push({ id, dueMs, place, seq });
   }
 }
