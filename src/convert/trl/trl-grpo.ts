@@ -30,7 +30,7 @@ export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
         throw new RollbookError(
           "no-prompt",
           { task: task.id },
-          `task ${task.id} has no prompt that a chat template can render. Launch it from a row with a prompt, or leave it out with --exclude.`,
+          `task ${task.id} has no prompt that a chat template can render. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       yield {
         prompt,

@@ -49,7 +49,7 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
         throw new RollbookError(
           "no-prompt",
           { task: task.id },
-          `task ${task.id} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or leave it out with --exclude.`,
+          `task ${task.id} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       if (messages.some(({ tool_calls }) => tool_calls !== undefined)) losses.add("tool calls in the prompt");
       yield {
