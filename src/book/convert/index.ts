@@ -1,2 +1,3 @@
 export { type ConvertedRollouts, type ConvertRequest, convertRollouts } from "./convert-rollouts.ts";
 export { convertTraces, importTraces, type TraceRequest, type TracesRead } from "./convert-traces.ts";
+export { type ExportedTable, type ExportTableRequest, exportTable } from "./export-table.ts";

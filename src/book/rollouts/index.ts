@@ -27,6 +27,7 @@ export {
 export {
   exportRollout,
   type ListedRollout,
+  lastRun,
   listRevisions,
   listRollouts,
   type RolloutDetails,

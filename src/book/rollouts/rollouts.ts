@@ -78,6 +78,11 @@ export async function listRevisions(
   return revisions.filter((each) => family === undefined || each.family === family).slice(0, limit);
 }
 
+/** The run that ended last. */
+export function lastRun<Run extends { readonly envelope: RolloutEnvelope }>(runs: readonly Run[]): Run {
+  return runs.reduce((a, b) => (b.envelope.endedAtMs > a.envelope.endedAtMs ? b : a));
+}
+
 /** By rollout id, digest, or the first digits of one. */
 export async function showRollout(book: OpenBook, name: string): Promise<RolloutDetails> {
   const index = await book.index();

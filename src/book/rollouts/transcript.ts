@@ -16,7 +16,7 @@ import {
 import { type ChatTurn, readTurn, sameTurn } from "../../convert/chat/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import { type RolloutDetails, showRollout } from "./rollouts.ts";
+import { lastRun, type RolloutDetails, showRollout } from "./rollouts.ts";
 
 export interface Transcript {
   readonly rolloutId: string;
@@ -113,7 +113,7 @@ export async function readTranscript(book: OpenBook, name: string): Promise<Tran
 
 export async function transcriptOf(book: OpenBook, details: RolloutDetails): Promise<Transcript> {
   const { digest, content, envelopes, about } = details;
-  const { envelope } = envelopes.reduce((a, b) => (b.envelope.endedAtMs > a.envelope.endedAtMs ? b : a));
+  const { envelope } = lastRun(envelopes);
   const read: ReadBlob = (each) => book.store.get(each);
   const calls = await readCalls(read, content, envelope);
   const counted = content.scores.filter(({ weight }) => weight !== 0);

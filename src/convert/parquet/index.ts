@@ -9,6 +9,7 @@ export {
   type ParquetColumn,
   struct,
   TEXT,
+  TIME,
   U8,
   U32,
 } from "./parquet-columns.ts";

@@ -9,6 +9,12 @@ export const U32: ParquetLeaf = { type: "INT32", converted_type: "UINT_32", repe
 export const I64: ParquetLeaf = { type: "INT64", repetition_type: "REQUIRED" };
 export const F32: ParquetLeaf = { type: "FLOAT", repetition_type: "REQUIRED" };
 export const F64: ParquetLeaf = { type: "DOUBLE", repetition_type: "REQUIRED" };
+/** Milliseconds since the Unix epoch, in UTC. */
+export const TIME: ParquetLeaf = {
+  type: "INT64",
+  converted_type: "TIMESTAMP_MILLIS",
+  repetition_type: "REQUIRED",
+};
 export const FLAG: ParquetLeaf = { type: "BOOLEAN", repetition_type: "REQUIRED" };
 export const orNull = (leaf: ParquetLeaf): ParquetLeaf => ({ ...leaf, repetition_type: "OPTIONAL" });
 

@@ -2,6 +2,7 @@
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../../base/index.ts";
+import { exportTable } from "../../../book/convert/index.ts";
 import {
   admittedConversations,
   everyDecision,
@@ -17,6 +18,7 @@ import { checkLog } from "../../../book/judge/index.ts";
 import { keyringOf, loadSigner, type OpenBook } from "../../../book/open/index.ts";
 import { type ExportedConversation, pairRows, sftRow } from "../../../convert/chat/index.ts";
 import type { RoutingMeta } from "../../../convert/index.ts";
+import { BOOK_TABLES, type BookTableName } from "../../../convert/tables/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
 import { renderLogCheck } from "../../../view/evaluation-view.ts";
 import { jsonLine, plural, printable } from "../../../view/format.ts";
@@ -71,14 +73,15 @@ never changes, rewards far from all others, rewards that drift, and logged proba
 }
 type ExportFlags = RowFlags & {
   out: string;
-  format: "decisions" | "sft" | "pairs";
+  format: "decisions" | "sft" | "pairs" | "parquet";
+  table?: BookTableName;
   minScore?: number;
   minGap?: number;
 };
 
 function addExport(data: Command, io: Io): void {
   const command = addCommand(data, "export", {
-    summary: "write admitted decisions or conversations of the book as a dataset",
+    summary: "write decisions, conversations or tables of the book to one file",
     description: `Write what the book admits as a dataset (JSON Lines). Rollouts that failed, were rejected or are quarantined are excluded,
 as from a batch; what was left out is printed.
 
@@ -88,32 +91,53 @@ outcomes are joined by id. A missing outcome or probability stays missing.
 sft: conversations that end with a reply of the model, in OpenAI's chat form: messages, tools, reward.
 
 pairs: for each question that several rollouts were asked, the reply with the highest and the one with the lowest reward:
-prompt, chosen, rejected.`,
+prompt, chosen, rejected.
+
+parquet: one table for DuckDB, pyarrow or polars, chosen by --table. It holds every rollout of the book, also those that the
+other formats exclude. Nested values are JSON text; unknown values are null.`,
     examples: [
       "rollbook data export --out routing.jsonl",
       "rollbook data export --format sft --min-score 0.5 --out sft.jsonl",
       "rollbook data export --format pairs --out pairs.jsonl",
+      "rollbook data export --format parquet --table calls --out calls.parquet",
     ],
   })
     .requiredOption("--out <file>", "where to write; never overwritten")
     .addOption(
       new Option("--format <format>", "what to write")
-        .choices(["decisions", "sft", "pairs"])
+        .choices(["decisions", "sft", "pairs", "parquet"])
         .default("decisions"),
     )
+    .addOption(new Option("--table <table>", "parquet: the table to write").choices(BOOK_TABLES))
     .option("--min-score <n>", "sft: only conversations with at least this reward", finite)
     .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);
-    return withBook(io, flags, (book) =>
-      flags.format === "decisions" ? exportDecisions(io, book, flags) : exportChat(io, book, flags),
-    );
+    return withBook(io, flags, (book) => {
+      if (flags.format === "parquet") return exportParquet(io, book, flags);
+      return flags.format === "decisions" ? exportDecisions(io, book, flags) : exportChat(io, book, flags);
+    });
   });
 }
 
-function requireFits({ format, minScore, minGap }: ExportFlags): void {
+function requireFits({ format, minScore, minGap, table, feedback }: ExportFlags): void {
   if (minScore !== undefined && format !== "sft") throw wrongUsage("--min-score belongs to --format sft");
   if (minGap !== undefined && format !== "pairs") throw wrongUsage("--min-gap belongs to --format pairs");
+  if (table !== undefined && format !== "parquet") throw wrongUsage("--table belongs to --format parquet");
+  if (format !== "parquet") return;
+  if (table === undefined) throw wrongUsage(`--format parquet needs --table ${BOOK_TABLES.join("|")}`);
+  if (feedback !== undefined)
+    throw wrongUsage("--feedback has no effect on a table: rollouts list all feedback. Remove it");
+}
+
+async function exportParquet(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
+  const { family, session, dataSource, sinceMs, untilMs } = requestOf(flags);
+  const filter = { family, session, dataSource, sinceMs, untilMs };
+  const exported = await exportTable(book, { ...filter, table: flags.table!, out: flags.out });
+  const { rows, rollouts, out } = exported;
+  io.out(
+    flags.json ? jsonLine(exported) : `${plural(rows, "row")} of ${plural(rollouts, "rollout")}: ${out}\n`,
+  );
 }
 
 async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {

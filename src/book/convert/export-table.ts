@@ -1,0 +1,67 @@
+/** Writes every rollout of a book, its calls or its decisions as one Parquet file.
+ *  In: an open book, a table, filters. Out: the file, there whole or not at all. These tables are for looking: they hold
+ *  failed and rejected rollouts too. What learns or judges reads admitted rollouts. */
+import { RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
+import { type BookTableName, type TabledRollout, writeTable } from "../../convert/tables/index.ts";
+import { readRecord } from "../../keep/admit/index.ts";
+import { type OpenBook, readOf } from "../open/index.ts";
+import {
+  type ListedRollout,
+  lastRun,
+  listRollouts,
+  type RolloutFilter,
+  withFeedback,
+} from "../rollouts/index.ts";
+
+export interface ExportTableRequest
+  extends Pick<RolloutFilter, "session" | "dataSource" | "sinceMs" | "untilMs"> {
+  readonly table: BookTableName;
+  /** A free path. */
+  readonly out: string;
+  /** Rollouts with a stream of this policy family; of decisions, those of the family alone. */
+  readonly family?: string | undefined;
+}
+
+export interface ExportedTable {
+  readonly table: BookTableName;
+  readonly out: string;
+  readonly rollouts: number;
+  readonly rows: number;
+}
+
+export async function exportTable(book: OpenBook, request: ExportTableRequest): Promise<ExportedTable> {
+  const { table, out, family } = request;
+  const read = readOf(book, `data export --table ${table}`);
+  const all = await listRollouts(book, { family });
+  const wanted = await withFeedback(
+    book,
+    all.filter((row) => isWanted(row, request)),
+  );
+  const rollouts = async function* (): AsyncGenerator<TabledRollout> {
+    for (const listed of wanted) yield await readRollout(read, listed);
+  };
+  const rows = await writeTable({ table, out, family, read, rollouts: rollouts() });
+  return { table, out, rollouts: wanted.length, rows };
+}
+
+type ReadBook = ReturnType<typeof readOf>;
+
+async function readRollout(read: ReadBook, listed: ListedRollout): Promise<TabledRollout> {
+  const runs: { envelope: RolloutEnvelope }[] = [];
+  for (const digest of listed.envelopes)
+    runs.push({ envelope: await readRecord(read, RolloutEnvelope, digest) });
+  const content = await readRecord(read, RolloutContent, listed.content);
+  return { listed, content, envelope: lastRun(runs).envelope };
+}
+
+function isWanted(
+  row: Pick<ListedRollout, "group" | "rolloutId" | "dataSource" | "startedAtMs">,
+  { session, dataSource, sinceMs = 0, untilMs = Number.POSITIVE_INFINITY }: ExportTableRequest,
+): boolean {
+  return (
+    (session === undefined || (row.group ?? row.rolloutId) === session) &&
+    (dataSource === undefined || row.dataSource === dataSource) &&
+    row.startedAtMs >= sinceMs &&
+    row.startedAtMs < untilMs
+  );
+}

@@ -1,0 +1,42 @@
+/** What the tables are made from, and what a table is: columns, and the rows that one rollout gives. */
+import type { Digest } from "../../base/index.ts";
+import type { Level, ReadBlob, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
+import type { ParquetColumn } from "../parquet/index.ts";
+
+export const BOOK_TABLES = ["rollouts", "calls", "decisions"] as const;
+export type BookTableName = (typeof BOOK_TABLES)[number];
+
+export interface TabledRollout {
+  /** As `artifact ls` lists it. */
+  readonly listed: {
+    /** Digest of the content. */
+    readonly content: Digest;
+    readonly envelopes: readonly Digest[];
+    readonly taskTitle: string | null;
+    readonly ending: string;
+    readonly families: readonly string[];
+    readonly levels: readonly Level[];
+    readonly models: readonly string[];
+    readonly samples: number;
+    readonly score: number | null;
+    readonly feedback: readonly { readonly name: string; readonly value: number }[];
+  };
+  readonly content: RolloutContent;
+  /** Of the last run. */
+  readonly envelope: RolloutEnvelope;
+}
+
+export interface BookTable<Item> {
+  readonly columns: readonly ParquetColumn<Item>[];
+  itemsOf(rollout: TabledRollout, read: ReadBlob): AsyncIterable<Item>;
+}
+
+export interface TableRequest {
+  readonly table: BookTableName;
+  /** A free path. */
+  readonly out: string;
+  readonly rollouts: AsyncIterable<TabledRollout>;
+  readonly read: ReadBlob;
+  /** Decisions of this policy family only. */
+  readonly family?: string | undefined;
+}

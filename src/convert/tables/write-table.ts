@@ -1,0 +1,58 @@
+/** Writes one table as a Parquet file. Memory is bounded by one row group: rows are kept as the values of their columns,
+ *  and text counts toward the size of a group. */
+import { writeNewFile } from "../new-file.ts";
+import { writeParquetRows } from "../parquet/index.ts";
+import { callTable } from "./call-table.ts";
+import { decisionTable } from "./decision-table.ts";
+import { rolloutTable } from "./rollout-table.ts";
+import type { BookTable, TableRequest } from "./tabled-rollout.ts";
+
+/** Characters that fill as much of a row group as one number. */
+const CHARS_PER_VALUE = 256;
+
+/** Gives the number of rows. */
+export function writeTable(request: TableRequest): Promise<number> {
+  const { table, family } = request;
+  switch (table) {
+    case "rollouts":
+      return write(rolloutTable, request);
+    case "calls":
+      return write(callTable, request);
+    case "decisions":
+      return write(decisionTable, request, (item) => family === undefined || item.family === family);
+    default:
+      return table satisfies never;
+  }
+}
+
+type TableRow = readonly unknown[];
+
+async function write<Item>(
+  { columns, itemsOf }: BookTable<Item>,
+  { table, out, rollouts, read }: TableRequest,
+  isWanted: (item: Item) => boolean = () => true,
+): Promise<number> {
+  const rows = async function* (): AsyncGenerator<TableRow> {
+    for await (const rollout of rollouts)
+      for await (const item of itemsOf(rollout, read))
+        if (isWanted(item)) yield columns.map(({ value }) => value(item));
+  };
+  let count = 0;
+  await writeNewFile(out, async (file) => {
+    count = await writeParquetRows(
+      {
+        rows: rows(),
+        columns: columns.map(({ name, type }, i) => ({ name, type, value: (row: TableRow) => row[i] })),
+        sizeOf,
+        metadata: { rollbook: JSON.stringify({ table }) },
+      },
+      file,
+    );
+  });
+  return count;
+}
+
+function sizeOf(row: TableRow): number {
+  const chars = row.reduce<number>((sum, each) => sum + (typeof each === "string" ? each.length : 0), 0);
+  return 1 + Math.floor(chars / CHARS_PER_VALUE);
+}
