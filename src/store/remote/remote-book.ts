@@ -246,7 +246,9 @@ export class RemoteBook {
     if (!existsSync(this.#ownFile(session)) && (await this.liveSessions()).has(session)) return false;
     const parts: BucketObject[] = [];
     for await (const part of this.bucket.list(`${PARTS}${id}/`)) parts.push(part);
-    const end = Math.max(0, ...parts.map(({ key, bytes }) => parsePartKey(key)!.offset + bytes));
+    // In the order of their keys, which is that of the bytes.
+    const last = parts.at(-1);
+    const end = last === undefined ? 0 : parsePartKey(last.key)!.offset + last.bytes;
     const closing = parts.find(({ bytes }) => bytes === 0);
     if (closing === undefined) {
       if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return false;

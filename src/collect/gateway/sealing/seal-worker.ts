@@ -28,6 +28,9 @@ const ANSWERED = {
   },
 };
 
+/** The session of this thread takes nothing more, which is no fault of a rollout: another thread begins another. */
+const SESSION_ENDS = ["write-failed", "session-failed", "session-replaced", "bucket-failed"];
+
 class SealWorker {
   readonly #data: SealingData;
   readonly #port: MessagePort;
@@ -124,7 +127,7 @@ class SealWorker {
       const report = await this.#sealer.seal(task);
       this.#answers.push({ number, report });
     } catch (error) {
-      if (isRollbookError(error, "write-failed") || isRollbookError(error, "session-failed")) throw error;
+      if (SESSION_ENDS.some((code) => isRollbookError(error, code))) throw error;
       this.#answers.push({ number, failure: failureOf(error) });
     }
     this.#answering.add();

@@ -23,9 +23,10 @@ export class HttpRefusal extends RollbookError {
   }
 }
 
-/** How it reaches the gateway that something does not get onto the disk. */
+/** How it reaches the gateway that something does not get onto the disk, or into the bucket of the book. */
 const DISK_CODES: ReadonlySet<string> = new Set([
   ...["write-failed", "session-failed", "log-failed", "sqlite", "sealing-died", "sealing-broken"],
+  ...["bucket-failed", "session-replaced"],
 ]);
 
 export function isDiskFailure(error: unknown): error is RollbookError {
