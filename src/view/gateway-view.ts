@@ -1,19 +1,32 @@
 /** What happens at a gateway, a line each. In: an event. Out: text for a terminal. */
+
+import { plural } from "../base/index.ts";
 import type { GatewayEvent } from "../collect/gateway/index.ts";
 import { figure, type Paint, printable, thousands } from "./format.ts";
 import { durationText, timeText } from "./rollouts/transcript-view.ts";
 
 export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
-  const place = printable(`${event.rollout}.${event.call}`);
+  const place = printable(event.kind === "rollout" ? event.rollout : `${event.rollout}.${event.call}`);
   const at = ink.dim(timeText(event.atMs).slice(11));
   switch (event.kind) {
     case "failover":
       return `${at} ${ink.yellow("failover")} ${place} ${printable(`${event.from} → ${event.to}: ${event.fault}`)}\n`;
     case "call":
       return `${at} ${statusText(event, ink)} ${place} ${printable(callText(event))}\n`;
+    case "rollout":
+      return `${at} ${ink.dim("closed")} ${place} ${printable(rolloutText(event))}\n`;
     default:
       return event satisfies never;
   }
+}
+
+function rolloutText(event: Extract<GatewayEvent, { kind: "rollout" }>): string {
+  const { task, ending, calls, promptTokens, completionTokens, atMs, openedAtMs } = event;
+  const tokens = `${thousands(promptTokens)} + ${thousands(completionTokens)} tokens`;
+  return [
+    ...[`task ${task}`, plural(calls, "call"), tokens, ending],
+    durationText(Math.max(0, atMs - openedAtMs)),
+  ].join(" · ");
 }
 
 type CallEvent = Extract<GatewayEvent, { kind: "call" }>;

@@ -35,6 +35,8 @@ describe("a gateway that is watched", () => {
           model: "tiny",
           upstream: "main",
         },
+        ...{ dialect: "openai-chat", served: "tiny-1", finish: "stop" },
+        revision: { id: "tiny-1", digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) },
         ...{ status: 200, outcome: "answered", promptTokens: 1200, completionTokens: 2, costUsd: 0.001204 },
         ...{ durationMs: expect.any(Number), firstByteMs: expect.any(Number) },
       },
@@ -62,12 +64,35 @@ describe("a gateway that is watched", () => {
     expect(renderGatewayEvent(events[0]!, paint(false))).toContain(
       "failover moved.0 one → two: status 500\n",
     );
+    expect(events[1]).toMatchObject({
+      route: { reason: "only-candidate", candidates: 2, probability: 1, failed: ["one"] },
+    });
     await test.upstream.close();
     await call("one", apiKey);
     expect(events.at(-1)).toMatchObject({
       outcome: "provider-failed",
       fault: expect.stringContaining("main"),
     });
+  });
+
+  it("tells of a rollout when it is closed, with its digests, and of none for a call without a rollout", async () => {
+    const { test, events, call } = await watched();
+    test.upstream.play(REPLY, REPLY);
+    const { apiKey } = await test.openRollout({ id: "done", task: { id: "greet" } });
+    await call("tiny", apiKey);
+    const { body: report } = await test.post("/v1/rollouts/done/close");
+    expect(events.at(-1)).toEqual({
+      ...{ kind: "rollout", atMs: expect.any(Number), openedAtMs: expect.any(Number) },
+      ...{ rollout: "done", task: "greet", ending: "terminal", calls: 1 },
+      ...{ promptTokens: 1200, completionTokens: 2, costUsd: 0.001204 },
+      ...{ content: report.content, envelope: report.envelope },
+    });
+    expect(renderGatewayEvent(events.at(-1)!, paint(false))).toMatch(
+      /^\d\d:\d\d:\d\d closed done task greet · 1 call · 1 200 \+ 2 tokens · terminal · [\d.]+ m?s\n$/,
+    );
+    await call("tiny", TOKEN);
+    await test.restart();
+    expect(events.slice(2)).toMatchObject([{ kind: "call", single: true }]);
   });
 
   it("lists what is open by name, to its owner alone", async () => {

@@ -13,7 +13,7 @@ export const LAYERS = [
 export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   contract: ["codec", "task", "policy", "trust", "rollout", "batch", "loop", "psionic"],
   store: ["disk", "blob", "pack", "remote", "log", "catalog", "gc"],
-  collect: ["sandbox", "queue", "rollout", "gateway", "sim"],
+  collect: ["sandbox", "queue", "rollout", "gateway", "telemetry", "sim"],
   "collect/gateway": [
     ...["dialects", "wire", "upstream", "redact", "journal", "sealing", "rollouts", "call", "api"],
   ],

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { nearestName, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
+import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
 import type { DecisionCandidate } from "../../policy/index.ts";
 import { checkRouterConfig, type RouterConfig, routerMetrics } from "../../serve/index.ts";
 import { type BookRouter, openServedRouter } from "../serve/index.ts";
@@ -32,6 +33,10 @@ export interface OpenGateway extends Gateway {
   readonly router?: BookRouter["router"] | undefined;
 }
 
+/** Of the time for a stop, what the last spans may take. */
+const LAST_SPANS_MS = 1000;
+const GRACE_MS = 10_000;
+
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
   const { local, redact, log, onEvent } = request;
@@ -42,11 +47,14 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   const config = routing === undefined ? read : withAliases(read, routing);
   const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
   let served: BookRouter | undefined;
+  let telemetry: GatewayTelemetry | undefined;
   const end = async () => {
+    await telemetry?.close(LAST_SPANS_MS);
     await served?.close();
     await leave();
   };
   try {
+    telemetry = openTelemetry(env, { book: book.store.id, worker: config.worker, log });
     if (routing !== undefined)
       served = await openServedRouter(book, routing, {
         ...{ candidates: candidatesOf(config, routing), log },
@@ -54,17 +62,18 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
       });
     const router = served?.router;
     const gateway = await module.openGateway({
-      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log, onEvent },
+      ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
       choose: request.choose ?? router?.choose,
-      moreMetrics: router && (() => routerMetrics(router.status())),
+      onEvent: bothHear(onEvent, telemetry?.onEvent),
+      moreMetrics: () => (router ? routerMetrics(router.status()) : "") + (telemetry?.metrics() ?? ""),
     });
     return {
       ...gateway,
       config,
       router,
-      async close(graceMs) {
+      async close(graceMs = GRACE_MS) {
         try {
-          await gateway.close(graceMs);
+          await gateway.close(telemetry === undefined ? graceMs : Math.max(0, graceMs - LAST_SPANS_MS));
         } finally {
           await end();
         }
@@ -74,6 +83,17 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     await end();
     throw error;
   }
+}
+
+function bothHear(
+  one: GatewayOptions["onEvent"],
+  other: GatewayOptions["onEvent"],
+): GatewayOptions["onEvent"] {
+  if (one === undefined || other === undefined) return one ?? other;
+  return (event) => {
+    one(event);
+    other(event);
+  };
 }
 
 /** A router is asked for by the configuration, or by naming a checkpoint in the environment. */

@@ -3,7 +3,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type Clock, isRollbookError, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
+import {
+  type Clock,
+  given,
+  isRollbookError,
+  type Rng,
+  RollbookError,
+  reasonOf,
+} from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
@@ -62,7 +69,7 @@ export interface GatewayOptions {
    *  that come with rollouts and feedback; a name that it changes is refused. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
-  /** Hears of every call when it ends, and of failovers. Must be quick: calls wait for it. */
+  /** Hears of every call when it ends, of failovers, and of rollouts that are closed. Must be quick: calls wait for it. */
   readonly onEvent?: TellEvent | undefined;
 }
 
@@ -207,7 +214,10 @@ class GatewayServer {
     const decisions = new DecisionSealer({
       ...{ store: book, signer, admit, clock, worker: config.worker, dataSource },
     });
-    const rollouts = new Rollouts({ config, ...records, decisions, signer, clock, newId, metrics, log });
+    const onClosed = options.onEvent && tellClosed(options.onEvent, clock);
+    const rollouts = new Rollouts({
+      ...{ config, ...records, decisions, signer, clock, newId, metrics, log, onClosed },
+    });
     this.#rollouts = rollouts;
     this.#hosts = new HostCheck(config.listen.host, config.listen.names);
     this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
@@ -416,6 +426,22 @@ class GatewayServer {
     const headers = isUnread ? { connection: "close", ...refusal.headers } : refusal.headers;
     sendJson(response, refusal.status, body, headers);
   }
+}
+
+function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions["onClosed"]> {
+  return ({ id, opening, promptTokens, completionTokens, costUsd }, { ending, calls, content, envelope }) =>
+    tell({
+      ...{
+        kind: "rollout",
+        atMs: clock.nowMs(),
+        rollout: id,
+        task: opening.task.id,
+        openedAtMs: opening.atMs,
+      },
+      ...{ ending: ending.kind, calls, promptTokens, completionTokens, costUsd },
+      ...(ending.kind === "failed" ? { owner: ending.owner } : {}),
+      ...given({ content, envelope }),
+    });
 }
 
 /** Keys that stand in the configuration itself. */

@@ -10,11 +10,18 @@ import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
-import type { Rollouts } from "../rollouts/index.ts";
+import { isSingle, type Rollouts } from "../rollouts/index.ts";
 import { digestBody } from "../sealing/index.ts";
 import type { Exchange, Receiver, ReplyHeaders, Routes, Target, Upstream } from "../upstream/index.ts";
-import { HttpRefusal, parseBody, type ReplyReader, readerOf } from "../wire/index.ts";
-import type { TellEvent } from "./call-events.ts";
+import {
+  type FinishKind,
+  finishKind,
+  HttpRefusal,
+  parseBody,
+  type ReplyReader,
+  readerOf,
+} from "../wire/index.ts";
+import { type GatewayEvent, type TellEvent, traceparentOf } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
 import { passedHeaders, passedPath, type Returned, rewrittenBody, withLength } from "./outgoing.ts";
@@ -61,6 +68,8 @@ const NONE: ReadonlySet<string> = new Set();
 const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
+/** A longer reply in one piece is not parsed for a listener: calls would wait for it. */
+const MAX_TOLD_BYTES = 1024 * 1024;
 
 export class ModelCall implements Receiver, Waiter {
   readonly #in: IncomingCall;
@@ -73,6 +82,8 @@ export class ModelCall implements Receiver, Waiter {
   #stepFamily: Id | undefined;
   #candidate = "";
   #target!: Target;
+  /** As the client says it. */
+  #asked = "";
   /** Names from the configuration only: a client must not be able to make series. */
   #modelLabel = "";
   #sent: Buffer | undefined;
@@ -167,6 +178,7 @@ export class ModelCall implements Receiver, Waiter {
   #aim(request: RequestFacts): boolean {
     const { dialect, body } = this.#in;
     const { routes, upstreams } = this.#with;
+    this.#asked = request.model;
     if (routes.isAlias(request.model)) {
       const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
       const choice = routes.choose(request.model, request, {
@@ -391,13 +403,41 @@ export class ModelCall implements Receiver, Waiter {
       usage,
       costUsd,
     });
-    this.#with.tell?.({
-      ...{ kind: "call", ...this.#place(), model: this.#modelLabel, upstream: this.#target.upstream },
+    this.#with.tell?.(this.#event(outcome, usage, costUsd));
+  }
+
+  #event(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): GatewayEvent {
+    const { upstream, model: served, revision } = this.#target;
+    const { dialect, rollout, rawHeaders } = this.#in;
+    return {
+      ...{ kind: "call", ...this.#place(), dialect: dialect.name, model: this.#asked, upstream, served },
       ...{ status: this.#status, outcome, durationMs: this.#durationMs },
       ...(this.#candidate === "" ? {} : { candidate: this.#candidate }),
-      ...given({ firstByteMs: this.#firstByteMs, costUsd, fault: this.#fault }),
+      ...(isSingle(rollout) ? { single: true } : {}),
+      ...given({ firstByteMs: this.#firstByteMs, costUsd, fault: this.#fault, revision }),
       ...given({ promptTokens: usage?.promptTokens, completionTokens: usage?.completionTokens }),
-    });
+      ...given({ finish: this.#finishTold(), route: this.#route(), traceparent: traceparentOf(rawHeaders) }),
+    };
+  }
+
+  #finishTold(): FinishKind | undefined {
+    const reader = this.#reader;
+    if (reader === undefined || this.#tooLarge || this.#status >= 400) return undefined;
+    if (reader.form === "json" && reader.bytes > MAX_TOLD_BYTES) return undefined;
+    const { finishReason } = reader.finish().reply;
+    return finishReason === undefined ? undefined : finishKind(finishReason);
+  }
+
+  #route(): Extract<GatewayEvent, { kind: "call" }>["route"] {
+    const decided = this.#decided.at(-1);
+    if (decided === undefined) return undefined;
+    const { decision, candidates, revision } = decided;
+    const { reason, chosen, probabilities, confidence, policy } = decision;
+    return {
+      ...{ family: this.#stepFamily!, revision, reason, probability: probabilities[chosen]! },
+      ...{ candidates: candidates.length, ...given({ policy, confidence: confidence ?? undefined }) },
+      ...(this.#failed === undefined ? {} : { failed: [...this.#failed] }),
+    };
   }
 
   #place() {

@@ -9,6 +9,7 @@ import type { Metrics } from "../metrics.ts";
 import { type Drift, endingOf, type SealQueue, type SealTask } from "../sealing/index.ts";
 import type { ClosedIndex } from "./closed-index.ts";
 import { endingOfDamaged } from "./lost-calls.ts";
+import { isSingle } from "./opening.ts";
 import type { RecoveredArtifact } from "./recover.ts";
 import type { ClosedRollout, CloseReport, RolloutStates } from "./rollout-states.ts";
 
@@ -35,6 +36,8 @@ export interface CloseCoordinatorOptions {
   readonly metrics: Metrics;
   /** For what nobody else will hear of. */
   readonly log: (line: string) => void;
+  /** Hears of every rollout that somebody opened, once it is closed. */
+  readonly onClosed?: ((rollout: OpenRollout, report: CloseReport) => void) | undefined;
 }
 
 export class CloseCoordinator {
@@ -109,6 +112,7 @@ export class CloseCoordinator {
     journal.release(rollout.events);
     metrics.count("rollbook_gateway_rollouts_total", { event: isEmpty ? "empty" : "sealed" });
     metrics.set("rollbook_gateway_open_rollouts", states.opened);
+    if (!isSingle(rollout)) this.#deps.onClosed?.(rollout, report);
     return report;
   }
 

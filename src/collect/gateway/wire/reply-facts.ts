@@ -23,8 +23,10 @@ export function samplingOf(parameters: JsonObject): JsonObject {
   return out;
 }
 
+export type FinishKind = "stop" | "length" | "tools" | "other";
+
 /** The end of a reply, in one vocabulary. */
-export function finishKind(reason: string | undefined): "stop" | "length" | "tools" | "other" {
+export function finishKind(reason: string | undefined): FinishKind {
   switch (reason) {
     case "stop":
     case "end_turn":

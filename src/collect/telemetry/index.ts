@@ -1,0 +1,1 @@
+export { type GatewayTelemetry, openTelemetry } from "./open-telemetry.ts";
