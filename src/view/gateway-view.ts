@@ -1,7 +1,7 @@
 /** What happens at a gateway, a line each. In: an event. Out: text for a terminal. */
 
 import { plural } from "../base/index.ts";
-import type { GatewayEvent } from "../collect/gateway/index.ts";
+import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../collect/gateway/index.ts";
 import { figure, type Paint, printable, thousands } from "./format.ts";
 import { durationText, timeText } from "./rollouts/transcript-view.ts";
 
@@ -20,7 +20,7 @@ export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
   }
 }
 
-function rolloutText(event: Extract<GatewayEvent, { kind: "rollout" }>): string {
+function rolloutText(event: RolloutClosedEvent): string {
   const { task, ending, calls, promptTokens, completionTokens, atMs, openedAtMs } = event;
   const tokens = `${thousands(promptTokens)} + ${thousands(completionTokens)} tokens`;
   return [
@@ -28,8 +28,6 @@ function rolloutText(event: Extract<GatewayEvent, { kind: "rollout" }>): string 
     durationText(Math.max(0, atMs - openedAtMs)),
   ].join(" · ");
 }
-
-type CallEvent = Extract<GatewayEvent, { kind: "call" }>;
 
 function statusText({ status, outcome }: CallEvent, ink: Paint): string {
   if (outcome === "answered") return ink.green(String(status));

@@ -1,5 +1,5 @@
 export { type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
-export type { GatewayEvent } from "./call/index.ts";
+export type { CallEvent, GatewayEvent, RolloutClosedEvent } from "./call/index.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
 export type { Redact } from "./redact/index.ts";
 export type { Choose, LocalUpstream, RouteAnswer, RouteQuestion } from "./upstream/index.ts";

@@ -2,7 +2,7 @@
  *  Out: a span, or undefined where the event is none. Ids follow from the names of book, rollout and call, so that calls
  *  need no memory of their rollout, also after a restart. Pure. Exports no message, prompt or reply. */
 import { digestJson } from "../../base/index.ts";
-import type { GatewayEvent } from "../gateway/index.ts";
+import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../gateway/index.ts";
 import {
   attributesOf,
   type OtlpSpan,
@@ -14,9 +14,6 @@ import {
   unixNano,
   whole,
 } from "./otlp-span.ts";
-
-type CallEvent = Extract<GatewayEvent, { kind: "call" }>;
-type ClosedEvent = Extract<GatewayEvent, { kind: "rollout" }>;
 
 /** `book` is its id: names of rollouts are unique within a book only. */
 export function spanOf(event: GatewayEvent, book: string): OtlpSpan | undefined {
@@ -115,7 +112,7 @@ function errorType({ outcome, status }: CallEvent): string {
 }
 
 /** Token counts have names of their own here: a sum of `gen_ai.usage` over all spans would count calls twice. */
-function rolloutSpan(event: ClosedEvent, book: string): OtlpSpan {
+function rolloutSpan(event: RolloutClosedEvent, book: string): OtlpSpan {
   const isError = event.ending === "failed";
   return {
     ...rolloutIds(book, event.rollout),

@@ -2,7 +2,7 @@
  *  Undefined unless the environment names an endpoint. */
 import type { GatewayEvent } from "../gateway/index.ts";
 import { spanOf } from "./gateway-spans.ts";
-import { type Environment, otlpConfig } from "./otlp-config.ts";
+import { type OtelVariables, otlpConfig } from "./otlp-config.ts";
 import { attributesOf, text } from "./otlp-span.ts";
 import { type ExportLimits, SpanExporter } from "./span-exporter.ts";
 
@@ -15,7 +15,7 @@ export interface GatewayTelemetry {
 }
 
 export function openTelemetry(
-  env: Environment,
+  env: OtelVariables,
   {
     book,
     worker,

@@ -2,7 +2,7 @@
  *  resource attributes, or undefined where none is configured. Faults name the variable, never its value: it may hold a key. */
 import { RollbookError } from "../../base/index.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type OtelVariables = Readonly<Record<string, string | undefined>>;
 
 export interface OtlpConfig {
   readonly url: URL;
@@ -13,7 +13,7 @@ export interface OtlpConfig {
 const ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
-export function otlpConfig(env: Environment): OtlpConfig | undefined {
+export function otlpConfig(env: OtelVariables): OtlpConfig | undefined {
   const variable = [TRACES_ENDPOINT, ENDPOINT].find((name) => isSet(env[name]));
   if (variable === undefined || isOff(env)) return undefined;
   checkProtocol(env);
@@ -25,14 +25,14 @@ function isSet(value: string | undefined): value is string {
   return value !== undefined && value.trim() !== "";
 }
 
-function isOff(env: Environment): boolean {
+function isOff(env: OtelVariables): boolean {
   return (
     env.OTEL_SDK_DISABLED?.trim().toLowerCase() === "true" || env.OTEL_TRACES_EXPORTER?.trim() === "none"
   );
 }
 
 /** A receiver of OTLP over HTTP takes JSON and protobuf at one address; gRPC has another. */
-function checkProtocol(env: Environment): void {
+function checkProtocol(env: OtelVariables): void {
   const names = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
   const variable = names.find((name) => isSet(env[name]));
   if (variable !== undefined && !env[variable]!.trim().startsWith("http/"))
@@ -52,7 +52,7 @@ function urlOf(variable: string, value: string): URL {
   return url;
 }
 
-function headersOf(env: Environment): Headers {
+function headersOf(env: OtelVariables): Headers {
   const headers = new Headers();
   for (const variable of ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"])
     for (const [name, value] of pairsOf(variable, env[variable])) {
@@ -67,7 +67,7 @@ function headersOf(env: Environment): Headers {
   return headers;
 }
 
-function resourceOf(env: Environment): Map<string, string> {
+function resourceOf(env: OtelVariables): Map<string, string> {
   const resource = new Map([["service.name", "rollbook"]]);
   const variable = "OTEL_RESOURCE_ATTRIBUTES";
   for (const [name, value] of pairsOf(variable, env[variable])) resource.set(name, value);

@@ -65,6 +65,9 @@ export type GatewayEvent =
       readonly envelope?: string;
     };
 
+export type CallEvent = Extract<GatewayEvent, { kind: "call" }>;
+export type RolloutClosedEvent = Extract<GatewayEvent, { kind: "rollout" }>;
+
 /** The decision that led to the candidate that answered. */
 interface RouteFacts {
   readonly family: string;

@@ -21,7 +21,7 @@ import {
   type ReplyReader,
   readerOf,
 } from "../wire/index.ts";
-import { type GatewayEvent, type TellEvent, traceparentOf } from "./call-events.ts";
+import { type CallEvent, type TellEvent, traceparentOf } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
 import { passedHeaders, passedPath, type Returned, rewrittenBody, withLength } from "./outgoing.ts";
@@ -406,7 +406,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#with.tell?.(this.#event(outcome, usage, costUsd));
   }
 
-  #event(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): GatewayEvent {
+  #event(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): CallEvent {
     const { upstream, model: served, revision } = this.#target;
     const { dialect, rollout, rawHeaders } = this.#in;
     return {
@@ -428,7 +428,7 @@ export class ModelCall implements Receiver, Waiter {
     return finishReason === undefined ? undefined : finishKind(finishReason);
   }
 
-  #route(): Extract<GatewayEvent, { kind: "call" }>["route"] {
+  #route(): CallEvent["route"] {
     const decided = this.#decided.at(-1);
     if (decided === undefined) return undefined;
     const { decision, candidates, revision } = decided;
