@@ -23,7 +23,10 @@ for path in sys.argv[1:]:
     table = pq.read_table(path)
     types = {name: str(table.schema.field(name).type) for name in table.column_names}
     times = [name for name in types if types[name].startswith("timestamp")]
+    schema = pq.ParquetFile(path).schema
     for name in times:
+        # polars takes the zone from the logical type alone.
+        assert "is_from_converted_type=false" in str(schema.column(schema.names.index(name)).logical_type), name
         table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.int64()))
     replaced = ", ".join(f"epoch_ms({name}) AS {name}" for name in times)
     columns = f"* REPLACE ({replaced})" if times else "*"

@@ -1,7 +1,7 @@
 /** The columns of a Parquet file: types of values, and lists and structs of them. Pure. */
 import type { SchemaElement } from "hyparquet-writer";
 
-export type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "repetition_type">;
+export type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "logical_type" | "repetition_type">;
 
 export const TEXT: ParquetLeaf = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" };
 export const U8: ParquetLeaf = { type: "INT32", converted_type: "UINT_8", repetition_type: "REQUIRED" };
@@ -9,10 +9,11 @@ export const U32: ParquetLeaf = { type: "INT32", converted_type: "UINT_32", repe
 export const I64: ParquetLeaf = { type: "INT64", repetition_type: "REQUIRED" };
 export const F32: ParquetLeaf = { type: "FLOAT", repetition_type: "REQUIRED" };
 export const F64: ParquetLeaf = { type: "DOUBLE", repetition_type: "REQUIRED" };
-/** Milliseconds since the Unix epoch, in UTC. */
+/** Milliseconds since the Unix epoch, in UTC. Without the logical type polars reads a time of no zone. */
 export const TIME: ParquetLeaf = {
   type: "INT64",
   converted_type: "TIMESTAMP_MILLIS",
+  logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MILLIS" },
   repetition_type: "REQUIRED",
 };
 export const FLAG: ParquetLeaf = { type: "BOOLEAN", repetition_type: "REQUIRED" };
