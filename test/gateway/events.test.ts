@@ -95,6 +95,19 @@ describe("a gateway that is watched", () => {
     expect(events.slice(2)).toMatchObject([{ kind: "call", single: true }]);
   });
 
+  it("closes a rollout also where its listener fails, and says so in the log", async () => {
+    const onEvent = ({ kind }: GatewayEvent) => {
+      if (kind === "rollout") throw new Error("no room for events");
+    };
+    const test = await TestGateway.open({}, { onEvent });
+    test.upstream.play(REPLY);
+    const { apiKey } = await test.openRollout({ id: "done" });
+    const asking = { ...ASKING, model: "tiny" };
+    await test.post("/v1/chat/completions", asking, { authorization: `Bearer ${apiKey}` });
+    expect(await test.post("/v1/rollouts/done/close")).toMatchObject({ status: 200, body: { calls: 1 } });
+    expect(test.logs).toEqual(["a listener failed when rollout done was closed: no room for events"]);
+  });
+
   it("lists what is open by name, to its owner alone", async () => {
     const { test } = await watched();
     const { apiKey } = await test.openRollout({ id: "a", task: { id: "greet" } });

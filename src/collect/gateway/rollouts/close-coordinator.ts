@@ -112,8 +112,17 @@ export class CloseCoordinator {
     journal.release(rollout.events);
     metrics.count("rollbook_gateway_rollouts_total", { event: isEmpty ? "empty" : "sealed" });
     metrics.set("rollbook_gateway_open_rollouts", states.opened);
-    if (!isSingle(rollout)) this.#deps.onClosed?.(rollout, report);
+    if (!isSingle(rollout)) this.#tellClosed(rollout, report);
     return report;
+  }
+
+  /** A listener that fails does not open a rollout again that is sealed. */
+  #tellClosed(rollout: OpenRollout, report: CloseReport): void {
+    try {
+      this.#deps.onClosed?.(rollout, report);
+    } catch (error) {
+      this.#deps.log(`a listener failed when rollout ${rollout.id} was closed: ${reasonOf(error)}`);
+    }
   }
 
   async #closeEmpty(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
