@@ -119,10 +119,18 @@ const READERS: Readonly<Record<string, ReaderSetup>> = {
   atif: { packages: ["pydantic"], alone: ["harbor==0.25.0"] },
 };
 
+/** The trainer of python/rollbook_torch. */
+const TRAINER: ReaderSetup = {
+  packages: ["tokenizers", "huggingface_hub", "safetensors", "regex", "pyyaml", "tqdm", "typer"],
+  alone: ["transformers==5.22.2"],
+  torch: true,
+};
+
 const [name] = process.argv.slice(2);
+if (name === "torch") process.exit(trainTokens());
 const setup = READERS[name ?? ""];
 if (name === undefined || setup === undefined) {
-  process.stderr.write(`usage: npm run interop -- ${Object.keys(READERS).join("|")}\n`);
+  process.stderr.write(`usage: npm run interop -- torch|${Object.keys(READERS).join("|")}\n`);
   process.exit(2);
 }
 const python = installed(name, setup);
@@ -145,6 +153,38 @@ try {
   process.exitCode = status ?? 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Two windows of docs/climb.md with a model of 0.4 M parameters, on the CPU. */
+function trainTokens(): number {
+  const root = resolve(HERE, "../..");
+  const work = join(CACHE, "interop-climb");
+  const program = installed("train", TRAINER);
+  run(process.execPath, [join(root, "scripts", "build.mjs")]);
+  rmSync(work, { recursive: true, force: true });
+  const options = [
+    ...[
+      "--device",
+      "cpu",
+      "--threads",
+      "1",
+      "--python",
+      program,
+      "--work",
+      join(work, "work"),
+      "--out",
+      work,
+    ],
+    ...["--seeds", "1", "--hidden", "96", "--layers", "4", "--limit", "19", "--until", "0.3"],
+    ...["--sft-rate", "2e-3", "--sft-batch", "128", "--cost-windows", "2", "--rollouts", "128"],
+    ...["--workers", "64", "--held-out", "40", "--every", "2"],
+  ];
+  const { status } = spawnSync(
+    process.execPath,
+    [join(root, "bench", "climb", "run.mjs"), "base", "cost", ...options],
+    { stdio: "inherit", timeout: READ_LIMIT_MS },
+  );
+  return status ?? 1;
 }
 
 /** One file for each format, of a batch with a failure, and the batch itself as arrays. */

@@ -8,6 +8,7 @@ import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
 import { readYaml } from "../policy/index.ts";
 import { type LearnerConfig, learnerSchema } from "./learner.ts";
+import { isTokenLearner, type TokenLearnerConfig, tokenLearner, tokenWorld } from "./token-config.ts";
 
 const path = z.string().min(1).max(4096);
 const share = z.number().min(0).max(1);
@@ -59,7 +60,7 @@ export const configSchema = z.strictObject({
     .default("loop"),
   /** The book (default: --book, else .rollbook). */
   book: z.optional(path),
-  world: z.discriminatedUnion("kind", [simulator, agent]),
+  world: z.discriminatedUnion("kind", [simulator, agent, tokenWorld]),
   windows: positive.max(10_000),
   /** Rollouts of one window; `samples` of them for each task. */
   rollouts: positive,
@@ -67,7 +68,7 @@ export const configSchema = z.strictObject({
   /** Rollouts at a time. */
   workers: positive.max(1024).default(4),
   /** One learner, or several that are trained from the same batch and compared: the best that passes is released. */
-  learner: z.optional(learnerSchema),
+  learner: z.optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner])),
   learners: z.optional(z.array(learnerSchema).min(2).max(16)),
   /** Who chooses in window 1, and until something is released. */
   behaviour: z
@@ -117,8 +118,10 @@ export const configSchema = z.strictObject({
 });
 
 export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learners"> & {
-  /** At least one, no two of a kind. */
+  /** At least one, no two of a kind; none where a model is trained on tokens. */
   readonly learners: readonly LearnerConfig[];
+  /** Of a world of kind tokens. */
+  readonly tokenLearner?: TokenLearnerConfig;
   /** Of everything but where the book is and how many windows there are: a run may move, and may be continued. */
   readonly digest: Digest;
 };
@@ -127,12 +130,33 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   const value = readYaml(text, (what) => bad(where, what)) ?? {};
   const result = configSchema.safeParse(value);
   if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
-  const config = result.data;
+  const config = withTokenDefaults(result.data);
   parseId(config.run, `${where}: run`);
-  const problem = contradictionIn(config);
+  const problem = idleIn(config, value) ?? contradictionIn(config);
   if (problem !== undefined) throw bad(where, problem);
   const { book: _, windows: __, ...rest } = config;
   return { ...withPaths(config, folder), digest: digestJson("rollbook.loop-config.v1", rest) };
+}
+
+/** Settings of windows that choose among candidates; a token window has neither candidates nor a split of its log. */
+const ROUTER_KEYS = [
+  ...["behaviour", "exploration", "table", "floor", "split", "gate", "data", "replay", "learners"],
+] as const;
+
+/** A token window learns from its own rollouts: what is older is stale by more than it can correct. */
+function withTokenDefaults(config: z.output<typeof configSchema>): z.output<typeof configSchema> {
+  return config.world.kind === "tokens" ? { ...config, data: "window" } : config;
+}
+
+/** Settings that the kind of world does not read. */
+function idleIn({ world, learner }: z.output<typeof configSchema>, value: unknown): string | undefined {
+  const isTokens = world.kind === "tokens";
+  const idle = isTokens ? ROUTER_KEYS.find((key) => Object.hasOwn(value as object, key)) : undefined;
+  if (idle !== undefined) return `${idle} has no effect with world.kind: tokens. Remove it`;
+  if (learner === undefined || isTokens === isTokenLearner(learner)) return undefined;
+  return isTokens
+    ? `learner.kind: ${learner.kind} learns from choices. With world.kind: tokens use grpo, rloo, sft or frozen`
+    : `learner.kind: ${learner.kind} learns from tokens. Use it with world.kind: tokens`;
 }
 
 /** What no single field can say. */
@@ -166,7 +190,7 @@ function contradictionIn({
     return "floor.risk needs a calibration share in split.shares";
   if (gate.method === "student-t" && (gate.propensityFloor ?? gate.costRange) !== undefined)
     return "gate.propensityFloor and gate.costRange have no effect with method: student-t. Remove them";
-  if (data === "window" && rest.freshness !== undefined)
+  if (data === "window" && rest.freshness !== undefined && rest.world.kind !== "tokens")
     return "freshness has no effect with data: window, whose rollouts are all of the newest policy. Remove it";
   return undefined;
 }
@@ -183,18 +207,40 @@ function withPaths(
     ...(book === undefined ? {} : { book: at(book) }),
     ...(table === undefined ? {} : { table: at(table) }),
     ...(replay === undefined ? {} : { replay: at(replay) }),
-    world:
-      world.kind === "agent"
-        ? { ...world, agent: at(world.agent), tasks: at(world.tasks), gateway: at(world.gateway) }
-        : {
-            ...world,
-            tasks: at(world.tasks),
-            ...(world.models === undefined ? {} : { models: at(world.models) }),
-          },
-    learners: (learners ?? [learner!]).map((each) =>
-      "features" in each && each.features !== undefined ? { ...each, features: at(each.features) } : each,
-    ),
+    world: worldWithPaths(world, at),
+    ...(learner !== undefined && isTokenLearner(learner)
+      ? { tokenLearner: learner, learners: [] }
+      : {
+          learners: (learners ?? [learner!]).map((each) =>
+            "features" in each && each.features !== undefined
+              ? { ...each, features: at(each.features) }
+              : each,
+          ),
+        }),
   };
+}
+
+function worldWithPaths(
+  world: z.output<typeof configSchema>["world"],
+  at: (name: string) => string,
+): z.output<typeof configSchema>["world"] {
+  const tasks = at(world.tasks);
+  switch (world.kind) {
+    case "agent":
+      return { ...world, tasks, agent: at(world.agent), gateway: at(world.gateway) };
+    case "simulator":
+      return { ...world, tasks, ...(world.models === undefined ? {} : { models: at(world.models) }) };
+    case "tokens": {
+      const { heldOut, agent, python } = world;
+      return {
+        ...{ ...world, tasks, model: at(world.model), python: python.includes("/") ? at(python) : python },
+        ...(agent === undefined ? {} : { agent: at(agent) }),
+        ...(heldOut === undefined ? {} : { heldOut: { ...heldOut, tasks: at(heldOut.tasks) } }),
+      };
+    }
+    default:
+      return world satisfies never;
+  }
 }
 
 function bad(where: string, problem: string): RollbookError {

@@ -10,18 +10,10 @@ import type { LoopPolicy, WindowState } from "../contract/index.ts";
 import type { LoopConfig } from "./config.ts";
 import { holdRun, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
-import {
-  assign,
-  collect,
-  conclude,
-  judge,
-  plan,
-  type StageContext,
-  type StageEnd,
-  score,
-  train,
-} from "./stages.ts";
-import { agentWorld, ensureTasks, type LoopWorld, simWorld } from "./world/index.ts";
+import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
+import { routerStages } from "./stages.ts";
+import { tokenStages } from "./tokens/index.ts";
+import { agentWorld, ensureTasks, simWorld } from "./world/index.ts";
 
 export interface RunRequest {
   readonly config: LoopConfig;
@@ -58,16 +50,20 @@ export async function runLoop(request: RunRequest): Promise<RanLoop> {
     return await holdRun({ root, run: config.run, signal: request.signal }, async (signal, tell) => {
       const state = await readRun(book, config.run);
       checkBegun(state, request);
-      const world = await openWorld(config, book);
-      const context: StageContext = {
-        ...{ book, config, world, identity, signal, log, folder: loopFolder(root, config.run) },
+      const context: RunContext = {
+        ...{ book, config, identity, signal, log, folder: loopFolder(root, config.run) },
         onProgress(window, progress) {
           tell({ window, state: "collecting", done: progress.done, total: progress.total });
           request.onProgress?.(window, progress);
         },
       };
       const follow = await followed(request);
-      return new RunningLoop(context, { state, request, tell, follow }).run();
+      const stages = await openStages(context);
+      try {
+        return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
+      } finally {
+        await stages.close();
+      }
     });
   } finally {
     await book.close();
@@ -84,10 +80,20 @@ function followed({ follow, config }: RunRequest): Promise<RunState> | undefined
     : useBook(follow, { mode: "read" }, (book) => readRun(book, config.run));
 }
 
-async function openWorld({ world }: LoopConfig, book: BookOnDisk): Promise<LoopWorld> {
-  if (world.kind === "agent") return agentWorld(world, hiddenFrom({ book }));
-  await ensureTasks(world);
-  return simWorld(world);
+async function openStages(context: RunContext): Promise<WindowStages> {
+  const { book } = context;
+  const { world } = context.config;
+  switch (world.kind) {
+    case "tokens":
+      return tokenStages(context, world);
+    case "agent":
+      return routerStages({ ...context, world: await agentWorld(world, hiddenFrom({ book })) });
+    case "simulator":
+      await ensureTasks(world);
+      return routerStages({ ...context, world: simWorld(world) });
+    default:
+      return world satisfies never;
+  }
 }
 
 function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): void {
@@ -107,31 +113,32 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
     );
 }
 
-/** What a window does next, by the state it is in. */
-const STAGES: Readonly<
-  Record<
-    Exclude<WindowState, "released" | "kept">,
-    (context: StageContext, at: { state: RunState; window: LoopWindow }) => StageEnd | Promise<StageEnd>
-  >
-> = { planned: assign, collecting: collect, sealed: score, scored: train, trained: judge, judged: conclude };
-
 class RunningLoop {
-  readonly #context: StageContext;
+  readonly #context: RunContext;
+  readonly #stages: WindowStages;
   readonly #request: RunRequest;
   readonly #tell: Tell;
   readonly #follow: RunState | undefined;
   #state: RunState;
 
   constructor(
-    context: StageContext,
+    context: RunContext,
     {
       state,
       request,
       tell,
       follow,
-    }: { state: RunState; request: RunRequest; tell: Tell; follow: RunState | undefined },
+      stages,
+    }: {
+      state: RunState;
+      request: RunRequest;
+      tell: Tell;
+      follow: RunState | undefined;
+      stages: WindowStages;
+    },
   ) {
     this.#follow = follow;
+    this.#stages = stages;
     this.#context = context;
     this.#request = request;
     this.#tell = tell;
@@ -205,7 +212,7 @@ class RunningLoop {
     const policy: LoopPolicy = servedAfter(this.#state, basis);
     const before = this.#state.windows.slice(0, basis);
     const releases = before.filter(({ final }) => final?.step.state === "released").length;
-    const end = await plan(this.#context, { state: this.#state, policy, releases });
+    const end = await this.#stages.plan({ state: this.#state, policy, releases });
     const after = [this.#window(number - 1)?.at("sealed"), this.#window(basis)?.final];
     const { mode } = this.#context.config;
     // The end of a window follows its sealing: where one window follows another, the end says all.
@@ -229,9 +236,12 @@ class RunningLoop {
   }
 
   /** Undefined where the stage was cut short because the run was asked to stop. */
-  async #runStage(state: keyof typeof STAGES, window: LoopWindow): Promise<StageEnd | undefined> {
+  async #runStage(
+    state: Exclude<WindowState, "released" | "kept">,
+    window: LoopWindow,
+  ): Promise<StageEnd | undefined> {
     try {
-      return await STAGES[state](this.#context, { state: this.#state, window });
+      return await this.#stages[state]({ state: this.#state, window });
     } catch (error) {
       if (this.#stopped && isRollbookError(error, "window-incomplete")) return undefined;
       throw error;

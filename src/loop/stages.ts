@@ -2,70 +2,57 @@
  *  A stage that was cut short is done again from its beginning: what it finds made already it takes as it is. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import {
-  canonicalize,
-  compareUtf8,
-  type Digest,
-  digestJson,
-  type Id,
-  type Json,
-  parseId,
-  plural,
-  RollbookError,
-  rngFrom,
-} from "../base/index.ts";
-import type { Identity } from "../book/collect/index.ts";
-import { cutWindow, type TransitionRecords } from "../book/loop/index.ts";
-import type { BookOnDisk } from "../book/open/index.ts";
+import { canonicalize, type Digest, digestJson, type Id, type Json, parseId } from "../base/index.ts";
+import { cutWindow } from "../book/loop/index.ts";
 import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
-import type { Progress, RolloutResult } from "../collect/rollout/index.ts";
 import {
   batchContent,
   encodeWire,
   GateVerdict,
-  LoopMembers,
   type LoopPolicy,
-  type LoopTransition,
   type RevisionKey,
-  type SealedBlob,
-  seal,
 } from "../contract/index.ts";
 import { digestRouter, readCheckpoint } from "../policy/index.ts";
 import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
-import type { LoopConfig } from "./config.ts";
-import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import { type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
-import { collectedIn, sourcesOf } from "./members.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
-import { type CollectOptions, drawRows, type LoopWorld } from "./world/index.ts";
+import {
+  assignedTo,
+  assignWindow,
+  contentsOf,
+  forget,
+  type RunContext,
+  removeQueue,
+  requireSame,
+  type StageEnd,
+  sealMembers,
+  type WindowAt,
+  type WindowStages,
+} from "./stage-parts.ts";
+import type { CollectOptions, LoopWorld } from "./world/index.ts";
 
-export interface StageContext {
-  readonly book: BookOnDisk;
-  readonly config: LoopConfig;
+export interface StageContext extends RunContext {
   readonly world: LoopWorld;
-  /** Operational files of the run: checkpoints and queues, all of which can be made again. */
-  readonly folder: string;
-  readonly identity: Identity;
-  readonly signal: AbortSignal;
-  readonly onProgress: (window: number, progress: Progress) => void;
-  readonly log: (line: string) => void;
 }
 
-/** What follows from a stage: the step of the transition, and what enters the book with it. */
-export interface StageEnd {
-  readonly step: LoopTransition["step"];
-  readonly records?: TransitionRecords;
-  readonly beside?: readonly SealedBlob[];
-}
-
-interface At {
-  readonly state: RunState;
-  readonly window: LoopWindow;
+/** Windows that learn which candidate to choose. */
+export function routerStages(context: StageContext): WindowStages {
+  return {
+    plan: (at) => plan(context, at),
+    planned: ({ window }) => assignWindow(context.config, context.world, window),
+    collecting: (at) => collect(context, at),
+    sealed: (at) => score(context, at),
+    scored: (at) => train(context, at),
+    trained: (at) => judge(context, at),
+    judged: (at) => conclude(context, at),
+    close: async () => {},
+  };
 }
 
 /** `policy`: what collects. */
-export async function plan(
+async function plan(
   context: StageContext,
   { state, policy, releases }: { state: RunState; policy: LoopPolicy; releases: number },
 ): Promise<StageEnd> {
@@ -87,21 +74,7 @@ export async function plan(
   };
 }
 
-/** Fixes who belongs to the window, before anything runs. */
-export function assign({ config, world }: StageContext, { window }: At): StageEnd {
-  const { rollouts } = config;
-  return {
-    step: {
-      state: "collecting",
-      experiment: parseId(`${config.run}-w${window.number}`),
-      seed: BigInt(config.seed),
-      rollouts,
-      assigned: assignedTo(config, world, window).digest,
-    },
-  };
-}
-
-export async function collect(context: StageContext, at: At): Promise<StageEnd> {
+async function collect(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { config, world, folder, onProgress } = context;
   const { window, state } = at;
   const { experiment, seed, assigned: expected } = window.need("collecting").step;
@@ -121,19 +94,12 @@ export async function collect(context: StageContext, at: At): Promise<StageEnd> 
     onProgress: (progress) => onProgress(window.number, progress),
   };
   const { results, progress } = await world.collect(options);
-  requireComplete(window.number, { results, progress, expected: config.rollouts });
+  const end = sealMembers(context, { window: window.number, results, progress });
   removeQueue(queue);
-  const members = seal(LoopMembers, {
-    ...{ run: parseId(config.run), window: window.number },
-    rollouts: membersOf(results),
-  });
-  return {
-    step: { state: "sealed", members: members.digest, rollouts: members.record.rollouts.length },
-    beside: [members],
-  };
+  return end;
 }
 
-export async function score(context: StageContext, at: At): Promise<StageEnd> {
+async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world } = context;
   const { router } = at.window.need("planned").envelope;
   const { drift } = config.freshness ?? {};
@@ -160,7 +126,7 @@ export async function score(context: StageContext, at: At): Promise<StageEnd> {
 }
 
 /** A function of batch, configuration and seed: a checkpoint that a killed process left is made again, and is the same. */
-export async function train(context: StageContext, at: At): Promise<StageEnd> {
+async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world, folder } = context;
   const { window, state } = at;
   const parent = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
@@ -196,7 +162,7 @@ export async function train(context: StageContext, at: At): Promise<StageEnd> {
   };
 }
 
-export async function judge(context: StageContext, at: At): Promise<StageEnd> {
+async function judge(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world } = context;
   const { window, state } = at;
   const { gate, table, floor, exploration } = config;
@@ -219,7 +185,7 @@ export async function judge(context: StageContext, at: At): Promise<StageEnd> {
   };
 }
 
-export async function conclude(context: StageContext, { state, window }: At): Promise<StageEnd> {
+async function conclude(context: StageContext, { state, window }: WindowAt): Promise<StageEnd> {
   const { config, world } = context;
   const { outcome } = window.need("judged").step;
   const passed = outcome === "pass";
@@ -241,66 +207,6 @@ function exactValue({ config, world }: StageContext, checkpoint: string): { valu
   if (world.exact === undefined) return {};
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.serve });
   return { value: world.exact.value(router) };
-}
-
-function assignedTo(config: LoopConfig, world: LoopWorld, window: LoopWindow) {
-  const { rollouts, samples, seed } = config;
-  const rng = rngFrom(seed).split(`window ${window.number}`);
-  return world.assign(drawRows(world, { count: rollouts / samples, rng }), samples);
-}
-
-/** The rollouts that the window learns from and is judged by. */
-function contentsOf({ book, config }: StageContext, { state, window }: At): Promise<ReadonlySet<Digest>> {
-  return collectedIn(book, sourcesOf(config, state, window));
-}
-
-/** Half of what a killed process did is no part of the window. Its claims would be held until they expire; and a simulated
- *  rollout whose first calls stand in the journal would be recorded under another name. Sealed rollouts stay. */
-function forget({ book }: StageContext, { queue, gateway }: { queue: string; gateway: string }): void {
-  rmSync(join(book.root, "journal", encodeURIComponent(gateway)), { recursive: true, force: true });
-  removeQueue(queue);
-}
-
-function removeQueue(queue: string): void {
-  for (const suffix of ["-wal", "-shm", ""]) rmSync(`${queue}${suffix}`, { force: true });
-}
-
-function membersOf(results: readonly RolloutResult[]): LoopMembers["rollouts"] {
-  return results
-    .flatMap((each) =>
-      each.state === "sealed" ? [{ id: parseId(each.rolloutId), content: each.content }] : [],
-    )
-    .sort((a, b) => compareUtf8(a.id, b.id));
-}
-
-/** A window is sealed when all of it is: which rollouts are missing would depend on time. */
-function requireComplete(
-  window: number,
-  {
-    results,
-    progress,
-    expected,
-  }: { results: readonly RolloutResult[]; progress: Progress; expected: number },
-): void {
-  const sealed = results.filter(({ state }) => state === "sealed").length;
-  if (sealed === expected) return;
-  const dead = results.find((each) => each.state === "dead");
-  const why =
-    dead?.state === "dead" ? ` ${plural(progress.dead, "rollout")} set aside, first: ${dead.reason}.` : "";
-  throw new RollbookError(
-    "window-incomplete",
-    { window, sealed, expected, dead: progress.dead },
-    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume\`.`,
-  );
-}
-
-function requireSame(what: string, expected: Digest, actual: Digest): void {
-  if (expected === actual) return;
-  throw new RollbookError(
-    "loop-changed",
-    { what, expected, actual },
-    `${what} is ${actual}, the run began with ${expected}. Restore the files it was started with, or start another run.`,
-  );
 }
 
 /** Of a verdict without its times, and without records that hold times: what was found, and by which rule. */

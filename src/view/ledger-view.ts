@@ -4,6 +4,7 @@ import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 /** Reasons that are about a stream, not about the whole rollout. */
 const OF_STREAMS: ReadonlySet<string> = new Set([
   ...["unlabelled", "no-propensity", "no-group", "too-long", "held-out", "other-logprob-kind"],
+  "other-tokenizer",
 ]);
 
 /** Reasons that only say that a stream is somebody else's are left out. */

@@ -38,6 +38,8 @@ export interface CutRequest extends RolloutFilter {
   readonly maxLength?: number | undefined;
   /** Which log-probabilities of tokens (default: all must be of one kind). */
   readonly logprobKind?: LogprobKind | undefined;
+  /** Token streams of this tokenizer alone, by the digest of its file (default: any). */
+  readonly tokenizer?: Digest | undefined;
   /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
   readonly freshness?: FreshnessChoice | undefined;
   /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
@@ -59,7 +61,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
     selection: {
       level,
       family: family === undefined ? undefined : parseId(family, "--family"),
-      ...given({ logprobKind: request.logprobKind }),
+      ...given({ logprobKind: request.logprobKind, tokenizer: request.tokenizer }),
     },
     options: {
       ...given({ advantage: request.advantage, maxLength: request.maxLength }),

@@ -34,6 +34,7 @@ export { readBlob, readOf } from "./read-blob.ts";
 export { rebuildCatalog } from "./rebuild-catalog.ts";
 export {
   artifactsOf,
+  artifactsWith,
   everyArtifact,
   type IndexedArtifact,
   nameOf,

@@ -1,5 +1,5 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
-import { type Digest, type Id, RollbookError, short } from "../../base/index.ts";
+import { compareUtf8, type Digest, type Id, RollbookError, short } from "../../base/index.ts";
 import {
   PolicyRevision,
   RolloutContent,
@@ -29,11 +29,30 @@ export function artifactsOf(index: BookIndex): IndexedArtifact[] {
   });
 }
 
+/** The artifacts of these contents, sorted by rollout id. All of them must be there. */
+export function artifactsWith(index: BookIndex, contents: ReadonlySet<Digest>): IndexedArtifact[] {
+  const lost: Digest[] = [];
+  const found = [...contents].flatMap((digest) => {
+    const artifact = artifactOf(index, digest);
+    if (artifact === undefined) lost.push(digest);
+    return artifact ?? [];
+  });
+  if (lost.length > 0) throw missingRecords(lost.sort());
+  return found.sort(
+    (a, b) =>
+      compareUtf8(a.content.id ?? "", b.content.id ?? "") || (a.content.digest < b.content.digest ? -1 : 1),
+  );
+}
+
 /** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
 export function everyArtifact(index: BookIndex): IndexedArtifact[] {
   const lost = lostRecords(index);
   if (lost.length === 0) return artifactsOf(index);
-  throw new RollbookError(
+  throw missingRecords(lost);
+}
+
+function missingRecords(lost: readonly Digest[]): RollbookError {
+  return new RollbookError(
     "missing-blob",
     { lost },
     `${lost.length} records that the book should hold are damaged or gone, first ${lost[0]}. Import them again, or name the artifacts you mean with --artifact.`,
@@ -155,7 +174,14 @@ export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
 
 /** Any record. */
 export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
-  return one(index.named(name), { what: "record", name, hint: seeArtifacts, show: nameOf });
+  const named = index.named(name);
+  const isRevision = ({ kind }: IndexedRecord) => kind === PolicyRevision.kind;
+  // A revision that samples were logged under has a second record, which knows less: by id, the fuller one is meant.
+  const byId = named.every(({ id }) => id === name);
+  const meant = byId
+    ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
+    : named;
+  return one(meant, { what: "record", name, hint: seeArtifacts, show: nameOf });
 }
 
 /** Any blob, by id of a record, digest, or the first digits of one. */

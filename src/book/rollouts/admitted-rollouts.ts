@@ -26,6 +26,7 @@ import {
 } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
+  artifactsWith,
   type BookIndex,
   everyArtifact,
   type IndexedArtifact,
@@ -65,6 +66,8 @@ export interface AdmittedRequest extends RolloutFilter {
   readonly feedback?: string | undefined;
   readonly requireVerdict?: boolean | undefined;
   readonly logprobKind?: LogprobKind | undefined;
+  /** Token streams of this tokenizer alone, by the digest of its file (default: any). */
+  readonly tokenizer?: Digest | undefined;
   readonly unlabelled?: AdmitOptions["unlabelled"];
   readonly propensity?: AdmitOptions["propensity"];
   readonly logprobs?: AdmitOptions["logprobs"];
@@ -94,7 +97,11 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
     read,
     manifest: manifest.record,
     target,
-    selection: { level, family, ...given({ logprobKind: request.logprobKind }) },
+    selection: {
+      level,
+      family,
+      ...given({ logprobKind: request.logprobKind, tokenizer: request.tokenizer }),
+    },
     options: {
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
@@ -154,7 +161,12 @@ export function collectManifest(
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
     feedback: about(Feedback.kind, feedback),
-    receipts: about(Receipt.kind),
+    receipts:
+      artifacts.length <= FEW
+        ? artifacts.flatMap(({ content }) =>
+            index.about(content.digest, Receipt.kind).map(({ digest }) => digest),
+          )
+        : about(Receipt.kind),
   });
 }
 
@@ -177,9 +189,14 @@ export async function requireTrustedManifest(
   ]);
 }
 
+/** So many are looked up one by one; for more, reading all of the book is faster. */
+const FEW = 10_000;
+
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
   const { artifacts, exclude = [], contents, session, dataSource, sinceMs, untilMs } = filter;
-  const chosen = artifacts?.map((name) => resolveArtifact(index, name)) ?? everyArtifact(index);
+  const chosen =
+    artifacts?.map((name) => resolveArtifact(index, name)) ??
+    (contents !== undefined && contents.size <= FEW ? artifactsWith(index, contents) : everyArtifact(index));
   const left = new Set(exclude.map((name) => resolveArtifact(index, name).content.digest));
   const times = sinceMs === undefined && untilMs === undefined ? undefined : startTimes(index);
   return chosen.filter(({ content, envelopes }) => {

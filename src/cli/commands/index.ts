@@ -33,7 +33,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
   },
   "Learn and judge": {
     reward: async () => (await import("./reward.ts")).addReward,
-    train: async () => (await import("./train.ts")).addTrain,
+    train: async () => (await import("./train/train.ts")).addTrain,
     evaluate: async () => (await import("./evaluate.ts")).addEvaluate,
     gate: async () => (await import("./gate.ts")).addGate,
     bench: async () => (await import("./bench.ts")).addBench,

@@ -1,3 +1,4 @@
+export { type CatalogKeeper, startCatalogKeeper } from "../catalog-keeper.ts";
 export {
   type Agent,
   type Confinement,

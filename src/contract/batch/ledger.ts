@@ -6,6 +6,7 @@ const exclusionReason = z.enum([
   "other-family",
   "other-level",
   "other-logprob-kind",
+  "other-tokenizer",
   "failed-task",
   "failed-provider",
   "failed-sandbox",

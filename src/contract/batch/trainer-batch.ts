@@ -157,6 +157,8 @@ export const selection = z.strictObject({
   family: id,
   level: z.enum(["token", "step"]),
   logprobKind: z.optional(logprobKind),
+  /** Token streams of this tokenizer alone; present where it was asked for. */
+  tokenizer: z.optional(digest),
 });
 
 export const TrainerBatch = defineRecord({

@@ -71,6 +71,8 @@ export interface AdmitRequest {
   /** Needed for a budget of freshness, or where the selection names no family. */
   target?: Sealed<PolicyRevision> | undefined;
   /** Without a family everything at this level is selected, and a mix of families is refused. */
-  selection: Pick<Selection, "level" | "logprobKind"> & { family?: Selection["family"] | undefined };
+  selection: Pick<Selection, "level" | "logprobKind" | "tokenizer"> & {
+    family?: Selection["family"] | undefined;
+  };
   options: AdmitOptions;
 }

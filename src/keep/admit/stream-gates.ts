@@ -87,9 +87,10 @@ function propensityExcludes(
   return undefined;
 }
 
-/** One kind of log-probabilities for all: the one asked for, else that of the first stream. */
+/** One kind of log-probabilities for all: the one asked for, else that of the first stream. One tokenizer, if it is named. */
 function logprobsExclude(at: StreamAt, stream: TokenStream): ExclusionReason | undefined {
   const { selection, options } = at.request;
+  if (selection.tokenizer !== undefined && stream.tokenizer !== selection.tokenizer) return "other-tokenizer";
   const wanted = selection.logprobKind;
   if (wanted !== undefined) return stream.logprobKind === wanted ? undefined : "other-logprob-kind";
   if (options.logprobs === "any") return undefined;

@@ -1,7 +1,7 @@
 /** Cuts a trainer batch from a sealed manifest.
  *  In: manifest, target revision, selection, options, seed. Out: the batch record, everything else through `write`.
  *  Pure: same input, same bytes, whatever order artifacts arrived in. Does not touch files or clocks. */
-import { type Digest, type Id, rngFrom } from "../../base/index.ts";
+import { type Digest, given, type Id, rngFrom } from "../../base/index.ts";
 import {
   BatchGroups,
   type BatchOptions,
@@ -89,6 +89,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
       family,
       level: request.selection.level,
       ...(admitted.logprobKind === undefined ? {} : { logprobKind: admitted.logprobKind }),
+      ...given({ tokenizer: request.selection.tokenizer }),
     },
     seed: request.seed,
     options: recordedOptions(options, {

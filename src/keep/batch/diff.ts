@@ -61,6 +61,7 @@ function diffInputs(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
     ["selection.family", selection.family, "they select different policies"],
     ["selection.level", selection.level, "they select different levels"],
     ["selection.logprobKind", selection.logprobKind, "their logprobs mean different things"],
+    ["selection.tokenizer", selection.tokenizer, "their ids mean different tokens"],
     ["seed", seed.toString(), "the rows stand in another order"],
     ...CUT_RULES.map((name): [string, unknown, string] => [
       `options.${name}`,

@@ -43,7 +43,11 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
           {
             ...{ book, agent, environment, seed, exp: experiment, samples: assigned.samples },
             ...{ concurrency: workers, queue: place.queue, drain: place.drain, log: place.log },
-            ...{ gateway: gateway.url, modelId: route, identity: () => identity },
+            ...{
+              gateway: { url: gateway.url, desk: gateway.desk },
+              modelId: route,
+              identity: () => identity,
+            },
           },
         );
         const progress = await followLaunch(launched, {
@@ -59,7 +63,7 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
   };
 }
 
-function readRows(path: string): readonly Json[] {
+export function readRows(path: string): readonly Json[] {
   const lines = readText(path, "tasks").split("\n");
   return lines.flatMap((line, i) => (line.trim() === "" ? [] : [parseJson(line, `${path}:${i + 1}`)]));
 }

@@ -1,3 +1,3 @@
-export { agentWorld } from "./agent-world.ts";
+export { agentWorld, readRows } from "./agent-world.ts";
 export { ensureTasks, simWorld } from "./sim-world.ts";
-export { type CollectOptions, drawRows, type LoopWorld } from "./world.ts";
+export { type Assigned, assignedOf, type CollectOptions, drawRows, type LoopWorld } from "./world.ts";

@@ -187,9 +187,11 @@ class CatalogSync {
     const found = db.prepare("DELETE FROM lost WHERE digest = ?");
     return db.transaction(() => {
       if ((this.#endOf(pack) ?? -1) < from) return false;
+      // Nearly always empty, and then there is nothing to look for in it.
+      const anyLost = db.prepare("SELECT 1 AS one FROM lost LIMIT 1").get() !== undefined;
       for (const row of rows) {
         this.#tally.blobs += blob.run(pack.number, ...row.values).changes;
-        found.run(row.values[1]!);
+        if (anyLost) found.run(row.values[1]!);
         if (row.record !== undefined) this.#tally.records += record.run(...row.record).changes;
         for (const target of row.targets ?? []) ref.run(row.values[1]!, target);
       }

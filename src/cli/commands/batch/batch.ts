@@ -1,5 +1,6 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Digest, isDigest } from "../../../base/index.ts";
 import {
   type BatchDetails,
   compareBatches,
@@ -45,6 +46,7 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
   seed: bigint;
   feedback?: string;
   logprobKind?: LogprobKind;
+  tokenizer?: Digest;
   requireVerdict?: true;
   maxLength?: number;
   artifact?: string[];
@@ -85,6 +87,7 @@ batch leaves out what is more than 3 revisions behind its target.`,
         "which token log-probabilities (default: a mix is refused)",
       ).choices(["sampling", "model"]),
     )
+    .option("--tokenizer <digest>", "only token streams of this tokenizer (default: any)", digestArgument)
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
@@ -93,12 +96,17 @@ batch leaves out what is more than 3 revisions behind its target.`,
   addFreshnessOptions(command, { none: true }).action((flags: AssembleFlags) => runAssemble(io, flags));
 }
 
+function digestArgument(text: string): Digest {
+  if (!isDigest(text)) throw new InvalidArgumentError("It must be a digest: sha256: and 64 hex digits.");
+  return text;
+}
+
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude } = flags;
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
-      ...{ artifacts: flags.artifact, logprobKind: flags.logprobKind },
+      ...{ artifacts: flags.artifact, logprobKind: flags.logprobKind, tokenizer: flags.tokenizer },
       ...batchFreshness(flags),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);

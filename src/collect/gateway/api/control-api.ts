@@ -96,15 +96,22 @@ export class ControlApi {
     const { redact, rollouts } = this.#deps;
     if (path.path === "/v1/feedback")
       return sendJson(response, 200, await addFeedback(rollouts, value, redact));
-    if (closed !== undefined) {
-      const closing = redactClosing(check(closeRequest, value), redact);
-      return sendJson(response, 200, await rollouts.close(decodePart(closed), closing));
-    }
+    if (closed !== undefined) return sendJson(response, 200, await this.close(decodePart(closed), value));
+    const { created, ...opened } = await this.open(value);
+    sendJson(response, created ? 201 : 200, opened);
+  }
+
+  async open(value: unknown): Promise<{ id: string; apiKey: string; basePath: string; created: boolean }> {
+    const { redact, rollouts, keyFor } = this.#deps;
     const opening = redactOpening(check(openRequest, value), redact);
     const wanted = Object.entries(opening).filter(([, each]) => each !== undefined);
     const { id, created } = await rollouts.open(Object.fromEntries(wanted));
-    const basePath = `/r/${encodeURIComponent(id)}`;
-    sendJson(response, created ? 201 : 200, { id, apiKey: this.#deps.keyFor(id), basePath });
+    return { id, apiKey: keyFor(id), basePath: `/r/${encodeURIComponent(id)}`, created };
+  }
+
+  close(rollout: string, value: unknown): ReturnType<Rollouts["close"]> {
+    const { redact, rollouts } = this.#deps;
+    return rollouts.close(rollout, redactClosing(check(closeRequest, value), redact));
   }
 
   /** An agent may ask it, as it may call models. */

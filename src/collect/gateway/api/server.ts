@@ -15,6 +15,7 @@ import type { Signer } from "../../../contract/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { listenOn } from "../../listen.ts";
+import type { RolloutDesk } from "../../rollout-desk.ts";
 import {
   type CallContext,
   estimateAgain,
@@ -81,6 +82,8 @@ export interface Gateway {
   readonly recovered: readonly string[];
   /** Rollouts of an earlier run of which the journal has lost something. */
   readonly damaged: readonly DamagedRollout[];
+  /** Opens, looks at and closes rollouts like the paths below /v1/rollouts, for programs that hold the gateway. */
+  readonly desk: RolloutDesk;
   /** Seals rollouts that have been silent for too long; also done by a timer. */
   sealIdle(): Promise<number>;
   /** Stops listening, lets calls in progress end, seals what is closed, and nothing that is still open. Ends within
@@ -281,10 +284,25 @@ class GatewayServer {
       port,
       recovered: this.#recovered,
       damaged: this.#found.damaged,
+      desk: this.#desk(),
       sealIdle: () => this.#rollouts.sealIdle(),
       close: async (graceMs = 10_000, callsMs = CALLS_SHARE * graceMs) => {
         await this.#stop(graceMs, callsMs).finally(release);
       },
+    };
+  }
+
+  #desk(): RolloutDesk {
+    const tracked = <T>(work: Promise<T>): Promise<T> => {
+      const over = work.then(ignore, ignore);
+      this.#posts.add(over);
+      void over.then(() => this.#posts.delete(over));
+      return work;
+    };
+    return {
+      open: (opening) => tracked(this.#control.open(opening)),
+      status: (rollout) => this.#rollouts.status(rollout),
+      close: (rollout, closing) => tracked(this.#control.close(rollout, closing)),
     };
   }
 

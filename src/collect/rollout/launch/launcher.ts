@@ -274,7 +274,14 @@ class RunningLaunch implements Launch {
       });
     }
     const done = read.flatMap(({ slot, result }) =>
-      result.state === "sealed" ? [{ item: slot.planned.id, content: result.content, earlier }] : [],
+      result.state === "sealed"
+        ? [
+            {
+              ...{ item: slot.planned.id, content: result.content, earlier },
+              own: this.#worker !== undefined && result.worker === this.#options.worker,
+            },
+          ]
+        : [],
     );
     const receipts = await this.#receipts.of(done);
     for (const { slot, result } of read)

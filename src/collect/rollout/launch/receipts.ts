@@ -11,11 +11,14 @@ interface DoneItem {
   readonly content: Digest;
   /** Done before this launch began: whoever was to give its receipt has done so, or never will. */
   readonly earlier: boolean;
+  /** Done by a worker of this process, which will note the receipt. */
+  readonly own: boolean;
 }
 
 /** The queue hears before the receipt is written; so long at most, unless its writer died. */
 const PATIENCE_MS = 2_000;
 const LOOK_MS = 25;
+const NOTE_MS = 5;
 
 export class Receipts {
   readonly #own = new Map<Digest, GivenReceipt>();
@@ -35,6 +38,11 @@ export class Receipts {
   async of(items: readonly DoneItem[]): Promise<Map<Digest, GivenReceipt>> {
     const given = new Map<Digest, GivenReceipt>();
     let missing = this.#collect(items, given, this.#own);
+    // A worker of this process is about to note its own; looking them up would read everything that was written since.
+    for (let waitedMs = 0; waitedMs < PATIENCE_MS && missing.some(isComing); waitedMs += NOTE_MS) {
+      await sleep(NOTE_MS);
+      missing = this.#collect(missing, given, this.#own);
+    }
     for (let waitedMs = 0; missing.length > 0; waitedMs += LOOK_MS) {
       const found = await this.#sealed.receipts(missing.map(({ content }) => content));
       missing = this.#collect(missing, given, found);
@@ -62,4 +70,8 @@ export class Receipts {
       return receipt === undefined;
     });
   }
+}
+
+function isComing({ own, earlier }: DoneItem): boolean {
+  return own && !earlier;
 }

@@ -5,12 +5,15 @@ import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
+import type { RolloutDesk } from "../../rollout-desk.ts";
 
 export interface GatewayPlace {
   /** `http://127.0.0.1:8790` */
   readonly url: string;
   /** Needed where the gateway asks for one. */
   readonly token?: string;
+  /** Of a gateway in this process: rollouts are opened and closed without HTTP. */
+  readonly desk?: RolloutDesk;
 }
 
 const TIMEOUT_MS = 10_000;

@@ -4,6 +4,7 @@
  *  A rollout that called no model is sealed by the book's recorder. */
 import { reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
+import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
@@ -14,7 +15,7 @@ const OLD_MARK = "reported";
 
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
   const url = place.url.replace(/\/+(v1\/?)?$/, "");
-  const urlOf = (id: string) => `${url}/v1/rollouts/${encodeURIComponent(id)}`;
+  const desk = place.desk === undefined ? deskOver(place, url) : deskHere(place.desk, url);
   return {
     checkBook: (book) => checkGatewayBook({ ...place, url }, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
@@ -25,16 +26,13 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
       const token = opening.token ?? opening.attempt;
       const id = claimedName({ item: opening.rolloutId, token });
       for (let earlier = 1; earlier < token; earlier++)
-        await closeEarlier(place, urlOf(claimedName({ item: opening.rolloutId, token: earlier })));
-      const { apiKey } = (await ask(place, `${url}/v1/rollouts`, openingBody(id, opening))) as {
-        apiKey: string;
-      };
-      const own = urlOf(id);
-      const close = (body: object) => ask(place, `${own}/close`, body) as Promise<Partial<Recorded>>;
+        await closeEarlier(desk, claimedName({ item: opening.rolloutId, token: earlier }));
+      const { apiKey } = await desk.open(openingBody(id, opening));
+      const close = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
       return {
         baseUrl: `${url}/v1`,
         apiKey,
-        usage: async () => ((await ask(place, own)) as { usage: RolloutUsage }).usage,
+        usage: async () => ((await desk.status(id)) as { usage: RolloutUsage }).usage,
         async close(closing) {
           const { scores, finalState } = closing;
           const ending: Ending = { declaredBy: "executor", ...closing.ending };
@@ -61,11 +59,49 @@ function openingBody(id: string, opening: RolloutOpening): object {
 
 /** An attempt whose worker died would stay open until it is idle. The gateway keeps one that is closed as it is, and knows
  *  none that was never opened. */
-async function closeEarlier(place: GatewayPlace, own: string): Promise<void> {
+function closeEarlier(desk: RecorderDesk, rollout: string): Promise<void> {
   const message = "its worker ended before it did; the rollout was claimed again";
   const ending: Ending = { kind: "failed", owner: "infrastructure", message };
-  const response = await send(place, `${own}/close`, { ending });
-  await response.body?.cancel();
+  return desk.closeIfOpen(rollout, { ending });
+}
+
+interface RecorderDesk extends RolloutDesk {
+  /** A refusal says that there is nothing to close. */
+  closeIfOpen(rollout: string, closing: object): Promise<void>;
+}
+
+function deskOver(place: GatewayPlace, url: string): RecorderDesk {
+  const own = (rollout: string) => `${url}/v1/rollouts/${encodeURIComponent(rollout)}`;
+  return {
+    open: (opening) => ask(place, `${url}/v1/rollouts`, opening) as Promise<{ apiKey: string }>,
+    status: (rollout) => ask(place, own(rollout)) as Promise<object>,
+    close: (rollout, closing) => ask(place, `${own(rollout)}/close`, closing) as Promise<object>,
+    async closeIfOpen(rollout, closing) {
+      const response = await send(place, `${own(rollout)}/close`, closing);
+      await response.body?.cancel();
+    },
+  };
+}
+
+/** A gateway of this process refuses with an error; to a rollout that is the infrastructure's failure, as a status is. */
+function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
+  const refused = (cause: unknown): never => {
+    throw failedBy("infrastructure", `the gateway refused ${url}: ${reasonOf(cause).slice(0, 500)}`, {
+      cause,
+    });
+  };
+  // Fields that are undefined do not exist in JSON.
+  const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
+  return {
+    open: (opening) => desk.open(plain(opening)).catch(refused),
+    status: (rollout) => desk.status(rollout),
+    close: (rollout, closing) => desk.close(rollout, plain(closing)).catch(refused),
+    closeIfOpen: (rollout, closing) =>
+      desk.close(rollout, plain(closing)).then(
+        () => {},
+        () => {},
+      ),
+  };
 }
 
 /** POSTs what is given, GETs if nothing is. */

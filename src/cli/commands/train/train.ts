@@ -1,18 +1,19 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { given } from "../../base/index.ts";
-import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../book/train/index.ts";
-import type { CscType } from "../../learn/index.ts";
-import { jsonLine } from "../../view/format.ts";
-import { progressLine, renderTrained, trainedJson } from "../../view/train-view.ts";
-import { addCommand, addGroup, seedOption } from "../command.ts";
-import type { Io } from "../io.ts";
-import { addPromiseOptions, type PromiseFlags } from "../options/judge-options.ts";
-import { addNetworkOptions, type NetworkFlags, networkConfig } from "../options/network-options.ts";
-import { nonNegative, positiveWhole, share, wholeNumber } from "../options/numbers.ts";
-import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
-import { addSplitOptions, type SplitFlags, splitRule } from "../options/split-options.ts";
+import { given } from "../../../base/index.ts";
+import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../../book/train/index.ts";
+import type { CscType } from "../../../learn/index.ts";
+import { jsonLine } from "../../../view/format.ts";
+import { progressLine, renderTrained, trainedJson } from "../../../view/train-view.ts";
+import { addCommand, addGroup, seedOption } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { addPromiseOptions, type PromiseFlags } from "../../options/judge-options.ts";
+import { addNetworkOptions, type NetworkFlags, networkConfig } from "../../options/network-options.ts";
+import { nonNegative, positiveWhole, share, wholeNumber } from "../../options/numbers.ts";
+import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../../options/row-options.ts";
+import { addSplitOptions, type SplitFlags, splitRule } from "../../options/split-options.ts";
 import { addPpo } from "./train-ppo.ts";
+import { addTrainWeights } from "./train-weights.ts";
 
 interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   out: string;
@@ -117,6 +118,7 @@ export function addTrain(program: Command, io: Io): void {
     .option("--target-every <n>", "steps between two copies into the target network", positiveWhole, 500)
     .option("--features <file>", FEATURES_HELP);
   addPpo(train, io);
+  addTrainWeights(train, io);
 }
 
 const VALUE_TRAINERS = [

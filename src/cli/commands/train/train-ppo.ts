@@ -1,13 +1,13 @@
 /** `rollbook train ppo`: a policy that learns by acting, on CartPole or on simulated tasks. */
 import { type Command, Option } from "commander";
-import { given } from "../../base/index.ts";
-import { wrongUsage } from "../../book/decisions/index.ts";
-import { type OnlineWorld, readSpec, trainOnline } from "../../book/train/index.ts";
-import { jsonLine } from "../../view/format.ts";
-import { onlineJson, progressLine, renderOnline } from "../../view/train-view.ts";
-import { addCommand, seedOption } from "../command.ts";
-import type { Io } from "../io.ts";
-import { nonNegative, positiveWhole, share } from "../options/numbers.ts";
+import { given } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
+import { type OnlineWorld, readSpec, trainOnline } from "../../../book/train/index.ts";
+import { jsonLine } from "../../../view/format.ts";
+import { onlineJson, progressLine, renderOnline } from "../../../view/train-view.ts";
+import { addCommand, seedOption } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { nonNegative, positiveWhole, share } from "../../options/numbers.ts";
 
 interface PpoFlags {
   env: OnlineWorld["kind"];

@@ -1,0 +1,1 @@
+"""A model server and a trainer on PyTorch for the token-level windows of Rollbook."""

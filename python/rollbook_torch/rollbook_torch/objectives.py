@@ -1,0 +1,27 @@
+"""What a step minimizes. Pure functions of log-probabilities; every tensor is rows × places, zero where `mask` is 0.
+
+GRPO and RLOO differ in the advantages alone, which the sealed batch holds (mean-std, leave-one-out). The ratio of a fresh row
+is taken against the *recorded* log-probabilities. A stale row was sampled by older weights: its ratio is taken against the
+weights that the step began with, and the step counts with the truncated importance weight between the two.
+"""
+
+import torch
+
+
+def clipped_objective(new, recorded, start, *, advantages, mask, stale, clip, clip_high, cap):
+    """The loss per token, and what to report: ratio, approximate KL divergence, share of clipped tokens."""
+    basis = torch.where(stale[:, None], start, recorded)
+    weight = torch.where(stale[:, None], (start - recorded).exp().clamp(max=cap), torch.ones_like(start))
+    ratio = ((new - basis) * mask).exp()
+    held = ratio.clamp(1 - clip, 1 + clip_high)
+    loss = -weight * torch.minimum(ratio * advantages, held * advantages) * mask
+    log_ratio = ((new - basis) * mask).detach()
+    kl = ((log_ratio.exp() - 1 - log_ratio) * mask).sum()
+    clipped = ((ratio.detach() != held.detach()) * mask).sum()
+    return loss, {"kl": kl, "clipped": clipped}
+
+
+def imitation_objective(new, *, rewards, mask):
+    """The rows that were rewarded are to become more likely."""
+    chosen = mask * (rewards > 0)[:, None]
+    return -new * chosen, chosen

@@ -1,0 +1,157 @@
+/** Parts that the stages of every kind of window share. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { compareUtf8, type Digest, parseId, plural, RollbookError, rngFrom } from "../base/index.ts";
+import type { Identity } from "../book/collect/index.ts";
+import type { TransitionRecords } from "../book/loop/index.ts";
+import type { BookOnDisk } from "../book/open/index.ts";
+import type { Progress, RolloutResult } from "../collect/rollout/index.ts";
+import {
+  LoopMembers,
+  type LoopPolicy,
+  type LoopTransition,
+  type SealedBlob,
+  seal,
+  type WindowState,
+} from "../contract/index.ts";
+import type { LoopConfig } from "./config.ts";
+import type { LoopWindow, RunState } from "./fold.ts";
+import { collectedIn, sourcesOf } from "./members.ts";
+import { type Assigned, drawRows } from "./world/index.ts";
+
+/** What every stage of a run has. */
+export interface RunContext {
+  readonly book: BookOnDisk;
+  readonly config: LoopConfig;
+  /** Operational files of the run: checkpoints and queues, all of which can be made again. */
+  readonly folder: string;
+  readonly identity: Identity;
+  readonly signal: AbortSignal;
+  readonly onProgress: (window: number, progress: Progress) => void;
+  readonly log: (line: string) => void;
+}
+
+/** What follows from a stage: the step of the transition, and what enters the book with it. */
+export interface StageEnd {
+  readonly step: LoopTransition["step"];
+  readonly records?: TransitionRecords;
+  readonly beside?: readonly SealedBlob[];
+}
+
+export interface WindowAt {
+  readonly state: RunState;
+  readonly window: LoopWindow;
+}
+
+/** What a window of one kind does, by the state it is in. */
+export interface WindowStages
+  extends Readonly<
+    Record<Exclude<WindowState, "released" | "kept">, (at: WindowAt) => StageEnd | Promise<StageEnd>>
+  > {
+  /** `policy`: what collects. `releases`: before this window. */
+  plan(at: { state: RunState; policy: LoopPolicy; releases: number }): Promise<StageEnd>;
+  /** Ends what was started for the run. */
+  close(): Promise<void>;
+}
+
+interface AssignedWorld {
+  readonly rows: number;
+  assign(rows: readonly number[], samples: number): Assigned;
+}
+
+export function assignedTo(config: LoopConfig, world: AssignedWorld, window: LoopWindow): Assigned {
+  const { rollouts, samples, seed } = config;
+  const rng = rngFrom(seed).split(`window ${window.number}`);
+  return world.assign(drawRows(world, { count: rollouts / samples, rng }), samples);
+}
+
+/** Fixes who belongs to the window, before anything runs. */
+export function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWindow): StageEnd {
+  const { rollouts } = config;
+  return {
+    step: {
+      state: "collecting",
+      experiment: parseId(`${config.run}-w${window.number}`),
+      seed: BigInt(config.seed),
+      rollouts,
+      assigned: assignedTo(config, world, window).digest,
+    },
+  };
+}
+
+/** The end of collecting: every rollout is sealed, or the window is not. */
+export function sealMembers(
+  { config }: RunContext,
+  { window, results, progress }: { window: number; results: readonly RolloutResult[]; progress: Progress },
+): StageEnd {
+  requireComplete(window, { results, progress, expected: config.rollouts });
+  const members = seal(LoopMembers, {
+    ...{ run: parseId(config.run), window },
+    rollouts: membersOf(results),
+  });
+  return {
+    step: { state: "sealed", members: members.digest, rollouts: members.record.rollouts.length },
+    beside: [members],
+  };
+}
+
+/** The rollouts that the window learns from and is judged by. */
+export function contentsOf(
+  { book, config }: RunContext,
+  { state, window }: WindowAt,
+): Promise<ReadonlySet<Digest>> {
+  return collectedIn(book, sourcesOf(config, state, window));
+}
+
+/** Half of what a killed process did is no part of the window. Its claims would be held until they expire; and a simulated
+ *  rollout whose first calls stand in the journal would be recorded under another name. Sealed rollouts stay. */
+export function forget(context: RunContext, { queue, gateway }: { queue: string; gateway: string }): void {
+  forgetJournal(context, gateway);
+  removeQueue(queue);
+}
+
+export function forgetJournal({ book }: RunContext, gateway: string): void {
+  rmSync(join(book.root, "journal", encodeURIComponent(gateway)), { recursive: true, force: true });
+}
+
+export function removeQueue(queue: string): void {
+  for (const suffix of ["-wal", "-shm", ""]) rmSync(`${queue}${suffix}`, { force: true });
+}
+
+function membersOf(results: readonly RolloutResult[]): LoopMembers["rollouts"] {
+  return results
+    .flatMap((each) =>
+      each.state === "sealed" ? [{ id: parseId(each.rolloutId), content: each.content }] : [],
+    )
+    .sort((a, b) => compareUtf8(a.id, b.id));
+}
+
+/** A window is sealed when all of it is: which rollouts are missing would depend on time. */
+function requireComplete(
+  window: number,
+  {
+    results,
+    progress,
+    expected,
+  }: { results: readonly RolloutResult[]; progress: Progress; expected: number },
+): void {
+  const sealed = results.filter(({ state }) => state === "sealed").length;
+  if (sealed === expected) return;
+  const dead = results.find((each) => each.state === "dead");
+  const why =
+    dead?.state === "dead" ? ` ${plural(progress.dead, "rollout")} set aside, first: ${dead.reason}.` : "";
+  throw new RollbookError(
+    "window-incomplete",
+    { window, sealed, expected, dead: progress.dead },
+    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume\`.`,
+  );
+}
+
+export function requireSame(what: string, expected: Digest, actual: Digest): void {
+  if (expected === actual) return;
+  throw new RollbookError(
+    "loop-changed",
+    { what, expected, actual },
+    `${what} is ${actual}, the run began with ${expected}. Restore the files it was started with, or start another run.`,
+  );
+}

@@ -1,0 +1,81 @@
+/** The built-in agent of a token window: one chat call, scored against the label of the task.
+ *  In: a payload with `question`. Out: the reply as final state; reward 1 where it equals the label. In process, because
+ *  it runs no code of anybody else. */
+import { Agent as HttpAgent, request } from "node:http";
+import { digestJson } from "../../base/index.ts";
+import {
+  type Agent,
+  compositeReward,
+  failedBy,
+  functionAgent,
+  type RolloutContext,
+  verificationTerm,
+} from "../../collect/rollout/index.ts";
+
+export interface ChatSampling {
+  readonly maxTokens: number;
+  readonly temperature: number;
+}
+
+export function chatAgent({ maxTokens, temperature }: ChatSampling): Agent {
+  const scorer = compositeReward({
+    name: "exact-match",
+    terms: [verificationTerm(({ finalState, task }) => finalState === task.label)],
+  });
+  const digest = digestJson("rollbook.chat-agent.v1", { maxTokens, temperature, scorer: scorer.digest });
+  const run = async (payload: Readonly<Record<string, unknown>>, context: RolloutContext) => ({
+    finalState: await ask(String(payload.question), { maxTokens, temperature }, context),
+  });
+  return functionAgent({ rollbook: "rollout-definition.v1", run, scorer }, { name: "chat", digest });
+}
+
+async function ask(
+  question: string,
+  { maxTokens, temperature }: ChatSampling,
+  { baseUrl, apiKey, rolloutConfig, seed, signal }: RolloutContext,
+): Promise<string> {
+  const { status, text } = await post(`${baseUrl}/chat/completions`, {
+    ...{ apiKey: apiKey ?? "", signal },
+    body: JSON.stringify({
+      ...{ model: rolloutConfig.model_id, messages: [{ role: "user", content: question }] },
+      // A double holds 53 bits of it exactly.
+      ...{ max_tokens: maxTokens, temperature, seed: Number(BigInt.asUintN(53, seed)) },
+    }),
+  });
+  if (status !== 200) throw failedBy("provider", `the model answered ${status}: ${text.slice(0, 200)}`);
+  const { choices } = JSON.parse(text) as { choices: { message: { content: string } }[] };
+  return choices[0]!.message.content;
+}
+
+/** Connections are kept: thousands of calls go to one gateway. */
+const agent = new HttpAgent({ keepAlive: true });
+
+/** Plain node:http: a fetch costs three times as much, and these calls are most of what a window does. */
+function post(
+  url: string,
+  { apiKey, body, signal }: { apiKey: string; body: string; signal: AbortSignal },
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      ...{ "content-type": "application/json", authorization: `Bearer ${apiKey}` },
+      "content-length": Buffer.byteLength(body),
+    };
+    const failed = (cause: Error) =>
+      reject(
+        signal.aborted
+          ? cause
+          : failedBy("provider", `the gateway did not answer: ${cause.message}`, { cause }),
+      );
+    const sent = request(url, { method: "POST", agent, headers, signal }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on("error", failed);
+    });
+    sent.on("error", failed);
+    sent.end(body);
+  });
+}

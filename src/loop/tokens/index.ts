@@ -1,0 +1,1 @@
+export { tokenStages } from "./token-stages.ts";

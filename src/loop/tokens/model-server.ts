@@ -1,0 +1,73 @@
+/** The model server of a run: started when it is first needed, and again after it died, on the same port.
+ *  In: revisions as checkpoint folders. Out: a URL that answers for them. */
+import { RollbookError } from "../../base/index.ts";
+import { type TorchPlace, TorchProcess } from "./torch-process.ts";
+
+export interface ServedRevision {
+  readonly id: string;
+  readonly digest: string;
+  readonly folder: string;
+}
+
+export interface ServingModel {
+  readonly url: string;
+  /** Of the tokenizer's file, as the server read it. */
+  readonly tokenizer: string;
+  /** Aborts when the server has died. */
+  readonly died: AbortSignal;
+}
+
+export class ModelServer {
+  readonly #place: TorchPlace;
+  readonly #maxBatch: number;
+  #process: TorchProcess | undefined;
+  #url: string | undefined;
+
+  constructor(place: TorchPlace, { maxBatch }: { maxBatch: number }) {
+    this.#place = place;
+    this.#maxBatch = maxBatch;
+  }
+
+  /** The server, once it can answer for this revision. */
+  async serve(revision: ServedRevision): Promise<ServingModel> {
+    const { url, ended } = await this.#running();
+    const { id, folder, digest } = revision;
+    const reply = await fetch(`${url}/admin/revisions`, {
+      method: "POST",
+      body: JSON.stringify({ revision: id, folder, digest }),
+    }).catch((cause: unknown) => {
+      if (this.#process?.ended.aborted) throw this.#process.death();
+      throw cause;
+    });
+    const body = (await reply.json()) as { tokenizer: string; error?: { code: string; message: string } };
+    if (!reply.ok)
+      throw new RollbookError(
+        body.error?.code ?? "bad-model",
+        { revision: id, folder, status: reply.status },
+        `the model server does not serve ${id}: ${body.error?.message ?? reply.status}`,
+      );
+    return { url, tokenizer: body.tokenizer, died: ended };
+  }
+
+  /** Seconds that it has spent on decoding, of which nothing is Rollbook's. */
+  async decodeSeconds(): Promise<number> {
+    if (this.#url === undefined || this.#process?.ended.aborted !== false) return 0;
+    const text = await (await fetch(`${this.#url}/metrics`)).text();
+    return Number(/rollbook_torch_decode_seconds_total (\S+)/.exec(text)?.[1] ?? 0);
+  }
+
+  async #running(): Promise<{ url: string; ended: AbortSignal }> {
+    if (this.#process === undefined || this.#process.ended.aborted) {
+      const port = this.#url === undefined ? "0" : new URL(this.#url).port;
+      this.#process = new TorchProcess("serve", this.#place, [
+        ...["--port", port, "--max-batch", String(this.#maxBatch)],
+      ]);
+      this.#url = ((await this.#process.read()) as { url: string }).url;
+    }
+    return { url: this.#url!, ended: this.#process.ended };
+  }
+
+  async close(): Promise<void> {
+    await this.#process?.close();
+  }
+}

@@ -1,0 +1,244 @@
+/** The stages of a window that trains a language model on its tokens: serve revision k, roll out, cut a token batch, train
+ *  one step in Python, release k + 1. The revision that answers stands where other windows have their router.
+ *  A stage that was cut short is done again from its beginning: what it finds made already it takes as it is. */
+import { createHash } from "node:crypto";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { digestJson, given, parseId, RollbookError } from "../../base/index.ts";
+import { cutBatch, exportBatch, showBatch } from "../../book/batches/index.ts";
+import { sealWeights } from "../../book/train/index.ts";
+import { batchContent, type LoopPolicy, type PolicyRevision, type Sealed } from "../../contract/index.ts";
+import { servedAfter } from "../fold.ts";
+import {
+  assignedTo,
+  assignWindow,
+  contentsOf,
+  forgetJournal,
+  type RunContext,
+  requireSame,
+  type StageEnd,
+  sealMembers,
+  type WindowAt,
+  type WindowStages,
+} from "../stage-parts.ts";
+import { type TokenWorldConfig, trainerOptions } from "../token-config.ts";
+import { readRevisionRecord, readWeights, restoreFolder } from "./checkpoints.ts";
+import type { ServedRevision } from "./model-server.ts";
+import { openTokenWorld, type TokenWorld } from "./token-world.ts";
+import { describeReport } from "./training-report.ts";
+
+interface TokenContext extends RunContext {
+  readonly world: TokenWorld;
+  readonly settings: TokenWorldConfig;
+}
+
+export async function tokenStages(run: RunContext, settings: TokenWorldConfig): Promise<WindowStages> {
+  const context: TokenContext = { ...run, settings, world: await openTokenWorld(settings, run) };
+  return {
+    plan: (at) => plan(context, at),
+    planned: ({ window }) => assignWindow(context.config, context.world, window),
+    collecting: (at) => collect(context, at),
+    sealed: (at) => score(context, at),
+    scored: (at) => train(context, at),
+    trained: (at) => judge(context, at),
+    judged: (at) => conclude(context, at),
+    close: () => context.world.close(),
+  };
+}
+
+async function plan(
+  context: TokenContext,
+  { state, policy, releases }: Parameters<WindowStages["plan"]>[0],
+): Promise<StageEnd> {
+  const { config, world } = context;
+  const revision = await revisionOf(context, policy, state);
+  const { id, digest } = revision.record;
+  return {
+    step: {
+      ...{ state: "planned", config: config.digest, world: world.digest, policy, releases },
+      router: { id, digest },
+    },
+    records: { router: revision.digest },
+  };
+}
+
+async function collect(context: TokenContext, { window }: WindowAt): Promise<StageEnd> {
+  const { config, world } = context;
+  const { experiment, seed, assigned: expected } = window.need("collecting").step;
+  const revision = await readRevisionRecord(context.book, window.need("planned").envelope.router!);
+  const assigned = assignedTo(config, world, window);
+  requireSame("the tasks of the window", expected, assigned.digest);
+  const gateway = `loop-${config.run}-w${window.number}`;
+  forgetJournal(context, gateway);
+  const { results, progress } = await world.collect({
+    ...{ revision: await served(context, revision.record), gateway, experiment, seed },
+    ...{ rows: assigned.rows.map((row) => world.tasks[row]!), samples: assigned.samples },
+    onProgress: (now) => context.onProgress(window.number, now),
+  });
+  return sealMembers(context, { window: window.number, results, progress });
+}
+
+/** The batch is to improve what serves now, which an asynchronous window may not have collected with. */
+async function score(context: TokenContext, at: WindowAt): Promise<StageEnd> {
+  const { book, config, settings, world } = context;
+  const target = await revisionOf(context, servedAfter(at.state, at.window.number - 1), at.state);
+  const drift = config.freshness?.drift ?? (config.mode === "asynchronous" ? config.maxDrift : 0);
+  const learner = config.tokenLearner!;
+  const { digest } = await cutBatch(book, {
+    ...{
+      contents: await contentsOf(context, at),
+      target: target.digest,
+      level: "token",
+      family: settings.family,
+    },
+    ...{ logprobKind: "sampling", tokenizer: world.tokenizer, seed: BigInt(config.seed) },
+    advantage: learner.kind === "rloo" ? "leave-one-out" : "mean-std",
+    freshness: { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
+  });
+  const { batch, ledger } = await showBatch(book, digest);
+  return {
+    step: {
+      state: "scored",
+      batch: batchContent(batch),
+      ...{
+        rows: batch.totals.rows,
+        considered: ledger.considered.artifacts,
+        rewardMean: batch.totals.rewardMean,
+      },
+      excluded: ledger.reasons.map(({ reason, artifacts }) => ({
+        reason: parseId(reason),
+        rollouts: artifacts,
+      })),
+    },
+    records: { batch: digest },
+  };
+}
+
+async function train(context: TokenContext, { state, window }: WindowAt): Promise<StageEnd> {
+  const { book, config, settings, folder, world, log } = context;
+  const parent = await revisionOf(context, servedAfter(state, window.number - 1), state);
+  const batch = window.need("scored").envelope.batch!;
+  const out = checkpointFolder(folder, window.number);
+  const path = join(folder, `batch-${window.number}.safetensors`);
+  rmSync(path, { force: true });
+  await exportBatch(book, batch, { format: "safetensors", out: path });
+  const options = trainerOptions(config.tokenLearner!, {
+    ...{ temperature: settings.sampling.temperature, seed: config.seed + window.number },
+  });
+  const { rows: _, ...kept } = options;
+  const report = await world.train({
+    batch: { path, digest: batch, sha256: createHash("sha256").update(readFileSync(path)).digest("hex") },
+    ...{ family: settings.family, parent: await served(context, parent.record), out, options },
+  });
+  rmSync(path, { force: true });
+  // Only the newest is continued from; an asynchronous window may still be one behind.
+  const spent = join(checkpointFolder(folder, window.number - config.maxDrift - 1), "optimizer.safetensors");
+  rmSync(spent, { force: true });
+  log(`window ${window.number}: ${describeReport(report)}`);
+  const revision = await sealWeights(book, {
+    ...{ weights: readWeights(out), family: settings.family, id: `${config.run}-w${window.number}`, parent },
+    ...{
+      batches: [batch],
+      config: digestJson("rollbook.training-config.v1", kept),
+      seed: BigInt(config.seed),
+    },
+    ...given({ steps: report.steps }),
+  });
+  const { id, digest } = revision.record;
+  requireSame("the weights that the trainer wrote", report.digest, digest);
+  return {
+    step: { state: "trained", revision: { id, digest }, rows: report.rows },
+    records: { revision: revision.digest },
+  };
+}
+
+/** Answers held-out tasks with the new revision. Without them it is released after the trainer's own checks. */
+async function judge(context: TokenContext, { state, window }: WindowAt): Promise<StageEnd> {
+  const { config, settings, world } = context;
+  const { heldOut } = settings;
+  const isDue =
+    heldOut !== undefined && (window.number % heldOut.every === 0 || window.number === config.windows);
+  if (!isDue) return { step: { state: "judged", outcome: "pass", reasons: [] } };
+  const revision = await readRevisionRecord(context.book, window.need("trained").envelope.revision!);
+  const gateway = `loop-${config.run}-h${window.number}`;
+  forgetJournal(context, gateway);
+  const { results } = await world.collect({
+    ...{
+      revision: await served(context, revision.record),
+      gateway,
+      seed: BigInt(config.seed),
+      samples: 1,
+    },
+    ...{ rows: world.heldOut.slice(0, heldOut.rollouts), experiment: `${config.run}-h${window.number}` },
+    onProgress: (now) => context.onProgress(window.number, now),
+  });
+  const rewards = results.flatMap((each) =>
+    each.state === "sealed" && each.reward !== null ? [each.reward] : [],
+  );
+  const estimate = meanOf(rewards);
+  const before = state.windows
+    .filter(({ number }) => number < window.number)
+    .map((each) => each.at("judged")?.step.estimate?.value ?? Number.NEGATIVE_INFINITY);
+  const best = Math.max(Number.NEGATIVE_INFINITY, ...before);
+  const fell = heldOut.drop !== undefined && estimate.value < best - heldOut.drop;
+  return {
+    step: {
+      ...{ state: "judged", estimate, outcome: fell ? "refuse" : "pass" },
+      reasons: fell
+        ? [`held-out mean ${estimate.value.toFixed(4)} is more than ${heldOut.drop} below ${best.toFixed(4)}`]
+        : [],
+    },
+  };
+}
+
+async function conclude(_context: TokenContext, { state, window }: WindowAt): Promise<StageEnd> {
+  const { revision } = window.need("trained").step;
+  if (window.need("judged").step.outcome === "pass")
+    return { step: { state: "released", revision, router: revision.digest } };
+  const policy = servedAfter(state, window.number - 1);
+  const router = policy.kind === "revision" ? policy.revision : window.need("planned").step.router;
+  return { step: { state: "kept", policy, router: router.digest } };
+}
+
+/** The record of a policy of the run; of the behaviour, the checkpoint that the run begins with. */
+async function revisionOf(
+  { book, config, settings, world }: TokenContext,
+  policy: LoopPolicy,
+  state: WindowAt["state"],
+): Promise<Sealed<PolicyRevision>> {
+  if (policy.kind === "behaviour")
+    return sealWeights(book, { weights: world.weights(), family: settings.family, id: `${config.run}-base` });
+  const made = state.windows.find((each) => each.at("trained")?.step.revision.id === policy.revision.id);
+  if (made !== undefined) return readRevisionRecord(book, made.need("trained").envelope.revision!);
+  throw new RollbookError(
+    "loop-gap",
+    { revision: policy.revision.digest },
+    `no window of the run trained ${policy.revision.id}. Restore the book from a copy.`,
+  );
+}
+
+/** Where the checkpoint of a revision is, for the server and the trainer. */
+async function served(
+  { book, config, settings, folder }: TokenContext,
+  revision: PolicyRevision,
+): Promise<ServedRevision> {
+  const { id, digest } = revision;
+  const number = /-w(\d+)$/.exec(id)?.[1];
+  if (id === `${config.run}-base` || number === undefined) return { id, digest, folder: settings.model };
+  const at = checkpointFolder(folder, Number(number));
+  await restoreFolder(book, revision, { folder: at, base: settings.model });
+  return { id, digest, folder: at };
+}
+
+/** With the normal interval at 95 %. */
+function meanOf(rewards: readonly number[]) {
+  const value = rewards.reduce((sum, each) => sum + each, 0) / Math.max(1, rewards.length);
+  const variance =
+    rewards.reduce((sum, each) => sum + (each - value) ** 2, 0) / Math.max(1, rewards.length - 1);
+  const half = 1.96 * Math.sqrt(variance / Math.max(1, rewards.length));
+  return { value, low: value - half, high: value + half, level: 0.95 };
+}
+
+function checkpointFolder(folder: string, window: number): string {
+  return join(folder, `window-${window}`);
+}

@@ -1,0 +1,169 @@
+/** Where token windows collect and learn: tasks, the agent, a gateway before the model server, the trainer.
+ *  The gateway is opened for one window and knows one revision: every token it records is of these weights, because the server
+ *  answers for the revision that is asked for or not at all. */
+import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
+import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
+import { WEIGHTS_KIND } from "../../book/train/index.ts";
+import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
+import { loadAgent, startCatalogKeeper } from "../../collect/rollout/index.ts";
+import type { RunContext } from "../stage-parts.ts";
+import type { TokenWorldConfig } from "../token-config.ts";
+import { type Assigned, assignedOf, readRows } from "../world/index.ts";
+import { chatAgent } from "./chat-agent.ts";
+import { readWeights, tokenizerDigest } from "./checkpoints.ts";
+import { ModelServer, type ServedRevision } from "./model-server.ts";
+import { TorchProcess } from "./torch-process.ts";
+import { checkReport, type TrainingReport } from "./training-report.ts";
+
+export interface TokenCollecting {
+  readonly revision: ServedRevision;
+  readonly rows: readonly Json[];
+  readonly samples: number;
+  readonly experiment: string;
+  readonly seed: bigint;
+  readonly gateway: string;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+export interface TokenWorld {
+  readonly digest: Digest;
+  readonly rows: number;
+  readonly tasks: readonly Json[];
+  readonly heldOut: readonly Json[];
+  /** Of the tokenizer's file. */
+  readonly tokenizer: Digest;
+  assign(rows: readonly number[], samples: number): Assigned;
+  /** The bytes of the checkpoint that the run begins with. */
+  weights(): Uint8Array;
+  collect(request: TokenCollecting): Promise<{ results: readonly RolloutResult[]; progress: Progress }>;
+  train(request: object): Promise<TrainingReport>;
+  close(): Promise<void>;
+}
+
+/** Times that a server may die within one window. */
+const DEATHS = 3;
+const MODEL = "policy";
+/** One process works on a window, and what is sealed stands in the book: a queue on disk would be forgotten after a kill. */
+const QUEUE = ":memory:";
+
+export async function openTokenWorld(config: TokenWorldConfig, run: RunContext): Promise<TokenWorld> {
+  const { book, identity, signal, log, config: loop } = run;
+  const { family, environment, sampling, python, device, threads } = config;
+  const hidden = [config.tasks, ...(config.heldOut === undefined ? [] : [config.heldOut.tasks])];
+  const agent =
+    config.agent === undefined
+      ? chatAgent(sampling)
+      : await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] });
+  const tasks = readRows(config.tasks);
+  const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks);
+  const digests = tasks.map((row) => digestJson("rollbook.loop-row.v1", row));
+  const place = { python, device, threads, log };
+  const server = new ModelServer(place, { maxBatch: config.maxBatch });
+  const keeper = startCatalogKeeper(book.root, log);
+  let trainer: TorchProcess | undefined;
+  const tokenizer = tokenizerDigest(config.model);
+  let base: Uint8Array | undefined;
+  const weights = () => {
+    base ??= readWeights(config.model);
+    return base;
+  };
+  return {
+    digest: digestJson("rollbook.loop-token-world.v1", {
+      ...{ agent: agent.digest, rows: digests, family, environment },
+      model: digestBytes(WEIGHTS_KIND, weights()),
+      heldOut: heldOut.map((row) => digestJson("rollbook.loop-row.v1", row)),
+    }),
+    ...{ rows: tasks.length, tasks, heldOut, weights, tokenizer },
+    assign: (chosen, samples) => assignedOf(chosen, samples, digests),
+    async collect({ revision, rows, samples, experiment, seed, gateway: worker, onProgress }) {
+      for (let deaths = 0; ; deaths++) {
+        const serving = await server.serve(revision);
+        const [before, beganMs] = [await server.decodeSeconds(), book.clock.nowMs()];
+        const gateway = await openGateway({
+          ...{ book, port: 0, log, identity: () => identity },
+          config: gatewayConfig({ worker, revision, family, environment, ...serving }),
+        });
+        try {
+          const results: RolloutResult[] = [];
+          const launched = launch([...rows] as object[], {
+            ...{ book, agent, environment, seed, exp: experiment, samples, log, queue: QUEUE },
+            ...{ concurrency: loop.workers, drain: signal, signal: serving.died, modelId: MODEL },
+            ...{ gateway: { url: gateway.url, desk: gateway.desk }, identity: () => identity },
+          });
+          const progress = await followLaunch(launched, {
+            onProgress,
+            onResult: (each) => results.push(each),
+          });
+          if (!serving.died.aborted || results.length === progress.total) {
+            const decoding = ((await server.decodeSeconds()) - before).toFixed(3);
+            const seconds = ((book.clock.nowMs() - beganMs) / 1000).toFixed(3);
+            log(`${experiment}: ${results.length} rollouts in ${seconds} s, ${decoding} s of them decoding`);
+            return { results, progress };
+          }
+        } finally {
+          await gateway.close();
+          await keeper.caughtUp();
+        }
+        if (deaths + 1 >= DEATHS) throw diedTooOften(experiment);
+        log(`${experiment}: the model server died; it is started again for the rollouts that are left`);
+      }
+    },
+    async train(request) {
+      if (trainer === undefined || trainer.ended.aborted) {
+        trainer = new TorchProcess("train", place);
+        await trainer.read();
+      }
+      const reply = (await trainer.ask(request)) as {
+        report?: unknown;
+        error?: { code: string; message: string };
+      };
+      if (reply.error !== undefined)
+        throw new RollbookError(
+          reply.error.code,
+          {},
+          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume\`.`,
+        );
+      return checkReport(reply.report);
+    },
+    async close() {
+      await Promise.all([server.close(), trainer?.close(), keeper.close()]);
+    },
+  };
+}
+
+function gatewayConfig({
+  url,
+  tokenizer,
+  revision,
+  worker,
+  family,
+  environment,
+}: {
+  url: string;
+  tokenizer: string;
+  revision: ServedRevision;
+  worker: string;
+  family: string;
+  environment: string;
+}): object {
+  const { id, digest } = revision;
+  return {
+    worker,
+    rollouts: { environment },
+    upstreams: { torch: { baseUrl: `${url}/v1`, connections: 1024 } },
+    models: {
+      [MODEL]: {
+        ...{ upstream: "torch", model: id, family, revision: { id, digest }, tokenizer },
+        ...{ logprobKind: "sampling", capture: { tokens: "vllm" } },
+      },
+    },
+  };
+}
+
+function diedTooOften(experiment: string): RollbookError {
+  return new RollbookError(
+    "server-died",
+    { experiment, deaths: DEATHS },
+    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume\`.`,
+  );
+}
