@@ -6,15 +6,16 @@ import { figure, type Paint, printable, thousands } from "./format.ts";
 import { durationText, timeText } from "./rollouts/transcript-view.ts";
 
 export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
-  const place = printable(event.kind === "rollout" ? event.rollout : `${event.rollout}.${event.call}`);
   const at = ink.dim(timeText(event.atMs).slice(11));
   switch (event.kind) {
+    case "refusal":
+      return `${at} ${ink.yellow(`${event.status} refused by the gateway`)} ${printable(`${event.rollout ?? event.path} ${event.code}: ${event.message}`)}\n`;
     case "failover":
-      return `${at} ${ink.yellow("failover")} ${place} ${printable(`${event.from} → ${event.to}: ${event.fault}`)}\n`;
+      return `${at} ${ink.yellow("failover")} ${placeText(event)} ${printable(`${event.from} → ${event.to}: ${event.fault}`)}\n`;
     case "call":
-      return `${at} ${statusText(event, ink)} ${place} ${printable(callText(event))}\n`;
+      return `${at} ${statusText(event, ink)} ${placeText(event)} ${printable(callText(event))}\n`;
     case "rollout":
-      return `${at} ${ink.dim("closed")} ${place} ${printable(rolloutText(event))}\n`;
+      return `${at} ${ink.dim("closed")} ${printable(event.rollout)} ${printable(rolloutText(event))}\n`;
     default:
       return event satisfies never;
   }
@@ -27,6 +28,10 @@ function rolloutText(event: RolloutClosedEvent): string {
     ...[`task ${task}`, plural(calls, "call"), tokens, ending],
     durationText(Math.max(0, atMs - openedAtMs)),
   ].join(" · ");
+}
+
+function placeText({ rollout, call }: { readonly rollout: string; readonly call: number }): string {
+  return printable(`${rollout}.${call}`);
 }
 
 function statusText({ status, outcome }: CallEvent, ink: Paint): string {

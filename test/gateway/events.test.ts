@@ -48,6 +48,28 @@ describe("a gateway that is watched", () => {
     );
   });
 
+  it("tells of calls that it refuses itself, and its status of a rollout names the last until a call succeeds", async () => {
+    const { test, events, call } = await watched({ defaultUpstream: undefined });
+    test.upstream.play(REPLY);
+    const { apiKey } = await test.openRollout({ id: "lost" });
+    const owner = { authorization: `Bearer ${TOKEN}` };
+    const status = async () =>
+      (await fetch(`${test.gateway.url}/v1/rollouts/lost`, { headers: owner })).json();
+    await call("nope", apiKey);
+    const message = expect.stringContaining('no model is called "nope"; known: ');
+    const refusal = { kind: "refusal", path: "/v1/chat/completions", status: 404, code: "model_not_found" };
+    expect(events).toEqual([{ ...refusal, atMs: expect.any(Number), rollout: "lost", message }]);
+    expect(renderGatewayEvent(events[0]!, paint(false))).toMatch(
+      /^\d\d:\d\d:\d\d 404 refused by the gateway lost model_not_found: no model is called "nope"; known: .*\n$/,
+    );
+    expect(await status()).toMatchObject({ lastRefusal: expect.stringMatching(/^404 no model is called/) });
+    await call("tiny", apiKey);
+    expect(await status()).not.toHaveProperty("lastRefusal");
+    await call("tiny", "a-wrong-key");
+    expect(events.at(-1)).toMatchObject({ kind: "refusal", status: 401, code: "unauthorized" });
+    expect(JSON.stringify(events)).not.toContain("a-wrong-key");
+  });
+
   it("tells of failovers as they happen, and why an upstream did not answer", async () => {
     const models = { one: { upstream: "main" }, two: { upstream: "main" } };
     const { test, events, call } = await watched({

@@ -25,6 +25,9 @@ export function spanOf(event: GatewayEvent, book: string): OtlpSpan | undefined 
     case "failover":
       // The span of the call names the candidates that failed.
       return undefined;
+    case "refusal":
+      // Not a call of any model.
+      return undefined;
     default:
       return event satisfies never;
   }

@@ -70,7 +70,8 @@ export interface GatewayOptions {
    *  that come with rollouts and feedback; a name that it changes is refused. */
   readonly redact?: Redact | undefined;
   readonly log?: ((line: string) => void) | undefined;
-  /** Hears of every call when it ends, of failovers, and of rollouts that are closed. Must be quick: calls wait for it. */
+  /** Hears of every call when it ends, of failovers, of rollouts that are closed, and of calls that the gateway
+   *  refuses. Must be quick: calls wait for it. */
   readonly onEvent?: TellEvent | undefined;
 }
 
@@ -373,7 +374,7 @@ class GatewayServer {
     }
     if (request.method !== "POST")
       throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
-    const failed = (error: unknown) => this.#refuse(response, error, path);
+    const failed = (error: unknown) => this.#refuse(response, error, path, caller.rollout);
     const done = (body: Buffer) => {
       try {
         const dialect = dialectAt(path.path);
@@ -430,19 +431,29 @@ class GatewayServer {
     new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls).start(request);
   }
 
-  #refuse(response: ServerResponse, error: unknown, { path }: ApiPath): void {
+  #refuse(response: ServerResponse, error: unknown, { path }: ApiPath, rollout?: string): void {
     const refusal = refusalFor(error);
+    const dialect = dialectAt(path);
+    if (dialect !== undefined) this.#tellRefusal(refusal, path, rollout);
     if (refusal !== error && refusal.status >= 500) this.#calls.log(`${path}: ${reasonOf(error)}`);
     this.#metrics.count("rollbook_gateway_refusals_total", { code: refusal.code });
     if (response.headersSent) {
       response.destroy();
       return;
     }
-    const body = (dialectAt(path)?.errorBody ?? openAiError)(refusal);
+    const body = (dialect?.errorBody ?? openAiError)(refusal);
     // What is left of the request is not read; the connection cannot be used again.
     const isUnread = refusal.code === "too-large" || refusal.code === "too-much-in-flight";
     const headers = isUnread ? { connection: "close", ...refusal.headers } : refusal.headers;
     sendJson(response, refusal.status, body, headers);
+  }
+
+  /** A refused call is in no record: the listener and the owner of its rollout hear of it. */
+  #tellRefusal({ status, code, message: said }: HttpRefusal, path: string, rollout?: string): void {
+    const message = redactText(said, this.#redact);
+    if (rollout !== undefined) this.#rollouts.refused(rollout, `${status} ${message}`);
+    const atMs = this.#options.clock.nowMs();
+    this.#calls.tell?.({ kind: "refusal", atMs, path, ...given({ rollout }), status, code, message });
   }
 }
 

@@ -1,6 +1,6 @@
 /** What happens at a gateway, told to whoever watches it: calls as they end, failovers as they happen, rollouts as they are
- *  closed. Nothing depends on a listener, and a secret never passes here: no event carries a message, a body, or a header
- *  other than `traceparent`. */
+ *  closed, calls that the gateway itself refuses. Nothing depends on a listener, and a secret never passes here: no event
+ *  carries a prompt, a body, or a header other than `traceparent`, and the reason of a refusal is redacted. */
 import type { RevisionKey } from "../../../contract/index.ts";
 import type { DecisionReason } from "../../../policy/index.ts";
 import type { DialectName } from "../dialects/index.ts";
@@ -63,6 +63,17 @@ export type GatewayEvent =
       readonly costUsd: number;
       readonly content?: string;
       readonly envelope?: string;
+    }
+  | {
+      /** Not sent to any upstream and not recorded. */
+      readonly kind: "refusal";
+      readonly atMs: number;
+      readonly path: string;
+      /** Absent if the call named none, or if its key was refused. */
+      readonly rollout?: string;
+      readonly status: number;
+      readonly code: string;
+      readonly message: string;
     };
 
 export type CallEvent = Extract<GatewayEvent, { kind: "call" }>;

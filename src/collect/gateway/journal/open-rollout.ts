@@ -43,6 +43,8 @@ export class OpenRollout {
   lastUsedMs: number;
   /** What cut it short, if a cap did. */
   capped: "turns" | "budget" | undefined;
+  /** Status and reason of the last call, if the gateway refused it. Not recorded: an agent may call on. */
+  lastRefusal: string | undefined;
 
   constructor(id: Id, opening: OpenedEvent) {
     this.id = id;
@@ -113,6 +115,7 @@ export class OpenRollout {
   ): void {
     const { index, usage, costUsd, estimatedUsd } = call;
     this.calls.set(index, place);
+    this.lastRefusal = undefined;
     this.bytes += place.bytes;
     this.#reserved.delete(index);
     this.promptTokens += usage?.promptTokens ?? 0;

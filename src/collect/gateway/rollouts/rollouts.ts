@@ -1,7 +1,7 @@
 /** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
  *  In: requests about rollouts. Out: events in the journal and transitions of their states; close-coordinator.ts has
  *  them sealed. Does not speak HTTP. */
-import { type Id, parseId } from "../../../base/index.ts";
+import { given, type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
 import { attest, signedAmong } from "../../../store/index.ts";
 import type { GatewayConfig } from "../config.ts";
@@ -31,6 +31,8 @@ export interface RolloutStatus {
     readonly completionTokens: number;
     readonly costUsd: number;
   };
+  /** Status and reason of its last call, if the gateway refused it. */
+  readonly lastRefusal?: string;
 }
 
 /** As many calls as a record of a rollout takes. */
@@ -113,10 +115,10 @@ export class Rollouts {
 
   /** Opens a rollout, durably. Opening one again in the same words is no error. */
   async open({
-    id: given,
+    id: name,
     ...wanted
   }: WantedOpening & { id?: string }): Promise<{ id: Id; created: boolean }> {
-    const id = parseId(given ?? this.#deps.newId(), "id");
+    const id = parseId(name ?? this.#deps.newId(), "id");
     const opening = makeOpening(id, wanted, this.#defaults());
     if (this.#states.live(id) === undefined) {
       const checked = this.#deps.checkNamed(id, opening);
@@ -128,7 +130,7 @@ export class Rollouts {
       return { id, created: false };
     }
     // A name of our own making is new.
-    if (given !== undefined && this.#states.get(id) === undefined && this.#deps.closed.has(id))
+    if (name !== undefined && this.#states.get(id) === undefined && this.#deps.closed.has(id))
       throw nameTaken(id, "is closed");
     const { opened: count } = this.#states;
     if (count >= this.#deps.config.limits.openRollouts)
@@ -290,8 +292,15 @@ export class Rollouts {
   status(id: string): RolloutStatus {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
-    const { calls, promptTokens, completionTokens, costUsd, turns } = rollout;
-    return { id, turns, usage: { calls: calls.size, promptTokens, completionTokens, costUsd } };
+    const { calls, promptTokens, completionTokens, costUsd, turns, lastRefusal } = rollout;
+    const usage = { calls: calls.size, promptTokens, completionTokens, costUsd };
+    return { id, turns, usage, ...given({ lastRefusal }) };
+  }
+
+  /** A call of that rollout was refused: whoever closes it may say so. */
+  refused(id: string, reason: string): void {
+    const rollout = this.#states.enterable(id);
+    if (rollout !== undefined) rollout.lastRefusal = reason;
   }
 
   /** Seals what has been silent for too long, and single calls that could not be sealed. Resolves, with the number of the

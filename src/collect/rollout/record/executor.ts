@@ -89,7 +89,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
     ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
     ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),
   });
-  const ran = await runAgent({ job, options, recording, limits });
+  const ran = await withRefusal(await runAgent({ job, options, recording, limits }), recording);
   const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
   const usage = await recording.usage();
   const { ending, scores } = await unlessCancelled(
@@ -134,6 +134,17 @@ async function runAgent({ job, options, recording, limits }: AgentRun): Promise<
     clearTimeout(timer);
     options.signal?.removeEventListener("abort", cancel);
   }
+}
+
+/** An agent that does not look at the status of a reply fails by what it finds in it: the refusal says more. */
+async function withRefusal(ran: ReadOutput, recording: Recording): Promise<ReadOutput> {
+  const { ending } = ran;
+  if (ending.kind !== "failed") return ran;
+  const refusal = await recording.lastRefusal?.();
+  if (refusal === undefined || ending.message.includes(refusal)) return ran;
+  // First, because summaries show the first line.
+  const message = `the gateway refused its last call: ${refusal} Then it failed: ${ending.message}`;
+  return { ...ran, ending: { ...ending, ...failure(ending.owner, message) } };
 }
 
 /** What the agent returned or threw, or nothing if it does not stop when told. */

@@ -48,6 +48,23 @@ describe("rollouts recorded by a gateway", () => {
     });
   });
 
+  it("that fail after a refused call say why the gateway refused it", async () => {
+    const { run } = await world({ defaultUpstream: undefined });
+    const careless: RolloutFunction = async (_, { baseUrl, apiKey }) => {
+      const response = await fetch(`${baseUrl}/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${apiKey}` },
+        body: JSON.stringify({ model: "nope", messages: [{ role: "user", content: "2 + 2" }] }),
+      });
+      const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
+      return choices[0]!.message.content === "4" ? 1 : 0;
+    };
+    const [result] = await run(careless);
+    const reason =
+      /^the gateway refused its last call: 404 no model is called "nope"; known: tiny\. Then it failed: .*reading '0'/;
+    expect(result).toMatchObject({ ending: { owner: "agent", message: expect.stringMatching(reason) } });
+  });
+
   it("carry final state, metrics and scores that name their scorer; its cost term knows what the calls cost", async () => {
     const { test, run } = await world();
     test.upstream.play(json(chatReply({ content: "4" })));

@@ -28,11 +28,14 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
       for (let earlier = 1; earlier < token; earlier++)
         await closeEarlier(desk, claimedName({ item: opening.rolloutId, token: earlier }));
       const { apiKey } = await desk.open(openingBody(id, opening));
+      const status = () =>
+        desk.status(id) as Promise<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>;
       const close = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
       return {
         baseUrl: `${url}/v1`,
         apiKey,
-        usage: async () => ((await desk.status(id)) as { usage: RolloutUsage }).usage,
+        usage: async () => (await status()).usage,
+        lastRefusal: async () => (await status()).lastRefusal,
         async close(closing) {
           const { scores, finalState } = closing;
           const ending: Ending = { declaredBy: "executor", ...closing.ending };

@@ -60,6 +60,8 @@ export interface Recording {
   readonly apiKey?: string;
   /** What was recorded so far: rewards that count cost ask before the rollout is closed. */
   usage(): Promise<RolloutUsage>;
+  /** Why its last model call was refused before it reached a model; undefined if it was not. */
+  lastRefusal?(): Promise<string | undefined>;
   close(closing: RolloutClosing): Promise<Recorded>;
   /** No result: the rollout was cancelled, or will be tried again. */
   abandon(ending: Ending): Promise<void>;
