@@ -18,7 +18,7 @@ import {
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
-import { distrustOf, findRelease, passedBy, type ReleaseHistory, takenBack } from "./passed-routers.ts";
+import { distrustOf, findRelease, type ReleaseHistory, releasesOf, takenBack } from "./passed-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */
@@ -55,7 +55,8 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
     return { served: plain(`no checkpoint is configured: strategy ${strategy}`), previous: undefined };
   const context = { config, place, candidates, configured, ids };
   if (!enabled) {
-    const why = "the learned policy is disabled. Set ROLLBOOK_POLICY=1 or router.enabled";
+    const why =
+      "the learned policy is disabled, so the static table decides. A checkpoint that ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1, one of the file needs router.enabled: true";
     return { served: fallback(context, why), previous: undefined };
   }
   try {
@@ -65,11 +66,8 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
     return { served, previous };
   } catch (error) {
     const refused = reasonOf(error);
-    return {
-      served: fallback(context, `the learned policy is not used: ${refused}`),
-      previous: undefined,
-      refused,
-    };
+    const why = isNoneYet(error) ? refused : `the learned policy is not used: ${refused}`;
+    return { served: fallback(context, why), previous: undefined, refused };
   }
 }
 
@@ -157,12 +155,42 @@ async function learned(context: LoadContext, standing: ReleaseHistory): Promise<
   }
   const [first] = await releasedRevisions(context, standing);
   if (first !== undefined) return serveCheckpoint(first.checkpoint, first.where, { ...context, standing });
-  throw new RollbookError(
+  if (place.releases === undefined)
+    throw new RollbookError(
+      "not-released",
+      { family: config.family },
+      "checkpoint: released needs a book. Name a folder, or open the router on a book.",
+    );
+  throw noRelease(context, standing);
+}
+
+const NONE_YET = "none-released-yet";
+
+/** The state of every book before its first release, and no fault. */
+function isNoneYet(error: unknown): boolean {
+  return error instanceof RollbookError && error.code === NONE_YET;
+}
+
+function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHistory): RollbookError {
+  const { family } = config;
+  const fields = { family, verdicts: standing.verdicts.length };
+  if (standing.verdicts.length === 0 && (standing.distrusted ?? 0) === 0) {
+    const [first] = tableFor(config, { configured, ids }).names;
+    const serves = configured === undefined ? `${first} serves, the first of the list` : "the table decides";
+    return new RollbookError(NONE_YET, fields, `no policy is released yet, so ${serves}`);
+  }
+  const [missing] = releasesOf(standing);
+  if (missing === undefined)
+    return new RollbookError(
+      "not-released",
+      fields,
+      `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+    );
+  const { revision, verdict } = missing;
+  return new RollbookError(
     "not-released",
-    { family: config.family, verdicts: standing.verdicts.length },
-    place.releases === undefined
-      ? "checkpoint: released needs a book. Name a folder, or open the router on a book."
-      : `the book holds no checkpoint of ${config.family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+    { ...fields, revision: revision.id },
+    `the gate verdict ${short(verdict)} releases revision ${revision.id}, and the book holds no checkpoint of it in family ${family}. Name its folder in router.checkpoint, or train it from the book (without --data) and judge it again.`,
   );
 }
 
@@ -224,18 +252,13 @@ async function previousOf(
 /** Of the router's family, newest first, each once. */
 async function releasedRevisions({ config, place }: LoadContext, standing: ReleaseHistory) {
   const found: { checkpoint: Checkpoint; where: string }[] = [];
-  const seen = new Set<string>();
-  for (const verdict of standing.verdicts) {
-    const judged = passedBy(verdict);
-    if (judged === undefined || seen.has(judged.revision.digest) || found.length === MOST_RELEASES) continue;
-    seen.add(judged.revision.digest);
-    const back = takenBack(judged.router.digest, standing);
-    if (back !== undefined && back >= verdict.record.atMs) continue;
-    const checkpoint = await place.releases?.checkpoint(judged.revision, config.family);
+  for (const { revision } of releasesOf(standing)) {
+    if (found.length === MOST_RELEASES) break;
+    const checkpoint = await place.releases?.checkpoint(revision, config.family);
     if (checkpoint === undefined) continue;
     const { spec } = specOf(config);
-    if (spec !== undefined) requireSpec(checkpoint.model, spec, judged.revision.id);
-    found.push({ checkpoint, where: `revision ${judged.revision.id} of the book` });
+    if (spec !== undefined) requireSpec(checkpoint.model, spec, revision.id);
+    found.push({ checkpoint, where: `revision ${revision.id} of the book` });
   }
   return found;
 }

@@ -1,7 +1,7 @@
 /** Which routers may serve: those whose digest a gate verdict lets through and no later rollback took back.
  *  In: verdicts and rollbacks. Out: the router as it was judged, or why there is none. Pure. */
 import { type Digest, plural, RollbookError } from "../base/index.ts";
-import type { GateVerdict, Rollback, Sealed } from "../contract/index.ts";
+import type { GateVerdict, RevisionKey, Rollback, Sealed } from "../contract/index.ts";
 import { type Checkpoint, digestRouter, type Router, type StaticTable } from "../policy/index.ts";
 import type { RouterConfig } from "./config.ts";
 import { routerAround } from "./served.ts";
@@ -20,8 +20,21 @@ export interface FoundRelease {
 }
 
 /** The candidate that a verdict let through, as it was judged. */
-export function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
+function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
   return candidates.find(({ outcome, revision }) => outcome === "pass" && revision.digest === passed?.digest);
+}
+
+/** The revisions that verdicts let through and no later rollback took back: newest first, each once. */
+export function releasesOf(standing: ReleaseHistory): { revision: RevisionKey; verdict: Digest }[] {
+  const seen = new Set<Digest>();
+  return standing.verdicts.flatMap((verdict) => {
+    const judged = passedBy(verdict);
+    if (judged === undefined || seen.has(judged.revision.digest)) return [];
+    seen.add(judged.revision.digest);
+    const back = takenBack(judged.router.digest, standing);
+    if (back !== undefined && back >= verdict.record.atMs) return [];
+    return [{ revision: judged.revision, verdict: verdict.digest }];
+  });
 }
 
 /** What the configuration leaves open is taken from the verdict: the judged router is the served one. */

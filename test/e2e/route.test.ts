@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openGateway } from "../../src/book/collect/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
@@ -138,6 +139,67 @@ describe("rollbook route ask", () => {
     expect(status).toMatchObject({ serving: "static" });
     expect(status.why).toContain("the bytes hash to");
     expect(candidates[0]).toEqual({ id: "cheap", probability: 0.99 });
+  });
+
+  it("asks what the gateway asks: the same candidates, fields and answer, unless --field says otherwise", async () => {
+    const { cli, checkpoint } = await trained();
+    const table = `{ rules: [{ when: { fields: { requestTokens: { min: 20 }, messages: { max: 1 }, tools: { max: 0 } } }, choose: strong }], default: [cheap] }`;
+    const yaml = `upstreams: { own: { baseUrl: "local:own" } }
+models: { cheap: { upstream: own }, strong: { upstream: own } }
+routes: { auto: [cheap, strong] }
+router: { exploration: 0, table: ${table} }
+`;
+    const config = cli.file("gateway.yaml", yaml);
+    const gateway = await openGateway({
+      ...{ book: join(cli.folder, "other"), config, port: 0, env: {} },
+      local: { own: async () => new Response() },
+    });
+    onTestFinished(() => gateway.close());
+    const ask = async (prompt: string, ...more: string[]) => {
+      const { code, out, err } = await cli.run([
+        ...["route", "ask", "--json", "--config", config, "--prompt", prompt],
+        ...more,
+      ]);
+      expect(code, err).toBe(0);
+      return JSON.parse(out);
+    };
+    for (const [prompt, chosen] of [
+      ["hi", "cheap"],
+      ["Prove theorem 5 about the group", "strong"],
+    ] as const) {
+      const body = JSON.stringify({ model: "auto", messages: [{ role: "user", content: prompt }] });
+      const reply = await fetch(`${gateway.url}/v1/route`, { method: "POST", body });
+      const { model, candidates } = (await reply.json()) as { model: string; candidates: object[] };
+      const asked = await ask(prompt);
+      expect([model, asked.explanation.chosen]).toEqual([chosen, chosen]);
+      expect(candidates).toMatchObject(asked.candidates);
+    }
+    const long = "Prove theorem 5 about the group";
+    expect((await ask(long, "--field", "tools=2")).explanation.chosen).toBe("cheap");
+    const named = await ask(long, "--checkpoint", checkpoint, "--allow-ungated");
+    expect(named.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+  });
+
+  it("says that the environment names a checkpoint and does not enable it; --checkpoint does", async () => {
+    const { checkpoint, ask } = await trained();
+    const words = "--candidate cheap strong";
+    const { status } = await ask(words, { ROLLBOOK_CHECKPOINT: checkpoint });
+    expect(status.why).toContain("ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1");
+    expect((await ask(`${words} --checkpoint ${checkpoint}`)).status).toMatchObject({ serving: "policy" });
+  });
+
+  it("tells no release yet from a verdict whose checkpoint is not in the book", async () => {
+    const released = "router: { checkpoint: released, candidates: { cheap: {}, strong: {} } }\n";
+    const cli = new Cli();
+    await cli.ok("init");
+    const [before] = await cli.json(`route ask --config ${cli.file("r.yaml", released)} --prompt hello`);
+    expect(before.status.why).toBe("no policy is released yet, so cheap serves, the first of the list");
+    const { config, ask } = await trained();
+    writeFileSync(config, released);
+    const { status } = await ask(`--config ${config}`);
+    expect(status.why).toMatch(
+      /the gate verdict \w+ releases revision bandit, and the book holds no checkpoint of it.* Name its folder .*without --data/,
+    );
   });
 
   it("needs candidates", async () => {

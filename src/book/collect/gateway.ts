@@ -2,12 +2,17 @@
  *  opened here. */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { nearestName, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
+import { type Rng, RollbookError, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
 import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
-import type { DecisionCandidate } from "../../policy/index.ts";
-import { checkRouterConfig, type RouterConfig, routerMetrics } from "../../serve/index.ts";
-import { type BookRouter, openServedRouter } from "../serve/index.ts";
+import { routerMetrics } from "../../serve/index.ts";
+import {
+  type BookRouter,
+  candidatesOf,
+  openServedRouter,
+  routerConfigOf,
+  withAliases,
+} from "../serve/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
 
 export interface GatewayRequest
@@ -94,48 +99,6 @@ function bothHear(
     one(event);
     other(event);
   };
-}
-
-/** A router is asked for by the configuration, or by naming a checkpoint in the environment. */
-function routerConfigOf(
-  { router }: GatewayConfig,
-  env: Readonly<Record<string, string | undefined>>,
-): RouterConfig | undefined {
-  if (router === undefined && (env.ROLLBOOK_CHECKPOINT ?? "") === "") return undefined;
-  return checkRouterConfig(router ?? {}, { env });
-}
-
-/** An alias that has no route of its own stands for the declared candidates, else for every model. */
-function withAliases(config: GatewayConfig, { aliases, candidates }: RouterConfig): GatewayConfig {
-  const known = Object.keys(config.models);
-  const unknown = Object.keys(candidates).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    const meant = nearestName(unknown, known);
-    throw badRouter(
-      `router.candidates names ${unknown}, which is not a model. ${meant === undefined ? `Known: ${known.join(", ")}` : `Did you mean ${meant}?`}`,
-    );
-  }
-  const names = Object.keys(candidates).length > 0 ? Object.keys(candidates) : known;
-  if (names.length === 0) throw badRouter("a router needs models to choose among. List them under models");
-  const taken = aliases.find((alias) => known.includes(alias));
-  if (taken !== undefined) throw badRouter(`${taken} is both a model and an alias of the router`);
-  const missing = aliases.filter((alias) => !Object.hasOwn(config.routes, alias));
-  const routes = { ...config.routes, ...Object.fromEntries(missing.map((alias) => [alias, names])) };
-  return { ...config, router: config.router ?? {}, routes };
-}
-
-/** The candidates as the gateway will ask them, so that a table that names none of them is found at the start. */
-function candidatesOf({ routes, models }: GatewayConfig, { aliases }: RouterConfig): DecisionCandidate[] {
-  return routes[aliases[0]!]!.map((id) => {
-    const { price } = models[id]!;
-    const features =
-      price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion };
-    return { id, selectable: true, reasons: [], features };
-  });
-}
-
-function badRouter(fault: string): RollbookError {
-  return new RollbookError("bad-config", {}, `the gateway's configuration: ${fault}.`);
 }
 
 type GatewayModule = typeof import("../../collect/gateway/index.ts");

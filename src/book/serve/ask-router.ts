@@ -1,7 +1,7 @@
 /** One decision without a call: what the router would choose, and why.
  *  In: a configuration, a question, a book where there is one. Out: the decision with its explanation. Writes nothing. */
 import { type Clock, RollbookError } from "../../base/index.ts";
-import type { DecisionContext } from "../../policy/index.ts";
+import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
 import {
   declaredCandidates,
   type Explanation,
@@ -13,9 +13,14 @@ import type { OpenBook } from "../open/index.ts";
 import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
 
 interface AskRequest {
-  readonly context: DecisionContext;
-  /** Ids (default: the candidates of the configuration). */
+  /** The one message of the user. The router sees what the gateway shows it of such a chat request. */
+  readonly prompt: string;
+  /** More facts of the request; they stand above those of the gateway. */
+  readonly fields?: DecisionContext["fields"] | undefined;
+  /** Ids (default: all that are known). */
   readonly candidates?: readonly string[] | undefined;
+  /** The candidates that are known (default: those of the router section). */
+  readonly known?: readonly DecisionCandidate[] | undefined;
   /** Fixes the draw, with the seed of the configuration. */
   readonly call?: string | undefined;
   readonly clock: Clock;
@@ -32,30 +37,26 @@ export interface AskedRouter {
 }
 
 export async function askRouter(config: RouterConfig, request: AskRequest): Promise<AskedRouter> {
-  const { context, clock, book, call = "ask" } = request;
-  const declared = declaredCandidates(config);
-  const candidates =
-    request.candidates?.map(
-      (id) =>
-        declared.find((one) => one.id === id) ?? {
-          id,
-          selectable: true,
-          reasons: [] as string[],
-          features: {},
-        },
-    ) ?? declared;
+  const { prompt, fields, clock, book, call = "ask", known = declaredCandidates(config) } = request;
+  const bare = (id: string) => ({ id, selectable: true, reasons: [], features: {} });
+  const candidates = request.candidates?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
   if (candidates.length === 0)
     throw new RollbookError(
       "no-candidate",
       {},
-      "there is no candidate to choose among. Set router.candidates, or name some with --candidate.",
+      "there is no candidate to choose among. Name the gateway's file with --config, set router.candidates, or name some with --candidate.",
     );
   const releases =
     book === undefined ? undefined : bookReleases(book, { trusts: trustsOf(config, request.trusts) });
   // One question: nothing is watched.
   const { reload: _, ...once } = config;
   const router = await openRouter(once, { releases, clock, candidates });
-  const answer = router.choose({ alias: config.aliases[0]!, context, candidates, call });
+  const alias = config.aliases[0]!;
+  // Loaded here, as it brings the HTTP client of the gateway.
+  const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
+  const own = contextOfPrompt(prompt, alias);
+  const context = { ...own, fields: { ...own.fields, ...fields } };
+  const answer = router.choose({ alias, context, candidates, call });
   const { counts: __, sinceMs: ___, ...status } = router.status();
   return {
     explanation: router.explain(answer),

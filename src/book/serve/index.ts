@@ -1,3 +1,4 @@
 export { type AskedRouter, askRouter } from "./ask-router.ts";
 export { type ExplainedCall, explainCall } from "./explain-call.ts";
+export { candidatesOf, readRouterFile, routerConfigOf, withAliases } from "./gateway-candidates.ts";
 export { type BookRouter, openServedRouter } from "./served-router.ts";

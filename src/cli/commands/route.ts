@@ -1,9 +1,9 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
 import { type Command, InvalidArgumentError } from "commander";
 import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
-import { askRouter, explainCall } from "../../book/serve/index.ts";
+import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
-import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
+import { checkRouterConfig } from "../../serve/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderAsked, renderExplained } from "../../view/route-view.ts";
 import { addCommand, addGroup } from "../command.ts";
@@ -13,6 +13,7 @@ import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
 
 interface AskFlags extends BookFlags {
   config?: string;
+  checkpoint?: string;
   prompt: string;
   field?: Record<string, string | number | boolean>;
   candidate?: string[];
@@ -31,17 +32,27 @@ export function addRoute(program: Command, io: Io): void {
   });
   addCommand(route, "ask", {
     summary: "what the router would choose for a prompt, and why; nothing is called or recorded",
-    description: `Ask the configured router for one decision. Nothing is called or recorded. The configuration is a file with a
-\`router:\` section, and the variables ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and
-ROLLBOOK_EXPLORATION, which stand above it. A learned policy decides only if a gate verdict of the book releases it.`,
+    description: `Ask the configured router for one decision, as the gateway would for a chat request with this one message. Nothing is
+called or recorded. The configuration is the gateway's file, or another with a \`router:\` section. The variables
+ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION stand above it. A checkpoint
+that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy decides only if a gate verdict of the
+book releases it.`,
     examples: [
-      "rollbook route ask --config router.yaml --prompt 'Prove that 2 is prime.'",
+      "rollbook route ask --config gateway.yaml --prompt 'Prove that 2 is prime.'",
       "rollbook route ask --config router.yaml --prompt hello --field tools=2 --candidate small large --json",
     ],
   })
-    .option("--config <file>", "YAML file with a router section (default: the environment alone)")
+    .option(
+      "--config <file>",
+      "the gateway's file, or another with a router section (default: the environment alone)",
+    )
+    .option("--checkpoint <dir>", "the policy, as `train` wrote it (default: that of the configuration)")
     .requiredOption("--prompt <text>", "the user's last message")
-    .option("--field <name=value>", "a fact of the request, such as tools=2; may be repeated", addField)
+    .option(
+      "--field <name=value>",
+      "a fact of the request, such as tools=2, instead of the gateway's; may be repeated",
+      addField,
+    )
     .option("--candidate <id...>", "candidates to choose among (default: those of the configuration)")
     .option("--call <id>", "fixes the draw, with the seed of the configuration")
     .option("--allow-ungated", "let a checkpoint decide that no gate verdict releases")
@@ -61,11 +72,11 @@ second decision.`,
 }
 
 async function ask(io: Io, flags: AskFlags): Promise<void> {
-  const config = configOf(io, flags);
-  const { prompt, field = {}, candidate: candidates, call } = flags;
+  const { config, candidates: known } = await configOf(io, flags);
+  const { prompt, field: fields, candidate: candidates, call } = flags;
   const trusted = trustedKeys(keyringOf(io), () => {});
   const request = {
-    ...{ context: { prompt, fields: field }, candidates, call, clock: io.clock },
+    ...{ prompt, fields, candidates, known, call, clock: io.clock },
     trusts: (key: PublicKey) => trusted.has(key),
   };
   const asked = isBook(bookRoot(io, flags))
@@ -74,12 +85,16 @@ async function ask(io: Io, flags: AskFlags): Promise<void> {
   io.out(flags.json ? jsonLine(asked) : renderAsked(asked));
 }
 
-function configOf(io: Io, { config: path, allowUngated }: AskFlags): RouterConfig {
-  const config =
-    path === undefined
-      ? checkRouterConfig({}, { where: "the environment", env: io.env })
-      : parseRouterConfig(readConfig(path), path, io.env);
-  return allowUngated === true ? { ...config, allowUngated } : config;
+/** Flags stand above the environment, and the environment above the file. */
+async function configOf(io: Io, { config: path, checkpoint, allowUngated }: AskFlags) {
+  const env = {
+    ...io.env,
+    ...(checkpoint === undefined ? {} : { ROLLBOOK_CHECKPOINT: checkpoint, ROLLBOOK_POLICY: "1" }),
+    ...(allowUngated === true ? { ROLLBOOK_ALLOW_UNGATED: "1" } : {}),
+  };
+  return path === undefined
+    ? { config: checkRouterConfig({}, { where: "the environment", env }), candidates: undefined }
+    : readRouterFile(readConfig(path), path, env);
 }
 
 function addField(text: string, fields: AskFlags["field"] = {}): AskFlags["field"] {

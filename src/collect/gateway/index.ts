@@ -2,4 +2,10 @@ export { type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
 export type { CallEvent, GatewayEvent, RolloutClosedEvent } from "./call/index.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
 export type { Redact } from "./redact/index.ts";
-export type { Choose, LocalUpstream, RouteAnswer, RouteQuestion } from "./upstream/index.ts";
+export {
+  type Choose,
+  contextOfPrompt,
+  type LocalUpstream,
+  type RouteAnswer,
+  type RouteQuestion,
+} from "./upstream/index.ts";

@@ -15,7 +15,7 @@ import {
   type Router,
 } from "../../../policy/index.ts";
 import type { GatewayConfig, ModelConfig } from "../config.ts";
-import type { RequestFacts } from "../dialects/index.ts";
+import { openAiChat, type RequestFacts } from "../dialects/index.ts";
 
 /** What a record says of a target. */
 export interface TargetFacts {
@@ -217,6 +217,12 @@ export function firstInList(rng: Rng): Choose {
     const { router, revision } = known;
     return { decision: decide(context, candidates, router, rng), family: "gateway.first-in-list", revision };
   };
+}
+
+/** What a router sees of a chat request that holds one message of the user and nothing else. */
+export function contextOfPrompt(prompt: string, model: string): DecisionContext {
+  const body = { model, messages: [{ role: "user", content: prompt }] };
+  return contextOf(openAiChat.readRequest(body)!, Buffer.byteLength(JSON.stringify(body)));
 }
 
 /** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */

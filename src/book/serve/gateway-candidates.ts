@@ -1,0 +1,71 @@
+/** The candidates of a gateway's configuration: what an alias of its router stands for.
+ *  In: a checked configuration, its router section. Out: the routes that are served, the candidates as they are asked. */
+import { isObject, nearestName, RollbookError } from "../../base/index.ts";
+import type { GatewayConfig } from "../../collect/gateway/index.ts";
+import { type DecisionCandidate, readYaml } from "../../policy/index.ts";
+import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A router is asked for by the configuration, or by naming a checkpoint in the environment. */
+export function routerConfigOf({ router }: GatewayConfig, env: Variables): RouterConfig | undefined {
+  if (router === undefined && (env.ROLLBOOK_CHECKPOINT ?? "") === "") return undefined;
+  return checkRouterConfig(router ?? {}, { env });
+}
+
+/** An alias that has no route of its own stands for the declared candidates, else for every model. */
+export function withAliases(config: GatewayConfig, { aliases, candidates }: RouterConfig): GatewayConfig {
+  const known = Object.keys(config.models);
+  const unknown = Object.keys(candidates).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const meant = nearestName(unknown, known);
+    throw badRouter(
+      `router.candidates names ${unknown}, which is not a model. ${meant === undefined ? `Known: ${known.join(", ")}` : `Did you mean ${meant}?`}`,
+    );
+  }
+  const names = Object.keys(candidates).length > 0 ? Object.keys(candidates) : known;
+  if (names.length === 0) throw badRouter("a router needs models to choose among. List them under models");
+  const taken = aliases.find((alias) => known.includes(alias));
+  if (taken !== undefined) throw badRouter(`${taken} is both a model and an alias of the router`);
+  const missing = aliases.filter((alias) => !Object.hasOwn(config.routes, alias));
+  const routes = { ...config.routes, ...Object.fromEntries(missing.map((alias) => [alias, names])) };
+  return { ...config, router: config.router ?? {}, routes };
+}
+
+/** The candidates as the gateway will ask them, so that a table that names none of them is found at the start. */
+export function candidatesOf(
+  { routes, models }: GatewayConfig,
+  { aliases }: RouterConfig,
+): DecisionCandidate[] {
+  return routes[aliases[0]!]!.map((id) => {
+    const { price } = models[id]!;
+    const features =
+      price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion };
+    return { id, selectable: true, reasons: [], features };
+  });
+}
+
+/** A file with a router section. The file of a gateway also says which candidates there are. */
+export async function readRouterFile(
+  text: string,
+  where: string,
+  env: Variables,
+): Promise<{ config: RouterConfig; candidates?: DecisionCandidate[] }> {
+  const value = readYaml(
+    text,
+    (what) => new RollbookError("bad-config", { where }, `${where}: ${what}. Correct the file.`),
+  );
+  if (!isObject(value) || !("upstreams" in value)) return { config: parseRouterConfig(text, where, env) };
+  const { checkGatewayConfig } = await import("../../collect/gateway/index.ts");
+  const gateway = checkGatewayConfig(value, where);
+  const config = routerConfigOf(gateway, env);
+  if (config === undefined)
+    throw badRouter(
+      `${where} has no router section, so the gateway asks the first model of a route. Add the section, or name a checkpoint`,
+    );
+  return { config, candidates: candidatesOf(withAliases(gateway, config), config) };
+}
+
+function badRouter(fault: string): RollbookError {
+  return new RollbookError("bad-config", {}, `the gateway's configuration: ${fault}.`);
+}
