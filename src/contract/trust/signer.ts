@@ -20,7 +20,7 @@ export function signerFromPem(pem: string): Signer {
     throw refuse(
       "bad-signature",
       {},
-      `not a readable private key: ${reasonOf(cause)}. Make one with \`rollbook keys new\`.`,
+      `not a readable private key: ${reasonOf(cause)}. Restore the file, or replace it with \`rollbook keys new --force\`.`,
       { cause },
     );
   }
@@ -28,7 +28,7 @@ export function signerFromPem(pem: string): Signer {
     throw refuse(
       "bad-signature",
       { type: key.asymmetricKeyType },
-      `the key is ${key.asymmetricKeyType}, not Ed25519. Make one with \`rollbook keys new\`.`,
+      `the key is ${key.asymmetricKeyType}, not Ed25519. Restore the file, or replace it with \`rollbook keys new --force\`.`,
     );
   }
   const signer = nameKey(createPublicKey(key));
