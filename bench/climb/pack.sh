@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs Node, the build and the production dependencies into .cache/climb/bundle.tar.xz, for a machine without Node or network.
-# Usage: bench/climb/pack.sh, after `node scripts/build.mjs`. On the other machine: bench/climb/start.sh PHASE...
+# Usage: bench/climb/pack.sh, after `node scripts/build.mjs`. The modules are packed one by one: the profile imports inner ones. On the other machine: bench/climb/start.sh PHASE...
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 stage=$(mktemp -d)
@@ -8,8 +8,10 @@ trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/node_modules" "$stage/python" .cache/climb
 cp "$(readlink -f "$(command -v node)")" "$stage/node"
 strip "$stage/node" 2>/dev/null || true
-cp -r dist package.json "$stage/"
-rm -rf "$stage"/dist/**/*.d.ts
+cp package.json "$stage/"
+npx tsc -p tsconfig.build.json --outDir "$stage/dist" --declaration false
+cp src/learn/tensor/kernels.wasm "$stage/dist/learn/tensor/"
+cp dist/cli/help.txt "$stage/dist/cli/"
 cp -r python/rollbook_torch "$stage/python/"
 npm ls --omit=dev --all --parseable 2>/dev/null | grep -o 'node_modules/.*' | grep -v linux-x64-musl | while read -r each; do
   mkdir -p "$stage/$(dirname "$each")" && cp -rL "$each" "$stage/$(dirname "$each")/"

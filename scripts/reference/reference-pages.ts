@@ -1,5 +1,6 @@
 /** The reference of every configuration file, from the schema that reads it. Out: the text of docs/settings.md. */
 import { gatewaySchema } from "../../src/collect/gateway/config.ts";
+import { slimeSchema } from "../../src/loop/slime/settings.ts";
 import { routerSchema } from "../../src/serve/config.ts";
 import { type SettingRow, settingRows } from "./setting-rows.ts";
 
@@ -13,6 +14,11 @@ const PARTS = [
     title: "The router",
     text: "The section `router` of the gateway's file. [serve.md](serve.md) says how to use it.",
     schema: routerSchema,
+  },
+  {
+    title: "slime",
+    text: "The file of `rollbook slime train --config`. [slime.md](slime.md) says how to use it.",
+    schema: slimeSchema,
   },
 ];
 

@@ -37,6 +37,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
     evaluate: async () => (await import("./evaluate.ts")).addEvaluate,
     gate: async () => (await import("./gate.ts")).addGate,
     bench: async () => (await import("./bench.ts")).addBench,
+    slime: async () => (await import("./train/slime.ts")).addSlime,
   },
   "Serve and repeat": {
     route: async () => (await import("./route.ts")).addRoute,

@@ -1,17 +1,24 @@
-/** `rollbook reward analyze`: what the reward is made of, and whom it favours. */
+/** `rollbook reward`: what a reward is made of, and rewards for others over HTTP. */
 import type { Command } from "commander";
+import { RollbookError } from "../../base/index.ts";
 import { rewardReport } from "../../book/judge/index.ts";
+import { type Isolation, loadAgent } from "../../collect/rollout/index.ts";
+import { serveRewards } from "../../serve/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderRewards } from "../../view/reward-view.ts";
 import { addCommand, addGroup } from "../command.ts";
+import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
+import { positiveAmount, positiveWhole, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
+import { addIsolationOptions, gatewayToken } from "../options/run-options.ts";
 
 export function addReward(program: Command, io: Io): void {
   const reward = addGroup(program, "reward", {
     summary: "look into rewards",
     examples: ["rollbook reward analyze --data routing.jsonl"],
   });
+  addServe(reward, io);
   const command = addCommand(reward, "analyze", {
     summary: "distributions by source, arm and term, outliers, saturation, and what each weight decides",
     description: `Distributions by source, arm and term, outliers, saturation, and how the order of the policies "always this arm"
@@ -24,4 +31,51 @@ changes when a term counts not at all, half, or twice. Unlabelled decisions are 
       io.out(flags.json ? jsonLine(report) : renderRewards(report));
     },
   );
+}
+
+interface ServeFlags {
+  agent: string;
+  host: string;
+  port: number;
+  tokenEnv?: string;
+  timeout: number;
+  concurrency: number;
+  isolation: Isolation;
+  json?: true;
+}
+
+function addServe(reward: Command, io: Io): void {
+  const command = addCommand(reward, "serve", {
+    book: false,
+    summary: "answer rewards over HTTP, as slime's remote_rm asks for them",
+    description: `Answer rewards over HTTP, as slime's --rm-type remote_rm asks for them: POST {"prompt", "response", "label"} is
+answered by a number. The reward is the scorer of an agent module; it sees the response as the final state. A reward that
+fails, is late or has nothing to say answers with an error, never with a number.`,
+    examples: ["rollbook reward serve --agent agent.mjs --port 8795"],
+  })
+    .requiredOption("--agent <file>", "a module whose definition has a scorer")
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("--port <n>", "0 takes a free one", wholeNumber, 8795)
+    .option("--token-env <name>", "the environment variable with the token that clients must give")
+    .option("--timeout <s>", "seconds for one reward", positiveAmount, 60)
+    .option("--concurrency <n>", "rewards at a time", positiveWhole, 32);
+  addIsolationOptions(command).action((flags: ServeFlags) => serve(io, flags));
+}
+
+async function serve(io: Io, flags: ServeFlags): Promise<void> {
+  const { agent: path, host, port, timeout, concurrency, isolation } = flags;
+  const { token } = gatewayToken(io, flags.tokenEnv);
+  const { scorer } = await loadAgent(path, { isolation });
+  if (scorer === undefined)
+    throw new RollbookError(
+      "no-scorer",
+      { agent: path },
+      `${path} has no scorer. Export defineRollout(run, { scorer }) with a compositeReward or rewardOf.`,
+    );
+  const options = { host, port, timeoutMs: timeout * 1000, concurrency };
+  const server = await serveRewards(scorer, { ...options, ...(token === undefined ? {} : { token }) });
+  const { name, digest } = scorer;
+  io.out(flags.json ? jsonLine({ url: server.url, scorer: { name, digest } }) : `${server.url}\n`);
+  await interrupted();
+  await server.close();
 }

@@ -87,7 +87,7 @@ export function gatewayToken(io: Io, variable: string | undefined): { token?: st
   throw new RollbookError(
     "no-key",
     { variable },
-    `the environment variable ${variable} is not set. Set it to the gateway's token.`,
+    `the environment variable ${variable} is not set. Set it to the token.`,
   );
 }
 

@@ -1,0 +1,1 @@
+export { SlimeRunner } from "../loop/slime/index.ts";

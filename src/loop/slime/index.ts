@@ -1,0 +1,1 @@
+export { SlimeRunner } from "./slime-runner.ts";
