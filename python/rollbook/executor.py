@@ -94,7 +94,7 @@ class Executor:
             payload, rollout = _read_request(request)
             return _as_result(self._function(payload, rollout))
         except Exception as error:  # a failed rollout is data for the launcher
-            traceback.print_exc(file=sys.stderr)
+            _print_error(error)
             return _result_of_error(error)
 
     def run(self, source: TextIO | None = None, target: TextIO | None = None) -> None:
@@ -151,6 +151,16 @@ def _read_request(request: Mapping[str, Any]) -> tuple[Any, Rollout]:
         facts["id"], facts["sample"], facts["attempt"], seed, config, random.Random(seed)
     )
     return request["payload"], rollout
+
+
+def _print_error(error: BaseException) -> None:
+    """The traceback on stderr, without the frames of this file: they say nothing about the agent."""
+    told = traceback.TracebackException.from_exception(error)
+    each: traceback.TracebackException | None = told
+    while each is not None:
+        each.stack = traceback.StackSummary.from_list([frame for frame in each.stack if frame.filename != __file__])
+        each = each.__cause__ or each.__context__
+    print("".join(told.format()), end="", file=sys.stderr)
 
 
 def _as_result(value: Any) -> dict[str, Any]:

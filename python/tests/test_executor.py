@@ -88,6 +88,20 @@ class Executors(unittest.TestCase):
             said = executor(lambda *_: 1).answer({**request(1), "schema": "v2"})
         self.assertIn("v2", said["error"]["message"])
 
+    def test_a_traceback_shows_the_agent_and_no_frame_of_the_executor(self):
+        def careless(payload, rollout):
+            try:
+                return rollout.model
+            except LookupError as error:
+                raise ValueError("no model") from error
+
+        log = io.StringIO()
+        with redirect_stderr(log):
+            executor(careless).answer(request(1))
+        self.assertIn("in careless", log.getvalue())
+        self.assertIn("ValueError: no model", log.getvalue())
+        self.assertNotIn("executor.py\", line", log.getvalue().replace("test_executor.py", "agent.py"))
+
     def test_prints_of_the_agent_do_not_reach_the_result(self):
         @executor
         def noisy(payload, rollout):

@@ -21,6 +21,7 @@ import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { amount, finite, positiveAmount, positiveWhole } from "../options/numbers.ts";
 import { addRunOptions, progressLine, type RunFlags, workRequest } from "../options/run-options.ts";
+import { tellTracebacksOnce } from "../repeated-tracebacks.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
@@ -140,14 +141,18 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
     if (value === undefined) command.error(`error: required option '${name}' not specified`);
   const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
   await interruptible(async (signal) => {
-    const { log, end, ...followers } = progressLine(io);
+    const { log: print, end, ...followers } = progressLine(io);
+    const { log, end: endLog } = tellTracebacksOnce(print);
     const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
     const outcomes: LaunchOutcome[] = [];
     const onResult = (result: RolloutResult) => {
       outcomes.push(outcomeOf(result));
       if (flags.json) io.out(jsonLine({ kind: "rollout", ...result }));
     };
-    const progress = await followLaunch(launched, { ...followers, onResult }).finally(end);
+    const progress = await followLaunch(launched, { ...followers, onResult }).finally(() => {
+      endLog();
+      end();
+    });
     const report = reportLaunch(outcomes, { passReward: flags.pass });
     finish(io, { progress, report, flags, interrupted: signal.aborted });
   });

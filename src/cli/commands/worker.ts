@@ -7,6 +7,7 @@ import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { wholeNumber } from "../options/numbers.ts";
 import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
+import { tellTracebacksOnce } from "../repeated-tracebacks.ts";
 import type { BookFlags } from "../with-book.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
@@ -33,15 +34,16 @@ queue on NATS; its credentials come from NATS_USER and NATS_PASSWORD, NATS_TOKEN
 }
 
 async function work(io: Io, flags: WorkerFlags): Promise<void> {
+  const { log, end } = tellTracebacksOnce((line) => io.err(`${line}\n`));
   const done = await interruptible(
     (signal) =>
       startWorker({
         ...workRequest(io, flags),
         signal,
         idleMs: flags.stay ? "never" : flags.idle * 1000,
-        log: (line) => io.err(`${line}\n`),
+        log,
       }).ended,
-  );
+  ).finally(end);
   io.out(flags.json ? jsonLine(done) : renderWork(done));
 }
 

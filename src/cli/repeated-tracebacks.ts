@@ -1,0 +1,53 @@
+/** Tracebacks of Python agents, told once. In: lines of a log, `rollout: text`. Out: the same lines, but of a traceback that
+ *  was printed before only how often it came again. Other lines pass at once. */
+
+export interface TracebackLog {
+  log(line: string): void;
+  /** Prints the counts, and tracebacks that broke off. */
+  end(): void;
+}
+
+const BEGIN = "Traceback (most recent call last):";
+/** Different tracebacks that are remembered. */
+const MOST_KINDS = 1_000;
+
+export function tellTracebacksOnce(print: (line: string) => void): TracebackLog {
+  /** Lines of tracebacks that have not ended, by rollout. */
+  const begun = new Map<string, string[]>();
+  const repeats = new Map<string, { readonly first: string; readonly last: string; count: number }>();
+  const tell = (rollout: string, lines: readonly string[]) => {
+    const key = lines.join("\n");
+    const known = repeats.get(key);
+    if (known !== undefined) {
+      known.count++;
+      return;
+    }
+    if (repeats.size < MOST_KINDS) repeats.set(key, { first: rollout, last: lines.at(-1)!, count: 0 });
+    for (const line of lines) print(`${rollout}: ${line}`);
+  };
+  return {
+    log(line) {
+      const [, rollout = "", text = line] = /^(\S+): (.*)$/s.exec(line) ?? [];
+      const lines = begun.get(rollout);
+      if (lines === undefined && text !== BEGIN) {
+        print(line);
+        return;
+      }
+      if (lines === undefined) {
+        begun.set(rollout, [text]);
+        return;
+      }
+      lines.push(text);
+      if (text.startsWith(" ")) return;
+      begun.delete(rollout);
+      tell(rollout, lines);
+    },
+    end() {
+      for (const [rollout, lines] of begun) tell(rollout, lines);
+      begun.clear();
+      for (const { first, last, count } of repeats.values())
+        if (count > 0) print(`${count} more like that of ${first}: ${last}`);
+      repeats.clear();
+    },
+  };
+}
