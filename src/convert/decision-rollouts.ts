@@ -27,7 +27,7 @@ export function sealDecision(row: LoggedRow): SealedDecision {
     throw new RollbookError(
       "bad-row",
       { decision: row.id },
-      `decision ${row.id} is neither real nor synthetic. Say which with --data-source.`,
+      `decision ${row.id} is neither real nor synthetic, and a book keeps the two apart. Add --data-source real, or --data-source synthetic.`,
     );
   const task = taskOf(row, source);
   const draft = draftOf(row, { task, source });

@@ -100,6 +100,12 @@ describe("learning on the command line", () => {
     await cli.ok("init");
     const refused = await cli.run(words);
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("neither real nor synthetic")]);
+    expect(refused.err).toContain("Add --data-source real");
+    const unnamed = await cli.run(`data import ${log}`);
+    expect([unnamed.code, unnamed.err]).toEqual([
+      2,
+      expect.stringContaining("--format csv --columns action=…"),
+    ]);
     await cli.ok(`${words} --data-source real`);
     const out = join(cli.folder, "out.jsonl");
     await cli.ok(`data export --out ${out}`);

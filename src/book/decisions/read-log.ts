@@ -1,7 +1,7 @@
 /** Decision logs of every format `data import` knows, as rows, streamed.
  *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
 import { basename } from "node:path";
-import { given, RollbookError } from "../../base/index.ts";
+import { given, isRollbookError, RollbookError } from "../../base/index.ts";
 import {
   type ActionSet,
   type ColumnMap,
@@ -66,8 +66,14 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
   if (flags.columns !== undefined && flags.format !== "csv") throw idle("--columns", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
-    for await (const row of readDecisions(file))
-      yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
+    try {
+      for await (const row of readDecisions(file))
+        yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
+    } catch (error) {
+      if (!isRollbookError(error, "bad-json") || !/\.csv(\.gz)?$/i.test(file)) throw error;
+      const columns = "--columns action=…,reward=…,propensity=…,prompt=…";
+      throw wrongUsage(`${file} is not a routing dataset. Read CSV with --format csv ${columns}`, error);
+    }
     return;
   }
   const { rows, names } = await decisionsOf(file, flags, flags.format);
@@ -136,6 +142,11 @@ function idle(flag: string, format: string): RollbookError {
   return wrongUsage(`${flag} changes nothing for ${format}: ${why}. Leave it out`);
 }
 
-export function wrongUsage(what: string): RollbookError {
-  return new RollbookError("wrong-usage", {}, `${what}. See --help.`);
+export function wrongUsage(what: string, cause?: unknown): RollbookError {
+  return new RollbookError(
+    "wrong-usage",
+    {},
+    `${what}. See --help.`,
+    cause === undefined ? undefined : { cause },
+  );
 }

@@ -217,7 +217,10 @@ one by one, so memory does not follow the file. Files may be gzipped. A bad row 
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
-      new Option("--data-source <source>", "what the data is, where its rows do not say")
+      new Option(
+        "--data-source <source>",
+        "what the data is, where its rows do not say; a book needs real or synthetic",
+      )
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
     )
