@@ -12,6 +12,8 @@ export interface Io {
   readonly live: boolean;
   /** True if stdout is a terminal: data is laid out for people. */
   readonly terminal: boolean;
+  /** Width of that terminal, where it is known. */
+  readonly columns?: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly clock: Clock;
@@ -29,6 +31,7 @@ export function processIo(): Io {
     err: writerTo(process.stderr),
     live: process.stderr.isTTY === true,
     terminal: process.stdout.isTTY === true,
+    columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
     env: process.env,
     home: homedir(),
     clock: systemClock,

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { DEMO_SUMMARY } from "../../test/support/demo-summary.ts";
 import type { DemoWindow } from "./demo-summary.ts";
-import { renderStage, rewardPlot } from "./demo-view.ts";
+import { renderDemo, renderStage, rewardPlot } from "./demo-view.ts";
+import { paint } from "./format.ts";
 
 function windowOf(index: number, mean: number, servedValue: number): DemoWindow {
   return {
@@ -37,4 +39,21 @@ it("a stage has its time, its window and what it brought", () => {
     "  1.2 s  window 2 of 4: sealed, 10 rollouts",
   );
   expect(renderStage({ window: 0, stage: "seal the pack", ms: 90 }, 4)).toBe("  0.1 s  seal the pack");
+});
+
+describe("the reasons of refusals", () => {
+  it("are whole in a file, and cut only on a terminal that is narrower", () => {
+    const [window] = DEMO_SUMMARY.windows;
+    const refusals = [
+      { learner: "linucb", reasons: [`${"the interval is too wide; ".repeat(8)}collect more.`] },
+    ];
+    const summary = { ...DEMO_SUMMARY, windows: [{ ...window!, refusals }] };
+    const refused = (columns?: number) =>
+      renderDemo(summary, { paint: paint(false), folder: "demo", columns })
+        .split("\n")
+        .find((line) => line.includes("refused linucb"))!;
+    expect(refused()).toMatch(/collect more\.$/);
+    expect(refused(400)).toBe(refused());
+    expect(refused(80)).toMatch(/^.{79}…$/);
+  });
 });

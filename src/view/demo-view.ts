@@ -2,12 +2,9 @@
 import type { DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
 import { type Paint, page, plural, short, table } from "./format.ts";
 
-/** Width of a line of refusals. */
-const WIDTH = 110;
-
 export function renderDemo(
   summary: DemoSummary,
-  { paint, folder }: { paint: Paint; folder: string },
+  { paint, folder, columns }: { paint: Paint; folder: string; columns?: number | undefined },
 ): string {
   const { windows, learners, rewardAnalysis } = summary;
   return [
@@ -36,7 +33,7 @@ export function renderDemo(
       { title: "GATE", cell: ({ passed, released }) => (released ? "released" : passed ? "pass" : "refuse") },
     ]),
     "\n",
-    page(refusalLines(summary)),
+    page(refusalLines(summary, columns)),
     page([
       `always one model, by the log: ${rewardAnalysis.map(({ model, value }) => `${model} ${number(value)}`).join(", ")}`,
       ledgerLine(summary),
@@ -92,11 +89,12 @@ function gateOf({ outcome, learners }: DemoWindow): string {
   return `${outcome}, ${passed} of ${learners.length} pass`;
 }
 
-function refusalLines({ windows }: DemoSummary): string[] {
+/** Whole in a file or a pipe; a terminal shows what fits its width. */
+function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINITY): string[] {
   const lines = windows.flatMap(({ index, refusals }) =>
     refusals.map(({ learner, reasons }) => `window ${index} refused ${learner}: ${reasons.join(" ")}`),
   );
-  return lines.map((line) => (line.length > WIDTH ? `${line.slice(0, WIDTH - 1)}…` : line));
+  return lines.map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
 }
 
 function ledgerLine({ ledger: { considered, admitted, excluded } }: DemoSummary): string {

@@ -71,7 +71,8 @@ async function demo(io: Io, flags: DemoFlags): Promise<void> {
   const size = { ...FULL_SIZE, ...given({ windows, rollouts }) };
   if (resume !== true) writeDemo(folder, seed ?? 1n, size);
   const summary = await play(io, folder);
-  io.out(json === true ? jsonLine(summary) : renderDemo(summary, { paint: paint(hasColor(io)), folder }));
+  const look = { paint: paint(hasColor(io)), folder, columns: io.columns };
+  io.out(json === true ? jsonLine(summary) : renderDemo(summary, look));
   requireShown(summary);
 }
 
