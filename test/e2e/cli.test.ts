@@ -110,9 +110,27 @@ describe("a book from the command line", () => {
       code: 1,
       err: expect.stringContaining("artifact ls"),
     });
-    expect((await cli.run("batch assemble --target nobody --level token")).err).toContain(
-      "policy-r1, policy-r2",
+    const known = "The book has policy-r1 of family train.decoder, policy-r2 of family train.decoder.";
+    expect((await cli.run("batch assemble --target nobody --level token")).err).toContain(known);
+    expect(await cli.run("batch assemble --level token")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`'--target <revision>' not specified. ${known}`),
+    });
+  });
+
+  it("shows a rollout by the beginning of its id, and erases none by it", async () => {
+    const cli = await filled(0);
+    expect((await cli.run("artifact ls")).err).toMatch(
+      /rollbook gateway.*rollbook launch.*rollbook artifact import/,
     );
+    await cli.ok("artifact import -", lines(draftWire("r-4e64aa"), draftWire("r-4e65bb", { seed: "8" })));
+    expect(await cli.ok("artifact show r-4e64 --json")).toBe(await cli.ok("artifact show r-4e64aa --json"));
+    expect(await cli.ok("artifact show r-4e64")).toContain("r-4e64aa");
+    expect((await cli.run("artifact show r-4e6")).err).toMatch(
+      /may be .*r-4e64aa.*r-4e65bb.*Give more of it/,
+    );
+    expect((await cli.run("artifact erase r-4e64 --reason mistake")).code).not.toBe(0);
+    expect(await cli.json("artifact ls")).toHaveLength(2);
   });
 });
 

@@ -45,7 +45,7 @@ export interface BookIndex {
 }
 
 /** Shorter prefixes would be guesses. */
-const SHORTEST_PREFIX = 4;
+export const SHORTEST_PREFIX = 4;
 
 /** Through a catalog that is up to date. */
 export function catalogIndex(catalog: Catalog): BookIndex {

@@ -37,6 +37,7 @@ export {
   artifactsWith,
   everyArtifact,
   type IndexedArtifact,
+  knownRevisions,
   nameOf,
   resolveArtifact,
   resolveBatch,

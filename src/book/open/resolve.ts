@@ -8,7 +8,7 @@ import {
   Tombstone,
   TrainerBatch,
 } from "../../contract/index.ts";
-import type { BookIndex, IndexedRecord } from "./book-index.ts";
+import { type BookIndex, type IndexedRecord, SHORTEST_PREFIX } from "./book-index.ts";
 
 export interface IndexedArtifact {
   readonly content: IndexedRecord;
@@ -66,8 +66,13 @@ function lostRecords(index: BookIndex): Digest[] {
   return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
 }
 
-/** An artifact by rollout id, or by the digest of its content or of one of its envelopes. */
-export function resolveArtifact(index: BookIndex, name: string): IndexedArtifact {
+/** An artifact by rollout id, or by the digest of its content or of one of its envelopes. `idPrefix`: the beginning of an
+ *  id is enough. Only to read: a command that changes something must not take another rollout for the one that is meant. */
+export function resolveArtifact(
+  index: BookIndex,
+  name: string,
+  { idPrefix = false }: { readonly idPrefix?: boolean } = {},
+): IndexedArtifact {
   const named = new Set<Digest>(
     index.named(name).flatMap(({ kind, digest, fields }) => {
       if (kind === RolloutContent.kind) return [digest];
@@ -76,6 +81,8 @@ export function resolveArtifact(index: BookIndex, name: string): IndexedArtifact
   );
   const found = [...named].sort().flatMap((digest) => artifactOf(index, digest) ?? []);
   if (found.length === 0) requireNotErased(index, name);
+  if (found.length === 0 && idPrefix && name.length >= SHORTEST_PREFIX)
+    found.push(...artifactsOf(index).filter(({ content }) => content.id?.startsWith(name)));
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
 }
 
@@ -137,11 +144,20 @@ export function resolveRevision(index: BookIndex, name: string, family?: string)
       { name, what: "policy revision", family, families: elsewhere },
       `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}.`,
     );
-  const ids = [...new Set(index.ofKind(PolicyRevision.kind).map((record) => record.id))];
-  const known =
-    ids.length === 0 ? "none yet: import them with `rollbook artifact import`" : ids.slice(0, 20).join(", ");
-  return one(unique, { what: "policy revision", name, hint: `The book has ${known}.`, show });
+  return one(unique, { what: "policy revision", name, hint: knownRevisions(index), show });
 }
+
+/** The revisions of the book in one sentence, for who has named none of them. */
+export function knownRevisions(index: BookIndex): string {
+  const all = [...new Set(revisionsIn(index).map(({ id, family }) => `${id} of family ${family}`))];
+  if (all.length === 0)
+    return "The book has no policy revision yet: record rollouts through a gateway, or import them with `rollbook artifact import`.";
+  const more = all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : "";
+  return `The book has ${all.slice(0, MOST_NAMED).join(", ")}${more}.`;
+}
+
+/** Revisions that an error lists. */
+const MOST_NAMED = 20;
 
 /** One record for each revision of the book. */
 export function revisionsIn(index: BookIndex): IndexedRecord[] {
@@ -223,6 +239,6 @@ function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
   throw new RollbookError(
     "ambiguous-name",
     { name, what, candidates },
-    `${JSON.stringify(name)} may be ${shown}. Give more digits of the digest.`,
+    `${JSON.stringify(name)} may be ${shown}. Give more of it.`,
   );
 }

@@ -83,10 +83,10 @@ export function lastRun<Run extends { readonly envelope: RolloutEnvelope }>(runs
   return runs.reduce((a, b) => (b.envelope.endedAtMs > a.envelope.endedAtMs ? b : a));
 }
 
-/** By rollout id, digest, or the first digits of one. */
+/** By rollout id, digest, or the beginning of one. */
 export async function showRollout(book: OpenBook, name: string): Promise<RolloutDetails> {
   const index = await book.index();
-  const { content, envelopes } = resolveArtifact(index, name);
+  const { content, envelopes } = resolveArtifact(index, name, { idPrefix: true });
   return {
     digest: content.digest,
     content: await readRecord(book.store, RolloutContent, content.digest),
@@ -106,7 +106,7 @@ export async function exportRollout(
   book: OpenBook,
   name: string,
 ): Promise<Awaited<ReturnType<typeof inlineRollout>>[]> {
-  const { content, envelopes } = resolveArtifact(await book.index(), name);
+  const { content, envelopes } = resolveArtifact(await book.index(), name, { idPrefix: true });
   const read = (digest: Digest) => book.store.get(digest);
   return Promise.all(envelopes.map((envelope) => inlineRollout(read, { content: content.digest, envelope })));
 }

@@ -58,7 +58,7 @@ export function addList(artifact: Command, io: Io): void {
       else
         io.err(
           Object.values(query).every((each) => each === undefined)
-            ? "the book holds no rollout yet: `rollbook artifact import` brings some\n"
+            ? "the book holds no rollout yet. Record some: `rollbook gateway` records the calls of any agent, `rollbook launch` runs one on tasks, `rollbook artifact import` reads files\n"
             : "no rollout fits these filters\n",
         );
     });

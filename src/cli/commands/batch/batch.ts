@@ -1,6 +1,6 @@
 /** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Digest, isDigest } from "../../../base/index.ts";
+import { type Digest, isDigest, isRollbookError, RollbookError } from "../../../base/index.ts";
 import {
   type BatchDetails,
   compareBatches,
@@ -8,6 +8,7 @@ import {
   listBatches,
   showBatch,
 } from "../../../book/batches/index.ts";
+import { knownRevisions } from "../../../book/open/index.ts";
 import {
   type AdvantageMethod,
   encodeWire,
@@ -39,7 +40,7 @@ export function addBatch(program: Command, io: Io): void {
 }
 
 interface AssembleFlags extends BookFlags, FreshnessFlags {
-  target: string;
+  target?: string;
   level: "token" | "step";
   family?: string;
   advantage?: AdvantageMethod;
@@ -66,7 +67,7 @@ batch leaves out what is more than 3 revisions behind its target.`,
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
     ],
   })
-    .requiredOption("--target <revision>", "the policy revision to improve: id, digest, or first digits")
+    .option("--target <revision>", "required: the policy revision to improve: id, digest, or first digits")
     .addOption(
       new Option("--level <level>", "which streams").choices(["token", "step"]).makeOptionMandatory(),
     )
@@ -103,6 +104,7 @@ function digestArgument(text: string): Digest {
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude } = flags;
+  if (target === undefined) throw await missingTarget(io, flags);
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
@@ -115,6 +117,18 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
     if (io.live) io.err("\n");
     printBatch(io, flags, await showBatch(book, batch.digest));
   });
+}
+
+/** Commander would not know what there is to name. */
+async function missingTarget(io: Io, flags: BookFlags): Promise<RollbookError> {
+  const known = await withBook(io, flags, async (book) => knownRevisions(await book.index())).catch(
+    (error) => {
+      if (isRollbookError(error, "no-book")) return error.message;
+      throw error;
+    },
+  );
+  const what = "required option '--target <revision>' not specified";
+  return new RollbookError("wrong-usage", {}, `${what}. ${known} See --help.`);
 }
 
 function addShow(batch: Command, io: Io): void {
