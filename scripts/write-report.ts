@@ -56,6 +56,7 @@ async function verifiedResults(path: string): Promise<string> {
 
 function printPdf(file: string): void {
   const page = pathToFileURL(join(folder, "report.html")).href;
+  mkdirSync(dirname(resolve(file)), { recursive: true });
   const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"];
   const { status, error } = spawnSync("chromium", [...flags, `--print-to-pdf=${resolve(file)}`, page], {
     stdio: ["ignore", "ignore", "ignore"],
