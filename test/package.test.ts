@@ -41,7 +41,7 @@ describe("the packed package", () => {
       expect.arrayContaining(["dist/cli/main.js", "dist/exports/base.js", "dist/exports/base.d.ts"]),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|examples\/.*|python\/(rollbook\/(\w+\.py|py\.typed)|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|docs\/images\/\w[\w-]*\.svg|examples\/.*|python\/(rollbook\/(\w+\.py|py\.typed)|rollbook_slime\.py|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
   });
 

@@ -78,9 +78,9 @@ describe("the examples of the help texts", () => {
     const found = new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command))));
     // What is erased is missing for the examples after it: they come first.
     const erases = (line: string) => Number(line.startsWith("rollbook artifact erase"));
-    // The demo has a test of its own; queues and buckets of other servers have theirs.
+    // These have tests of their own: the demo, queues and buckets of other servers, slime, weights of other trainers, rewards.
     const examples = [...found]
-      .filter((line) => !/^rollbook demo|\b(nats|s3):\/\//.test(line))
+      .filter((line) => !/^rollbook (demo|slime|train weights|reward serve)|\b(nats|s3):\/\//.test(line))
       .sort((a, b) => erases(a) - erases(b));
     expect(examples.length).toBeGreaterThan(20);
     // Servers serve until they are told to stop, and then stop in good order.
