@@ -43,7 +43,7 @@ describe("the examples of the help texts", () => {
     const upstreams = 'upstreams: { local: { baseUrl: "http://127.0.0.1:9/v1" } }';
     writeFileSync(
       join(folder, "gateway.yaml"),
-      `listen: { port: 0 }\n${upstreams}\nmodels: { m: { upstream: local } }\n`,
+      `listen: { port: 0 }\n${upstreams}\nmodels: { m: { upstream: local }, n: { upstream: local } }\nrouter: { table: { default: [m, n] } }\n`,
     );
     writeTasks(join(folder, "tasks"), handTasks(3));
     writeFileSync(
