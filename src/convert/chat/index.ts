@@ -5,6 +5,7 @@ export {
   type ExportedConversation,
   type PairRow,
   pairRows,
+  plainText,
   type SftRow,
   sftRow,
   toMessages,

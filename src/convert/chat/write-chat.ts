@@ -107,7 +107,7 @@ export function toMessages(turns: readonly ChatTurn[]): ChatMessage[] {
   return turns.flatMap(({ role, parts }): ChatMessage[] => {
     const results = parts.filter((part) => part.kind === "tool-result");
     const calls = parts.filter((part) => part.kind === "tool-call");
-    const text = parts.flatMap(textOf).join("\n");
+    const text = parts.flatMap(plainText).join("\n");
     const answers = results.map((part) => ({
       role: "tool",
       content: part.text,
@@ -129,7 +129,8 @@ function toolCallOf(
   return { id: part.id ?? "", type: "function", function: { name: part.name, arguments: part.arguments } };
 }
 
-function textOf(part: ChatPart): string[] {
+/** The part as plain text; nothing of reasoning and tools, which have fields of their own. */
+export function plainText(part: ChatPart): string[] {
   switch (part.kind) {
     case "text":
       return [part.text];

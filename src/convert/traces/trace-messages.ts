@@ -1,6 +1,6 @@
 /** Messages of OpenAI's chat form, and back from the flat form of trace formats. Pure. */
 import { isObject, type Json } from "../../base/index.ts";
-import type { ChatPart, ChatTurn } from "../chat/index.ts";
+import { type ChatTurn, plainText } from "../chat/index.ts";
 
 export interface TraceMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
@@ -68,7 +68,7 @@ export function toOpenAi(message: TraceMessage): Json {
   };
 }
 
-/** Tools as a list of names, descriptions and schemas, whoever declared them. */
+/** Tools as a list of names, descriptions and schemas, in the forms of OpenAI and Anthropic. */
 export function traceTools(tools: unknown): { name: string; description: string; parameters: Json }[] {
   if (!Array.isArray(tools)) return [];
   return tools.flatMap((tool: unknown) => {
@@ -77,21 +77,4 @@ export function traceTools(tools: unknown): { name: string; description: string;
     const parameters = (inner.parameters ?? inner.input_schema ?? {}) as Json;
     return [{ name: inner.name, description: String(inner.description ?? ""), parameters }];
   });
-}
-
-function plainText(part: ChatPart): string[] {
-  switch (part.kind) {
-    case "text":
-      return [part.text];
-    case "media":
-      return [`[${part.type} ${part.source}]`];
-    case "other":
-      return [part.json];
-    case "thinking":
-    case "tool-call":
-    case "tool-result":
-      return [];
-    default:
-      return part satisfies never;
-  }
 }
