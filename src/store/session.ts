@@ -4,7 +4,7 @@
  *  writes a signed head of the book when it ends, when a pack is full, and once a second while it writes. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { type Clock, type Digest, digestBytes, digestJson, RollbookError } from "../base/index.ts";
+import { type Clock, type Digest, digestBytes, digestJson, RollbookError, reasonOf } from "../base/index.ts";
 import type { SealedBlob, SignHead } from "../contract/index.ts";
 import { BlobIndex, type BlobPlace } from "./blob/index.ts";
 import { bootId, GroupCommit, type Lock, tryLock, unlinkIfThere, withLock } from "./disk/index.ts";
@@ -292,7 +292,7 @@ export class Session {
     return new RollbookError(
       "session-failed",
       { session: this.name },
-      "an earlier write of this session failed. Close the book, repair the disk, open it again.",
+      `an earlier write of this session failed: ${reasonOf(this.#failure).replace(/\.?$/, ".")} Close the book, remove the cause, open it again.`,
       { cause: this.#failure },
     );
   }

@@ -1,4 +1,4 @@
-/** Rollouts of a book on their way to another program: the rows of a sealed batch, or whatever the book admits.
+/** Rollouts of a book on their way to another program: the rows of a sealed batch, or all that the book admits.
  *  In: an open book, a batch or filters, which rollouts must follow each other. Out: rollouts one at a time. Facts of a few
  *  hundred bytes a rollout are held to order them; messages and tokens are read one rollout at a time. */
 import { compareUtf8, type Digest } from "../../base/index.ts";

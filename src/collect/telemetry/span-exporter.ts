@@ -1,6 +1,6 @@
 /** Sends spans in batches, in the background. In: spans, one at a time. Out: POST requests, and counts of what was taken and
  *  what was dropped. The queue is bounded: while the receiver is down, spans are kept up to the bound and then dropped.
- *  Never throws to whoever adds a span, and never makes it wait. */
+ *  Adding a span never throws and never waits. */
 import { reasonOf } from "../../base/index.ts";
 import { type OtlpAttribute, type OtlpSpan, tracesRequest } from "./otlp-span.ts";
 

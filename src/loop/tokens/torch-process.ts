@@ -27,7 +27,7 @@ export class TorchProcess {
   readonly #lines: AsyncIterator<string>;
   readonly #last: string[] = [];
   readonly #what: string;
-  /** Aborts when the process has ended, whoever ended it. */
+  /** Aborts when the process has ended, for any reason. */
   readonly ended: AbortSignal;
 
   constructor(

@@ -15,7 +15,7 @@ export interface Bucket {
   putNew(key: string, bytes: Uint8Array): Promise<boolean>;
   /** A whole file, in parts where it is large. False: the key exists. */
   putNewFile(key: string, path: string): Promise<boolean>;
-  /** Writes whatever is there. For what has one writer and no history. */
+  /** Overwrites the key. Only for keys with one writer and no history. */
   replace(key: string, bytes: Uint8Array): Promise<void>;
   /** Undefined: there is no such key. */
   get(key: string): Promise<Uint8Array | undefined>;

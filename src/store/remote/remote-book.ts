@@ -174,7 +174,7 @@ export class RemoteBook {
     else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url);
   }
 
-  /** Packs that the bucket lacks: a crash of this machine kept them from going up, or somebody removed them there. */
+  /** Packs that the bucket lacks: a crash of this machine kept them from going up, or they were removed there. */
   async pushForgotten(): Promise<void> {
     const there = new Set<string>();
     for await (const { key } of this.bucket.list(PACKS)) there.add(parsePackKey(key) ?? "");
@@ -252,7 +252,7 @@ export class RemoteBook {
     const closing = parts.find(({ bytes }) => bytes === 0);
     if (closing === undefined) {
       if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return false;
-    } // Closed by a machine that may be at work on it; if it died meanwhile, somebody else must go on.
+    } // Closed by a machine that may be at work on it; if it died meanwhile, another machine goes on.
     else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return false;
     if (await this.#fetchPack(id)) return false; // it has been recovered elsewhere
     // The last pull may be older than the last part: without this, what was acknowledged since would be cut off.

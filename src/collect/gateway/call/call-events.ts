@@ -1,4 +1,4 @@
-/** What happens at a gateway, told to whoever watches it: calls as they end, failovers as they happen, rollouts as they are
+/** What happens at a gateway, for those who watch it: calls as they end, failovers as they happen, rollouts as they are
  *  closed, calls that the gateway itself refuses. Nothing depends on a listener, and a secret never passes here: no event
  *  carries a prompt, a body, or a header other than `traceparent`, and the reason of a refusal is redacted. */
 import type { RevisionKey } from "../../../contract/index.ts";
@@ -47,7 +47,7 @@ export type GatewayEvent =
       readonly to: string;
       readonly fault: string;
     }
-  /** A rollout that somebody opened is closed, and sealed if it had a call. */
+  /** A rollout that a client opened is closed, and sealed if it had a call. */
   | {
       readonly kind: "rollout";
       readonly atMs: number;

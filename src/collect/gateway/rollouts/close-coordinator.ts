@@ -36,7 +36,7 @@ export interface CloseCoordinatorOptions {
   readonly metrics: Metrics;
   /** For what nobody else will hear of. */
   readonly log: (line: string) => void;
-  /** Hears of every rollout that somebody opened, once it is closed. */
+  /** Hears of every rollout that a client opened, once it is closed. */
   readonly onClosed?: ((rollout: OpenRollout, report: CloseReport) => void) | undefined;
 }
 

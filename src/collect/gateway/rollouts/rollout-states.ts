@@ -81,7 +81,7 @@ export class RolloutStates {
     return this.#singles;
   }
 
-  /** Rollouts that somebody opened and that are not sealed yet. */
+  /** Rollouts that a client opened and that are not sealed yet. */
   get opened(): number {
     return this.#liveCount - this.#singles;
   }

@@ -297,7 +297,7 @@ export class Rollouts {
     return { id, turns, usage, ...given({ lastRefusal }) };
   }
 
-  /** A call of that rollout was refused: whoever closes it may say so. */
+  /** A call of that rollout was refused. A failed closing names the refusal. */
   refused(id: string, reason: string): void {
     const rollout = this.#states.enterable(id);
     if (rollout !== undefined) rollout.lastRefusal = reason;
