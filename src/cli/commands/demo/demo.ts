@@ -34,7 +34,7 @@ export function addDemo(program: Command, io: Io): void {
     summary: "run the whole loop on simulated tasks, in about two minutes",
     description: `Run the whole loop on simulated tasks: ${FULL_SIZE.windows} windows of ${FULL_SIZE.rollouts} rollouts. Tasks are generated and proved. An agent works on
 them in a sandbox, through the gateway, while a policy chooses the model. Each window trains four learners, judges them
-off-policy, and releases the best one that passes the gate. The summary compares them with the known optimum. The folder
+off-policy, and releases, of those that pass the gate, the one with the best lower bound. The summary compares them with the known optimum. The folder
 keeps the configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU.
 --tour explains the records instead, scene by scene.`,
     examples: ["rollbook demo", "rollbook demo --resume", "rollbook demo --tour"],
