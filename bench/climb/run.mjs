@@ -1,8 +1,8 @@
 /** The climb: token-level reinforcement learning through sealed batches, beside a plain loop without records.
  *  node run.mjs PHASE... [--option value]. Phases: base, sweep, plain, cost, seeds, control, large, verify. Results are JSON files in --out, which
- *  a later call adds to. In: a build (ROLLBOOK_DIST), a Python with torch. Each phase is skipped where its result is there. */
+ *  a later call adds to. In: a build (ROLLBOOK_DIST), a Python with torch. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -13,6 +13,7 @@ const text = (fallback) => ({ type: "string", default: fallback });
 const { values: options, positionals: phases } = parseArgs({
   allowPositionals: true,
   options: {
+    resume: { type: "boolean", default: false }, // runs that a time limit ended go on
     ...{
       work: text("/tmp/climb-work"),
       out: text("/tmp/climb-out"),
@@ -47,6 +48,8 @@ const { values: options, positionals: phases } = parseArgs({
       "control-windows": text("10"),
       "max-batch": text("2048"),
       "large-rate": text("1e-4"),
+      "sweep-seeds": text("1,2,3"),
+      "sweep-steps": text("40"),
     },
   },
 });
@@ -58,26 +61,34 @@ const PHASES = {
   async base() {
     return Promise.all(seeds.map((seed) => makeBase(`base-${seed}`, { seed })));
   },
-  /** Which settings climb fastest, by the rewards of training tasks alone; later phases of this call use them. */
+  /** Which settings climb best, by the rewards of training tasks alone and with other seeds than the runs; later phases of
+   *  this call use them. */
   async sweep() {
-    const seed = seeds.at(-1);
+    const tried = options["sweep-seeds"].split(",").map(Number);
+    await Promise.all(tried.map((seed) => makeBase(`base-${seed}`, { seed })));
+    const steps = Number(options["sweep-steps"]);
     const choices = [
       [1e-4, 2],
-      [7e-5, 2],
-      [1e-4, 3],
-      [7e-5, 3],
-      [7e-5, 4],
-      [5e-5, 4],
+      [1e-4, 4],
+      [7e-5, 6],
+      [1.5e-4, 4],
     ];
     const found = await Promise.all(
-      choices.map(([rate, passes]) => plain(`base-${seed}`, { seed, steps: 15, at: "10", rate, passes })),
+      choices.map(([rate, passes]) =>
+        Promise.all(
+          tried.map((seed) => plain(`base-${seed}`, { seed, steps, at: "10,20,30,40", rate, passes })),
+        ),
+      ),
     );
-    const score = ({ rewardMean }) => rewardMean.slice(-5).reduce((sum, each) => sum + each, 0);
-    const best = found.reduce((a, b) => (score(b) > score(a) ? b : a));
+    const sum = (list) => list.reduce((total, each) => total + each, 0);
+    // Rewards after the eighth step show what ten give, the last three what a longer run gives.
+    const score = (runs) =>
+      sum(runs.map(({ rewardMean }) => sum(rewardMean.slice(8, 11)) + sum(rewardMean.slice(-3))));
+    const best = found.reduce((a, b) => (score(b) > score(a) ? b : a))[0];
     options.rate = String(best.rate);
     options.passes = String(best.passes);
-    console.log(`sweep: rate ${best.rate}, passes ${best.passes}`);
-    return found;
+    console.log(`sweep: rate ${best.rate}, passes ${best.passes}; scores ${found.map(score)}`);
+    return found.flat();
   },
   async plain() {
     const runs = [];
@@ -209,7 +220,8 @@ async function plain(
 /** One run of the loop, evaluated afterwards on all held-out pairs. */
 async function climb(name, { base, seed, windows, kind = "grpo", rate = options.rate, profile }) {
   const at = join(options.work, name);
-  rmSync(at, { recursive: true, force: true });
+  const goesOn = options.resume && existsSync(join(at, "lines.jsonl"));
+  if (!goesOn) rmSync(at, { recursive: true, force: true });
   mkdirSync(at, { recursive: true });
   const world = {
     ...{
@@ -248,14 +260,18 @@ async function climb(name, { base, seed, windows, kind = "grpo", rate = options.
   };
   writeFileSync(join(at, "loop.yaml"), JSON.stringify(loop)); // JSON is YAML
   const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-  const lines = (
-    await output(process.execPath, [
-      ...profiling,
-      join(here, "stage-times.mjs"),
-      join(at, "loop.yaml"),
-      ...["--seconds", options.seconds],
-    ])
-  ).map((line) => JSON.parse(line));
+  const printed = await output(process.execPath, [
+    ...profiling,
+    join(here, "stage-times.mjs"),
+    join(at, "loop.yaml"),
+    ...["--seconds", options.seconds],
+    ...(goesOn ? ["--resume"] : []),
+  ]);
+  appendFileSync(join(at, "lines.jsonl"), printed.map((line) => `${line}\n`).join(""));
+  const lines = readFileSync(join(at, "lines.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   const summary = summarize(lines, Number(options.rollouts));
   const wanted = [...Array(Number(windows)).keys()]
     .map((i) => i + 1)
