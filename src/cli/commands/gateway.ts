@@ -17,6 +17,7 @@ interface GatewayFlags extends BookFlags, FreshnessFlags {
   config: string;
   port?: number;
   host?: string;
+  worker?: string;
   record?: "durable" | "async";
   log?: "pretty" | "json" | "off";
 }
@@ -35,6 +36,7 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
     .requiredOption("--config <file>", "the configuration, in YAML")
     .option("--port <n>", "listen on this port instead of the configured one", wholeNumber)
     .option("--host <address>", "listen on this address instead of the configured one")
+    .option("--worker <name>", "name of this gateway among its peers, instead of the configured one")
     .addOption(
       new Option("--record <mode>", "release replies when they are on disk, or at once").choices([
         "durable",
@@ -52,10 +54,10 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
 }
 
 async function serve(io: Io, flags: GatewayFlags): Promise<void> {
-  const { config, host, port, record, target } = flags;
+  const { config, host, port, record, worker, target } = flags;
   const book = bookRoot(io, flags);
   const gateway = await openGateway({
-    ...{ book, config, host, port, record, target, freshness: budgetsOf(flags) },
+    ...{ book, config, host, port, record, worker, target, freshness: budgetsOf(flags) },
     ...{ clock: io.clock, env: io.env, identity: () => identityFrom(io) },
     log: (line) => io.err(`${line}\n`),
     onEvent: eventLog(io, flags.log ?? (io.live ? "pretty" : "off")),

@@ -39,7 +39,7 @@ export function addRunOptions(
     .option("--rate <n>", "rollouts begun per second, at most", positiveAmount)
     .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", wholeNumber, 3)
     .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveAmount, 20)
-    .option("--gateway <url>", "record model calls at this gateway; it must write to the same book")
+    .option("--gateway <url,…>", "record model calls at this gateway, or at one of these; on the same book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
   return addFreshnessOptions(addIsolationOptions(command));

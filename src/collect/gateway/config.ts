@@ -161,7 +161,17 @@ export const gatewaySchema = z.strictObject({
     })
     .prefault({})
     .describe("Rollouts that the gateway opens by itself, and the limits of all."),
-  worker: name.default("gateway").describe("The name that sealed rollouts give to this gateway."),
+  worker: name
+    .default("gateway")
+    .describe(
+      "The name of this gateway, in sealed rollouts and among its peers. No two of a book share one.",
+    ),
+  peers: z
+    .record(name, z.url({ protocol: /^https?$/ }))
+    .default({})
+    .describe(
+      "Other gateways on the same book, by their `worker` names: `http://host:8790`. They hold the same tokens. The gateway itself may be listed.",
+    ),
   upstreams: z.record(name, upstream).describe("Model servers, by name."),
   models: z.record(name, model).default({}).describe("Models that clients may ask for, by name."),
   routes: z
@@ -282,6 +292,12 @@ function checkNames(config: GatewayConfig, where: string): void {
   for (const [alias, candidates] of Object.entries(routes)) {
     if (Object.hasOwn(models, alias)) throw bad(where, `${alias} is both a model and a route`);
     for (const candidate of candidates) need(models, candidate, `routes.${alias}`);
+  }
+  for (const [peer, url] of Object.entries(config.peers)) {
+    parseId(peer, `peers.${peer}`);
+    const { username, password } = new URL(url);
+    if (username !== "" || password !== "")
+      throw bad(where, `peers.${peer} holds a password. Gateways of a book share their tokens (tokensEnv)`);
   }
   for (const pattern of config.redact) compile(pattern, where);
   parseId(config.worker, "worker");

@@ -34,6 +34,7 @@ const HELP = {
   rollbook_gateway_feedback_total: "Outcomes received.",
   rollbook_gateway_sealing_failures_total: "Rollouts that could not be sealed and stay open.",
   rollbook_gateway_sealing_deaths_total: "Deaths of the thread that seals rollouts.",
+  rollbook_gateway_forwarded_total: "Requests for rollouts of other gateways, by peer and outcome.",
   rollbook_gateway_record_failures_total: "Calls that could not be recorded and therefore not be answered.",
 } as const;
 const HISTOGRAMS = {

@@ -8,6 +8,8 @@ import { HttpRefusal } from "../wire/index.ts";
 
 export const ROLLOUT_HEADER = "x-rollbook-rollout";
 const KEY_PREFIX = "rb-";
+/** Between a rollout and the gateway that owns it. No id and no name of a gateway holds it. */
+const OWNED_BY = "@";
 const MAC_HEX = 32;
 /** Keys that were found good. A key is long and random: who could find it in a table would know it already. */
 const REMEMBERED_KEYS = 10_000;
@@ -16,6 +18,8 @@ export interface Caller {
   /** May open, close and grade any rollout. */
   readonly isOwner: boolean;
   readonly rollout: string | undefined;
+  /** The gateway that the rollout's key names. */
+  readonly owner: string | undefined;
 }
 
 export interface ApiPath {
@@ -38,33 +42,34 @@ export function parsePath(url: string): ApiPath {
 }
 
 /** What a key gives: everything, or one rollout. */
-interface KeyFacts {
-  readonly isOwner: boolean;
-  readonly rollout: string | undefined;
-}
+type KeyFacts = Caller;
+/** What a rollout's key says. */
+type KeyText = Pick<Caller, "rollout" | "owner">;
 
 export class Gatekeeper {
   readonly #tokens: readonly string[];
   readonly #secret: string | undefined;
   readonly #isOpen: (rollout: string) => boolean;
   readonly #known = new Map<string, KeyFacts>();
+  readonly #name: string | undefined;
 
-  constructor(tokens: readonly string[], isOpen: (rollout: string) => boolean) {
+  /** `name`: of this gateway, where keys say who owns a rollout. Keys that name no owner stay good. */
+  constructor(tokens: readonly string[], isOpen: (rollout: string) => boolean, name?: string) {
     this.#tokens = tokens.map(fingerprint);
     this.#secret = tokens[0];
     this.#isOpen = isOpen;
+    this.#name = name;
   }
 
   /** The key an agent uses for this rollout: identity and permission in one. */
   keyFor(rollout: string): string {
-    return this.#secret === undefined
-      ? KEY_PREFIX + rollout
-      : `${KEY_PREFIX}${rollout}.${this.#mac(rollout)}`;
+    const text = this.#name === undefined ? rollout : `${rollout}${OWNED_BY}${this.#name}`;
+    return this.#secret === undefined ? KEY_PREFIX + text : `${KEY_PREFIX}${text}.${this.#mac(text)}`;
   }
 
   admit(headers: IncomingHttpHeaders, path: ApiPath): Caller {
     const key = keyIn(headers);
-    const { isOwner, rollout: byKey } = this.#factsOf(key);
+    const { isOwner, rollout: byKey, owner } = this.#factsOf(key);
     if (!isOwner && byKey === undefined) {
       const what = key === undefined ? "there is no key" : "the key is not one of this gateway's";
       throw new HttpRefusal(
@@ -81,16 +86,15 @@ export class Gatekeeper {
       throw new HttpRefusal(403, "browser-refused", "requests from web pages need a token. Set tokensEnv.");
     const rollout = oneOf(byKey, headerOf(headers), path.rollout);
     if (rollout !== undefined && !this.#isOpen(rollout)) refuseBadId(rollout);
-    return { isOwner, rollout };
+    return { isOwner, rollout, owner };
   }
 
   #factsOf(key: string | undefined): KeyFacts {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (known !== undefined) return known;
-    const rollout = key === undefined ? undefined : this.#rolloutOf(key);
-    const facts = { isOwner: this.#isOwner(key), rollout };
+    const facts = { isOwner: this.#isOwner(key), ...(key === undefined ? NO_ROLLOUT : this.#rolloutOf(key)) };
     // Without a secret a key is good or not by what is open just now.
-    const isProven = this.#secret !== undefined && (facts.isOwner || rollout !== undefined);
+    const isProven = this.#secret !== undefined && (facts.isOwner || facts.rollout !== undefined);
     if (isProven && key !== undefined) {
       if (this.#known.size >= REMEMBERED_KEYS) this.#known.clear();
       this.#known.set(key, facts);
@@ -105,24 +109,34 @@ export class Gatekeeper {
     return this.#tokens.some((token) => timingSafeEqual(Buffer.from(token), asked));
   }
 
-  #rolloutOf(key: string): string | undefined {
+  #rolloutOf(key: string): KeyText {
     const isKey = key.startsWith(KEY_PREFIX);
     if (this.#secret === undefined) {
-      const named = isKey ? key.slice(KEY_PREFIX.length) : undefined;
-      if (named !== undefined && this.#isOpen(named)) return named;
-      return this.#isOpen(key) ? key : named;
+      const named = isKey ? textOf(key.slice(KEY_PREFIX.length)) : NO_ROLLOUT;
+      if (named.rollout !== undefined && (named.owner !== undefined || this.#isOpen(named.rollout)))
+        return named;
+      return this.#isOpen(key) ? { rollout: key, owner: undefined } : named;
     }
-    if (!isKey) return undefined;
-    const rollout = key.slice(KEY_PREFIX.length, -MAC_HEX - 1);
+    if (!isKey) return NO_ROLLOUT;
+    const text = key.slice(KEY_PREFIX.length, -MAC_HEX - 1);
     const given = Buffer.from(key.slice(-MAC_HEX));
-    const expected = Buffer.from(this.#mac(rollout));
-    return given.length === expected.length && timingSafeEqual(given, expected) ? rollout : undefined;
+    const expected = Buffer.from(this.#mac(text));
+    return given.length === expected.length && timingSafeEqual(given, expected) ? textOf(text) : NO_ROLLOUT;
   }
 
-  #mac(rollout: string): string {
-    const mac = createHmac("sha256", this.#secret!).update(`rollbook.rollout-key.v1\0${rollout}`);
+  #mac(text: string): string {
+    const mac = createHmac("sha256", this.#secret!).update(`rollbook.rollout-key.v1\0${text}`);
     return mac.digest("hex").slice(0, MAC_HEX);
   }
+}
+
+const NO_ROLLOUT: KeyText = { rollout: undefined, owner: undefined };
+
+/** `<rollout>` or `<rollout>@<gateway>`. */
+function textOf(text: string): KeyText {
+  const mark = text.lastIndexOf(OWNED_BY);
+  if (mark < 0) return { rollout: text, owner: undefined };
+  return { rollout: text.slice(0, mark), owner: text.slice(mark + 1) };
 }
 
 function keyIn(headers: IncomingHttpHeaders): string | undefined {

@@ -46,6 +46,7 @@ import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from ".
 import { ControlApi, sendJson } from "./control-api.ts";
 import { HostCheck, LOOPBACK } from "./host-check.ts";
 import { type ApiPath, type Caller, Gatekeeper, parsePath } from "./identity.ts";
+import { Peers } from "./peers.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
 export interface GatewayOptions {
@@ -163,6 +164,7 @@ class GatewayServer {
   readonly #server: Server;
   readonly #gatekeeper: Gatekeeper;
   readonly #hosts: HostCheck;
+  readonly #peers: Peers;
   readonly #calls: CallContext;
   readonly #rollouts: Rollouts;
   readonly #sealing: SealQueue;
@@ -224,7 +226,10 @@ class GatewayServer {
     });
     this.#rollouts = rollouts;
     this.#hosts = new HostCheck(config.listen.host, config.listen.names);
-    this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id));
+    const knows = (id: string) => rollouts.knows(id);
+    this.#peers = new Peers({ config, token: tokens[0], knows, clock, metrics, log });
+    const name = this.#peers.isAlone ? undefined : config.worker;
+    this.#gatekeeper = new Gatekeeper(tokens, (id) => rollouts.isOpen(id), name);
     this.#calls = {
       ...{ config, clock, rollouts, journal, metrics, record: config.record },
       steadyMs: () => performance.now(),
@@ -336,7 +341,8 @@ class GatewayServer {
   }
 
   async #closeUpstreams(): Promise<void> {
-    await Promise.all([...this.#calls.upstreams.values()].map((upstream) => upstream.close()));
+    const all = [...this.#calls.upstreams.values(), this.#peers];
+    await Promise.all(all.map((each) => each.close()));
   }
 
   #serve(request: IncomingMessage, response: GatewayResponse): void {
@@ -368,21 +374,21 @@ class GatewayServer {
         "the gateway is not known by the name in the Host header. Add it to `listen.names`, or use the address.",
       );
     const caller = this.#gatekeeper.admit(request.headers, path);
+    const failed = (error: unknown) => this.#refuse(response, error, path, caller.rollout);
     if (request.method === "GET") {
-      this.#control.get(response, path, caller);
+      const get = () => this.#control.get(response, path, caller);
+      this.#byOwner(request, response, { path, caller, body: NOTHING, answer: get, failed });
       return;
     }
     if (request.method !== "POST")
       throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
-    const failed = (error: unknown) => this.#refuse(response, error, path, caller.rollout);
     const done = (body: Buffer) => {
-      try {
+      const answer = () => {
         const dialect = dialectAt(path.path);
         if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
         else this.#hold(this.#control.post(request, response, { path, caller, body }).catch(failed));
-      } catch (error) {
-        failed(error);
-      }
+      };
+      this.#byOwner(request, response, { path, caller, body, answer, failed });
     };
     const { requestBytes: limit, inFlightBytes } = this.#options.config.limits;
     const hold = (bytes: number) => {
@@ -392,6 +398,23 @@ class GatewayServer {
       return true;
     };
     readBody(request, { limit, hold, done, failed });
+  }
+
+  /** Answers, or passes the request on to the gateway that owns its rollout. */
+  #byOwner(
+    request: IncomingMessage,
+    response: GatewayResponse,
+    { answer, failed, ...asking }: OwnedRequest,
+  ): void {
+    const at = (owner: string | undefined) =>
+      owner === undefined ? answer() : this.#peers.forward(owner, request, { response, body: asking.body });
+    try {
+      const owner = this.#peers.ownerOf({ ...asking, request });
+      if (owner === undefined) answer();
+      else this.#hold(Promise.resolve(owner).then(at).catch(failed));
+    } catch (error) {
+      failed(error);
+    }
   }
 
   /** A stop waits for it, also when whoever asked has left. */
@@ -456,6 +479,17 @@ class GatewayServer {
     this.#calls.tell?.({ kind: "refusal", atMs, path, ...given({ rollout }), status, code, message });
   }
 }
+
+interface OwnedRequest {
+  readonly path: ApiPath;
+  readonly caller: Caller;
+  readonly body: Buffer;
+  /** This gateway's own answer. */
+  readonly answer: () => void;
+  readonly failed: (error: unknown) => void;
+}
+
+const NOTHING = Buffer.alloc(0);
 
 function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions["onClosed"]> {
   return ({ id, opening, promptTokens, completionTokens, costUsd }, { ending, calls, content, envelope }) =>

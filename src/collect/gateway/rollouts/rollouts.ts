@@ -226,6 +226,11 @@ export class Rollouts {
     return this.#states.live(id) !== undefined;
   }
 
+  /** Whether this gateway can say something of it: it is open here, was closed here, or the book holds it. */
+  knows(id: string): boolean {
+    return this.#states.get(id) !== undefined || this.#deps.closed.has(id);
+  }
+
   /** Records a decision without a call: a rollout of its own, sealed at once, of the session of the open rollout `within`.
    *  Resolves when it is durable. */
   async decide<D extends Omit<DecisionToSeal, "id" | "group">>(

@@ -3,12 +3,12 @@
  *  every call is paid for, and no rollout is ever found. */
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 
 export interface GatewayPlace {
-  /** `http://127.0.0.1:8790` */
+  /** `http://127.0.0.1:8790`, or several with commas between them: a rollout is recorded by one that answers. */
   readonly url: string;
   /** Needed where the gateway asks for one. */
   readonly token?: string;
@@ -21,9 +21,39 @@ const TIMEOUT_MS = 10_000;
 const ATTEMPTS = 13;
 const PAUSE_MS = 250;
 
+/** Of several gateways one must answer, and all that do must write to this book. */
 export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id" | "root">): Promise<void> {
+  const patience = { isOver: false };
+  const checks = await Promise.allSettled(
+    gatewayUrls(place).map((url) => checkOneBook({ ...place, url }, book, patience)),
+  );
+  const failures = checks.flatMap((check) => (check.status === "rejected" ? [check.reason as unknown] : []));
+  const isAway = (error: unknown) => isRollbookError(error, "no-gateway");
+  const wrong = failures.find((error) => !isAway(error));
+  if (wrong !== undefined) throw wrong;
+  if (failures.length === checks.length) throw failures[0];
+}
+
+/** Without the slash and the /v1 that base URLs end in. */
+export function gatewayUrls({ url }: GatewayPlace): string[] {
+  return url
+    .split(",")
+    .map((each) => each.trim().replace(/\/+(v1\/?)?$/, ""))
+    .filter((each) => each !== "");
+}
+
+/** Over when one gateway has answered: the others are not waited for. */
+interface Patience {
+  isOver: boolean;
+}
+
+async function checkOneBook(
+  place: GatewayPlace,
+  book: Pick<Book, "id" | "root">,
+  patience: Patience,
+): Promise<void> {
   const { url } = place;
-  const theirs = await bookOf(place);
+  const theirs = await bookOf(place, patience);
   if (theirs.id === book.id) return;
   const root = resolve(book.root);
   throw new RollbookError(
@@ -33,9 +63,9 @@ export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id
   );
 }
 
-async function bookOf(place: GatewayPlace): Promise<{ id: string; root: string }> {
+async function bookOf(place: GatewayPlace, patience: Patience): Promise<{ id: string; root: string }> {
   const { url } = place;
-  const response = await ask(place).catch((cause: unknown) => {
+  const response = await ask(place, patience).catch((cause: unknown) => {
     // fetch says only that it failed; its cause says why.
     const why = reasonOf((cause as Error).cause ?? cause);
     throw new RollbookError(
@@ -62,15 +92,17 @@ async function bookOf(place: GatewayPlace): Promise<{ id: string; root: string }
 }
 
 /** A gateway that was started together with the launch gets a moment to listen. */
-async function ask({ url, token }: GatewayPlace): Promise<Response> {
+async function ask({ url, token }: GatewayPlace, patience: Patience): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await fetch(`${url}/v1/book`, {
+      const response = await fetch(`${url}/v1/book`, {
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
+      patience.isOver = true;
+      return response;
     } catch (error) {
-      if (attempt === ATTEMPTS || (error as Error).name === "TimeoutError") throw error;
+      if (attempt === ATTEMPTS || patience.isOver || (error as Error).name === "TimeoutError") throw error;
       await sleep(PAUSE_MS);
     }
   }

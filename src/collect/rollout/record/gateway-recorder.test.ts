@@ -215,6 +215,17 @@ describe("a launch through a gateway", () => {
     expect(refused).toMatchObject({ error: { code: "gateway-refused" }, runs: 0, queued: 0 });
   });
 
+  it("of several records at one that answers, and refuses to start when one writes to another book", async () => {
+    const { test, run } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "4" }));
+    const url = `${await closedUrl()}, ${test.gateway.url}/v1/`;
+    const recorder = gatewayRecorder({ url, token: TOKEN }, bookRecorder());
+    const results = await run(ask, { recorder, samples: 4 });
+    expect(results).toMatchObject(Array(4).fill({ state: "sealed", reward: 1, attempt: 1 }));
+    const { error, runs } = await launchOver({ url, token: TOKEN });
+    expect([error, runs]).toMatchObject([{ code: "other-book" }, 0]);
+  });
+
   it("that begins to listen a moment later waits for it", async () => {
     const { test } = await world();
     const { server, url } = await listening(async (_, response) => {

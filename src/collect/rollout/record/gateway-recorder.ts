@@ -2,22 +2,21 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { reasonOf } from "../../../base/index.ts";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
-import { checkGatewayBook, type GatewayPlace } from "./gateway-book.ts";
+import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./gateway-book.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
 /** The score that marked a reported result before endings said who declared them. */
 const OLD_MARK = "reported";
 
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
-  const url = place.url.replace(/\/+(v1\/?)?$/, "");
-  const desk = place.desk === undefined ? deskOver(place, url) : deskHere(place.desk, url);
+  const desks = desksOf(place);
   return {
-    checkBook: (book) => checkGatewayBook({ ...place, url }, book),
+    checkBook: (book) => checkGatewayBook(place, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
     // In contrast to what a gateway sealed by itself after a crash.
     isReported: ({ ending, scores }) =>
@@ -25,14 +24,16 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
     async open(opening) {
       const token = opening.token ?? opening.attempt;
       const id = claimedName({ item: opening.rolloutId, token });
-      for (let earlier = 1; earlier < token; earlier++)
-        await closeEarlier(desk, claimedName({ item: opening.rolloutId, token: earlier }));
-      const { apiKey } = await desk.open(openingBody(id, opening));
+      const { desk, apiKey } = await atOne(inTurn(desks, id), async (each) => {
+        for (let earlier = 1; earlier < token; earlier++)
+          await closeEarlier(each, claimedName({ item: opening.rolloutId, token: earlier }));
+        return { desk: each, apiKey: (await each.open(openingBody(id, opening))).apiKey };
+      });
       const status = () =>
         desk.status(id) as Promise<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>;
       const close = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
       return {
-        baseUrl: `${url}/v1`,
+        baseUrl: `${desk.url}/v1`,
         apiKey,
         usage: async () => (await status()).usage,
         lastRefusal: async () => (await status()).lastRefusal,
@@ -69,13 +70,45 @@ function closeEarlier(desk: RecorderDesk, rollout: string): Promise<void> {
 }
 
 interface RecorderDesk extends RolloutDesk {
+  readonly url: string;
   /** A refusal says that there is nothing to close. */
   closeIfOpen(rollout: string, closing: object): Promise<void>;
+}
+
+function desksOf(place: GatewayPlace): readonly RecorderDesk[] {
+  const urls = gatewayUrls(place);
+  return place.desk === undefined
+    ? urls.map((url) => deskOver(place, url))
+    : [deskHere(place.desk, urls[0] ?? place.url)];
+}
+
+/** Another first one for each rollout, so that gateways share the work. */
+function inTurn(desks: readonly RecorderDesk[], id: string): readonly RecorderDesk[] {
+  let sum = 0;
+  for (const byte of Buffer.from(id)) sum = (31 * sum + byte) >>> 0;
+  const first = sum % desks.length;
+  return [...desks.slice(first), ...desks.slice(0, first)];
+}
+
+/** At the first gateway that can do it. What a gateway refuses for another reason, the others would refuse, too. */
+async function atOne<T>(
+  desks: readonly RecorderDesk[],
+  work: (desk: RecorderDesk) => Promise<T>,
+): Promise<T> {
+  for (const [i, desk] of desks.entries()) {
+    try {
+      return await work(desk);
+    } catch (error) {
+      if (!isDown(error) || i === desks.length - 1) throw error;
+    }
+  }
+  throw failedBy("infrastructure", "no gateway is named. Give its URL.");
 }
 
 function deskOver(place: GatewayPlace, url: string): RecorderDesk {
   const own = (rollout: string) => `${url}/v1/rollouts/${encodeURIComponent(rollout)}`;
   return {
+    url,
     open: (opening) => ask(place, `${url}/v1/rollouts`, opening) as Promise<{ apiKey: string }>,
     status: (rollout) => ask(place, own(rollout)) as Promise<object>,
     close: (rollout, closing) => ask(place, `${own(rollout)}/close`, closing) as Promise<object>,
@@ -96,6 +129,7 @@ function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
   // Fields that are undefined do not exist in JSON.
   const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
   return {
+    url,
     open: (opening) => desk.open(plain(opening)).catch(refused),
     status: (rollout) => desk.status(rollout),
     close: (rollout, closing) => desk.close(rollout, plain(closing)).catch(refused),
@@ -112,7 +146,17 @@ async function ask(place: GatewayPlace, url: string, body?: object): Promise<unk
   const response = await send(place, url, body);
   const text = await response.text();
   if (response.ok) return JSON.parse(text);
-  throw failedBy("infrastructure", `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`);
+  const message = `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`;
+  throw response.status >= 500 ? down(url, message) : failedBy("infrastructure", message);
+}
+
+/** The gateway cannot be reached, or cannot record: another one may. */
+function down(url: string, message: string, options?: ErrorOptions): RollbookError {
+  return new RollbookError("failed-infrastructure", { owner: "infrastructure", down: url }, message, options);
+}
+
+function isDown(error: unknown): boolean {
+  return error instanceof RollbookError && error.fields.down !== undefined;
 }
 
 async function send({ token }: GatewayPlace, url: string, body?: object): Promise<Response> {
@@ -123,8 +167,6 @@ async function send({ token }: GatewayPlace, url: string, body?: object): Promis
     },
     ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
   }).catch((cause: unknown) => {
-    throw failedBy("infrastructure", `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, {
-      cause,
-    });
+    throw down(url, `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
   });
 }

@@ -1,0 +1,249 @@
+/** Gateways that share a book: each rollout has one owner, which counts its turns and its budget. In: a request. Out: who
+ *  must answer it, and the owner's answer, passed on as it comes. A forwarded request is marked and never forwarded again.
+ *  Keys and tokens go to the configured addresses and nowhere else. Records nothing: the owner does. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Pool } from "undici";
+import { type Clock, reasonOf } from "../../../base/index.ts";
+import type { GatewayConfig } from "../config.ts";
+import { dialectAt, isObject, tryParse } from "../dialects/index.ts";
+import type { Metrics } from "../metrics.ts";
+import { HttpRefusal } from "../wire/index.ts";
+import { type ApiPath, type Caller, decodePart } from "./identity.ts";
+import { splitCall } from "./requests.ts";
+
+/** Set by the gateway that forwards; holds its name. */
+export const FORWARDED_HEADER = "x-rollbook-forwarded-by";
+const CONNECT_MS = 3_000;
+/** Who owns a rollout is a look into memory. */
+const ASK_MS = 5_000;
+/** A peer that did not answer is not asked again for so long: openings would wait for it. */
+const REST_MS = 2_000;
+/** The owner waits for its upstreams by its own settings; this bound only frees what a lost host left behind. */
+const SILENT_MS = 30 * 60_000;
+
+/** They belong to one connection. */
+const OF_CONNECTION: ReadonlySet<string> = new Set([
+  ...["host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"],
+  ...["transfer-encoding", "expect", "content-length"],
+]);
+
+interface Peer {
+  readonly name: string;
+  readonly origin: string;
+  /** Before the paths, where the URL has one. */
+  readonly prefix: string;
+  readonly pool: Pool;
+  restsUntilMs: number;
+}
+
+export interface PeersOptions {
+  readonly config: Pick<GatewayConfig, "peers" | "worker" | "limits">;
+  /** All gateways of a book have it; undefined on loopback without tokens. */
+  readonly token: string | undefined;
+  /** Whether this gateway can say something of the rollout: it is open here, or the book holds it. */
+  readonly knows: (rollout: string) => boolean;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: (line: string) => void;
+}
+
+/** A request, as far as it says whose it is. */
+interface Asking {
+  readonly request: IncomingMessage;
+  readonly path: ApiPath;
+  readonly caller: Caller;
+  readonly body: Buffer;
+}
+
+export class Peers {
+  readonly #options: PeersOptions;
+  readonly #peers: ReadonlyMap<string, Peer>;
+
+  constructor(options: PeersOptions) {
+    this.#options = options;
+    const { peers, worker } = options.config;
+    // All gateways may have the same file: a gateway is not its own peer.
+    const others = Object.entries(peers).filter(([name]) => name !== worker);
+    this.#peers = new Map(others.map(([name, url]) => [name, openPeer(name, url)]));
+  }
+
+  get isAlone(): boolean {
+    return this.#peers.size === 0;
+  }
+
+  /** The gateway that must answer, by name; undefined: this one. */
+  ownerOf(asking: Asking): string | undefined | Promise<string | undefined> {
+    const { caller, path, request, body } = asking;
+    if (this.isAlone && caller.owner === undefined) return undefined;
+    const isForwarded = request.headers[FORWARDED_HEADER] !== undefined;
+    const { worker } = this.#options.config;
+    if (caller.owner !== undefined && caller.owner !== worker && isOfRollout(path)) {
+      if (isForwarded) throw forwardedWrongly(caller.owner, worker);
+      if (!this.#peers.has(caller.owner)) throw unknownOwner(caller.owner);
+      return caller.owner;
+    }
+    if (isForwarded || caller.owner === worker) return undefined;
+    const rollout = concernedBy({ caller, path, body });
+    if (rollout === undefined || this.#options.knows(rollout)) return undefined;
+    return this.#find(rollout, isOpening(path));
+  }
+
+  /** Resolves when the answer has been passed on. */
+  async forward(
+    owner: string,
+    request: IncomingMessage,
+    { response, body }: { response: ServerResponse; body: Buffer },
+  ): Promise<void> {
+    const { pool, prefix } = this.#peers.get(owner)!;
+    const { metrics, config } = this.#options;
+    const counted = (outcome: string) =>
+      metrics.count("rollbook_gateway_forwarded_total", { peer: owner, outcome });
+    const left = new AbortController();
+    response.once("close", () => left.abort());
+    try {
+      await pool.stream(
+        {
+          method: request.method as "GET" | "POST",
+          path: prefix + (request.url ?? "/"),
+          headers: [...passedOn(request.rawHeaders), FORWARDED_HEADER, config.worker],
+          body: body.length === 0 ? null : body,
+          signal: left.signal,
+        },
+        ({ statusCode, headers }) => response.writeHead(statusCode, returned(headers)),
+      );
+      counted("answered");
+    } catch (cause) {
+      if (response.destroyed && !response.headersSent) return; // the client left
+      counted("failed");
+      if (response.headersSent) response.destroy();
+      else throw ownerAway(owner, cause);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#peers.values()].map(({ pool }) => pool.destroy()));
+  }
+
+  /** Asks all peers. One that is away may own it: only a new rollout does not wait for it. */
+  async #find(rollout: string, isNew: boolean): Promise<string | undefined> {
+    const found = await Promise.all(
+      [...this.#peers.values()].map(async (peer) => ({ peer, says: await this.#ask(peer, rollout) })),
+    );
+    const owner = found.find(({ says }) => says === "open") ?? found.find(({ says }) => says === "closed");
+    if (owner !== undefined) return owner.peer.name;
+    const away = found.filter(({ says }) => says === "away").map(({ peer }) => peer.name);
+    if (away.length === 0 || isNew) return undefined;
+    throw perhapsAway(rollout, away);
+  }
+
+  async #ask(peer: Peer, rollout: string): Promise<"open" | "closed" | "unknown" | "away"> {
+    const { token, config, clock, log } = this.#options;
+    if (clock.nowMs() < peer.restsUntilMs) return "away";
+    try {
+      const { statusCode, body } = await peer.pool.request({
+        method: "GET",
+        path: `${peer.prefix}/v1/rollouts/${encodeURIComponent(rollout)}`,
+        headers: {
+          [FORWARDED_HEADER]: config.worker,
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
+        signal: AbortSignal.timeout(ASK_MS),
+      });
+      const text = await body.text();
+      if (statusCode === 200) return "open";
+      if (statusCode === 404) return "unknown";
+      if (statusCode === 503 && text.includes('"rollout-closed"')) return "closed";
+      log(`the gateway ${peer.name} (${peer.origin}) answers ${statusCode}: ${text.slice(0, 200)}`);
+    } catch (error) {
+      log(`the gateway ${peer.name} (${peer.origin}) does not answer: ${reasonOf(error)}`);
+    }
+    peer.restsUntilMs = clock.nowMs() + REST_MS;
+    return "away";
+  }
+}
+
+function openPeer(name: string, url: string): Peer {
+  const { origin, pathname } = new URL(url);
+  const pool = new Pool(origin, {
+    ...{ connections: 256, pipelining: 1, connect: { timeout: CONNECT_MS } },
+    ...{ headersTimeout: SILENT_MS, bodyTimeout: SILENT_MS },
+  });
+  return { name, origin, prefix: pathname.replace(/(\/v1)?\/*$/, ""), pool, restsUntilMs: 0 };
+}
+
+/** Model calls and decisions happen in a rollout; everything else any gateway answers to any key. */
+function isOfRollout({ path }: ApiPath): boolean {
+  return dialectAt(path) !== undefined || path === "/v1/route";
+}
+
+function isOpening({ path }: ApiPath): boolean {
+  return path === "/v1/rollouts";
+}
+
+/** The rollout that a request is about, where it names one. */
+function concernedBy({ caller, path, body }: Omit<Asking, "request">): string | undefined {
+  if (isOfRollout(path)) return caller.rollout;
+  const [, named] = /^\/v1\/rollouts\/([^/]+)(?:\/close)?$/.exec(path.path) ?? [];
+  if (named !== undefined) return decodePart(named);
+  if (!isOpening(path) && path.path !== "/v1/feedback") return undefined;
+  const value = body.length === 0 ? undefined : tryParse(body.toString());
+  if (!isObject(value)) return undefined;
+  const { id, rollout, call } = value;
+  if (isOpening(path)) return typeof id === "string" ? id : undefined;
+  if (typeof rollout === "string") return rollout;
+  return typeof call === "string" ? splitCall(call).rollout : undefined;
+}
+
+/** Names and values in turn. */
+function passedOn(raw: readonly string[]): string[] {
+  const headers: string[] = [];
+  for (let i = 0; i < raw.length; i += 2)
+    if (!OF_CONNECTION.has(raw[i]!.toLowerCase())) headers.push(raw[i]!, raw[i + 1]!);
+  return headers;
+}
+
+function returned(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(
+    (header): header is [string, string | string[]] =>
+      header[1] !== undefined && (header[0] === "content-length" || !OF_CONNECTION.has(header[0])),
+  );
+  return Object.fromEntries(kept);
+}
+
+function ownerAway(owner: string, cause: unknown): HttpRefusal {
+  return new HttpRefusal(
+    503,
+    "owner-away",
+    `the rollout belongs to the gateway ${owner}, which does not answer: ${reasonOf(cause)}. It goes on when ${owner} runs again.`,
+    { retry: true, fields: { owner }, cause },
+  );
+}
+
+function perhapsAway(rollout: string, away: readonly string[]): HttpRefusal {
+  return new HttpRefusal(
+    503,
+    "owner-away",
+    `rollout ${JSON.stringify(rollout.slice(0, 80))} is not open here and may belong to a gateway that does not answer: ${away.join(", ")}. Ask again when it runs.`,
+    { retry: true, fields: { away } },
+  );
+}
+
+function unknownOwner(owner: string): HttpRefusal {
+  return new HttpRefusal(
+    503,
+    "unknown-owner",
+    `the rollout belongs to the gateway ${owner}, which is not among the peers of this one. Add it to \`peers\`, or ask ${owner} itself.`,
+    { fields: { owner } },
+  );
+}
+
+function forwardedWrongly(owner: string, worker: string): HttpRefusal {
+  return new HttpRefusal(
+    421,
+    "wrong-gateway",
+    `a request for the gateway ${owner} was forwarded to ${worker}. Correct the address of ${owner} under \`peers\`.`,
+    { fields: { owner, worker } },
+  );
+}
