@@ -1,14 +1,17 @@
 /** Compiles src/ into dist/ from scratch, so that a deleted source never lives on in the package, and adds what is made from it: the
- *  page of the viewer, and the help that names every command. */
+ *  page of the viewer, and the help that names every command. Does nothing if dist/ is what these very sources built. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundle } from "./bundle.mjs";
+import { forgetBuilt, isBuilt, noteBuilt } from "./build-stamp.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 process.chdir(root);
+if (isBuilt(root)) process.exit(0);
+const { bundle } = await import("./bundle.mjs");
+forgetBuilt(root);
 rmSync("dist", { recursive: true, force: true });
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { stdio: "inherit" });
@@ -22,3 +25,4 @@ const help = spawnSync(process.execPath, ["dist/cli/main.js", "--help"], {
 if (help.status !== 0) process.exit(help.status ?? 1);
 writeFileSync("dist/cli/help.txt", help.stdout);
 await import("./build-viewer.mjs");
+noteBuilt(root);
