@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rngFrom } from "../../src/base/index.ts";
+import { type Rng, rngFrom } from "../../src/base/index.ts";
 import type { DemoSummary } from "../../src/view/demo-summary.ts";
 import { MAIN, requireBuild } from "./build.ts";
 import { printTable } from "./interleave.ts";
@@ -36,8 +36,7 @@ export async function measureDemos(options: {
       const { summary, wallS, said } = await demo([...size, "--seed", String(seed), "--out", out]);
       if (summary === undefined) throw new Error(`seed ${seed}: ${said}`);
       const killed = join(folder, `killed-${seed}`);
-      const killS = wallS * (0.1 + 0.8 * rng.float());
-      const cut = await demo([...size, "--seed", String(seed), "--out", killed], 1000 * killS);
+      const cut = await demo([...size, "--seed", String(seed), "--out", killed], killPoint(said, rng));
       const { summary: again } = await demo(["--resume", "--out", killed]);
       const same = cut.summary === undefined && again?.digest === summary.digest;
       if (options.full) claim(summary.gapClosed >= 0.5);
@@ -65,18 +64,28 @@ function rowOf(
   };
 }
 
-/** `killMs`: kills the process after so long; one that has ended by then was not killed. */
-async function demo(words: readonly string[], killMs?: number): Promise<DemoRan> {
+/** A random line of the progress that is not among the last, and a random part of the time that its stage took. Counted in
+ *  lines, since on a busy machine the same stage takes several times as long. */
+function killPoint(said: string, rng: Rng): { line: number; delayMs: number } {
+  const stages = said.split("\n").flatMap((line) => line.match(/^ *([\d.]+) s {2}/)?.[1] ?? []);
+  const line = 1 + Math.floor(rng.float() * (stages.length - 4));
+  return { line, delayMs: 1000 * rng.float() * Number(stages[line]) };
+}
+
+/** `kill`: kills the process so long after it has printed so many lines of progress. */
+async function demo(words: readonly string[], kill?: { line: number; delayMs: number }): Promise<DemoRan> {
   const began = performance.now();
   const child = spawn(process.execPath, [MAIN, "demo", ...words, "--json"]);
   let [data, said] = ["", ""];
+  let timer: NodeJS.Timeout | undefined;
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     data += text;
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said += text;
+    if (kill !== undefined && timer === undefined && said.split(/ s {2}/).length > kill.line)
+      timer = setTimeout(() => child.kill("SIGKILL"), kill.delayMs);
   });
-  const timer = killMs === undefined ? undefined : setTimeout(() => child.kill("SIGKILL"), killMs);
   await once(child, "close");
   clearTimeout(timer);
   const summary = data === "" ? undefined : (JSON.parse(data) as DemoSummary);

@@ -119,7 +119,12 @@ export interface DemoSummary {
   readonly costQuality: readonly CostQualityPoint[];
   readonly stages: readonly StageTime[];
   /** Rules of the gate as they were applied. */
-  readonly gate: { readonly alpha: number; readonly epsilonQuality: number };
+  readonly gate: {
+    readonly alpha: number;
+    readonly epsilonQuality: number;
+    /** Null: the gate asks of quality alone. */
+    readonly epsilonCost: number | null;
+  };
   /** Mean reward of each model where it was chosen, from the reward analysis. */
   readonly rewardAnalysis: readonly { readonly model: string; readonly value: number }[];
   readonly replay: { readonly path: string; readonly chains: number; readonly valid: boolean };

@@ -3,6 +3,7 @@ import { DEMO_SUMMARY } from "../../test/support/demo-summary.ts";
 import type { DemoWindow } from "./demo-summary.ts";
 import { renderDemo, renderStage, rewardPlot } from "./demo-view.ts";
 import { paint } from "./format.ts";
+import { renderReport } from "./report/render-report.ts";
 
 function windowOf(index: number, mean: number, servedValue: number): DemoWindow {
   return {
@@ -56,4 +57,41 @@ describe("the reasons of refusals", () => {
     expect(refused(400)).toBe(refused());
     expect(refused(80)).toMatch(/^.{79}…$/);
   });
+
+  it("that differ in figures alone share a line, which names every policy", () => {
+    const [window] = DEMO_SUMMARY.windows;
+    const refusals = ["linucb", "bc", "cql"].map((learner, i) => ({
+      learner,
+      reasons: [i < 2 ? `quality: the difference is -0.${i}` : "there are too few units"],
+    }));
+    const summary = { ...DEMO_SUMMARY, windows: [{ ...window!, refusals }] };
+    const refused = renderDemo(summary, { paint: paint(false), folder: "demo" }).match(
+      /^window 1 refused.*/gm,
+    );
+    expect(refused).toEqual([
+      "window 1 refused linucb (and bc): quality: the difference is -0.0",
+      "window 1 refused cql: there are too few units",
+    ]);
+  });
+});
+
+it("the end of a demo of four windows fits a terminal of 40 lines, and 120 columns", () => {
+  const windows = [1, 2, 3, 4].map((index) => ({ ...DEMO_SUMMARY.windows[(index - 1) % 3]!, index }));
+  const shown = renderDemo(
+    { ...DEMO_SUMMARY, windows },
+    { paint: paint(false), folder: "demo", columns: 120 },
+  );
+  const rows = shown
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => line.match(/.{1,120}|^$/g) ?? []);
+  expect(rows.length).toBeLessThan(40);
+});
+
+it("the report says whether the gate asks of cost", () => {
+  const { gate } = DEMO_SUMMARY;
+  expect(renderReport(DEMO_SUMMARY)).toContain("It asks nothing of cost");
+  expect(renderReport({ ...DEMO_SUMMARY, gate: { ...gate, epsilonCost: 0.2 } })).toContain(
+    "Its cost must be at most 0.2 above",
+  );
 });

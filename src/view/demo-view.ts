@@ -1,5 +1,5 @@
 /** The demo as a terminal shows it: one line for each stage, and one screen at the end. Rendered from the summary alone. */
-import type { DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
+import type { DemoRefusal, DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
 import { type Paint, page, plural, short, table } from "./format.ts";
 
 export function renderDemo(
@@ -8,7 +8,7 @@ export function renderDemo(
 ): string {
   const { windows, learners, rewardAnalysis } = summary;
   return [
-    paint.bold("Mean reward by window"),
+    paint.bold("Reward by window"),
     "\n",
     rewardPlot(summary),
     "\n",
@@ -16,7 +16,7 @@ export function renderDemo(
       { title: "WINDOW", align: "right", cell: ({ index }) => String(index) },
       { title: "ROLLOUTS", align: "right", cell: ({ collected }) => String(collected) },
       { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
-      { title: "MEAN REWARD, 95 %", cell: ({ reward }) => withInterval(reward.mean, reward.interval) },
+      { title: "OBSERVED REWARD, 95 %", cell: ({ reward }) => withInterval(reward.mean, reward.interval) },
       { title: "$ PER 1000", align: "right", cell: ({ costUsd }) => (1000 * costUsd).toFixed(2) },
       { title: "GATE", cell: gateOf },
       { title: "SERVES", cell: ({ serves }) => serves },
@@ -35,11 +35,10 @@ export function renderDemo(
     "\n",
     page(refusalLines(summary, columns)),
     page([
-      `always one model, by the log: ${rewardAnalysis.map(({ model, value }) => `${model} ${number(value)}`).join(", ")}`,
+      `always one model, estimates from the log: ${rewardAnalysis.map(({ model, value }) => `${model} ${number(value)}`).join(", ")}`,
       ledgerLine(summary),
-      stageLine(summary.stages),
+      timeLine(summary.stages),
     ]),
-    "\n",
     page(endLines(summary, folder)),
   ].join("");
 }
@@ -50,7 +49,7 @@ export function renderStage({ window, stage, ms }: StageTime, windows: number, f
   return `${seconds(ms).padStart(7)}  ${where}${stage}${facts === "" ? "" : `, ${facts}`}`;
 }
 
-const ROWS = 9;
+const ROWS = 8;
 const COLUMN = 14;
 
 /** Observed means with their intervals, the exact value of what serves after each window, and the optimum above. */
@@ -80,7 +79,7 @@ export function rewardPlot({ windows, optimum }: Pick<DemoSummary, "windows" | "
   const names = windows
     .map(({ index }) => `window ${index}`.padStart(COLUMN / 2 + 4).padEnd(COLUMN))
     .join("");
-  const legend = "● observed mean with 95 % interval   ◆ exact value of the policy that serves";
+  const legend = "● observed reward with 95 % interval   ◆ exact value of the policy that serves";
   return `${lines.join("\n")}\n${" ".repeat(10)}${names.trimEnd()}\n${" ".repeat(10)}${legend}\n`;
 }
 
@@ -89,12 +88,26 @@ function gateOf({ outcome, learners }: DemoWindow): string {
   return `${outcome}, ${passed} of ${learners.length} pass`;
 }
 
-/** Whole in a file or a pipe; a terminal shows what fits its width. */
+/** One line for all policies that a window refused for the same cause, with the figures of the first; the report has all
+ *  figures. A line is whole in a file or a pipe; a terminal shows what fits its width. */
 function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINITY): string[] {
   const lines = windows.flatMap(({ index, refusals }) =>
-    refusals.map(({ learner, reasons }) => `window ${index} refused ${learner}: ${reasons.join(" ")}`),
+    byCause(refusals).map(([first, ...others]) => {
+      const alike = others.length === 0 ? "" : ` (and ${others.map(({ learner }) => learner).join(", ")})`;
+      return `window ${index} refused ${first!.learner}${alike}: ${first!.reasons.join(" ")}`;
+    }),
   );
   return lines.map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
+}
+
+/** Reasons that differ in their figures alone are one cause. */
+function byCause(refusals: readonly DemoRefusal[]): DemoRefusal[][] {
+  const causes = new Map<string, DemoRefusal[]>();
+  for (const refusal of refusals) {
+    const cause = refusal.reasons.join(" ").replaceAll(/-?\d[\d.]*/g, "");
+    causes.set(cause, [...(causes.get(cause) ?? []), refusal]);
+  }
+  return [...causes.values()];
 }
 
 function ledgerLine({ ledger: { considered, admitted, excluded } }: DemoSummary): string {
@@ -105,12 +118,13 @@ function ledgerLine({ ledger: { considered, admitted, excluded } }: DemoSummary)
   return `${plural(considered, "rollout")}: ${parts.join(", ")}`;
 }
 
-/** Times of equal stages added up, in the order they first took place. */
-function stageLine(stages: readonly StageTime[]): string {
+/** Times of equal stages added up, in the order they first took place; a stage that took no time is left out. */
+function timeLine(stages: readonly StageTime[]): string {
   const sums = new Map<string, number>();
   for (const { stage, ms } of stages) sums.set(stage, (sums.get(stage) ?? 0) + ms);
   const total = stages.reduce((sum, { ms }) => sum + ms, 0);
-  return `${[...sums].map(([stage, ms]) => `${stage} ${seconds(ms)}`).join(", ")}; in all ${seconds(total)}`;
+  const parts = [...sums].filter(([, ms]) => ms >= 50).map(([stage, ms]) => `${stage} ${seconds(ms)}`);
+  return `${seconds(total)} in all: ${parts.join(", ")}`;
 }
 
 function endLines(summary: DemoSummary, folder: string): string[] {
@@ -118,7 +132,7 @@ function endLines(summary: DemoSummary, folder: string): string[] {
   return [
     `${windows.at(-1)!.serves} serves. Its exact value is ${number(servedValue)}: ${Math.round(100 * gapClosed)} % of the way from ${number(behaviourValue)} (window 1) to the optimum ${number(optimum)}.`,
     `replay store ${replay.valid ? "valid" : "NOT VALID"}, ${plural(replay.chains, "chain")}; pack ${short(pack.digest as never)} ${pack.verified ? "verified" : "NOT VERIFIED"}; run digest ${short(digest as never)} (seed ${seed})`,
-    `${folder}: report.html, loop.yaml, book, replay, pack`,
+    `${folder}: report.html (charts, every refusal), loop.yaml, book, replay, pack`,
   ];
 }
 

@@ -99,7 +99,7 @@ export function renderLoopProgress(
   }: { window: number; done: number; total: number; meanReward: number | null },
   windows: number,
 ): string {
-  const reward = meanReward === null ? "" : `, mean reward ${meanReward.toFixed(3)}`;
+  const reward = meanReward === null ? "" : `, observed reward ${meanReward.toFixed(3)}`;
   return `window ${window} of ${windows}: collecting, ${done} of ${plural(total, "rollout")}${reward}`;
 }
 
@@ -115,7 +115,7 @@ export function transitionFacts(row: WindowStatus): string {
     planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
     collecting: plural(row.rollouts, "rollout"),
     sealed: plural(row.rollouts, "rollout"),
-    scored: `${row.rows} rows to train from, mean reward ${number(row.rewardMean)}`,
+    scored: `${row.rows} rows to train from, their observed reward ${number(row.rewardMean)}`,
     judged: `${row.outcome}, estimate ${interval(row.estimate)}`,
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,

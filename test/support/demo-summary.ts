@@ -146,7 +146,7 @@ export const DEMO_SUMMARY: DemoSummary = {
     ]),
     { window: 0, stage: "seal and verify the pack", ms: 4100 },
   ],
-  gate: { alpha: 0.05, epsilonQuality: 0 },
+  gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null },
   rewardAnalysis: [{ model: "sim-coder", value: 0.62 }],
   replay: { path: "replay.zarr", chains: 702, valid: true },
   pack: { path: "pack", digest: digest("pack"), verified: true },

@@ -36,7 +36,7 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
   const [first, last] = [windows[0]!, windows.at(-1)!];
   const optimum = windowStatus(state.windows.at(-1)!).optimum;
   const points = await policyPoints({ book, config, state, folder });
-  const { alpha, epsilonQuality } = config.gate;
+  const { alpha, epsilonQuality, epsilonCost } = config.gate;
   const digest = runDigest(state, state.windows.length);
   return {
     ...{ run: config.run, seed: config.seed, windows, lineage: runLineage(state, config) },
@@ -48,7 +48,7 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
     costQuality: points,
     costUnit: config.world.kind === "simulator" ? "USD" : "as the agent reports it",
     costQualityBasis: config.world.kind === "simulator" ? "exact" : "estimated",
-    gate: { alpha, epsilonQuality },
+    gate: { alpha, epsilonQuality, epsilonCost },
     digest,
   };
 }

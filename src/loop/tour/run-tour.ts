@@ -25,10 +25,8 @@ export const BOOK_SCENES: readonly TourScene[] = [
   verifyScene,
   tamperScene,
   refusalScene,
-  gatewayScene,
-  simScene,
 ];
-const SCENES: readonly TourScene[] = [...BOOK_SCENES, learnScene, judgeScene];
+const SCENES: readonly TourScene[] = [...BOOK_SCENES, gatewayScene, simScene, learnScene, judgeScene];
 
 interface TourOptions {
   readonly root: string;

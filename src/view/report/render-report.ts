@@ -143,7 +143,7 @@ function candidateSection({ windows, optimum, gate }: RunFacts): MarkupElement |
   return section(
     "Policies at the gate",
     paragraph(
-      `Each window trains policies and estimates their reward on rollouts they have not learned from. The gate passes a policy if its quality is ${marginText(gate.epsilonQuality)} that of the policy that serves, with a chance of error of at most ${percent(gate.alpha)}.`,
+      `Each window trains policies and estimates their reward on rollouts they have not learned from. The gate passes a policy if its quality is ${marginText(gate.epsilonQuality)} that of the policy that serves, with a chance of error of at most ${percent(gate.alpha)}. ${costText(gate.epsilonCost)}`,
     ),
     figureOf(
       chart,
@@ -176,6 +176,11 @@ const EXACT: ReportColumn<RunLearner> = {
 
 function marginText(epsilon: number): string {
   return epsilon === 0 ? "not below" : `at most ${epsilon} below`;
+}
+
+function costText(epsilon: number | null): string {
+  if (epsilon === null) return "It asks nothing of cost: this run sets no limit on it.";
+  return `Its cost must ${epsilon === 0 ? "not be above" : `be at most ${epsilon} above`} that of the policy that serves.`;
 }
 
 function gateWord({ passed, released }: RunLearner): string {
