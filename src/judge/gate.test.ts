@@ -61,12 +61,13 @@ describe("the gate", () => {
 
   it("says of fewer than 1 in 100 logs with exact propensities that estimators disagree", () => {
     let alarms = 0;
-    for (let seed = 0; seed < 200; seed++) {
+    for (let seed = 0; seed < 100; seed++) {
       const [judged] = gate(rowsOf(250, 5000 + seed), [wise]);
       if (judged!.reasons.some((reason) => reason.includes("disagree"))) alarms++;
     }
-    expect(alarms).toBeLessThanOrEqual(2);
-  }, 60_000);
+    expect(alarms).toBeLessThanOrEqual(1);
+  }, 120_000);
+
   it("passes a policy that keeps quality and saves cost, and names bounds on the right side of the truth", () => {
     const [judged] = gate(rowsOf(6000, 3), [wise]);
     expect(judged).toMatchObject({ outcome: "pass", reasons: [], live: 1 });
@@ -97,34 +98,34 @@ describe("the gate", () => {
     ).toMatch(/can never fire/);
   });
 
-  it("lets a policy that is worse by the margin through in at most alpha of 200 logs", () => {
+  it("lets a policy that is worse by the margin through in at most alpha of 60 logs", () => {
     expect(truth((isHard) => (isHard ? 1 - (2 * EPSILON) / 0.6 : 1)).quality).toBeCloseTo(
       truth(() => 1).quality - EPSILON,
       12,
     );
     let passed = 0;
-    for (let r = 0; r < 200; r++) if (passes(gate(rowsOf(200, 1000 + r), [edge]))) passed++;
-    // 0.05 + three binomial standard errors.
-    expect(passed / 200).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 200));
+    for (let r = 0; r < 60; r++) if (passes(gate(rowsOf(200, 1000 + r), [edge]))) passed++;
+    // 0.05 + three binomial standard errors. The campaign judge-promises asks the same of 2 000 logs.
+    expect(passed / 60).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 60));
   });
 
   it("holds alpha for the whole set when six such policies are tried, and fails to without the correction", () => {
     const six = Array.from({ length: 6 }, (_, i) => hard((2 * EPSILON) / 0.6 + i * 1e-9));
     // Six policies with errors of their own: each judged on rows of its own.
     let [corrected, careless] = [0, 0];
-    for (let r = 0; r < 40; r++) {
+    for (let r = 0; r < 20; r++) {
       const each = six.map((candidate, i) => gate(rowsOf(150, 5000 + 6 * r + i), [candidate], { tried: 6 }));
       if (each.some(passes)) corrected++;
       if (each.some((gated) => wouldPass(gated, 1.645))) careless++;
     }
-    expect(corrected / 40).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 40));
-    expect(careless / 40).toBeGreaterThan(0.12);
+    expect(corrected / 20).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 20));
+    expect(careless / 20).toBeGreaterThan(0.12);
   });
 
   it("holds alpha under peeking with a confidence sequence, where Student-t does not, and still passes the wise", () => {
     const looks = [100, 200, 300, 400, 500, 600];
     let [sequence, careless] = [0, 0];
-    for (let r = 0; r < 30; r++) {
+    for (let r = 0; r < 15; r++) {
       const rows = rowsOf(600, 9000 + r);
       const each = looks.map((n) =>
         gate(rows.slice(0, n), [edge], { method: "confidence-sequence", ...promises }),
@@ -133,10 +134,10 @@ describe("the gate", () => {
       // z of 0.8: a single look at alpha 0.2.
       if (each.some((gated) => wouldPass(gated, 0.8416))) careless++;
     }
-    expect(sequence / 30).toBeLessThanOrEqual(0.05);
+    expect(sequence / 15).toBeLessThanOrEqual(0.05);
     // At alpha 0.2, six looks pass more often than alpha allows.
-    expect(careless / 30).toBeGreaterThan(0.25);
-    const many = gate(rowsOf(20_000, 4), [wise], {
+    expect(careless / 15).toBeGreaterThan(0.25);
+    const many = gate(rowsOf(10_000, 4), [wise], {
       method: "confidence-sequence",
       epsilonQuality: 0.1,
       ...promises,
@@ -176,7 +177,7 @@ describe("the gate", () => {
   it.each(WORSE.slice(0, 3))(
     "rarely lets a policy through whose failures the log may not show: $name",
     (world) => {
-      const passed = Array.from({ length: 60 }, (_, seed) =>
+      const passed = Array.from({ length: 20 }, (_, seed) =>
         gatePolicies(rareLog(world, seed), {
           rng: rngFrom(1),
           candidates: [ALWAYS_NEW],
@@ -184,7 +185,7 @@ describe("the gate", () => {
           rule: { ...rule, epsilonQuality: world.margin, epsilonCost: null },
         }),
       ).filter(([each]) => each!.outcome === "pass");
-      expect(passed.length).toBeLessThanOrEqual(6);
+      expect(passed.length).toBeLessThanOrEqual(2);
     },
   );
 
