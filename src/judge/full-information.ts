@@ -14,7 +14,7 @@ import {
   routed,
   routerOf,
 } from "./evaluate/index.ts";
-import { checkOf, type GateCheck, type GatedCandidate, type GateOptions, type GateRule } from "./gate.ts";
+import { type GateCheck, type GatedCandidate, type GateOptions, type GateRule, gateCheck } from "./gate.ts";
 import {
   bernsteinInterval,
   confidenceSequence,
@@ -81,7 +81,11 @@ function checkOn(
 ): GateCheck {
   const { target, against, measure, rule } = options;
   const [mine, theirs] = [data.value("known", target, measure), data.value("known", against, measure)];
-  return checkOf(mine, theirs, { measure, rule, intervalOf: (paired) => intervalOf(paired, measure, rule) });
+  return gateCheck(mine, theirs, {
+    measure,
+    rule,
+    intervalOf: (paired) => intervalOf(paired, measure, rule),
+  });
 }
 
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. A difference lies within ± the range of the measure. */

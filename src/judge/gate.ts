@@ -47,6 +47,8 @@ export interface GateRule {
   /** Stated before the data; needed by the methods that hold for any number of rows. */
   readonly propensityFloor?: number;
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;
+  /** Of whole chains: what a reward one decision later is worth. Absent: single decisions. */
+  readonly discount?: number;
 }
 
 export interface GateOptions extends EvaluationOptions {
@@ -116,7 +118,7 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
   const support = { effectiveSize, largestWeight, meanWeight, unsupportedMass: unsupported.mass };
   const checks =
     reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
-  const missed = checks.filter((each) => !each.clears).map((each) => explain(each, rule));
+  const missed = checks.filter((each) => !each.clears).map((each) => explainCheck(each, rule));
   const all = [...reasons, ...missed];
   return {
     outcome: all.length === 0 ? "pass" : "refuse",
@@ -127,7 +129,10 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
   };
 }
 
-function supportReasons(who: string, { reasons, disagreements }: Support): string[] {
+export function supportReasons(
+  who: string,
+  { reasons, disagreements }: Pick<Support, "reasons" | "disagreements">,
+): string[] {
   return [
     ...reasons.map((reason) => `${who}: ${reason}`),
     ...disagreements.map(
@@ -146,11 +151,15 @@ function checkOn(data: EvaluationData, question: MeasureCase): GateCheck {
   const { target, against, measure, rule } = question;
   const mine = data.value("DR", target, measure);
   const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
-  return checkOf(mine, theirs, { measure, rule, intervalOf: (paired) => intervalOf(data, question, paired) });
+  return gateCheck(mine, theirs, {
+    measure,
+    rule,
+    intervalOf: (paired) => intervalOf(data, question, paired),
+  });
 }
 
 /** What a gate finds on one measure: the paired difference, and whether its bound stays within the margin. */
-export function checkOf(
+export function gateCheck(
   mine: Estimate,
   theirs: Estimate,
   options: {
@@ -224,7 +233,10 @@ function boundedDifference(
   return { terms, range: { low: -half, high: half } };
 }
 
-function explain({ measure, difference: gap, bound, epsilon }: GateCheck, rule: GateRule): string {
+export function explainCheck(
+  { measure, difference: gap, bound, epsilon }: GateCheck,
+  rule: GateRule,
+): string {
   const each = `${rule.method}, ${(100 * (1 - rule.alpha / rule.tried)).toPrecision(4)} % one-sided`;
   return isBurden(measure as Measure)
     ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must not exceed ${epsilon} (${each})`
@@ -234,7 +246,7 @@ function explain({ measure, difference: gap, bound, epsilon }: GateCheck, rule: 
 const show = (bound: number | null) => (bound === null ? "anything" : bound.toPrecision(3));
 const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
 
-function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, given: number): void {
+export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, given: number): void {
   const wrong =
     given === 0
       ? "there is no candidate"
@@ -249,7 +261,7 @@ function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, give
     throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate's rule: ${wrong}. Correct it.`);
 }
 
-function noCost(): RollbookError {
+export function noCost(): RollbookError {
   return new RollbookError(
     "no-cost",
     {},

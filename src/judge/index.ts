@@ -33,4 +33,5 @@ export {
   type GateRule,
   gatePolicies,
 } from "./gate.ts";
+export { gateChains } from "./gate-chains.ts";
 export { analyzeRewards, type RewardDistribution, type RewardReport, rewardedOf } from "./reward-analysis.ts";

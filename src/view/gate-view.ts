@@ -15,6 +15,9 @@ export function renderVerdict(
   return [
     `${plural(data.rows, "row")} of ${plural(data.units, unit)} judge; ${thousands(data.leftOut.train)} train and ${thousands(data.leftOut.calibration)} calibration rows left out, ${thousands(data.unlabelled)} unlabelled`,
     `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
+    ...(rule.discount === undefined
+      ? []
+      : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
     ...candidates.map(
       ({ revision, router, live, support }) =>
         `${revision.id}: floor ${router.floor ?? "none"}, decides ${figure(100 * live)} % of rows; effective sample size ${figure(support.effectiveSize)}, largest weight ${figure(support.largestWeight)}, mean weight ${figure(support.meanWeight)}`,

@@ -80,7 +80,7 @@ export function onlineJson({ out, id, world, checkpoint: { revision, model }, re
 
 export function renderOnline({ out, id, checkpoint: { model, revision }, report }: OnlineFacts): string {
   const { curve, episodes, checks, steps } = report;
-  const last = curve.at(-1)?.measures?.return;
+  const last = curve.findLast(({ measures }) => measures?.return !== undefined)?.measures?.return;
   const mean = last === undefined ? "" : `, mean return of the last ones ${figure(last)}`;
   return [
     `${id}: ${model.kind} over ${model.arms.join(", ")}, weights ${short(revision.record.digest)}: ${out}`,

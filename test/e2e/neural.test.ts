@@ -27,7 +27,7 @@ const SMALL =
   "--discount 0.9 --steps 400 --every 100 --hidden 32 --conservatism 0.1 --rate 0.003 --target-every 50";
 
 describe("networks on the command line", () => {
-  it("train cql learns chains from a file, evaluate judges it by whole chains, and the seed fixes the weights", async () => {
+  it("train cql learns chains from a file, evaluate and gate judge it by whole chains, and the seed fixes the weights", async () => {
     const cli = new Cli();
     const data = writeWalks(cli.folder, 2500);
     const train = (name: string) =>
@@ -52,6 +52,15 @@ describe("networks on the command line", () => {
       "better",
     );
     expect((await cli.run(judge)).out).toMatch(/learned − behaviour: 0\.\d+ \[.*: better/);
+    const gate = `gate --data ${data} --candidate ${join(cli.folder, "a")} --discount 0.9 --exploration 0.4 --baseline behaviour --quality-only`;
+    const [verdict] = await cli.json(gate);
+    expect(verdict).toMatchObject({ outcome: "pass", rule: { discount: 0.9, method: "student-t" } });
+    expect(verdict.candidates[0].checks[0].candidate).toBeCloseTo(robust, 6);
+    expect((await cli.run(gate)).out).toMatch(
+      /whole chains: values are returns of an episode, discounted by 0\.9/,
+    );
+    const bounded = await cli.run(`${gate} --method empirical-bernstein`);
+    expect([bounded.code, bounded.err]).toEqual([1, expect.stringContaining("not offered for chains")]);
   });
 
   it("train ppo writes a checkpoint of CartPole, and refuses what has no effect there", async () => {

@@ -8,11 +8,13 @@ import {
   type DataFinding,
   type GateMethod,
   type GateRule,
+  gateChains,
   gateExactly,
   gatePolicies,
   isFullyKnown,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
@@ -40,6 +42,8 @@ export interface GateRequest extends JudgeRequest {
   readonly method?: GateMethod | undefined;
   readonly propensityFloor?: number | undefined;
   readonly costRange?: Range | undefined;
+  /** Judges whole chains: returns, with a reward one decision later worth this much. */
+  readonly discount?: number | undefined;
   /** Where the verdict is sealed (default: the book the rows come from). */
   readonly keepIn?: OpenBook | undefined;
   readonly clock?: Clock;
@@ -65,17 +69,20 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   if (admitted !== undefined) requireAdmitted(admitted);
-  const judged = judgeRowsOf(rows, policies, request.order);
+  const { whole, broken } = request.discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows);
+  const found = judgeRowsOf(whole, policies, request.order);
+  const judged = { ...found, unlabelled: found.unlabelled + broken };
   const setups = candidates.map((each) => setupOf(each, flags));
   // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
   const rule = ruleOf(request);
   const seed = request.seed ?? 0n;
-  const gate = isFullyKnown(judged.rows) ? gateExactly : gatePolicies;
-  const gated = gate(judged.rows, {
-    ...{ rule, candidates: setups, baseline: setup ?? "behaviour", rng: rngFrom(seed) },
-  });
+  const options = { rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) };
+  const gated =
+    rule.discount === undefined
+      ? (isFullyKnown(judged.rows) ? gateExactly : gatePolicies)(judged.rows, options)
+      : gateChains(chainsOf(whole, judged), { ...options, discount: rule.discount, unit: judged.rule.unit });
   const book = request.keepIn ?? ("store" in source ? source : undefined);
   const beside: SealedBlob[] = [];
   const verdict = sealVerdict({
@@ -89,6 +96,19 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const findings = checkData(judged.rows);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
   return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
+}
+
+/** An episode that lacks an outcome anywhere is left out as a whole, as it is from a batch. */
+function wholeChains(rows: readonly LoggedRow[]): { whole: readonly LoggedRow[]; broken: number } {
+  const broken = new Set(rows.filter(({ reward }) => reward === null).map(({ chain }) => chain));
+  const whole = rows.filter(({ chain }) => !broken.has(chain));
+  return { whole, broken: rows.length - whole.length };
+}
+
+/** The logged rows behind the rows that judge. */
+function chainsOf(rows: readonly LoggedRow[], judged: JudgeRows): readonly LoggedRow[] {
+  const fresh = new Set(judged.rows.map(({ id }) => id));
+  return rows.filter(({ id }) => fresh.has(id));
 }
 
 async function unrecordedIn(book: OpenBook, candidates: readonly LoadedPolicy[]): Promise<string[]> {
@@ -125,6 +145,7 @@ function ruleOf(request: GateRequest): GateRule {
   const stated = given({ quality: request.qualityRange, cost: costRange });
   return {
     ...{ method, alpha, epsilonQuality, epsilonCost, tried: request.tried ?? request.candidates.length },
+    ...given({ discount: request.discount }),
     ...(bounded
       ? { propensityFloor, ranges: { quality, ...given({ cost: costRange }) } }
       : Object.keys(stated).length > 0

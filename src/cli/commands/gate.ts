@@ -29,6 +29,7 @@ interface GateFlags extends JudgeFlags {
   candidatesTried?: number;
   method: GateMethod;
   costRange?: Range;
+  discount?: number;
   out?: string;
 }
 
@@ -65,6 +66,11 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     )
     .addOption(new Option("--method <method>", "the bound").choices(METHODS).default("student-t"))
     .option("--cost-range <low..high>", "where cost lies, for the bounds that need it", toRange)
+    .option(
+      "--discount <g>",
+      "judge whole chains of decisions: returns, with a reward one decision later worth g (0 … 1)",
+      share,
+    )
     .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
     .option("--out <file>", "also write the verdict here; never overwritten");
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: GateFlags) => run(io, flags));
@@ -110,10 +116,11 @@ async function withKeeper<T>(
 }
 
 function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
-  const { baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange } = flags;
+  const { baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount } =
+    flags;
   return {
     ...requestOf(flags),
-    ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange },
+    ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount },
     ...judgedRouter(io, flags),
     ...{ seed: flags.seed, keepIn, clock: io.clock },
     candidates: flags.candidate,

@@ -84,6 +84,8 @@ export const GateVerdict = defineRecord({
       epsilonCost: z.nullable(finite),
       propensityFloor: z.optional(probability),
       ranges: z.optional(z.record(z.string(), z.strictObject({ low: finite, high: finite }))),
+      /** Of whole chains: what a reward one decision later is worth; absent where single decisions were judged. */
+      discount: z.optional(probability),
     }),
     data: z.strictObject({
       /** Of the rows that judged, in canonical form. */

@@ -2,20 +2,19 @@
  *  In: logged rows in chains, a router, a discount, an Rng. Out: for each contender the diagnostics and the estimators of
  *  chains (per-decision and weighted importance sampling, doubly robust, fitted Q evaluation) with intervals over
  *  episodes, or a refusal; differences paired by episode. Pure. Does not decide. */
-import { compareUtf8, type Rng, RollbookError } from "../../base/index.ts";
-import { armsOf, compareNatural, denseSpec, fieldsOf, type LoggedRow } from "../../learn/index.ts";
-import { distribution, makeFeatureReader, type Router, type StaticTable } from "../../policy/index.ts";
+import type { Rng } from "../../base/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
+import type { Router, StaticTable } from "../../policy/index.ts";
 import {
   difference,
   type Estimate,
-  estimateOf,
   type Interval,
   judgePolicy,
-  type LoggedDecisions,
   type PanelResult,
   standardError,
   studentInterval,
 } from "../ope/index.ts";
+import { chainColumns, inEpisodes, loggedReturns, withTarget } from "./chain-log.ts";
 import { type RouterSetup, routerOf } from "./contenders.ts";
 
 export interface ChainContender {
@@ -56,8 +55,8 @@ export function evaluateChains(
   },
 ): ChainEvaluation {
   const { setup, single, discount, rng, level = 0.95 } = options;
-  const ordered = inOrder(rows);
-  const log = columnsOf(ordered, discount);
+  const ordered = inEpisodes(rows);
+  const log = chainColumns(ordered, discount);
   const { table, exploration } = setup;
   const routers: [string, string, Router][] = [
     ["learned", "the policy above its floor, else the table", routerOf(setup)],
@@ -73,7 +72,7 @@ export function evaluateChains(
     const judged = withTarget(log, ordered, router);
     return { name, about, panel: judgePolicy(judged, { rng: rng.split("panel"), level }) };
   });
-  const returns = returnsOf(log, discount);
+  const returns = loggedReturns(log);
   return {
     rows: rows.length,
     episodes: returns.units,
@@ -87,75 +86,6 @@ export function evaluateChains(
     contenders,
     comparisons: comparisonsOf(contenders, returns, level),
   };
-}
-
-/** Episodes by name, steps in order; a chain must be logged with probabilities and outcomes throughout. */
-function inOrder(rows: readonly LoggedRow[]): readonly LoggedRow[] {
-  for (const { id, propensity, reward } of rows)
-    if (propensity === null || reward === null)
-      throw new RollbookError(
-        propensity === null ? "missing-propensity" : "unlabelled",
-        { decision: id },
-        `decision ${id} has no ${propensity === null ? "logged probability" : "reward"}, and a chain is judged as a whole. Leave its episode out.`,
-      );
-  return [...rows].sort((a, b) => compareUtf8(a.chain, b.chain) || compareNatural(a.id, b.id));
-}
-
-function columnsOf(rows: readonly LoggedRow[], discount: number): LoggedDecisions {
-  const arms = armsOf(rows);
-  const places = new Map(arms.map((id, a) => [id, a]));
-  const episode = new Int32Array(rows.length);
-  const step = new Int32Array(rows.length);
-  rows.forEach((row, r) => {
-    const goesOn = r > 0 && rows[r - 1]!.chain === row.chain;
-    episode[r] = r === 0 ? 0 : episode[r - 1]! + (goesOn ? 0 : 1);
-    step[r] = goesOn ? step[r - 1]! + 1 : 0;
-  });
-  const reader = makeFeatureReader(denseSpec(fieldsOf(rows)));
-  const values = new Float64Array(rows.length * reader.size);
-  rows.forEach((row, r) => {
-    const { indices, values: found, count } = reader.context(row.context);
-    for (let e = 0; e < count; e++) values[r * reader.size + indices[e]!] = found[e]!;
-  });
-  return {
-    reward: Float64Array.from(rows, ({ reward }) => reward!),
-    behaviour: Float64Array.from(rows, ({ propensity }) => propensity!),
-    target: new Float64Array(rows.length),
-    candidates: {
-      count: arms.length,
-      chosen: Int32Array.from(rows, (row) => places.get(row.candidates[row.chosen]!.id)!),
-      target: new Float64Array(rows.length * arms.length),
-    },
-    context: { width: reader.size, values },
-    ...{ episode, chain: { step, discount } },
-  };
-}
-
-function withTarget(log: LoggedDecisions, rows: readonly LoggedRow[], router: Router): LoggedDecisions {
-  const { count, chosen } = log.candidates!;
-  const places = new Map(armsOf(rows).map((id, a) => [id, a]));
-  const target = new Float64Array(rows.length * count);
-  rows.forEach((row, r) => {
-    distribution(row.context, row.candidates, router).probabilities.forEach((share, c) => {
-      target[r * count + places.get(row.candidates[c]!.id)!] = share;
-    });
-  });
-  return {
-    ...log,
-    target: Float64Array.from(chosen, (a, r) => target[r * count + a]!),
-    candidates: { ...log.candidates!, target },
-  };
-}
-
-/** Σ γᵗ·r per episode of the log. */
-function returnsOf({ reward, episode, chain }: LoggedDecisions, discount: number): Estimate {
-  const returns = new Float64Array(episode!.at(-1)! + 1);
-  let factor = 1;
-  reward.forEach((each, r) => {
-    factor = chain!.step[r] === 0 ? 1 : factor * discount;
-    returns[episode![r]!] = returns[episode![r]!]! + factor * each;
-  });
-  return estimateOf("mean", [{ top: returns, bottom: undefined }]);
 }
 
 function comparisonsOf(

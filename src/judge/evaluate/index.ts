@@ -1,3 +1,4 @@
+export { chainColumns, inEpisodes, loggedReturns, withTarget } from "./chain-log.ts";
 export * from "./contenders.ts";
 export * from "./cost-quality.ts";
 export * from "./data-check.ts";

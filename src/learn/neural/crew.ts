@@ -28,7 +28,7 @@ export interface Crew {
   act(i: number, choice: number): Omit<EnvironmentStep, "context"> & { readonly vector?: Float32Array };
   memory(): Json;
   seek(memory: Json | undefined): void;
-  /** Of the episodes that ended since the last call: how many, and their mean return. */
+  /** Of the episodes that ended since the last call: how many, and their mean return if there were any. */
   measure(): Readonly<Record<string, number>>;
   /** Episodes that ended. */
   count(): number;
@@ -98,7 +98,8 @@ export function makeCrew(
     measure() {
       const returns = ended;
       ended = [];
-      const mean = returns.reduce((sum, each) => sum + each, 0) / Math.max(1, returns.length);
+      if (returns.length === 0) return { episodes: 0 };
+      const mean = returns.reduce((sum, each) => sum + each, 0) / returns.length;
       return { episodes: returns.length, return: mean };
     },
     count: () => finished,

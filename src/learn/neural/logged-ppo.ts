@@ -17,7 +17,9 @@ export interface LoggedPpoConfig extends Omit<PpoConfig, "discount" | "trace"> {
 /** A log is small: a wide network or a long training would learn its rows by heart. */
 const LOGGED_PPO_DEFAULTS = {
   hidden: [32] as readonly number[],
-  ...{ steps: 16_000, epochs: 10, rate: 3e-3, entropy: 0.01 },
+  ...{ steps: 16_000, horizon: 32, batch: 256, epochs: 10, rate: 3e-3, entropy: 0.01 },
+  // Of no effect on single decisions.
+  ...{ discount: 0.98, trace: 0.8 },
 };
 
 export function trainLoggedPpo(

@@ -12,7 +12,7 @@ const cartPole: PpoWorld = {
   spec: CART_POLE_SPEC,
   digest: digestJson("test.v1", "cart-pole"),
 };
-const short: PpoConfig = { steps: 2048, epochs: 4 };
+const short: PpoConfig = { steps: 2048, horizon: 32, epochs: 4 };
 
 describe("CartPole", () => {
   test("moves as Gymnasium's CartPole-v1 does", () => {

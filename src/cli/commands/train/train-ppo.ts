@@ -51,13 +51,13 @@ weights.`,
     .option("--parent <dir>", "the checkpoint it succeeds")
     .option("--steps <n>", "steps in the world, in all", positiveWhole, 100_000)
     .option("--environments <n>", "worlds side by side", positiveWhole, 8)
-    .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 32)
-    .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 20)
-    .option("--batch <n>", "steps of a minibatch", positiveWhole, 256)
+    .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 128)
+    .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 10)
+    .option("--batch <n>", "steps of a minibatch", positiveWhole, 128)
     .option("--rate <x>", "learning rate at the start; it sinks to 0", nonNegative, 1e-3)
     .option(
       "--discount <g>",
-      "worth of a reward one step later (default: 0.98, 1 for --env simulator)",
+      "worth of a reward one step later (default: 0.99, 1 for --env simulator)",
       share,
     )
     .option("--entropy <x>", "weight of the entropy bonus", nonNegative, 0)
@@ -67,7 +67,7 @@ weights.`,
 
 function run(io: Io, flags: PpoFlags): void {
   const { id, policy, parent, out, seed, steps, environments, horizon, epochs, batch, rate, entropy } = flags;
-  const discount = flags.discount ?? (flags.env === "simulator" ? 1 : 0.98);
+  const discount = flags.discount ?? (flags.env === "simulator" ? 1 : 0.99);
   const trained = trainOnline({
     ...{ world: worldOf(flags), id, policy, parent, out, seed, clock: io.clock },
     config: { steps, environments, horizon, epochs, batch, rate, entropy, discount },

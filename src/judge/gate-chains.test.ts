@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { corridorValues, corridorWalks } from "../../test/support/chain-world.ts";
+import { refusalOf } from "../../test/support/refusal-of.ts";
+import { digestJson } from "../base/digest.ts";
+import { rngFrom } from "../base/rng.ts";
+import type { LoggedRow } from "../learn/index.ts";
+import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
+import type { GateRule } from "./gate.ts";
+import { gateChains } from "./gate-chains.ts";
+
+const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: left", "t");
+/** Goes right with this probability, wherever it is. */
+const walker = (right: number) => {
+  const policy: DecisionPolicy = {
+    family: "test",
+    revision: { id: `right-${right}` as never, digest: digestJson("test", right) },
+    answer: () => ({ probabilities: [1 - right, right], confidence: 1 }),
+  };
+  return { policy, table, floor: 0.5, exploration: 0 };
+};
+const rule: GateRule = {
+  ...{ method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0, epsilonCost: null },
+};
+const gate = (rows: readonly LoggedRow[], right: number, change: Partial<GateRule> = {}) =>
+  gateChains(rows, {
+    ...{ rng: rngFrom(1), discount: 0.9, unit: "task", rule: { ...rule, ...change } },
+    ...{ candidates: [walker(right)], baseline: "behaviour" },
+  })[0]!;
+
+/** A price of 1 for every step to the right, none to the left: it adds up along the walk. */
+const priced = (rows: readonly LoggedRow[]) =>
+  rows.map((row) => ({
+    ...row,
+    candidates: row.candidates.map((one, c) => ({ ...one, features: { price: c } })),
+  }));
+
+describe("the gate on chains", () => {
+  const walks = corridorWalks(2500);
+
+  it("passes what earns more over an episode, with a bound below the exact gain", () => {
+    const judged = gate(walks, 0.75);
+    expect(judged).toMatchObject({ outcome: "pass", reasons: [], live: 1 });
+    const exact = gainOf(0.75);
+    const [check] = judged.checks;
+    expect(check!.bound!).toBeLessThan(exact);
+    expect(Math.abs(check!.difference - exact)).toBeLessThan(4 * check!.standardError!);
+  });
+
+  it("refuses what earns less, though every single decision of the log pays the same for both moves", () => {
+    const judged = gate(walks, 0.3);
+    expect(judged.outcome).toBe("refuse");
+    expect(judged.reasons.join()).toMatch(/reward: the difference is -0\.\d+ and may be as low as/);
+  });
+
+  it("adds costs up along the chain, and refuses one that grows", () => {
+    const judged = gate(priced(walks), 0.75, { epsilonCost: 0 });
+    expect(judged.reasons.join()).toMatch(/cost: the difference is 0\.\d+ .*must not exceed 0/);
+    expect(gate(priced(walks), 0.75, { epsilonCost: 5 }).outcome).toBe("pass");
+    expect(refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 })).code).toBe("no-cost");
+  });
+
+  it("counts the walks of one task as one, and refuses too few tasks", () => {
+    const few = walks.map((row) => ({ ...row, task: `${row.task.length}` }));
+    const wide = gate(
+      walks.map((row) => ({ ...row, task: row.task.slice(0, -1) })),
+      0.75,
+    );
+    expect(wide.checks[0]!.standardError!).not.toBe(gate(walks, 0.75).checks[0]!.standardError!);
+    expect(gate(few, 0.75).checks.every(({ clears }) => !clears)).toBe(true);
+  });
+
+  it("refuses a policy that the log does not support, and bounds that chains do not have", () => {
+    expect(gate(walks.slice(0, 400), 1).reasons.join()).toMatch(/effective sample size/);
+    const refused = refusalOf(() => gate(walks, 0.75, { method: "confidence-sequence" }));
+    expect(refused.message).toMatch(/not offered for chains.*student-t/);
+  });
+});
+
+/** What a walker earns more than the even one, from a random cell, in walks cut after 12 steps. */
+function gainOf(right: number): number {
+  return returnOf(right) - returnOf(0.5);
+}
+
+function returnOf(right: number): number {
+  const cells = corridorValues(0.9).length;
+  let values = new Array<number>(cells).fill(0);
+  for (let step = 0; step < 12; step++)
+    values = values.map((_, cell) => {
+      const onward = cell === cells - 1 ? 1 : 0.9 * values[cell + 1]!;
+      const back = cell === 0 ? 0.2 : 0.9 * values[cell - 1]!;
+      return right * onward + (1 - right) * back;
+    });
+  return values.reduce((sum, each) => sum + each, 0) / cells;
+}
