@@ -9,7 +9,9 @@ import {
   type EnvironmentStep,
   type FeatureSpec,
   makeFeatureReader,
+  type SparseVector,
 } from "../../policy/index.ts";
+import { type Standardisation, standardiseBy } from "./dense-batch.ts";
 
 interface Member {
   readonly environment: DecisionEnvironment;
@@ -22,8 +24,8 @@ interface Member {
 export interface Crew {
   readonly candidates: readonly DecisionCandidate[];
   readonly size: number;
-  /** What every environment shows, one row of `width` each. */
-  observe(into: Float32Array, width: number): void;
+  /** What every environment shows, one row of `width` each: standardised, or as the features are. */
+  observe(into: Float32Array, width: number, as?: "standardised" | "features"): void;
   /** `vector`: the features of where a truncated episode stopped. The next episode has begun by then. */
   act(i: number, choice: number): Omit<EnvironmentStep, "context"> & { readonly vector?: Float32Array };
   memory(): Json;
@@ -34,12 +36,20 @@ export interface Crew {
   count(): number;
 }
 
+interface CrewWorld {
+  make(i: number): DecisionEnvironment;
+  readonly spec: FeatureSpec;
+}
+
+/** `by`: how observations are standardised (default: not). */
 export function makeCrew(
-  { make, spec }: { make(i: number): DecisionEnvironment; spec: FeatureSpec },
-  count: number,
-  rng: Rng,
+  { make, spec }: CrewWorld,
+  { count, rng, by }: { count: number; rng: Rng; by?: Standardisation },
 ): Crew {
   const reader = makeFeatureReader(spec);
+  const origin = Float32Array.from({ length: reader.size }, (_, i) =>
+    by === undefined ? 0 : 0 - by.mean[i]! * by.scale[i]!,
+  );
   const begin = (member: Omit<Member, "context">, i: number): DecisionContext =>
     member.environment.reset(rng.split(i).split(member.episode));
   const members = Array.from({ length: count }, (_, i): Member => {
@@ -50,15 +60,20 @@ export function makeCrew(
   let finished = 0;
   const write = (context: DecisionContext, into: Float32Array, at: number): void => {
     const { indices, values, count: entries } = reader.context(context);
-    for (let e = 0; e < entries; e++) into[at + indices[e]!] = values[e]!;
+    into.set(origin, at);
+    for (let e = 0; e < entries; e++) {
+      const i = indices[e]!;
+      into[at + i] = into[at + i]! + values[e]! * (by?.scale[i] ?? 1);
+    }
   };
   return {
     candidates: members[0]!.environment.candidates,
     size: reader.size,
-    observe(into, width) {
+    observe(into, width, as = "standardised") {
       members.forEach(({ context }, i) => {
         into.fill(0, i * width, (i + 1) * width);
-        write(context, into, i * width);
+        if (as === "standardised") write(context, into, i * width);
+        else place(reader.context(context), into, i * width);
       });
     },
     act(i, choice) {
@@ -104,4 +119,32 @@ export function makeCrew(
     },
     count: () => finished,
   };
+}
+
+function place({ indices, values, count }: SparseVector, into: Float32Array, at: number): void {
+  for (let e = 0; e < count; e++) into[at + indices[e]!] = values[e]!;
+}
+
+/** Steps of random choices that observations are standardised by. */
+const SCALE_STEPS = 2048;
+
+/** How observations spread where choices are drawn evenly. */
+export function standardiseCrew(
+  world: CrewWorld,
+  { count, rng }: { count: number; rng: Rng },
+): Standardisation {
+  const crew = makeCrew(world, { count, rng: rng.split("environments") });
+  const draws = rng.split("choices");
+  const open = crew.candidates.flatMap(({ selectable }, a) => (selectable ? [a] : []));
+  const rows = Math.ceil(SCALE_STEPS / count) * count;
+  const seen = new Float32Array(rows * crew.size);
+  for (let at = 0; at < rows; at += count) {
+    crew.observe(seen.subarray(at * crew.size), crew.size);
+    for (let i = 0; i < count; i++) crew.act(i, open[draws.below(open.length)]!);
+  }
+  return standardiseBy(crew.size, rows, (add) => {
+    seen.forEach((value, e) => {
+      if (value !== 0) add(e % crew.size, value);
+    });
+  });
 }

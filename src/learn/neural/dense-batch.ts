@@ -15,13 +15,22 @@ const LEAST_DEVIATION = 0.05;
 
 export function standardise({ states }: Transitions, rows: Int32Array): Standardisation {
   const { start, indices, values, size } = states;
+  return standardiseBy(size, rows.length, (add) => {
+    for (const row of rows) for (let e = start[row]!; e < start[row + 1]!; e++) add(indices[e]!, values[e]!);
+  });
+}
+
+/** `each` gives every entry that is not 0 of `rows` rows. */
+export function standardiseBy(
+  size: number,
+  rows: number,
+  each: (add: (feature: number, value: number) => void) => void,
+): Standardisation {
   const [mean, square] = [new Float64Array(size), new Float64Array(size)];
-  for (const row of rows)
-    for (let e = start[row]!; e < start[row + 1]!; e++) {
-      const at = indices[e]!;
-      mean[at] = mean[at]! + values[e]! / rows.length;
-      square[at] = square[at]! + (values[e]! * values[e]!) / rows.length;
-    }
+  each((at, value) => {
+    mean[at] = mean[at]! + value / rows;
+    square[at] = square[at]! + (value * value) / rows;
+  });
   const scale = square.map((each, i) => {
     const variance = each - mean[i]! * mean[i]!;
     return variance > 1e-12 ? 1 / Math.max(LEAST_DEVIATION, Math.sqrt(variance)) : 0;

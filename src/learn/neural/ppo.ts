@@ -7,7 +7,8 @@ import type { Digest, Json, Rng } from "../../base/index.ts";
 import { type DecisionEnvironment, type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
 import { adamW, makeMlp, openTensors, orthogonalStart, padded, type TensorSpace } from "../tensor/index.ts";
 import { makeActedSteps } from "./acted-steps.ts";
-import { makeCrew } from "./crew.ts";
+import { makeCrew, standardiseCrew } from "./crew.ts";
+import type { Standardisation } from "./dense-batch.ts";
 import { type FitHooks, fitLearner, type GradientLearner } from "./fit.ts";
 import { normalised, policySlope } from "./ppo-loss.ts";
 import type { OnlineReport } from "./report.ts";
@@ -31,6 +32,9 @@ export interface PpoConfig {
   readonly entropy?: number;
   /** Whether the policy takes its best choice (default) or draws. */
   readonly greedy?: boolean;
+  /** Whether observations are standardised, by how they spread under random choices (default: no). Words need it: each is
+   *  small and rare. A world whose good policies go where random ones never come does not bear it. */
+  readonly standardise?: boolean;
 }
 
 /** An update needs many steps, and few passes over them: with 8 × 32 steps and 20 passes one seed in ten of CartPole never
@@ -39,6 +43,7 @@ export const PPO_DEFAULTS = {
   hidden: [64, 64] as readonly number[],
   ...{ steps: 100_000, environments: 8, horizon: 128, epochs: 10, batch: 128, rate: 1e-3 },
   ...{ discount: 0.99, trace: 0.95, clip: 0.2, entropy: 0, greedy: true },
+  standardise: false,
 };
 
 const VALUE_WEIGHT = 0.5;
@@ -67,15 +72,21 @@ export function trainPpo(world: PpoWorld, config: PpoConfig, rng: Rng, hooks: Fi
     atLeast0: { rate, clip, entropy: options.entropy },
   });
   const space = openTensors();
-  const learner = makePpo(space, { world, options, rng });
+  const size = makeFeatureReader(world.spec).size;
+  const by = options.standardise
+    ? standardiseCrew(world, { count: environments, rng: rng.split("scale") })
+    : { mean: new Float64Array(size), scale: new Float64Array(size).fill(1) };
+  const learner = makePpo(space, { world, options, rng, by });
   const updates = Math.ceil(steps / (environments * horizon));
-  const facts = { algorithm: "ppo", world: world.digest, ...options, hidden: [...hidden] };
+  const { standardise, ...named } = options;
+  const facts = {
+    ...{ algorithm: "ppo", world: world.digest, ...named, hidden: [...hidden] },
+    ...(standardise ? { standardise } : {}),
+  };
   const fitted = fitLearner(space, learner, {
     ...{ steps: updates, every: Math.max(1, Math.floor(updates / 50)), patience: 0, ...hooks },
     identity: { facts, spec: world.spec as unknown as Json, seed: rng.split("identity").u32() },
   });
-  const size = makeFeatureReader(world.spec).size;
-  const by = { mean: new Float64Array(size), scale: new Float64Array(size).fill(1) };
   const model = networkModel({
     ...{ kind: options.greedy ? "mlp-greedy" : "mlp-softmax", shape: learner.shape, spec: world.spec, by },
     ...{ arms: learner.arms, config: facts, members: [space.view(learner.parameters[0]!)] },
@@ -89,11 +100,12 @@ interface PpoParts {
   readonly world: PpoWorld;
   readonly options: typeof PPO_DEFAULTS;
   readonly rng: Rng;
+  readonly by: Standardisation;
 }
 
-function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
+function makePpo(space: TensorSpace, { world, options, rng, by }: PpoParts) {
   const { environments, horizon, epochs, hidden, discount, trace } = options;
-  const crew = makeCrew(world, environments, rng.split("environments"));
+  const crew = makeCrew(world, { count: environments, rng: rng.split("environments"), by });
   const arms = crew.candidates.map(({ id }) => id);
   const rows = environments * horizon;
   const most = Math.max(padded(options.batch, 4), padded(environments, 4));
@@ -192,6 +204,7 @@ function makePpo(space: TensorSpace, { world, options, rng }: PpoParts) {
       crew.observe(space.view(input), width);
       const live = space.view(actor.forward(input, environments)).slice();
       const x = space.view(input);
+      crew.observe(x, width, "features");
       let worst = 0;
       for (let i = 0; i < environments; i++)
         forward(Float64Array.from(x.subarray(i * width, i * width + crew.size))).forEach((each, a) => {
