@@ -109,7 +109,7 @@ const PHASES = {
   },
   /** The runs of all seeds, the control and the plain loops side by side. */
   async seeds() {
-    const plains = seeds.map((seed) =>
+    const plains = (options.resume ? [] : seeds).map((seed) =>
       plain(`base-${seed}`, { seed, steps: Number(options.windows), at: "10,20,30,40,50,60" }),
     );
     const climbs = seeds.map((seed) =>

@@ -24,7 +24,6 @@ export {
 export {
   bootId,
   GroupCommit,
-  isBusy,
   isCorrupt,
   isMissing,
   type Lock,
@@ -37,6 +36,7 @@ export {
   tryLock,
   unlinkIfThere,
   type Waiter,
+  whenFree,
   withLock,
   writeAtomically,
   writeFully,

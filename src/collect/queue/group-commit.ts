@@ -1,9 +1,8 @@
 /** One transaction, and so one fsync, for all operations that wait: a commit starts as soon as the one before it
  *  ends, there is no timer. In: operations as closures. Out: their results, durable.
  *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError } from "../../base/index.ts";
-import { isBusy, type Sqlite } from "../../store/index.ts";
+import { type Sqlite, whenFree } from "../../store/index.ts";
 
 type Commit = <T>(operation: () => T) => Promise<T>;
 
@@ -12,10 +11,6 @@ interface WaitingOperation {
   settle(): void;
   failed(error: unknown): void;
 }
-
-/** How often a busy database is asked again: SQLite's own waiting would stop this process's event loop. */
-const BUSY_RETRY_MS = 1;
-const BUSY_RETRIES = 30_000;
 
 /** `changed` is called after a commit that wrote something, before its operations resolve. */
 export function makeCommit(db: Sqlite, changed: () => void): Commit {
@@ -69,17 +64,4 @@ function runGroup(db: Sqlite, group: readonly WaitingOperation[]): Promise<void>
       for (const each of group) each.run();
     }),
   );
-}
-
-/** Asks again, without stopping the event loop, for as long as another process holds what `work` needs. Readers too
- *  may meet that: when they come upon what a killed writer left and another is mending it. */
-export async function whenFree<T>(work: () => T): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error) || attempt >= BUSY_RETRIES) throw error;
-      await sleep(BUSY_RETRY_MS);
-    }
-  }
 }

@@ -4,7 +4,7 @@
  *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, type Json, parseId } from "../../base/index.ts";
-import { openSqlite, type Sqlite } from "../../store/index.ts";
+import { openSqlite, type Sqlite, whenFree } from "../../store/index.ts";
 import {
   type CheckedItem,
   checkItems,
@@ -13,7 +13,7 @@ import {
   reasonText,
   unknownItem,
 } from "./check-items.ts";
-import { makeCommit, whenFree } from "./group-commit.ts";
+import { makeCommit } from "./group-commit.ts";
 import {
   claimItem,
   completeItem,

@@ -8,6 +8,8 @@ import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
 const VERSION = 4;
+/** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
+const BUSY_MS = 1000;
 
 const TABLES = `
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
@@ -69,14 +71,17 @@ function noteOrigin(db: Sqlite, why: CatalogOrigin): void {
 }
 
 function openCurrent(path: string, why?: CatalogOrigin): Sqlite {
-  const db = openSqlite(path);
+  const db = openSqlite(path, { busyTimeoutMs: BUSY_MS });
+  const version = () => db.prepare("PRAGMA user_version").get<{ user_version: number }>()!.user_version;
   try {
+    // Nearly always current, and then a reader waits for no writer.
+    if (version() === VERSION) return db;
     db.transaction(() => {
-      const { user_version: version } = db.prepare("PRAGMA user_version").get<{ user_version: number }>()!;
-      if (version === VERSION) return;
+      const found = version();
+      if (found === VERSION) return;
       dropTables(db);
       db.exec(`${TABLES} PRAGMA user_version = ${VERSION};`);
-      noteOrigin(db, why ?? (version === 0 ? "absent" : "other-version"));
+      noteOrigin(db, why ?? (found === 0 ? "absent" : "other-version"));
     });
     return db;
   } catch (error) {

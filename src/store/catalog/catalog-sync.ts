@@ -188,7 +188,7 @@ class CatalogSync {
     return db.transaction(() => {
       if ((this.#endOf(pack) ?? -1) < from) return false;
       // Nearly always empty, and then there is nothing to look for in it.
-      const anyLost = db.prepare("SELECT 1 AS one FROM lost LIMIT 1").get() !== undefined;
+      const anyLost = this.#anyLost();
       for (const row of rows) {
         this.#tally.blobs += blob.run(pack.number, ...row.values).changes;
         if (anyLost) found.run(row.values[1]!);
@@ -200,9 +200,18 @@ class CatalogSync {
     });
   }
 
+  /** Locks are taken by `transaction` alone: libsql leaves a prepared statement that met one unfinished, and then nothing
+   *  commits. */
   #packRow(pack: string): PackRow {
-    this.#db.prepare("INSERT OR IGNORE INTO packs (pack, end, sealed) VALUES (?, 0, 0)").run(pack);
-    return this.#db.prepare("SELECT * FROM packs WHERE pack = ?").get<PackRow>(pack)!;
+    const find = () => this.#db.prepare("SELECT * FROM packs WHERE pack = ?").get<PackRow>(pack);
+    const add = () =>
+      this.#db.prepare("INSERT OR IGNORE INTO packs (pack, end, sealed) VALUES (?, 0, 0)").run(pack);
+    const listed = find();
+    if (listed !== undefined) return listed;
+    return this.#db.transaction(() => {
+      add();
+      return find()!;
+    });
   }
 
   /** How far the pack is listed now; undefined if its number has gone to another. */
@@ -245,10 +254,17 @@ class CatalogSync {
 
   /** What a tombstone names did not go with its pack: it was erased. */
   #forgetErased(): void {
-    this.#db
-      .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
+    if (!this.#anyLost()) return;
+    this.#db.transaction(() =>
+      this.#db
+        .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
         JOIN records ON records.digest = source WHERE records.kind = ?)`)
-      .run(Tombstone.kind);
+        .run(Tombstone.kind),
+    );
+  }
+
+  #anyLost(): boolean {
+    return this.#db.prepare("SELECT 1 AS one FROM lost LIMIT 1").get() !== undefined;
   }
 
   /** Removes the rows of a pack, which is then read from its beginning. Call inside a transaction. */

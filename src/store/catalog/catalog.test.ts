@@ -318,4 +318,18 @@ describe("a catalog", () => {
     expect(catalog.count(NOTE)).toBe(1);
     catalog.close();
   });
+
+  it("waits for a writer that holds the database for longer than SQLite waits", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock });
+    await book.put(MEDIA_KIND, new TextEncoder().encode("held"));
+    await book.close();
+    const catalog = openCatalog(root);
+    const other = openSqlite(bookPaths(root).catalog);
+    other.exec("BEGIN IMMEDIATE");
+    setTimeout(() => other.exec("COMMIT"), 1500);
+    expect((await catalog.sync()).blobs).toBe(1);
+    other.close();
+    catalog.close();
+  });
 });

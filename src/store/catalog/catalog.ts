@@ -13,7 +13,14 @@ import {
 } from "../../base/index.ts";
 import { RolloutEnvelope } from "../../contract/index.ts";
 import type { Location } from "../blob/index.ts";
-import { isCorrupt, makeDirectory, type Sqlite, type SqlValue, type Statement } from "../disk/index.ts";
+import {
+  isCorrupt,
+  makeDirectory,
+  type Sqlite,
+  type SqlValue,
+  type Statement,
+  whenFree,
+} from "../disk/index.ts";
 import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
 import {
   type CatalogOrigin,
@@ -110,7 +117,7 @@ export async function scrubCatalog(root: string): Promise<void> {
   }
   const db = openCatalogDatabase(path);
   try {
-    db.exec("VACUUM");
+    await whenFree(() => db.exec("VACUUM"));
     db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   } finally {
     db.close();
@@ -145,7 +152,7 @@ class SqliteCatalog implements Catalog {
 
   async sync(): Promise<SyncReport> {
     try {
-      return await syncCatalog(this.#db, this.#paths);
+      return await whenFree(() => syncCatalog(this.#db, this.#paths));
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       this.#startOver();
@@ -160,7 +167,7 @@ class SqliteCatalog implements Catalog {
     removeCatalogDatabase(beside);
     try {
       const report = await this.#makeAt(beside);
-      this.#replaceBy(beside);
+      await whenFree(() => this.#replaceBy(beside));
       return report;
     } finally {
       removeCatalogDatabase(beside);

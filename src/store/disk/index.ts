@@ -4,4 +4,5 @@ export * from "./group-commit.ts";
 export * from "./locks.ts";
 export * from "./make-directory.ts";
 export * from "./sqlite.ts";
+export * from "./when-free.ts";
 export * from "./write-block.ts";

@@ -195,19 +195,29 @@ function nulInText(value: string): Error {
 
 function sqliteError(path: string, cause: unknown): RollbookError {
   const { code, errcode } = cause as { code?: string; errcode?: number };
+  const remedy =
+    faultOfCode(code, errcode) === "busy"
+      ? "Another process is writing to it: try again once that has ended."
+      : "If the file is damaged delete it; what can be rebuilt is rebuilt.";
   return new RollbookError(
     "sqlite",
     { path, sqliteCode: code, errcode },
-    `${path}: ${reasonOf(cause)}. If the file is damaged delete it; what can be rebuilt is rebuilt.`,
+    `${path}: ${reasonOf(cause)}. ${remedy}`,
     { cause },
   );
 }
 
-/** libsql names its codes, node:sqlite numbers them (the low byte is the primary code). */
-function faultOf(error: unknown): "busy" | "corrupt" | "io" | undefined {
+function faultOf(error: unknown): SqliteFault | undefined {
   if (!(error instanceof RollbookError) || error.code !== "sqlite") return undefined;
-  const name = String(error.fields.sqliteCode);
-  const number = Number(error.fields.errcode) & 0xff;
+  return faultOfCode(error.fields.sqliteCode, error.fields.errcode);
+}
+
+type SqliteFault = "busy" | "corrupt" | "io";
+
+/** libsql names its codes, node:sqlite numbers them (the low byte is the primary code). */
+function faultOfCode(code: unknown, errcode: unknown): SqliteFault | undefined {
+  const name = String(code);
+  const number = Number(errcode) & 0xff;
   if (/^SQLITE_(BUSY|LOCKED)/.test(name) || number === 5 || number === 6) return "busy";
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(name) || number === 11 || number === 26) return "corrupt";
   if (name.startsWith("SQLITE_IOERR") || number === 10) return "io";
