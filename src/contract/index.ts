@@ -54,7 +54,7 @@ export {
   seal,
   text,
 } from "./codec/index.ts";
-export { EXCHANGE_TYPES, jsonSchemaOf } from "./json-schema.ts";
+export { EXCHANGE_TYPES, jsonSchemaOf, SCHEMA_FORMS } from "./json-schema.ts";
 export {
   LoopEnvelope,
   LoopMembers,

@@ -3,12 +3,22 @@
 import { z } from "zod";
 import type { RecordType } from "./codec/index.ts";
 import { RECORD_TYPES } from "./records.ts";
-import { RolloutDraft } from "./rollout/index.ts";
+import { ROUTING_ROW, RolloutDraft } from "./rollout/index.ts";
 
 /** Every record kind, and the exchange form of a rollout, which is read and written but never stored. */
 export const EXCHANGE_TYPES: readonly RecordType[] = [RolloutDraft as unknown as RecordType, ...RECORD_TYPES];
 
-export function jsonSchemaOf({ kind, summary, schema }: RecordType): Record<string, unknown> {
+/** What `schemas/` describes: those, and the line of a routing dataset. */
+export const SCHEMA_FORMS: readonly Pick<RecordType, "kind" | "summary" | "schema">[] = [
+  ...EXCHANGE_TYPES,
+  ROUTING_ROW,
+];
+
+export function jsonSchemaOf({
+  kind,
+  summary,
+  schema,
+}: (typeof SCHEMA_FORMS)[number]): Record<string, unknown> {
   const { $schema, ...rest } = z.toJSONSchema(schema, {
     target: "draft-2020-12",
     io: "input",
@@ -23,6 +33,6 @@ export function jsonSchemaOf({ kind, summary, schema }: RecordType): Record<stri
 /** The files of `schemas/`: name and text. */
 export function schemaFiles(): Map<string, string> {
   return new Map(
-    EXCHANGE_TYPES.map((type) => [`${type.kind}.json`, `${JSON.stringify(jsonSchemaOf(type), null, 2)}\n`]),
+    SCHEMA_FORMS.map((type) => [`${type.kind}.json`, `${JSON.stringify(jsonSchemaOf(type), null, 2)}\n`]),
   );
 }

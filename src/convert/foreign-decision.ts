@@ -1,6 +1,7 @@
 /** One logged decision of a foreign file: the form that every reader here yields.
  *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
 import { RollbookError } from "../base/index.ts";
+import type { RewardTerms } from "../learn/index.ts";
 
 /** Sparse named features; a category is `name=value` with 1. */
 export type NamedFeatures = readonly (readonly [name: string, value: number])[];
@@ -35,6 +36,13 @@ export interface ForeignDecision {
   readonly id?: string;
   /** When it was made, where the format says so. */
   readonly atMs?: number;
+  /** The names of its own candidates, where rows differ in them. */
+  readonly names?: readonly string[];
+  readonly session?: string;
+  /** What was asked; rows of one task stay in one part of a split. */
+  readonly task?: string;
+  /** Parts of the reward, and what else was measured. */
+  readonly terms?: RewardTerms;
 }
 
 export interface LinePlace {
@@ -67,6 +75,15 @@ export function toNumber(text: unknown, column: string, place: LinePlace): numbe
   );
 }
 
+/** A reward as a number, or as true and false; undefined for an empty cell. */
+export function toReward(value: unknown, column: string, place: LinePlace): number | undefined {
+  const word = typeof value === "string" ? value.trim().toLowerCase() : value;
+  if (word === true || word === "true") return 1;
+  if (word === false || word === "false") return 0;
+  if (word === undefined || word === null || word === "") return undefined;
+  return toNumber(value, column, place);
+}
+
 /** A propensity, checked where it is read so that the error can name the line. */
 export function toPropensity(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
@@ -93,7 +110,8 @@ export function toAction(text: unknown, column: string, place: LinePlace): numbe
 }
 
 /** ISO 8601 with a T or a space, or seconds or milliseconds since 1970; undefined for an empty cell. */
-export function toTimeMs(text: string, column: string, place: LinePlace): number | undefined {
+export function toTimeMs(value: unknown, column: string, place: LinePlace): number | undefined {
+  const text = String(value ?? "");
   if (text === "") return undefined;
   const number = Number(text);
   // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
@@ -108,4 +126,13 @@ export function toIndex(text: unknown, column: string, place: LinePlace): number
   const value = toNumber(text, column, place);
   if (Number.isInteger(value) && value >= 0) return value;
   throw badRow(place, `${column} ${value} is not a whole number ≥ 0`, "Number the candidates from 0");
+}
+
+/** A field of the request: a number as a number, other text as a category, nothing for an empty cell. */
+export function toField(name: string, value: unknown): [string, string | number | boolean][] {
+  if (value === undefined || value === null || value === "") return [];
+  if (typeof value === "number" || typeof value === "boolean") return [[name, value]];
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const number = text.trim() === "" ? Number.NaN : Number(text);
+  return [[name, Number.isFinite(number) ? number : text]];
 }

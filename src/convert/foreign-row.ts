@@ -10,7 +10,8 @@ export function fromForeign(
   options: { name: string; source: LoggedRow["source"]; actions?: readonly string[] },
 ): LoggedRow {
   const { name, source, actions } = options;
-  const count = decision.actions ?? actions?.length;
+  const names = decision.names ?? actions;
+  const count = decision.actions ?? names?.length;
   if (count === undefined || count > MAX_ACTIONS || decision.action >= count)
     throw badRow(
       { file: name, line: decision.line },
@@ -18,7 +19,7 @@ export function fromForeign(
       `State how many there are, ${MAX_ACTIONS} at the most`,
     );
   const id = decision.id ?? idOf(decision, name);
-  const nameOf = (index: number) => actions?.[index] ?? `action-${index}`;
+  const nameOf = (index: number) => names?.[index] ?? `action-${index}`;
   const candidates = Array.from({ length: count }, (_, i) => ({
     id: nameOf(i),
     selectable: true,
@@ -26,13 +27,13 @@ export function fromForeign(
     probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
     features: Object.fromEntries(decision.candidates?.[i] ?? []),
   }));
-  const task = decision.episode === undefined ? id : `${name}:${decision.episode}`;
+  const episode = decision.episode === undefined ? undefined : `${name}:${decision.episode}`;
   return {
     id,
-    task,
-    session: decision.episode ?? name,
+    task: decision.task ?? episode ?? id,
+    session: decision.session ?? decision.episode ?? name,
     // Steps of one episode are one chain, in the order of their lines.
-    chain: decision.episode === undefined ? id : task,
+    chain: episode ?? id,
     family: "imported",
     atMs: decision.atMs ?? 0,
     source,
@@ -46,7 +47,7 @@ export function fromForeign(
     reward: decision.reward ?? null,
     terminal:
       decision.ending === "terminal" || (decision.ending === undefined && decision.episode === undefined),
-    terms: {},
+    terms: decision.terms ?? {},
     rewardFrom: "imported",
   };
 }

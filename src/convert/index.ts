@@ -1,14 +1,12 @@
-export { type ActionSet, findActions, findNamedActions, withActions } from "./action-set.ts";
+export { type ActionSet, findActions, withActions } from "./action-set.ts";
 export { readTable } from "./csv-records.ts";
 export { sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";
 export { fromForeign } from "./foreign-row.ts";
 export { readJsonLines } from "./json-lines.ts";
-export { type ColumnMap, readMappedCsv } from "./mapped-csv.ts";
 export { readOpenBandit } from "./open-bandit.ts";
-export { type OutcomeColumns, readOutcomes } from "./outcome-table.ts";
 export { readRllibJson } from "./rllib-json.ts";
 export { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
-export { MetaTally, type RoutingMeta } from "./routing-meta.ts";
+export { MetaTally, RECOMMENDED_UNITS, type RoutingMeta } from "./routing-meta.ts";
 export { readDsjson } from "./vowpal-dsjson.ts";
 export { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";

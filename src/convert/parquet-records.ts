@@ -1,7 +1,7 @@
 /** Records of a Parquet file, a group of rows at a time. In: a path, the columns wanted. Out: values by name, whole numbers of
- *  64 bits as numbers. Codecs: none, Snappy, gzip and Brotli. */
+ *  64 bits as numbers, times as ISO 8601. Codecs: none, Snappy, gzip and Brotli. */
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { type Json, RollbookError, reasonOf } from "../base/index.ts";
+import { isObject, type Json, RollbookError, reasonOf } from "../base/index.ts";
 import { badRow } from "./foreign-decision.ts";
 
 export interface ParquetRecord {
@@ -12,23 +12,27 @@ export interface ParquetRecord {
 
 const ROWS_AT_ONCE = 4096;
 
-export async function* readParquet(file: string, columns: readonly string[]): AsyncGenerator<ParquetRecord> {
+/** `rootOf` says which column holds a path such as `request.model`. */
+export async function* readParquet(
+  file: string,
+  columns: readonly string[],
+  rootOf: (column: string) => string = (column) => column,
+): AsyncGenerator<ParquetRecord> {
   // Loaded when asked for: most logs are text.
-  const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = await import("hyparquet");
+  const { parquetReadObjects } = await import("hyparquet");
   const compressors = {
     GZIP: (bytes: Uint8Array) => gunzipSync(bytes),
     BROTLI: (bytes: Uint8Array) => brotliDecompressSync(bytes),
   };
   try {
-    const buffer = await asyncBufferFromFile(file);
-    const metadata = await parquetMetadataAsync(buffer);
-    const known = metadata.schema.map(({ name }) => name);
-    const missing = columns.filter((name) => !known.includes(name));
+    const { buffer, metadata, known } = await openParquet(file);
+    const wanted = columns.map((name) => (known.includes(name) ? name : rootOf(name)));
+    const missing = wanted.filter((name) => !known.includes(name));
     if (missing.length > 0)
       throw badRow(
         { file, line: 0 },
         `there is no column ${missing.map((name) => JSON.stringify(name)).join(", ")}`,
-        `It has: ${known.slice(1).join(", ").slice(0, 400)}`,
+        `It has: ${known.join(", ").slice(0, 400)}`,
       );
     const rows = Number(metadata.num_rows);
     for (let from = 0; from < rows; from += ROWS_AT_ONCE) {
@@ -36,7 +40,7 @@ export async function* readParquet(file: string, columns: readonly string[]): As
       const options = {
         file: buffer,
         metadata,
-        columns: [...columns],
+        columns: [...new Set(wanted)],
         rowStart: from,
         rowEnd: to,
         compressors,
@@ -45,20 +49,48 @@ export async function* readParquet(file: string, columns: readonly string[]): As
       for (const [i, each] of found.entries()) yield { value: plainValues(each), row: from + i + 1 };
     }
   } catch (cause) {
-    if (cause instanceof RollbookError) throw cause;
-    throw new RollbookError(
-      "bad-row",
-      { file },
-      `${file} cannot be read as Parquet: ${reasonOf(cause)}. Write it again without compression or with Snappy, or convert it to CSV.`,
-      { cause },
-    );
+    throw unreadable(file, cause);
   }
 }
 
+/** The names of its top-level columns. */
+export async function parquetColumns(file: string): Promise<string[]> {
+  try {
+    return (await openParquet(file)).known;
+  } catch (cause) {
+    throw unreadable(file, cause);
+  }
+}
+
+async function openParquet(file: string) {
+  const { asyncBufferFromFile, parquetMetadataAsync, parquetSchema } = await import("hyparquet");
+  const buffer = await asyncBufferFromFile(file);
+  const metadata = await parquetMetadataAsync(buffer);
+  return { buffer, metadata, known: parquetSchema(metadata).children.map(({ element }) => element.name) };
+}
+
+function unreadable(file: string, cause: unknown): RollbookError {
+  if (cause instanceof RollbookError) return cause;
+  if ((cause as NodeJS.ErrnoException).code === "ENOENT")
+    return new RollbookError("no-file", { file }, `${file} does not exist. Check the path.`, { cause });
+  return new RollbookError(
+    "bad-row",
+    { file },
+    `${file} cannot be read as Parquet: ${reasonOf(cause)}. Write it again without compression or with Snappy, or convert it to CSV.`,
+    { cause },
+  );
+}
+
 function plainValues(record: Record<string, unknown>): ParquetRecord["value"] {
-  const entries = Object.entries(record).map(([name, value]) => [
-    name,
-    typeof value === "bigint" ? Number(value) : value,
-  ]);
-  return Object.fromEntries(entries) as ParquetRecord["value"];
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, plainValue(value)]));
+}
+
+/** As JSON has it: whole numbers as numbers, times as ISO 8601, null where there is nothing. */
+function plainValue(value: unknown): Json {
+  if (typeof value === "bigint") return Number(value);
+  if (value instanceof Date) return value.toISOString();
+  if (Array.isArray(value)) return value.map(plainValue);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (!isObject(value)) return (value ?? null) as Json;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plainValue(each)]));
 }

@@ -11,7 +11,7 @@ import { collect } from "../../test/support/collect.ts";
 import { rngFrom } from "../base/rng.ts";
 import { readCsv } from "./csv-records.ts";
 import { fromForeign } from "./foreign-row.ts";
-import { readMappedCsv } from "./mapped-csv.ts";
+import { readMappedTable } from "./mapped/mapped-table.ts";
 import { readOpenBandit } from "./open-bandit.ts";
 import { readRllibJson } from "./rllib-json.ts";
 import { readLines } from "./text-lines.ts";
@@ -101,14 +101,14 @@ describe("CSV with a column map", () => {
   test("keeps the prompt as text and a category as a field of the request", async () => {
     const file = fileOf("model,score,question,topic\n1,0.5,How far is it?,travel\n");
     const columns = { action: "model", reward: "score", prompt: "question", features: ["topic"] };
-    const [decision] = await collect(readMappedCsv(file, { columns }));
+    const [decision] = await collect(readMappedTable(file, { columns }));
     const row = fromForeign(decision!, { name: "log", source: "real", actions: ["small", "large"] });
     expect(row.context).toEqual({ prompt: "How far is it?", fields: { topic: "travel" } });
   });
 
   test("reads names, categories, missing outcomes and propensities", async () => {
     const file = fileOf('run,model,score,p,len,lang\nr1,large,0.5,0.25,12,de\nr2,small,,,3,"en,us"\n');
-    expect(await collect(readMappedCsv(file, options))).toEqual([
+    expect(await collect(readMappedTable(file, options))).toEqual([
       {
         line: 2,
         action: 1,
@@ -140,7 +140,7 @@ describe("CSV with a column map", () => {
     ["a short row", "r,small,1", "3 fields"],
   ])("%s stops with file and line", async (_, row, message) => {
     const file = fileOf(`run,model,score,p,len,lang\nr,small,1,0.5,1,x\n${row}\n`, "log.csv");
-    await expect(collect(readMappedCsv(file, options))).rejects.toThrow(
+    await expect(collect(readMappedTable(file, options))).rejects.toThrow(
       expect.objectContaining({
         code: "bad-row",
         fields: { file, line: 3 },
@@ -150,7 +150,7 @@ describe("CSV with a column map", () => {
   });
 
   test("a missing column is told with the columns there are", async () => {
-    await expect(collect(readMappedCsv(fileOf("model,score\n"), options))).rejects.toThrow(
+    await expect(collect(readMappedTable(fileOf("model,score\n"), options))).rejects.toThrow(
       '"p", "run", "len", "lang"',
     );
   });
@@ -368,7 +368,7 @@ describe("columns", () => {
   test("unlabelled rows are counted and left out, missing propensities become NaN", async () => {
     const columns = { action: "a", reward: "r", propensity: "p" };
     const file = fileOf("a,r,p\n0,1,0.5\n1,,0.5\n1,0,\n");
-    const { log, unlabelled } = await toColumns(readMappedCsv(file, { columns }), {
+    const { log, unlabelled } = await toColumns(readMappedTable(file, { columns }), {
       target: () => Float64Array.of(0.25, 0.75),
     });
     expect(unlabelled).toBe(1);
@@ -378,7 +378,7 @@ describe("columns", () => {
   });
 
   test("a chain without episodes is an error, not a bandit log", async () => {
-    const rows = readMappedCsv(fileOf("a,r\n0,1\n"), { columns: { action: "a", reward: "r" } });
+    const rows = readMappedTable(fileOf("a,r\n0,1\n"), { columns: { action: "a", reward: "r" } });
     await expect(toColumns(rows, { target: () => Float64Array.of(1), discount: 1 })).rejects.toMatchObject({
       code: "no-episodes",
     });
@@ -388,7 +388,7 @@ describe("columns", () => {
     const file = fileOf("a,r\n0,1\n1,1\n");
     let width = 1;
     await expect(
-      toColumns(readMappedCsv(file, { columns: { action: "a", reward: "r" } }), {
+      toColumns(readMappedTable(file, { columns: { action: "a", reward: "r" } }), {
         target: () => new Float64Array(++width),
       }),
     ).rejects.toMatchObject({ code: "ragged-rows" });

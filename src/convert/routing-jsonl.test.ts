@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { isRollbookError } from "../base/errors.ts";
@@ -18,6 +19,11 @@ async function read(...lines: unknown[]): Promise<LoggedRow[]> {
   for await (const row of readDecisions(file)) rows.push(row);
   return rows;
 }
+
+const schema = new URL("../../schemas/rollbook.routing-row.v1.json", import.meta.url);
+const isRoutingRow = new Ajv2020({ strict: true, strictTypes: false }).compile(
+  JSON.parse(readFileSync(schema, "utf8")),
+);
 
 /** A row of a plain two-model log: no ids, no propensities, no candidates. */
 const plain = {
@@ -64,6 +70,8 @@ describe("routing rows", () => {
     expect(tally.meta({ session: "s" })).toEqual({
       schema: "rollbook.routing-meta.v1",
       rows: 1,
+      units: 1,
+      candidates: 3,
       labelled: 0,
       with_propensity: 1,
       by_source: { real: 1 },
@@ -71,6 +79,27 @@ describe("routing rows", () => {
       below_recommended: true,
       recommended: 1000,
     });
+  });
+
+  test("need no fallback model, and may have more than two candidates", async () => {
+    const { fallback_model: _, primary_model: __, action_fallback: ___, ...rest } = plain;
+    const candidates = ["small", "medium", "large"].map((id) => ({ id, selectable: true }));
+    const row = { ...rest, state: { prompt: "Why?", candidates } };
+    expect(isRoutingRow(row)).toBe(true);
+    const [read3] = await read(row);
+    expect(read3).toMatchObject({ chosen: 2, context: { prompt: "Why?", fields: {} } });
+    expect(isRoutingRow(toRoutingRow(read3!))).toBe(true);
+    const { fallback_model: ____, ...alone } = plain;
+    expect(isRoutingRow(alone)).toBe(true);
+    expect((await read(alone))[0]!.candidates.map(({ id }) => id)).toEqual(["small", "large"]);
+  });
+
+  test("fit the published JSON Schema, which refuses what the reader refuses", async () => {
+    expect(isRoutingRow(plain)).toBe(true);
+    for (const change of [{ propensity: 0 }, { reward: "1" }, { schema_version: 2 }, { model_chosen: "" }]) {
+      expect(isRoutingRow({ ...plain, ...change }), JSON.stringify(change)).toBe(false);
+      if (change.reward === undefined) await expect(read({ ...plain, ...change })).rejects.toThrow();
+    }
   });
 
   test("give back what went in, columns of their own and chains of several decisions included", async () => {

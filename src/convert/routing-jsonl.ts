@@ -157,10 +157,14 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
   const version = toNumber(raw.schema_version ?? ROUTING_SCHEMA_VERSION, "schema_version", place);
   if (version !== ROUTING_SCHEMA_VERSION)
     throw badRow(place, `schema_version is ${version}`, `This reads version ${ROUTING_SCHEMA_VERSION}`);
-  const [primary, fallback] = [textOf(raw, "primary_model", place), textOf(raw, "fallback_model", place)];
   const chosen = textOf(raw, "model_chosen", place);
   const role = typeof raw.agent_role === "string" ? raw.agent_role : "";
-  const state = stateOf(raw.state, { place, models: [primary, fallback], role });
+  const state = stateOf(raw.state, { place, models: modelsOfRow(raw, chosen, place), role });
+  const defaults = modelsOf(
+    state.candidates.map(({ id }) => id),
+    chosen,
+  );
+  const primary = optionalText(raw, "primary_model", place) ?? defaults.primary_model;
   if (!state.candidates.some((one) => one.id === chosen && one.selectable))
     throw badRow(place, `${chosen} was chosen but is no selectable candidate`, "Add it to state.candidates");
   const fallbackFlag = chosen === primary ? 0 : 1;
@@ -186,7 +190,7 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
     primary_failure_count: optionalNumber(raw, "primary_failure_count", place),
     action_fallback: fallbackFlag,
     primary_model: primary,
-    fallback_model: fallback,
+    fallback_model: optionalText(raw, "fallback_model", place) ?? defaults.fallback_model,
     model_chosen: chosen,
     propensity: logged === null || logged === undefined ? null : toPropensity(logged, "propensity", place),
     reward: optionalNumber(raw, "reward", place),
@@ -197,6 +201,14 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
       : "unknown",
     state,
   };
+}
+
+/** The candidates of a plain log: its primary model and its fallback, or what was chosen. A row that lists its
+ *  candidates needs none of them. */
+function modelsOfRow(raw: JsonFields, chosen: string, place: LinePlace): readonly string[] {
+  if (isObject(raw.state) && Array.isArray(raw.state.candidates)) return [];
+  const fallback = optionalText(raw, "fallback_model", place);
+  return [textOf(raw, "primary_model", place), fallback ?? chosen];
 }
 
 /** A foreign state is a map of features, and its role one of them; ours has candidates, and the fields that were shown. */
@@ -304,7 +316,15 @@ function badState(place: LinePlace, where: string, what: string) {
 function textOf(raw: JsonFields, name: string, place: LinePlace): string {
   const value = raw[name];
   if (typeof value === "string" && value !== "") return value;
-  throw badRow(place, `${name} is ${JSON.stringify(value) ?? "missing"}`, "Give a text");
+  throw badRow(
+    place,
+    `${name} is ${JSON.stringify(value) ?? "missing"}`,
+    "Give a text; a file of another form is read with --map",
+  );
+}
+
+function optionalText(raw: JsonFields, name: string, place: LinePlace): string | undefined {
+  return raw[name] === undefined || raw[name] === null ? undefined : textOf(raw, name, place);
 }
 
 function optionalNumber(raw: JsonFields, name: string, place: LinePlace): number | null {

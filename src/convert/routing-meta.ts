@@ -1,13 +1,19 @@
-/** The sidecar `.meta.json` of a routing dataset: how many rows it holds, of which sources, labelled and with propensities. */
+/** The sidecar `.meta.json` of a routing dataset: how many rows and units it holds, of which sources, labelled and with
+ *  propensities. */
 import type { LoggedRow } from "../learn/index.ts";
+import { IdLines } from "./id-lines.ts";
 
-/** Below this many rows a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
- *  the policy, the effective sample size is the 50 that an estimate needs. */
-const RECOMMENDED_ROWS = 1000;
+/** Below this many units a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
+ *  the policy, the effective sample size is the 50 that an estimate needs. Rows of one unit are no independent evidence. */
+export const RECOMMENDED_UNITS = 1000;
 
 export interface RoutingMeta {
   schema: "rollbook.routing-meta.v1";
   rows: number;
+  /** Different tasks. */
+  units: number;
+  /** The most that any row could choose among. */
+  candidates: number;
   labelled: number;
   with_propensity: number;
   by_source: Record<string, number>;
@@ -19,12 +25,17 @@ export interface RoutingMeta {
 /** Counts rows as they pass. */
 export class MetaTally {
   rows = 0;
+  #units = 0;
+  #candidates = 0;
+  readonly #tasks = new IdLines();
   #labelled = 0;
   #withPropensity = 0;
   readonly #bySource: Record<string, number> = {};
 
-  add({ source, reward, propensity }: LoggedRow): void {
+  add({ source, reward, propensity, task, candidates }: LoggedRow): void {
     this.rows++;
+    if (this.#tasks.add(task, this.rows) === undefined) this.#units++;
+    this.#candidates = Math.max(this.#candidates, candidates.filter(({ selectable }) => selectable).length);
     this.#bySource[source] = (this.#bySource[source] ?? 0) + 1;
     if (reward !== null) this.#labelled++;
     if (propensity !== null) this.#withPropensity++;
@@ -34,12 +45,14 @@ export class MetaTally {
     return {
       schema: "rollbook.routing-meta.v1",
       rows: this.rows,
+      units: this.#units,
+      candidates: this.#candidates,
       labelled: this.#labelled,
       with_propensity: this.#withPropensity,
       by_source: { ...this.#bySource },
       filters,
-      below_recommended: this.rows < RECOMMENDED_ROWS,
-      recommended: RECOMMENDED_ROWS,
+      below_recommended: this.#units < RECOMMENDED_UNITS,
+      recommended: RECOMMENDED_UNITS,
     };
   }
 }

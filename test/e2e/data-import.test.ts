@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
@@ -6,7 +6,7 @@ import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { decisionLine } from "../support/decision-lines.ts";
 
-const CSV = "--format csv --columns action=arm,reward=score,propensity=p";
+const CSV = "--format csv --map action=arm,reward=score,propensity=p";
 
 /** The rows that an import of `text` writes. */
 async function imported(text: string, words: string, cli = new Cli()): Promise<RoutingRow[]> {
@@ -121,6 +121,52 @@ describe("an imported log", () => {
       const folder = await cli.run(`${words} ${cli.folder}`);
       expect([folder.code, folder.err]).toEqual([1, expect.stringMatching(/ is a directory\. Name a file/)]);
     }
+  });
+});
+
+describe("a dry run", () => {
+  const calls = Array.from({ length: 4 }, (_, i) => ({
+    request: { messages: [{ role: "user", content: `question ${i}` }] },
+    response: { model: ["small", "medium", "large"][i % 3] },
+    score: i === 3 ? null : i / 4,
+    extra: 1,
+  }));
+  const MAP = "--map messages=request.messages,model=response.model,reward=score";
+
+  it("shows three rows as they were read and what is missing, and writes nothing", async () => {
+    const cli = new Cli();
+    const log = cli.file("calls.jsonl", lines(...calls));
+    const text = await cli.ok(`data import ${log} ${MAP} --dry-run`);
+    expect(text.match(/^row \d$/gm)).toEqual(["row 1", "row 2", "row 3"]);
+    expect(text).toMatch(/prompt +"question 1"\n +model +medium of large, medium, small\n/);
+    expect(text).toContain("calls.jsonl as jsonl: 4 rows of 4 tasks; chosen: large 1, medium 1, small 2\n");
+    expect(text).toMatch(/missing: reward in 1 row: .*\nmissing: propensity: `evaluate` and `gate` need/);
+    expect(text).toContain("columns that the map does not name: extra\n");
+    const [preview] = await cli.json(`data import ${log} ${MAP} --dry-run`);
+    expect(preview).toMatchObject({ rows: 4, labelled: 3, unread: ["extra"], chosen: { small: 2 } });
+    expect(readdirSync(cli.folder)).toEqual(["calls.jsonl"]);
+  });
+
+  it("finds the bad row that the import would stop at", async () => {
+    const cli = new Cli();
+    const log = cli.file("calls.jsonl", lines(...calls, { ...calls[0], score: "good" }));
+    const { code, err } = await cli.run(`data import ${log} ${MAP} --dry-run`);
+    expect([code, err]).toEqual([1, expect.stringMatching(/calls\.jsonl:5: score "good" is not a finite/)]);
+  });
+
+  it("is followed by an import into a book that trains a router of three models", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const log = cli.file("calls.jsonl", lines(...calls));
+    await cli.ok(`data import ${log} ${MAP} --data-source real`);
+    const out = join(cli.folder, "out.jsonl");
+    await cli.ok(`data export --out ${out}`);
+    const rows: RoutingRow[] = readFileSync(out, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(rows.map(({ state }) => state.candidates.length)).toEqual([3, 3, 3, 3]);
+    expect(rows.map(({ state }) => state.prompt).sort()).toEqual(calls.map((_, i) => `question ${i}`));
   });
 });
 

@@ -96,16 +96,13 @@ describe("learning on the command line", () => {
     const cli = new Cli();
     const log = join(cli.folder, "log.csv");
     writeFileSync(log, "arm,score,p\n0,1,0.25\n1,,0.75\n");
-    const words = `data import ${log} --format csv --columns action=arm,reward=score,propensity=p`;
+    const words = `data import ${log} --format csv --map action=arm,reward=score,propensity=p`;
     await cli.ok("init");
     const refused = await cli.run(words);
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("neither real nor synthetic")]);
     expect(refused.err).toContain("Add --data-source real");
     const unnamed = await cli.run(`data import ${log}`);
-    expect([unnamed.code, unnamed.err]).toEqual([
-      2,
-      expect.stringContaining("--format csv --columns action=…"),
-    ]);
+    expect([unnamed.code, unnamed.err]).toEqual([2, expect.stringContaining("--map model=…")]);
     await cli.ok(`${words} --data-source real`);
     const out = join(cli.folder, "out.jsonl");
     await cli.ok(`data export --out ${out}`);
@@ -219,7 +216,7 @@ describe("learning on the command line", () => {
       "empty-split",
     ]);
     expect(await codeOf(`data import ${data} --format vw-cb --out ${out}`)).toEqual([2, "wrong-usage"]);
-    expect(await codeOf(`data import ${data} --format csv --columns a=b --out ${out}`)).toEqual([
+    expect(await codeOf(`data import ${data} --format csv --map a=b --out ${out}`)).toEqual([
       2,
       "wrong-usage",
     ]);

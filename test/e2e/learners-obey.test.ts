@@ -318,7 +318,7 @@ it("a log that tells the probability of each choice alone teaches and judges, fr
   const rows = many(8, (i) => `${i % 2},${i % 2},${i % 2 === 0 ? 0.75 : 0.25}`);
   const log = cli.file("log.csv", ["arm,score,p", ...rows].join("\n"));
   const columns = "action=arm,reward=score,propensity=p";
-  await cli.ok(`data import ${log} --format csv --columns ${columns} --data-source real`);
+  await cli.ok(`data import ${log} --format csv --map ${columns} --data-source real`);
   const store = join(cli.folder, "store");
   expect((await cli.json(`replay write ${store}`))[0]).toMatchObject({ chains: 8 });
   expect(await cli.json(`replay validate ${store}`)).toMatchObject([{ valid: true }]);

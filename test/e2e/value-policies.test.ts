@@ -21,7 +21,7 @@ describe("full information on the command line", () => {
     const cli = new Cli();
     const csv = cli.file("all.csv", table(1500));
     const [data, out] = [join(cli.folder, "all.jsonl"), join(cli.folder, "auto")];
-    const columns = "--columns prompt=question,outcomes=small+large,costs={}_cost";
+    const columns = "--map prompt=question,outcomes=small+large,costs={}_cost";
     await cli.ok(`data import ${csv} --format outcomes ${columns} --out ${data}`);
     const [made] = await cli.json(`train auto --data ${data} --cost-weight 0.3 --out ${out} --id auto`);
     expect(made.report).toMatchObject({ fullInformation: true, costWeight: 0.3 });
@@ -47,7 +47,7 @@ describe("full information on the command line", () => {
     const cli = new Cli();
     const csv = cli.file("all.csv", table(10));
     const { code, err } = await cli.run(
-      `data import ${csv} --format outcomes --columns prompt=question,outcomes=small+large`,
+      `data import ${csv} --format outcomes --map prompt=question,outcomes=small+large`,
     );
     expect(code).toBe(2);
     expect(err).toMatch(/needs --out/);

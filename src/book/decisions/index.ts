@@ -7,7 +7,9 @@ export {
   everyDecision,
   rowsOfBatch,
 } from "./decision-rows.ts";
-export { LOG_FORMATS, type LogOptions, readLog, wrongUsage } from "./read-log.ts";
+export { logWarnings } from "./log-warnings.ts";
+export { type LogPreview, previewLog } from "./preview-log.ts";
+export { formatOf, LOG_FORMATS, type LogFormat, type LogOptions, readLog, wrongUsage } from "./read-log.ts";
 export { sealDecisions } from "./seal-rows.ts";
 export {
   type DatasetSource,

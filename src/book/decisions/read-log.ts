@@ -4,22 +4,27 @@ import { basename } from "node:path";
 import { given, isRollbookError, RollbookError } from "../../base/index.ts";
 import {
   type ActionSet,
-  type ColumnMap,
   type ForeignDecision,
   findActions,
-  findNamedActions,
   fromForeign,
-  type OutcomeColumns,
   readDecisions,
   readDsjson,
-  readMappedCsv,
   readOpenBandit,
-  readOutcomes,
   readRllibJson,
   readVowpalAdf,
   readVowpalCb,
   withActions,
 } from "../../convert/index.ts";
+import {
+  type ColumnMap,
+  type OutcomeColumns,
+  readMappedTable,
+  readOutcomes,
+  surveyTable,
+  TABLE_FORMS,
+  type TableForm,
+  tableFormOf,
+} from "../../convert/mapped/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 
 export const LOG_FORMATS = [
@@ -29,15 +34,27 @@ export const LOG_FORMATS = [
   "vw-dsjson",
   "open-bandit",
   "rllib",
-  "csv",
+  ...TABLE_FORMS,
   "outcomes",
 ] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 export interface LogOptions {
-  format: (typeof LOG_FORMATS)[number];
+  format: LogFormat;
   dataSource: "real" | "synthetic" | "unknown";
   actions?: ActionSet | undefined;
-  columns?: ColumnMap | OutcomeColumns | undefined;
+  /** Of csv, jsonl, parquet and outcomes. */
+  map?: ColumnMap | OutcomeColumns | undefined;
+}
+
+/** The format that a map speaks of, by what it holds and by the name of the file; without a map a routing dataset. */
+export function formatOf(file: string, map: LogOptions["map"]): LogFormat {
+  if (map === undefined) return "routing";
+  return "outcomes" in map ? "outcomes" : tableFormOf(file);
+}
+
+export function isTableFormat(format: LogFormat): format is TableForm {
+  return (TABLE_FORMS as readonly string[]).includes(format);
 }
 
 /** A log without a decision is refused: it is another file, or another format. */
@@ -58,21 +75,21 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
 async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
   if (flags.format === "outcomes") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
-    const columns = required(flags.columns, "--columns");
-    if (!("outcomes" in columns)) throw wrongUsage("--format outcomes needs outcomes=… in --columns");
+    const columns = required(flags.map, "--map");
+    if (!("outcomes" in columns)) throw wrongUsage("--format outcomes needs outcomes=… in --map");
     yield* readOutcomes(file, { columns, source: flags.dataSource });
     return;
   }
-  if (flags.columns !== undefined && flags.format !== "csv") throw idle("--columns", flags.format);
+  if (flags.map !== undefined && !isTableFormat(flags.format)) throw idle("--map", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
     try {
       for await (const row of readDecisions(file))
         yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
     } catch (error) {
-      if (!isRollbookError(error, "bad-json") || !/\.csv(\.gz)?$/i.test(file)) throw error;
-      const columns = "--columns action=…,reward=…,propensity=…,prompt=…";
-      throw wrongUsage(`${file} is not a routing dataset. Read CSV with --format csv ${columns}`, error);
+      if (tableFormOf(file) === "jsonl" || isRollbookError(error, "no-file")) throw error;
+      const map = "--map model=…,reward=…,propensity=…,prompt=…";
+      throw wrongUsage(`${file} is not a routing dataset. Read CSV and Parquet with ${map}`, error);
     }
     return;
   }
@@ -88,7 +105,7 @@ interface Decisions {
 
 async function decisionsOf(
   file: string,
-  { actions, columns }: LogOptions,
+  { actions, map }: LogOptions,
   format: Exclude<LogOptions["format"], "routing" | "outcomes">,
 ): Promise<Decisions> {
   switch (format) {
@@ -105,7 +122,9 @@ async function decisionsOf(
     case "rllib":
       return numbered(file, readRllibJson, actions);
     case "csv":
-      return mappedCsv(file, mapOf(required(columns, "--columns")), actions);
+    case "jsonl":
+    case "parquet":
+      return mappedTable(file, { columns: mapOf(required(map, "--map")), form: format }, actions);
     default:
       return format satisfies never;
   }
@@ -121,15 +140,21 @@ async function numbered(
   return { rows: withActions(read(file), { count, file }), names };
 }
 
-async function mappedCsv(file: string, columns: ColumnMap, stated?: ActionSet): Promise<Decisions> {
-  const { count, names } = stated ?? (await findNamedActions(file, columns.action));
-  const rows = readMappedCsv(file, { columns, ...given({ actions: names }) });
-  return { rows: withActions(rows, { count, file }), names };
+async function mappedTable(
+  file: string,
+  { columns, form }: { columns: ColumnMap; form: TableForm },
+  stated?: ActionSet,
+): Promise<Decisions> {
+  if (stated !== undefined && columns.candidates !== undefined)
+    throw wrongUsage("--actions changes nothing where the map has candidates=…. Leave one of them out");
+  const found = await surveyTable(file, { columns, form, stated });
+  const rows = readMappedTable(file, { columns, form, ...given({ actions: found.names }) });
+  return { rows: withActions(rows, { count: found.count, file }), names: found.names };
 }
 
 function mapOf(columns: ColumnMap | OutcomeColumns): ColumnMap {
   if (!("outcomes" in columns)) return columns;
-  throw wrongUsage("outcomes=… belongs to --format outcomes; csv needs action and reward");
+  throw wrongUsage("outcomes=… belongs to --format outcomes; other tables need model and reward");
 }
 
 function required<T>(value: T | undefined, flag: string): T {
@@ -138,7 +163,10 @@ function required<T>(value: T | undefined, flag: string): T {
 }
 
 function idle(flag: string, format: string): RollbookError {
-  const why = flag === "--columns" ? "only csv has columns to name" : "its rows list their candidates";
+  const why =
+    flag === "--map"
+      ? "only csv, jsonl, parquet and outcomes have columns to name"
+      : "its rows list their candidates";
   return wrongUsage(`${flag} changes nothing for ${format}: ${why}. Leave it out`);
 }
 

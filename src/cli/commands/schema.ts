@@ -1,7 +1,7 @@
 /** `rollbook schema`: the JSON Schema of every record kind. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
-import { EXCHANGE_TYPES, jsonSchemaOf } from "../../contract/index.ts";
+import { jsonSchemaOf, SCHEMA_FORMS } from "../../contract/index.ts";
 import { jsonLine, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -15,11 +15,10 @@ export function addSchema(program: Command, io: Io): void {
     .argument("[kind]", "a kind such as rollbook.rollout.v1, or its middle: rollout")
     .action((name: string | undefined, flags: { json?: true }) => {
       if (name !== undefined) io.out(`${JSON.stringify(jsonSchemaOf(typeNamed(name)), null, 2)}\n`);
-      else if (flags.json)
-        for (const { kind, summary } of EXCHANGE_TYPES) io.out(jsonLine({ kind, summary }));
+      else if (flags.json) for (const { kind, summary } of SCHEMA_FORMS) io.out(jsonLine({ kind, summary }));
       else
         io.out(
-          table(EXCHANGE_TYPES, [
+          table(SCHEMA_FORMS, [
             { title: "KIND", cell: ({ kind }) => kind },
             { title: "WHAT IT IS", cell: ({ summary }) => summary },
           ]),
@@ -28,7 +27,7 @@ export function addSchema(program: Command, io: Io): void {
 }
 
 function typeNamed(name: string) {
-  const found = EXCHANGE_TYPES.find(
+  const found = SCHEMA_FORMS.find(
     ({ kind }) => kind === name || kind.replace(/^rollbook\.|\.v\d+$/g, "") === name,
   );
   if (found !== undefined) return found;

@@ -1,7 +1,9 @@
 /** How the flags of `data import` are read. */
 import { InvalidArgumentError } from "commander";
+import { parseJson } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import type { ActionSet, ColumnMap, OutcomeColumns } from "../../convert/index.ts";
+import type { ActionSet } from "../../convert/index.ts";
+import type { ColumnMap, OutcomeColumns, TermColumn } from "../../convert/mapped/index.ts";
 
 /** `3`, or `small,large`. */
 export function toActions(text: string): ActionSet {
@@ -16,30 +18,81 @@ export function toActions(text: string): ActionSet {
   return { count: names.length, names };
 }
 
-/** `action=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. */
-export function toColumns(text: string): ColumnMap | OutcomeColumns {
-  const map = Object.fromEntries(text.split(",").map((pair) => pair.split("=", 2) as [string, string]));
-  if (map.outcomes !== undefined) return toOutcomeColumns(map);
-  const { action, reward, features, ...rest } = map;
-  const known = ["propensity", "prompt", "id", "timestamp", "episode", "step"];
-  const other = Object.keys(rest).find((name) => !known.includes(name));
-  if (action === undefined || reward === undefined)
-    throw wrongUsage("--columns needs action=COLUMN and reward=COLUMN");
+/** `model=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. A JSON object
+ *  says the same of columns whose names hold commas, signs of equality or pluses. */
+export function toMap(text: string): ColumnMap | OutcomeColumns {
+  const map = text.trimStart().startsWith("{") ? jsonMap(text) : pairsOf(text);
+  const outcomes = map.outcomes !== undefined;
+  const known = outcomes ? OUTCOME_KEYS : MAP_KEYS;
+  const other = Object.keys(map).find((key) => !known.includes(key));
   if (other !== undefined)
     throw wrongUsage(
-      `--columns knows no ${other}: choose among action, reward, features, ${known.join(", ")}`,
+      `--map ${outcomes ? "with outcomes " : ""}knows no ${other}. It knows ${known.join(", ")}`,
     );
-  return { action, reward, ...rest, ...(features === undefined ? {} : { features: features.split("+") }) };
+  const entries = Object.entries(map).map(([key, value]) => [
+    key,
+    LISTS.includes(key) ? listOf(value) : value,
+  ]);
+  const lists = Object.fromEntries(entries) as Record<string, unknown>;
+  return outcomes ? (lists as unknown as OutcomeColumns) : columnMap(lists as WrittenMap);
 }
 
-const LISTS = ["outcomes", "costs", "features"];
+const MAP_KEYS = [
+  ...["model", "reward", "prompt", "messages", "candidates", "propensity", "terms", "cost", "latency", "id"],
+  ...["session", "task", "time", "episode", "step", "features", "action", "timestamp"],
+];
+const OUTCOME_KEYS = ["outcomes", "costs", "prompt", "features", "id", "task"];
+const LISTS = ["outcomes", "costs", "features", "terms"];
 
-function toOutcomeColumns(map: Readonly<Record<string, string>>): OutcomeColumns {
-  const other = Object.keys(map).find((name) => ![...LISTS, "prompt", "id", "task"].includes(name));
-  if (other !== undefined) throw wrongUsage(`--columns with outcomes knows no ${other}`);
-  const entries = Object.entries(map).map(([name, value]) => [
-    name,
-    LISTS.includes(name) ? value.split("+") : value,
-  ]);
-  return Object.fromEntries(entries) as unknown as OutcomeColumns;
+type MapEntries = Readonly<Record<string, string | readonly string[]>>;
+
+function pairsOf(text: string): MapEntries {
+  const entries = text.split(",").map((pair): [string, string] => {
+    const at = pair.indexOf("=");
+    if (at > 0 && at < pair.length - 1) return [pair.slice(0, at).trim(), pair.slice(at + 1)];
+    throw wrongUsage(`--map ${JSON.stringify(pair)} is no KEY=COLUMN`);
+  });
+  return Object.fromEntries(entries);
+}
+
+function jsonMap(text: string): MapEntries {
+  const map = parseJson(text, "--map");
+  const isText = (value: unknown) => typeof value === "string" && value !== "";
+  for (const [key, value] of Object.entries(map as object))
+    if (!isText(value) && !(LISTS.includes(key) && Array.isArray(value) && value.every(isText)))
+      throw wrongUsage(`--map: ${key} is no column${LISTS.includes(key) ? ", nor a list of columns" : ""}`);
+  return map as MapEntries;
+}
+
+function listOf(value: string | readonly string[]): readonly string[] {
+  return typeof value === "string" ? value.split("+") : value;
+}
+
+/** The keys as a person writes them. */
+interface WrittenMap extends Omit<ColumnMap, "action" | "terms"> {
+  readonly model?: string;
+  readonly action?: string;
+  readonly timestamp?: string;
+  readonly terms?: readonly string[];
+}
+
+function columnMap(map: WrittenMap): ColumnMap {
+  const { model, action = model, timestamp, time = timestamp, terms, ...rest } = map;
+  if (action === undefined || (rest.reward === undefined && terms === undefined))
+    throw wrongUsage("--map needs model=COLUMN, and reward=COLUMN or terms=COLUMN:WEIGHT+…");
+  return {
+    action,
+    ...rest,
+    ...(time === undefined ? {} : { time }),
+    ...(terms === undefined ? {} : { terms: terms.map(toTerm) }),
+  };
+}
+
+/** `quality` counts once, `cost:-0.5` with this weight. */
+function toTerm(text: string): TermColumn {
+  const [, column, weight] = /^(.+):([^:]+)$/.exec(text) ?? [];
+  if (column === undefined) return { column: text, weight: 1 };
+  if (!Number.isFinite(Number(weight)))
+    throw wrongUsage(`--map: the weight ${JSON.stringify(weight)} of ${column} is no number`);
+  return { column, weight: Number(weight) };
 }

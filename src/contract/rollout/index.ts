@@ -8,4 +8,5 @@ export * from "./rollout.ts";
 export * from "./rollout-draft.ts";
 export * from "./rollout-event.ts";
 export * from "./rollout-exchange.ts";
+export * from "./routing-row.ts";
 export * from "./stream.ts";

@@ -1,31 +1,24 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
-import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../../base/index.ts";
 import { exportTable } from "../../../book/convert/index.ts";
 import {
   admittedConversations,
   everyDecision,
-  LOG_FORMATS,
-  type LogOptions,
-  readLog,
-  sealDecisions,
   writeDataset,
   writeJsonLines,
   wrongUsage,
 } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
-import { keyringOf, loadSigner, type OpenBook } from "../../../book/open/index.ts";
+import type { OpenBook } from "../../../book/open/index.ts";
 import { type ExportedConversation, pairRows, sftRow } from "../../../convert/chat/index.ts";
-import type { RoutingMeta } from "../../../convert/index.ts";
 import { BOOK_TABLES, type BookTableName } from "../../../convert/tables/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
 import { renderLogCheck } from "../../../view/evaluation-view.ts";
-import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { jsonLine, plural } from "../../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";
-import { toActions, toColumns } from "../../options/log-options.ts";
 import { finite, nonNegative } from "../../options/numbers.ts";
 import {
   addRowOptions,
@@ -34,8 +27,9 @@ import {
   requestOf,
   withDecisions,
 } from "../../options/row-options.ts";
-import { bookRoot, withBook } from "../../with-book.ts";
+import { withBook } from "../../with-book.ts";
 import { addConvert } from "./convert.ts";
+import { addImport, printDataset } from "./import.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
@@ -172,88 +166,4 @@ async function exportChat(io: Io, book: OpenBook, flags: ExportFlags): Promise<v
       : `${plural(count, noun)}: ${out}\n`,
   );
   if (!json) for (const each of admitted) io.err(renderAdmitted(each));
-}
-
-function printDataset(
-  io: Io,
-  { out, json }: { out: string; json?: true },
-  meta: RoutingMeta,
-  more: object = {},
-): void {
-  if (meta.below_recommended)
-    io.err(
-      `warning: ${plural(meta.rows, "row")}, fewer than the about ${meta.recommended} it takes to train a router and judge it\n`,
-    );
-  const sources = Object.entries(meta.by_source).map(([source, count]) => `${count} ${source}`);
-  io.out(
-    json
-      ? jsonLine({ out, ...meta, ...more })
-      : `${plural(meta.rows, "row")} (${sources.join(", ") || "none"}), ${meta.labelled} labelled, ${meta.with_propensity} with propensity: ${out}\n`,
-  );
-}
-
-interface DataImportFlags extends LogOptions {
-  out?: string;
-  book?: string;
-  sign: boolean;
-  json?: true;
-}
-
-function addImport(data: Command, io: Io): void {
-  addCommand(data, "import", {
-    summary: "read a decision log of another format into the book, or into a routing dataset",
-    description: `Read a decision log of another format: Vowpal Wabbit text and dsjson, Open Bandit CSV, RLlib JSON, CSV with a column
-map, a table with the outcome of every candidate (csv, jsonl or parquet; needs --out), or a routing dataset itself. Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with your key
-if there is one; importing a file twice adds nothing. With --out a routing dataset is written. Rows are checked and pass
-one by one, so memory does not follow the file. Files may be gzipped. A bad row stops the import with its line.`,
-    examples: [
-      "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
-      "rollbook data import log.csv --format csv --columns action=arm,reward=score --data-source real",
-      "rollbook data import all.csv --format outcomes --columns prompt=question,outcomes=small+large --out all.jsonl",
-    ],
-  })
-    .argument("<file>", "the log")
-    .addOption(new Option("--format <format>", "what the log is").choices(LOG_FORMATS).default("routing"))
-    .option("--out <file>", "write a routing dataset there instead; never overwritten")
-    .option("--no-sign", "do not sign, even if there is a key")
-    .addOption(
-      new Option(
-        "--data-source <source>",
-        "what the data is, where its rows do not say; a book needs real or synthetic",
-      )
-        .choices(["real", "synthetic", "unknown"])
-        .default("unknown"),
-    )
-    .option(
-      "--actions <n or names>",
-      "how many actions there are, or their names a,b,c (vw-cb needs it; csv, rllib, open-bandit: default those of the file)",
-      toActions,
-    )
-    .option(
-      "--columns <map>",
-      "csv: action=…,reward=…, and prompt, propensity, id, timestamp, episode, step, features=a+b; actions are 0, 1 … or names. outcomes: outcomes=a+b (a column per candidate), and prompt, features, costs=c+d or costs={}_cost, id, task",
-      toColumns,
-    )
-    .action(async (file: string, flags: DataImportFlags) => {
-      const { out } = flags;
-      if (out === undefined && flags.format === "outcomes")
-        throw wrongUsage("--format outcomes needs --out: a book keeps the outcome of the choice alone");
-      const filters = { from: basename(file), format: flags.format };
-      if (out === undefined) await sealLog(io, file, flags);
-      else printDataset(io, { ...flags, out }, await writeDataset(readLog(file, flags), { out, filters }));
-    });
-}
-
-async function sealLog(io: Io, file: string, flags: DataImportFlags): Promise<void> {
-  const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
-  const root = bookRoot(io, flags);
-  const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
-  if (flags.sign && signer === undefined)
-    io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
-  for (const { code, message } of sealed.warnings) io.err(`warning: ${printable(message)} [${code}]\n`);
-  io.out(
-    flags.json
-      ? jsonLine({ book: root, ...sealed, signedBy: signer?.publicKey ?? null })
-      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${root}\n`,
-  );
 }

@@ -1,12 +1,10 @@
 /** Full information: a table with one row per question and the outcome of every candidate in a column of its own.
  *  In: a path (CSV, JSON Lines or Parquet, by its name) and a column map. Out: decisions without propensities, whose
  *  candidates all carry their outcomes. The id of a row is a column, else the digest of what it holds. */
-import { digestJson, type Json } from "../base/index.ts";
-import type { LoggedRow, RewardTerms } from "../learn/index.ts";
-import { readTable } from "./csv-records.ts";
-import { badRow, type LinePlace, toNumber } from "./foreign-decision.ts";
-import { readJsonLines } from "./json-lines.ts";
-import { readParquet } from "./parquet-records.ts";
+import { digestJson, type Json } from "../../base/index.ts";
+import type { LoggedRow, RewardTerms } from "../../learn/index.ts";
+import { badRow, type LinePlace, toField, toNumber, toReward } from "../foreign-decision.ts";
+import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-rows.ts";
 
 export interface OutcomeColumns {
   /** One column per candidate: its quality, as a number or true and false. */
@@ -20,17 +18,19 @@ export interface OutcomeColumns {
   readonly task?: string;
 }
 
-type OutcomeCell = Json | undefined;
-
 export async function* readOutcomes(
   file: string,
-  { columns, source }: { columns: OutcomeColumns; source: LoggedRow["source"] },
+  {
+    columns,
+    source,
+    form,
+  }: { columns: OutcomeColumns; source: LoggedRow["source"]; form?: TableForm | undefined },
 ): AsyncGenerator<LoggedRow> {
   const costs = costColumns(columns);
   const { prompt, id, task, features = [], outcomes } = columns;
   const wanted = [...outcomes, ...costs, ...features, prompt, id, task].filter((name) => name !== undefined);
   const seen = new Map<string, number>();
-  for await (const { cell, place } of cellsOf(file, [...new Set(wanted)])) {
+  for await (const { cell, place } of readCells(file, { form, columns: [...new Set(wanted)] })) {
     const row = rowFrom(cell, { columns, costs, source, place });
     // Equal rows are two observations: they share a task, not an id.
     const before = seen.get(row.id) ?? 0;
@@ -46,26 +46,6 @@ function costColumns({ outcomes, costs = [] }: OutcomeColumns): readonly string[
   return costs;
 }
 
-interface CellRow {
-  readonly cell: (name: string) => OutcomeCell;
-  readonly place: LinePlace;
-}
-
-async function* cellsOf(file: string, wanted: readonly string[]): AsyncGenerator<CellRow> {
-  if (/\.parquet$/i.test(file)) {
-    for await (const { value, row } of readParquet(file, wanted))
-      yield { cell: (name) => value[name], place: { file, line: row } };
-  } else if (/\.(jsonl|ndjson|json)(\.gz)?$/i.test(file)) {
-    for await (const { value, place } of readJsonLines(file, "Write one object per line"))
-      yield { cell: (name) => value[name], place };
-  } else {
-    yield* readTable(file, wanted, (header) => ({ fields, line }) => ({
-      cell: (name: string) => fields[header.get(name)!],
-      place: { file, line },
-    }));
-  }
-}
-
 function rowFrom(
   cell: CellRow["cell"],
   options: {
@@ -79,7 +59,7 @@ function rowFrom(
   const text = (name: string) => String(cell(name) ?? "");
   const prompt = columns.prompt === undefined ? "" : text(columns.prompt);
   const fields = Object.fromEntries(
-    (columns.features ?? []).flatMap((name) => fieldOf(name, cell(name))),
+    (columns.features ?? []).flatMap((name) => toField(name, cell(name))),
   ) as LoggedRow["context"]["fields"];
   const candidates = columns.outcomes.map((name, i) => {
     const quality = qualityOf(cell(name), name, place);
@@ -108,23 +88,12 @@ function termsOf(quality: number, cost: number | undefined): RewardTerms {
   return { quality: { value: quality, weight: 1 }, cost: { value: cost, weight: 0 } };
 }
 
-function qualityOf(value: OutcomeCell, name: string, place: LinePlace): number {
-  const word = typeof value === "string" ? value.trim().toLowerCase() : value;
-  if (word === true || word === "true") return 1;
-  if (word === false || word === "false") return 0;
-  if (value === undefined || value === null || word === "")
-    throw badRow(
-      place,
-      `${name} is empty`,
-      "Every candidate needs an outcome; leave the row or the column out",
-    );
-  return toNumber(value, name, place);
-}
-
-function fieldOf(name: string, value: OutcomeCell): [string, string | number | boolean][] {
-  if (value === undefined || value === null || value === "") return [];
-  if (typeof value === "number" || typeof value === "boolean") return [[name, value]];
-  const text = String(value);
-  const number = text.trim() === "" ? Number.NaN : Number(text);
-  return [[name, Number.isFinite(number) ? number : text]];
+function qualityOf(value: TableCell, name: string, place: LinePlace): number {
+  const quality = toReward(value, name, place);
+  if (quality !== undefined) return quality;
+  throw badRow(
+    place,
+    `${name} is empty`,
+    "Every candidate needs an outcome; leave the row or the column out",
+  );
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ByteWriter, parquetWrite } from "hyparquet-writer";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { LoggedRow } from "../learn/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
 import { type OutcomeColumns, readOutcomes } from "./outcome-table.ts";
 
 const columns: OutcomeColumns = {

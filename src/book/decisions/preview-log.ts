@@ -1,0 +1,112 @@
+/** What an import would read, before it writes anything: the first rows, and what the log does not say.
+ *  In: a path, how to read it. Out: counts of the whole file, three rows, what is missing and what that rules out. */
+import { MetaTally, type RoutingMeta } from "../../convert/index.ts";
+import { columnsOfTable, wantedColumns } from "../../convert/mapped/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
+import { isTableFormat, type LogOptions, readLog } from "./read-log.ts";
+
+const SHOWN_ROWS = 3;
+
+export interface MissingPart {
+  readonly what: string;
+  /** In how many rows. */
+  readonly rows: number;
+  /** What cannot be done without it, and how to give it. */
+  readonly effect: string;
+}
+
+export interface LogPreview extends Pick<RoutingMeta, "rows" | "units" | "labelled" | "with_propensity"> {
+  readonly file: string;
+  readonly format: LogOptions["format"];
+  readonly first: readonly LoggedRow[];
+  /** How often each candidate was chosen. */
+  readonly chosen: Readonly<Record<string, number>>;
+  readonly missing: readonly MissingPart[];
+  /** Columns of the file that the map does not name. */
+  readonly unread: readonly string[];
+}
+
+/** Reads the whole file, so that a bad row is found before the import. */
+export async function previewLog(file: string, options: LogOptions): Promise<LogPreview> {
+  const tally = new MetaTally();
+  const first: LoggedRow[] = [];
+  const chosen: Record<string, number> = {};
+  const without = new Map<string, number>();
+  for await (const row of readLog(file, options)) {
+    tally.add(row);
+    if (first.length < SHOWN_ROWS) first.push(row);
+    for (const { id } of row.candidates) chosen[id] ??= 0;
+    chosen[row.candidates[row.chosen]!.id]!++;
+    for (const [what, { lacks }] of PARTS) if (lacks(row)) without.set(what, (without.get(what) ?? 0) + 1);
+  }
+  const { rows, units, labelled, with_propensity } = tally.meta({});
+  const missing = PARTS.flatMap(([what, { effect }]) =>
+    without.has(what) ? [{ what, rows: without.get(what)!, effect }] : [],
+  );
+  return {
+    ...{ file, format: options.format, rows, units, labelled, with_propensity },
+    ...{ first, chosen, missing, unread: await unreadColumns(file, options) },
+  };
+}
+
+type PartRule = { readonly lacks: (row: LoggedRow) => boolean; readonly effect: string };
+
+const PARTS: readonly (readonly [string, PartRule])[] = [
+  [
+    "reward",
+    {
+      lacks: ({ reward }) => reward === null,
+      effect: "these rows are unlabelled: they teach and judge nothing until feedback arrives",
+    },
+  ],
+  [
+    "propensity",
+    {
+      // The outcome of every candidate is known: no choice has to be weighed.
+      lacks: ({ propensity, candidates }) =>
+        propensity === null && candidates.some(({ outcome }) => outcome === undefined),
+      effect:
+        "`evaluate` and `gate` need the probability of every choice; `train auto`, ridge and knn do not",
+    },
+  ],
+  [
+    "prompt",
+    {
+      lacks: ({ context }) => context.prompt === "",
+      effect: "a policy reads no words here; map the question with prompt=… or messages=…",
+    },
+  ],
+  [
+    "cost",
+    {
+      lacks: ({ terms, candidates }) =>
+        terms.cost === undefined &&
+        candidates.some(
+          ({ features, outcome }) => features.price === undefined && outcome?.terms.cost === undefined,
+        ),
+      effect: "cost is not judged; map it with cost=…",
+    },
+  ],
+  [
+    "time",
+    {
+      lacks: ({ atMs }) => atMs === 0,
+      effect: "rows keep the order of the file, and --since and --until find none; map it with time=…",
+    },
+  ],
+  [
+    "data source",
+    {
+      lacks: ({ source }) => source === "unknown",
+      effect: "a book needs --data-source real, or --data-source synthetic",
+    },
+  ],
+];
+
+async function unreadColumns(file: string, { format, map }: LogOptions): Promise<string[]> {
+  if (map === undefined || "outcomes" in map || !isTableFormat(format)) return [];
+  const wanted = wantedColumns(map);
+  const isRead = (column: string) =>
+    wanted.some((name) => name === column || name.startsWith(`${column}.`) || name.startsWith(`${column}[`));
+  return (await columnsOfTable(file, format)).filter((column) => !isRead(column));
+}

@@ -1,0 +1,130 @@
+/** `rollbook data import`: decision logs of other programs into the book, or into a routing dataset. */
+import { basename } from "node:path";
+import { type Command, Option } from "commander";
+import {
+  formatOf,
+  LOG_FORMATS,
+  type LogFormat,
+  type LogOptions,
+  logWarnings,
+  previewLog,
+  readLog,
+  sealDecisions,
+  writeDataset,
+  wrongUsage,
+} from "../../../book/decisions/index.ts";
+import { keyringOf, loadSigner } from "../../../book/open/index.ts";
+import type { RoutingMeta } from "../../../convert/index.ts";
+import { renderDataset } from "../../../view/data/dataset-view.ts";
+import { renderPreview } from "../../../view/data/log-preview.ts";
+import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { addCommand } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { toActions, toMap } from "../../options/log-options.ts";
+import { bookRoot } from "../../with-book.ts";
+
+interface DataImportFlags extends Omit<LogOptions, "format"> {
+  format?: LogFormat;
+  columns?: LogOptions["map"];
+  dryRun?: true;
+  out?: string;
+  book?: string;
+  sign: boolean;
+  json?: true;
+}
+
+export function addImport(data: Command, io: Io): void {
+  addCommand(data, "import", {
+    summary: "read a decision log of another format into the book, or into a routing dataset",
+    description: `Read a decision log: your own CSV, JSON Lines or Parquet with --map, Vowpal Wabbit text and dsjson, Open Bandit CSV,
+RLlib JSON, a table with the outcome of every candidate (needs --out), or a routing dataset itself. Rows of one episode become
+one task. Without --out every decision is sealed into the book as a rollout, signed with your key if there is one; importing a
+file twice adds nothing. With --out a routing dataset is written. --dry-run writes nothing: it prints three rows as they were
+read, and what is missing. Rows are checked and pass one by one, so memory does not follow the file. Text files may be gzipped.
+A bad row stops the import with its line.
+
+--map names a column, or in JSON Lines and Parquet a path such as request.messages[0].content:
+model (the choice), reward, prompt or messages, propensity, candidates (a list in each row), terms=quality:1+cost:-0.5
+(weights; without reward= their sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b.
+With outcomes=a+b, one column per candidate: prompt, features, costs=c+d or costs={}_cost, id, task.
+A JSON object says the same of columns whose names hold a comma, a plus or a sign of equality.`,
+    examples: [
+      "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
+      "rollbook data import log.csv --map prompt=question,model=arm,reward=score,propensity=p --dry-run",
+      "rollbook data import calls.jsonl --map messages=request.messages,model=response.model,reward=score --data-source real",
+      "rollbook data import all.csv --map prompt=question,outcomes=small+large --out all.jsonl",
+    ],
+  })
+    .argument("<file>", "the log")
+    .addOption(
+      new Option(
+        "--format <format>",
+        "what the log is (default: with --map by the file's name, else routing)",
+      ).choices(LOG_FORMATS),
+    )
+    .option("--map <map>", "which column or path holds what: model=arm,reward=score,…", toMap)
+    // Its name in 0.1.0.
+    .addOption(new Option("--columns <map>").argParser(toMap).conflicts("map").hideHelp())
+    .option("--dry-run", "print three rows as they were read and what is missing; write nothing")
+    .option("--out <file>", "write a routing dataset there instead; never overwritten")
+    .option("--no-sign", "do not sign, even if there is a key")
+    .addOption(
+      new Option(
+        "--data-source <source>",
+        "what the data is, where its rows do not say; a book needs real or synthetic",
+      )
+        .choices(["real", "synthetic", "unknown"])
+        .default("unknown"),
+    )
+    .option(
+      "--actions <n or names>",
+      "how many actions there are, or their names a,b,c (vw-cb needs it; otherwise: default those of the file)",
+      toActions,
+    )
+    .action(async (file: string, { columns, ...flags }: DataImportFlags) => {
+      const map = flags.map ?? columns;
+      const options = { ...flags, map, format: flags.format ?? formatOf(file, map) };
+      if (flags.dryRun) {
+        const preview = await previewLog(file, options);
+        io.out(flags.json ? jsonLine(preview) : renderPreview(preview));
+        return;
+      }
+      const { out } = options;
+      if (out === undefined && options.format === "outcomes")
+        throw wrongUsage("--format outcomes needs --out: a book keeps the outcome of the choice alone");
+      const filters = { from: basename(file), format: options.format };
+      if (out === undefined) await sealLog(io, file, options);
+      else
+        printDataset(io, { ...options, out }, await writeDataset(readLog(file, options), { out, filters }));
+    });
+}
+
+async function sealLog(
+  io: Io,
+  file: string,
+  flags: Omit<DataImportFlags, "format"> & LogOptions,
+): Promise<void> {
+  const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
+  const root = bookRoot(io, flags);
+  const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
+  if (flags.sign && signer === undefined)
+    io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
+  for (const { code, message } of sealed.warnings) io.err(`warning: ${printable(message)} [${code}]\n`);
+  io.out(
+    flags.json
+      ? jsonLine({ book: root, ...sealed, signedBy: signer?.publicKey ?? null })
+      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${root}\n`,
+  );
+}
+
+export function printDataset(
+  io: Io,
+  { out, json }: { out: string; json?: true },
+  meta: RoutingMeta,
+  more: object = {},
+): void {
+  const { units, candidates } = meta;
+  for (const warning of logWarnings({ units, candidates, purpose: "dataset" }))
+    io.err(`warning: ${warning}\n`);
+  io.out(json ? jsonLine({ out, ...meta, ...more }) : renderDataset(meta, out));
+}
