@@ -5,11 +5,17 @@ export interface DecisionLine {
   readonly task?: string;
   readonly prompt?: string;
   readonly reward?: number;
+  readonly timestamp?: string | number;
 }
 
 export function decisionLine(
   id: string,
-  { task = `t-${id}`, prompt = "a question", reward = 1 }: DecisionLine = {},
+  {
+    task = `t-${id}`,
+    prompt = "a question",
+    reward = 1,
+    timestamp = "2026-01-01T00:00:00Z",
+  }: DecisionLine = {},
 ): object {
   return {
     schema_version: 1,
@@ -17,7 +23,7 @@ export function decisionLine(
     session_id: "s",
     task_id: task,
     agent_role: "router",
-    timestamp: "2026-01-01T00:00:00Z",
+    timestamp,
     ...modelsOf(["large", "small"], "large"),
     propensity: 0.5,
     reward,

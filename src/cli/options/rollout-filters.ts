@@ -50,9 +50,15 @@ function timeWords(text: string): string {
   return text;
 }
 
-function timeOf(text: string, nowMs: number): number | undefined {
+/** `24h`, `30d`; undefined for anything else. */
+export function agoMs(text: string): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? [];
-  if (number !== undefined) return nowMs - Number(number) * UNITS[unit!]!;
+  return number === undefined ? undefined : Number(number) * UNITS[unit!]!;
+}
+
+function timeOf(text: string, nowMs: number): number | undefined {
+  const ago = agoMs(text);
+  if (ago !== undefined) return nowMs - ago;
   const at = Date.parse(text);
   return Number.isNaN(at) ? undefined : at;
 }

@@ -1,11 +1,13 @@
-/** `rollbook gc`: removes what nothing refers to. */
-import type { Command } from "commander";
-import { collectGarbage } from "../../../book/maintain/index.ts";
+/** `rollbook gc`: removes what nothing refers to, and on request rollouts that are older than a given age. */
+import { type Command, InvalidArgumentError } from "commander";
+import { wrongUsage } from "../../../book/decisions/index.ts";
+import { collectGarbage, type ExpireReport, expireRollouts } from "../../../book/maintain/index.ts";
 import { keyringOf, loadSigner, trustedSet } from "../../../book/open/index.ts";
 import type { GcReport } from "../../../store/index.ts";
 import { jsonLine, plural, printable } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
+import { agoMs } from "../../options/rollout-filters.ts";
 import { type BookFlags, bookRoot } from "../../with-book.ts";
 
 export function addGc(program: Command, io: Io): void {
@@ -13,18 +15,37 @@ export function addGc(program: Command, io: Io): void {
     summary: "remove blobs that nothing refers to",
     description: `Remove blobs that nothing refers to, and fold copies of one blob into one. Safe while others write to the
 book; a damaged book is left alone. Rollouts, revisions, batches and everything they rest on stay. In the replay
-stores below replay/ of the book, segments that a dead writer left are removed.`,
-    examples: ["rollbook gc --dry-run", "rollbook gc"],
+stores below replay/ of the book, segments that a dead writer left are removed.
+
+With --older-than, rollouts that ended longer ago are erased first, as by \`artifact erase\`: a signed tombstone names what
+went, and it cannot be undone. Rollouts that batches hold stay unless --with-batches is given, and so do rollouts without a
+time.`,
+    examples: ["rollbook gc --dry-run", "rollbook gc", "rollbook gc --older-than 30d --dry-run"],
   })
     .option("--dry-run", "only say what would go")
-    .action(async (flags: BookFlags & { dryRun?: true }) => {
+    .option("--older-than <age>", "erase rollouts that ended longer ago: 24h, 30d, 8w", ageMs)
+    .option(
+      "--with-batches",
+      "with --older-than: also erase rollouts that batches hold, and the shards with their rows",
+    )
+    .action(async (flags: GcFlags) => {
       const dryRun = flags.dryRun === true;
+      if (flags.withBatches && flags.olderThan === undefined)
+        throw wrongUsage("--with-batches has no effect without --older-than");
       const keyring = keyringOf(io);
       const keys = { signer: () => loadSigner(keyring), trustedKeys: trustedSet(keyring) };
+      const expired =
+        flags.olderThan === undefined
+          ? undefined
+          : await expireRollouts(bookRoot(io, flags), {
+              ...{ beforeMs: io.clock.nowMs() - flags.olderThan, withBatches: flags.withBatches },
+              ...{ dryRun, clock: io.clock, ...keys },
+            });
       const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, ...keys });
       const { orphans } = report;
-      if (flags.json) io.out(jsonLine(report));
+      if (flags.json) io.out(jsonLine(expired === undefined ? report : { ...report, expired }));
       else {
+        if (expired !== undefined) io.out(expiredText(expired));
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
         io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
         if (report.headsFolded > 0)
@@ -36,6 +57,30 @@ stores below replay/ of the book, segments that a dead writer left are removed.`
           io.out(`${dryRun ? "would do: " : ""}${plural(orphans.length, "orphan segment")} removed\n`);
       }
     });
+}
+
+interface GcFlags extends BookFlags {
+  dryRun?: true;
+  olderThan?: number;
+  withBatches?: true;
+}
+
+function expiredText({ dryRun, erased, bytes, beforeMs, inBatches, undated }: ExpireReport): string {
+  const day = new Date(beforeMs).toISOString();
+  const kept = [
+    ...(inBatches === 0
+      ? []
+      : [`${plural(inBatches, "old rollout")} that batches hold (--with-batches erases them)`]),
+    ...(undated === 0 ? [] : [`${plural(undated, "rollout")} without a time`]),
+  ];
+  const line = `${dryRun ? "would do: " : ""}${plural(erased, "rollout")} that ended before ${day} erased, ${plural(bytes, "byte")}\n`;
+  return kept.length === 0 ? line : `${line}kept: ${kept.join(", ")}\n`;
+}
+
+function ageMs(text: string): number {
+  const age = agoMs(text);
+  if (age !== undefined) return age;
+  throw new InvalidArgumentError("It must be an age such as 24h, 30d or 8w.");
 }
 
 function unknownText({ unknownKinds, keepsAll }: GcReport): string {

@@ -1,0 +1,85 @@
+/** Retention: erases rollouts that ended before a time, with tombstones, as `artifact erase` does for single ones.
+ *  In: the directory of a book that this process does not hold open to write, a time. Out: what went, and what stays and why.
+ *  Rollouts that batches were cut from stay: revisions rest on them. So do rollouts without a time. */
+import { type Clock, type Digest, type Id, parseId, systemClock } from "../../base/index.ts";
+import { BatchShard, type Signer } from "../../contract/index.ts";
+import { readRecord } from "../../store/index.ts";
+import {
+  loadSigner,
+  type OpenBook,
+  ownKeyring,
+  requireWritable,
+  trustedSet,
+  useBook,
+} from "../open/index.ts";
+import { listRollouts } from "../rollouts/index.ts";
+
+export interface ExpireRequest {
+  /** Rollouts go whose last run ended before this time. */
+  readonly beforeMs: number;
+  /** Also erases those that batches hold, with the shards that hold their rows. */
+  readonly withBatches?: boolean | undefined;
+  /** Only says what would go. */
+  readonly dryRun?: boolean | undefined;
+  readonly clock?: Clock | undefined;
+  readonly signer?: (() => Signer | undefined) | undefined;
+  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
+  readonly trustedKeys?: Iterable<string> | undefined;
+}
+
+export interface ExpireReport {
+  readonly dryRun: boolean;
+  readonly beforeMs: number;
+  readonly erased: number;
+  readonly bytes: number;
+  readonly tombstones: readonly Digest[];
+  /** Old rollouts that stay, because a batch holds their rows. */
+  readonly inBatches: number;
+  /** Rollouts of which no time is known. */
+  readonly undated: number;
+}
+
+/** Rollouts that one tombstone names: a record of any length would not fit into memory. */
+const ROLLOUTS_PER_TOMBSTONE = 5_000;
+
+export async function expireRollouts(root: string, request: ExpireRequest): Promise<ExpireReport> {
+  const { beforeMs, withBatches = false, dryRun = false, clock = systemClock } = request;
+  requireWritable(root);
+  const found = await useBook(root, { mode: "read", clock }, (book) => oldRollouts(book, beforeMs));
+  const going = found.old.filter(({ content }) => withBatches || !found.batched.has(content));
+  const signer = (request.signer ?? (() => loadSigner(ownKeyring())))();
+  const { eraseRollouts } = await import("../../keep/erase/index.ts");
+  const tombstones: Digest[] = [];
+  let bytes = 0;
+  for (let from = 0; from < going.length; from += ROLLOUTS_PER_TOMBSTONE) {
+    const erased = await eraseRollouts(root, {
+      ...{ clock, signer, withBatches, dryRun, by: parseId("retention") },
+      reason: `retention: ended before ${new Date(beforeMs).toISOString()}`,
+      trusted: new Set(request.trustedKeys ?? trustedSet(ownKeyring())),
+      subjects: going.slice(from, from + ROLLOUTS_PER_TOMBSTONE),
+    });
+    bytes += erased.bytes;
+    if (erased.tombstone !== undefined) tombstones.push(erased.tombstone);
+  }
+  return {
+    ...{ dryRun, beforeMs, erased: going.length, bytes, tombstones },
+    ...{ inBatches: found.old.length - going.length, undated: found.undated },
+  };
+}
+
+async function oldRollouts(book: OpenBook, beforeMs: number) {
+  const old: { rollout: Id; content: Digest }[] = [];
+  let undated = 0;
+  for (const { rolloutId, content, endedAtMs } of await listRollouts(book)) {
+    if (endedAtMs === 0) undated++;
+    else if (endedAtMs < beforeMs) old.push({ rollout: rolloutId as Id, content });
+  }
+  return { old, undated, batched: old.length === 0 ? new Set<Digest>() : await inBatches(book) };
+}
+
+async function inBatches(book: OpenBook): Promise<ReadonlySet<Digest>> {
+  const contents = new Set<Digest>();
+  for (const { digest } of (await book.index()).ofKind(BatchShard.kind))
+    for (const { content } of (await readRecord(book.store, BatchShard, digest)).rows) contents.add(content);
+  return contents;
+}
