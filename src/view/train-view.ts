@@ -11,23 +11,37 @@ export interface TrainedFacts extends TrainedPolicy {
 }
 
 export function trainedJson(facts: TrainedFacts): object {
-  const { out, id, rows, heldBack, added, data, batches, datasets, model, sealed, report, checkpoint } =
-    facts;
+  const {
+    out,
+    id,
+    rows,
+    units,
+    warnings,
+    heldBack,
+    added,
+    data,
+    batches,
+    datasets,
+    model,
+    sealed,
+    report,
+    checkpoint,
+  } = facts;
   const { revision, promise } = checkpoint;
   return {
-    ...{ out, id, revision: revision.digest, weights: revision.record.digest, rows, heldBack },
+    ...{ out, id, revision: revision.digest, weights: revision.record.digest, rows, units, heldBack },
     ...(added === undefined ? {} : { added }),
-    ...{ data, batches, datasets, arms: model.arms, sealed },
+    ...{ data, batches, datasets, arms: model.arms, sealed, warnings },
     ...(report === undefined ? {} : { report }),
     ...(promise === undefined ? {} : { promise: promise.record }),
   };
 }
 
 export function renderTrained(facts: TrainedFacts): string {
-  const { id, model, rows, heldBack, added, batches, out, leastPropensity } = facts;
+  const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
-  const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh}, weights ${short(revision.record.digest)}: ${out}\n`;
+  const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh} (${plural(units, "unit")}), weights ${short(revision.record.digest)}: ${out}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts.report as ValueReport | CscReport) : "";

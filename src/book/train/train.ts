@@ -36,6 +36,7 @@ import {
   datasetOf,
   isDataset,
   loadDecisions,
+  logWarnings,
   requireDecisions,
   requirePart,
 } from "../decisions/index.ts";
@@ -81,6 +82,10 @@ export interface TrainedPolicy {
   readonly batches: readonly Digest[];
   readonly datasets: readonly TrainingDataset[];
   readonly rows: number;
+  /** Different units among them: rows of one unit are no independent evidence. */
+  readonly units: number;
+  /** What to expect of a policy from so few units, or from one candidate. */
+  readonly warnings: readonly string[];
   /** Decisions of the other splits. */
   readonly heldBack: number;
   /** Decisions that a bandit counted for the first time. */
@@ -127,9 +132,11 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: _, model: __, ...facts } = taught;
+  const { units: seen, model: _, ...facts } = taught;
+  const units = new Set(seen).size;
+  const warnings = logWarnings({ units, candidates: model.arms.length, purpose: "train" });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
-  return { ...facts, checkpoint, model, sealed, leastPropensity };
+  return { ...facts, units, warnings, checkpoint, model, sealed, leastPropensity };
 }
 
 interface Taught extends Learned {

@@ -225,6 +225,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
     }),
   );
   const facts = { ...trained, out, id };
+  for (const warning of trained.warnings) io.err(`warning: ${warning}\n`);
   io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
 }
 
