@@ -28,6 +28,7 @@ export {
   retriesTerm,
   rewardOf,
   type Scorer,
+  sealTask,
   serverAgent,
   startWorker,
   terminalFailureTerm,

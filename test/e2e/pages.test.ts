@@ -15,8 +15,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { python } from "../../scripts/python.mjs";
 import { serverFolder } from "../../scripts/servers.mjs";
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
+import * as pythonPackage from "../../scripts/setup/python-package.mjs";
 import { describeNeeding } from "../support/needs.ts";
 import {
   type Block,
@@ -59,8 +61,12 @@ describe("the examples of the documents", () => {
     expect(unmarked(blocks).map(({ info }) => info)).toEqual(["sh skip", 'sh no-run=""', ""]);
   });
 
-  runPages(pages.filter(({ blocks }) => blocks.some(isRun) && !startsNats(blocks)));
+  runPages(pages.filter(({ blocks }) => blocks.some(isRun) && !startsNats(blocks) && !runsPython(blocks)));
 });
+
+await describeNeeding(pythonPackage, "the examples of the documents that run Python with numpy", () =>
+  runPages(pages.filter(({ blocks }) => runsPython(blocks))),
+);
 
 await describeNeeding(natsServer, "the examples of the documents that start a NATS server", () =>
   runPages(pages.filter(({ blocks }) => startsNats(blocks))),
@@ -68,6 +74,10 @@ await describeNeeding(natsServer, "the examples of the documents that start a NA
 
 function startsNats(blocks: readonly Block[]): boolean {
   return blocks.some((block) => isRun(block) && /^nats-server /m.test(block.text));
+}
+
+function runsPython(blocks: readonly Block[]): boolean {
+  return blocks.some((block) => isRun(block) && /^python /m.test(block.text));
 }
 
 function runPages(run: typeof pages): void {
@@ -97,11 +107,15 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
   const [folder, bin] = [join(root, "project"), join(root, "bin")];
   for (const path of [join(folder, "node_modules"), bin]) mkdirSync(path, { recursive: true });
   installPackage(join(folder, "node_modules/rollbook"), ports);
+  // As `npm install` leaves it; no package.json further up then decides what `rollbook` is.
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { rollbook: "*" } }));
   const programs = {
     rollbook: `[ "$1" != gateway ] || set -- "$@" --port ${ports[0]}
 case "$*" in "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;; esac
 exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
     npx: 'exec "$@"',
+    // As after `pip install node_modules/rollbook/python`.
+    python: `PYTHONPATH="${resolve("python")}" exec "${python}" "$@"`,
   };
   for (const [name, text] of Object.entries(programs)) {
     writeFileSync(join(bin, name), `#!/bin/sh\n${text}\n`);

@@ -5,24 +5,27 @@ import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import {
   type Difficulty,
   FAMILIES,
-  type Family,
   familyNamed,
   type GeneratedTask,
   gatherProofs,
   generateTasks,
   refuseExisting,
+  type TaskFamily,
   type TaskRejection,
   type TasksMeta,
   writeTasks,
 } from "../../collect/sim/index.ts";
+import { loadFamily } from "./load-family.ts";
 import type { EngineChoice } from "./run-on-book.ts";
 
 export interface GenerateRequest {
   readonly out: string;
   readonly count: number;
   readonly seed: bigint;
-  /** By name (default: all that the engine runs). */
+  /** By name (default: those of the files, else all that the engine runs). */
   readonly families?: readonly string[] | undefined;
+  /** Modules with families of your own. */
+  readonly familyFiles?: readonly string[] | undefined;
   readonly difficulties: readonly Difficulty[];
   readonly engine: EngineChoice;
   /** Programs at a time. */
@@ -38,7 +41,7 @@ export async function generateTaskFolder(request: GenerateRequest): Promise<Task
   const { out, count, seed, difficulties, engine, workers, prove } = request;
   refuseExisting(out);
   // Named families are checked before anything is opened.
-  const wanted = request.families?.map(familyNamed) ?? FAMILIES;
+  const wanted = await wantedFamilies(request);
   const sandbox = prove ? await openSandbox({ engine, workers }) : undefined;
   try {
     const families = runnable(request, wanted, sandbox);
@@ -61,20 +64,30 @@ export async function generateTaskFolder(request: GenerateRequest): Promise<Task
   }
 }
 
+async function wantedFamilies({
+  families,
+  familyFiles = [],
+}: GenerateRequest): Promise<readonly TaskFamily[]> {
+  const own: TaskFamily[] = [];
+  for (const file of familyFiles) own.push(await loadFamily(file));
+  if (families === undefined) return own.length > 0 ? own : FAMILIES;
+  return families.map((name) => own.find((each) => each.name === name) ?? familyNamed(name));
+}
+
 /** A family that was named and cannot be run is an error; one that was not named is left out, and that is said. */
 function runnable(
   request: GenerateRequest,
-  wanted: readonly Family[],
+  wanted: readonly TaskFamily[],
   sandbox: Sandbox | undefined,
-): readonly Family[] {
+): readonly TaskFamily[] {
   const engine = sandbox?.engine ?? request.engine;
-  const runs = (family: Family) =>
+  const runs = (family: TaskFamily) =>
     sandbox === undefined
       ? engine !== "quickjs" || family.language === "javascript"
       : sandbox.runs.has(family.language);
   const left = wanted.filter((family) => !runs(family)).map((family) => family.name);
   if (left.length === 0) return wanted;
-  if (request.families !== undefined)
+  if (request.families !== undefined || request.familyFiles !== undefined)
     throw new RollbookError(
       "family-not-runnable",
       { families: left, engine },

@@ -54,7 +54,7 @@ export {
   gatewayRecorder,
   type Recorder,
 } from "./record/index.ts";
-export { type RowForm, readRow } from "./work/index.ts";
+export { type RowForm, readRow, sealTask, type TaskPlace } from "./work/index.ts";
 export {
   type FailedSample,
   makeWorkerServer,

@@ -1,4 +1,12 @@
-export { DIFFICULTIES, type Difficulty, FAMILIES, type Family, familyNamed } from "./families/index.ts";
+export {
+  DIFFICULTIES,
+  type Difficulty,
+  type Draft,
+  FAMILIES,
+  type Family,
+  familyNamed,
+  type TaskFamily,
+} from "./families/index.ts";
 export {
   BEHAVIOURS,
   type Behaviour,
@@ -32,6 +40,7 @@ export {
   sandboxGrader,
   type TaskRejection,
   type TasksMeta,
+  taskDigest,
   writeTasks,
 } from "./prove/index.ts";
 export {
@@ -42,7 +51,7 @@ export {
   serveOnLoopback,
   simulatedModels,
 } from "./serve/index.ts";
-export type { VisibleTask } from "./tasks/index.ts";
+export type { SimTask, VisibleTask } from "./tasks/index.ts";
 export {
   bestTurnValues,
   DEFAULT_MODELS,

@@ -13,6 +13,7 @@ interface Flags {
   seed: bigint;
   out: string;
   families?: readonly string[];
+  familyFile?: readonly string[];
   difficulty: readonly Difficulty[];
   engine: EngineChoice;
   workers: number;
@@ -30,6 +31,7 @@ The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutio
 tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((each) => each.name).join(", ")}.`,
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
+      "rollbook sim generate --count 5 --family-file roman-family.mjs --engine quickjs --out own-tasks",
       "rollbook sim generate --count 6 --families js-bugfix,grid-planning --difficulty 2-4 --no-prove --out few-tasks",
     ],
     book: false,
@@ -39,6 +41,10 @@ tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((e
     .option("--count <n>", "tasks", positiveWhole, 100)
     .addOption(seedOption("fixes every task", 0n))
     .option("--families <names>", "only these, comma separated (default: all that the engine runs)", names)
+    .option(
+      "--family-file <module...>",
+      "ES modules with families of your own; without --families only these",
+    )
     .addOption(
       new Option("--difficulty <range>", "from 1 to 5, as in 3 or 2-4")
         .argParser(difficultyRange)
@@ -51,9 +57,19 @@ tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((e
 }
 
 async function generate(io: Io, flags: Flags): Promise<void> {
-  const { out, count, seed, families, difficulty: difficulties, engine, workers, prove } = flags;
+  const {
+    out,
+    count,
+    seed,
+    families,
+    familyFile: familyFiles,
+    difficulty: difficulties,
+    engine,
+    workers,
+    prove,
+  } = flags;
   const meta = await generateTaskFolder({
-    ...{ out, count, seed, families, difficulties, engine, workers, prove },
+    ...{ out, count, seed, families, familyFiles, difficulties, engine, workers, prove },
     onProgress(drawn, replaced) {
       if (io.live) io.err(`\r${drawn} of ${plural(count, "task")}, ${replaced} draws replaced`);
     },

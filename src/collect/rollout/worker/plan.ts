@@ -7,12 +7,12 @@ import {
   type EnvironmentKey,
   type Sealed,
   seal,
-  Task,
+  type Task,
   taskTitle,
 } from "../../../contract/index.ts";
 import type { QueueItem } from "../../queue/index.ts";
 import { type RolloutLimits, refuseKeys } from "../agent/index.ts";
-import { type RowForm, readRow, workItems } from "../work/index.ts";
+import { type RowForm, sealTask, workItems } from "../work/index.ts";
 
 /** What is the same for every rollout of a launch. All of it enters the ids. */
 export interface LaunchSettings {
@@ -98,17 +98,8 @@ export function planner(
   return (row: unknown, overrides: Overrides = {}): PlannedRow => {
     const index = rows++;
     refuseKeys(overrides.config, `the overrides of row ${index + 1}`);
-    const { payload, prompt, label, warning } = readRow(row, { form, where: `row ${index + 1}` });
-    const task = seal(Task, {
-      id: parseId(
-        `t-${digestJson("rollbook.task-id.v1", { payload, prompt: prompt ?? null, label: label ?? null }).slice(7, 23)}`,
-      ),
-      environment: settings.environment,
-      payload,
-      ...(prompt === undefined ? {} : { prompt }),
-      ...(label === undefined ? {} : { label }),
-      dataSource: settings.dataSource,
-    });
+    const { environment, dataSource } = settings;
+    const { warning, ...task } = sealTask(row, { environment, dataSource, form, where: `row ${index + 1}` });
     const visit = visits.get(task.digest) ?? 0;
     visits.set(task.digest, visit + 1);
     const identity = [launch, task.digest, visit, overridesJson(overrides)];

@@ -8,16 +8,23 @@ export const DIFFICULTIES: readonly Difficulty[] = [1, 2, 3, 4, 5];
 
 export type Language = "javascript" | "python";
 
-export interface Family {
+/** What `generateTasks` needs of a family, also of one from outside the package. */
+export interface TaskFamily {
+  /** An id: environments and reports name it. */
   readonly name: string;
+  readonly language: Language;
+  /** Pure: the same randomness gives the same task. */
+  draw(rng: Rng, difficulty: Difficulty): Draft | Unusable;
+}
+
+/** A family of the package, with what its documents say of it. */
+export interface Family extends TaskFamily {
   readonly summary: string;
   /** What raises the difficulty, in words. */
   readonly grows: string;
-  readonly language: Language;
   /** How many different structures a task can have, constants and wording aside; counted from the tables it is drawn
    *  from. */
   readonly structures: number;
-  draw(rng: Rng, difficulty: Difficulty): Draft | Unusable;
 }
 
 export interface Draft {

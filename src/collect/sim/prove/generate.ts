@@ -1,14 +1,14 @@
 /** Draws tasks from a seed: families take turns, difficulties too, and a draw that makes no good task is replaced by the
  *  next one. In: count, seed, families, difficulties, and a proof. Out: tasks in order, each with its proof.
  *  Same seed, same tasks, however many are proved at once. Writes no files. */
-import { digestJson, type Rng, RollbookError, rngFrom } from "../../../base/index.ts";
+import { digestJson, isObject, type Rng, RollbookError, rngFrom } from "../../../base/index.ts";
 import {
   DIFFICULTIES,
   type Difficulty,
   type Draft,
   FAMILIES,
-  type Family,
   isUnusable,
+  type TaskFamily,
 } from "../families/index.ts";
 import type { SimTask, TaskProof } from "../tasks/index.ts";
 
@@ -18,7 +18,7 @@ export const GENERATOR_VERSION = 1;
 export interface GenerateOptions {
   readonly count: number;
   readonly seed: bigint | number;
-  readonly families?: readonly Family[];
+  readonly families?: readonly TaskFamily[];
   readonly difficulties?: readonly Difficulty[];
   /** Without it tasks are drawn and not run. */
   prove?(task: SimTask): Promise<ProofOutcome>;
@@ -73,12 +73,13 @@ export async function* generateTasks(options: GenerateOptions): AsyncGenerator<G
   }
 }
 
+/** Names a task by what it asks and how it is graded. */
 export function taskDigest({ visible, oracle }: Pick<SimTask, "visible" | "oracle">) {
   return digestJson("rollbook.sim-task.v1", { visible, oracle });
 }
 
 interface Drawing extends GenerateOptions {
-  readonly families: readonly Family[];
+  readonly families: readonly TaskFamily[];
   readonly difficulties: readonly Difficulty[];
   readonly rng: Rng;
 }
@@ -109,6 +110,12 @@ async function settle(drawing: Drawing, index: number, from: number): Promise<Se
   const reject = (reason: string) => drawing.onRejected?.({ family, difficulty, reason });
   for (let draw = from; draw < from + MOST_DRAWS; draw++) {
     const draft = drawTask(drawing.rng.split(family).split(index).split(draw), difficulty);
+    if (!isObject(draft) || !("unusable" in draft || ("visible" in draft && "grading" in draft)))
+      throw new RollbookError(
+        "bad-family",
+        { family, difficulty },
+        `draw of ${family} gave no task. It must return { visible, grading, solutions }, or { unusable } with a reason.`,
+      );
     if (isUnusable(draft)) {
       reject(draft.unusable);
       continue;

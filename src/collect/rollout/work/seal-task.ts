@@ -1,0 +1,30 @@
+/** A row of tasks as the sealed record that rollouts of it name: the one place where a launched task gets id and digest.
+ *  In: a row, where it takes place. Out: the record, and what was odd about the row. Pure. */
+import { digestJson, parseId } from "../../../base/index.ts";
+import { type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
+import { type RowForm, readRow } from "./rows.ts";
+
+export interface TaskPlace {
+  /** `ref@version` (default: local@1, as of `launch`). */
+  readonly environment?: string;
+  readonly dataSource?: "real" | "synthetic";
+  readonly form?: RowForm;
+  /** As messages name the row. */
+  readonly where?: string;
+}
+
+/** The digest is the one that `launch` gives to the same row in the same environment. */
+export function sealTask(row: unknown, place: TaskPlace = {}): Sealed<Task> & { readonly warning?: string } {
+  const { environment = "local@1", dataSource = "real", form = "auto", where = "row" } = place;
+  const { payload, prompt, label, warning } = readRow(row, { form, where });
+  const content = { payload, prompt: prompt ?? null, label: label ?? null };
+  const task = seal(Task, {
+    id: parseId(`t-${digestJson("rollbook.task-id.v1", content).slice(7, 23)}`),
+    environment: environment as EnvironmentKey,
+    payload,
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(label === undefined ? {} : { label }),
+    dataSource,
+  });
+  return warning === undefined ? task : { ...task, warning };
+}
