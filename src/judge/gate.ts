@@ -44,6 +44,8 @@ export interface GateRule {
   readonly epsilonQuality: number;
   /** Null: quality alone. */
   readonly epsilonCost: number | null;
+  /** The total reward decides, and `epsilonQuality` is its margin; the rows carry it as their only measure. */
+  readonly total?: { readonly costWeight?: number };
   /** Stated before the data; needed by the methods that hold for any number of rows. */
   readonly propensityFloor?: number;
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;

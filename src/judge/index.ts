@@ -21,6 +21,7 @@ export {
   routerOf,
   type TargetProbabilities,
   toJudgedRows,
+  totalRewardRows,
   type Valued,
 } from "./evaluate/index.ts";
 export { calibrateFloor, realisedRisk } from "./floor.ts";

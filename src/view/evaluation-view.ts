@@ -19,6 +19,7 @@ import {
   type PanelResult,
   type Range,
 } from "../judge/ope/index.ts";
+import { verdictSentence } from "./data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "./format.ts";
 
 export interface Kept {
@@ -41,19 +42,30 @@ export interface EvaluationFacts {
   readonly range: Range | undefined;
 }
 
-export function renderEvaluation(evaluation: Evaluation, facts: EvaluationFacts): string {
-  const [learned] = evaluation.contenders;
+/** What was judged and the verdict; the figures between the two on request. */
+export function renderEvaluation(
+  evaluation: Evaluation,
+  facts: EvaluationFacts,
+  { verbose }: { verbose: boolean },
+): string {
   const blocks = [
     headOf(evaluation, facts),
-    panelOf(learned!, evaluation.measures),
-    contenderTable(evaluation, facts.range),
-    comparisonTable(evaluation),
-    frontierText(evaluation.frontier, facts.range),
-    ...cutNote(evaluation, facts.range),
+    ...(verbose ? detailsOf(evaluation, facts) : []),
     ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
-    verdictText(evaluation),
+    `${verdictSentence(evaluation, { policy: facts.revision.id, unit: facts.judged.rule.unit, range: facts.range })}\n`,
   ];
   return blocks.filter((block) => block !== "").join("\n");
+}
+
+function detailsOf(evaluation: Evaluation, { range }: EvaluationFacts): string[] {
+  const [learned] = evaluation.contenders;
+  return [
+    panelOf(learned!, evaluation.measures),
+    contenderTable(evaluation, range),
+    comparisonTable(evaluation),
+    frontierText(evaluation.frontier, range),
+    ...cutNote(evaluation, range),
+  ];
 }
 
 /** What `data check` found; also said, with the same words, before an evaluation's numbers. */
@@ -198,23 +210,6 @@ function comparisonTable({ comparisons, level }: Evaluation): string {
     { title: "", cell: (each) => each.says },
   ]);
   return `${rows}${note}`;
-}
-
-/** One sentence, last: what a reader in a hurry takes away. */
-function verdictText({ comparisons, contenders, measures, level, certification, units }: Evaluation): string {
-  if (contenders[0]!.basis === "refused") return "verdict: none; the log cannot say how good the policy is\n";
-  const measured = [qualityOf(measures), ...measures.filter((each) => each === "cost")];
-  const parts = measured.flatMap((measure) => {
-    const found = comparisons.find((each) => each.against === "static" && each.measure === measure);
-    if (found === undefined) return [];
-    const { intervals } = found.difference;
-    return [
-      `${measure} ${found.says} (${valueText(found.difference)}, ${percent(level)} ${intervals[0]!.method})`,
-    ];
-  });
-  if (parts.length === 0) return "";
-  const trust = certification === "certified" ? "" : " NOT CERTIFIED.";
-  return `verdict: against the static table, on ${plural(units, "unit")}: ${parts.join("; ")}.${trust}\n`;
 }
 
 function frontierText(frontier: CostQuality | { readonly absent: string }, range: Range | undefined): string {

@@ -14,6 +14,7 @@ export function renderVerdict(
   );
   return [
     `${plural(data.rows, "row")} of ${plural(data.units, unit)} judge; ${thousands(data.leftOut.train)} train and ${thousands(data.leftOut.calibration)} calibration rows left out, ${thousands(data.unlabelled)} unlabelled`,
+    ...(rule.total === undefined ? [] : [totalText(rule.total)]),
     `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
     ...(rule.discount === undefined
       ? []
@@ -42,6 +43,12 @@ export function renderVerdict(
     `verdict ${short(digest)}${sealed ? ", sealed in the book" : ""}`,
     "",
   ].join("\n");
+}
+
+function totalText({ costWeight }: NonNullable<GateVerdict["rule"]["total"]>): string {
+  return costWeight === undefined
+    ? "reward is the total as it was logged, with all its terms"
+    : `reward is quality - ${figure(costWeight)} * cost`;
 }
 
 const figure = (value: number) => String(Number(value.toPrecision(4)));

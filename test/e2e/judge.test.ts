@@ -64,7 +64,7 @@ describe("evaluate and gate on the command line", () => {
     expect(report.promise).toMatchObject({ alpha: 0.1, followed: true });
     expect(report.promise.interval.low).toBeLessThan(0.1);
     expect(report.data.leftOut.calibration).toBe(made.promise.units);
-    const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc}`);
+    const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
     expect(text).toMatch(/promise: at floor .* lose at most 0\.1 in expectation; realised on these rows/);
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
     // Another floor is no longer the promised one.
@@ -131,11 +131,55 @@ describe("evaluate and gate on the command line", () => {
     expect(looked.rule).toMatchObject({ method: "confidence-sequence", propensityFloor: 0.4 });
   });
 
+  it("judge the total reward by one bound where asked, as logged or with a weight on cost", async () => {
+    const { cli, data, bandit } = await trained();
+    const gate = async (more: string) =>
+      (await cli.json(`gate --data ${data} --candidate ${bandit} ${more}`))[0];
+    const parts = await gate("--epsilon-quality 0.05 --epsilon-cost 1");
+    const [quality, cost] = parts.candidates[0].checks;
+    const logged = await gate("--total-reward --epsilon-quality 0.05");
+    expect(logged).toMatchObject({ outcome: "pass", rule: { total: {}, epsilonCost: null } });
+    expect(logged.candidates[0].checks).toMatchObject([{ measure: "reward" }]);
+    for (const weight of [0, 0.5, 2]) {
+      const total = await cli.run(
+        `gate --data ${data} --candidate ${bandit} --total-reward --cost-weight ${weight} --epsilon-quality 0.05 --json`,
+      );
+      const { rule, candidates } = JSON.parse(total.out);
+      expect(rule.total).toEqual({ costWeight: weight });
+      expect(candidates[0].checks[0].difference).toBeCloseTo(
+        quality.difference - weight * cost.difference,
+        1,
+      );
+    }
+    const text = await cli.ok(
+      `gate --data ${data} --candidate ${bandit} --total-reward --epsilon-quality 0.05`,
+    );
+    expect(text).toContain("reward is the total as it was logged, with all its terms\n");
+    expect((await cli.run(`gate --data ${data} --candidate ${bandit} --cost-weight 1`)).code).toBe(2);
+  });
+
+  it("end with one sentence that says better or not, by how much and how sure; figures on --verbose", async () => {
+    const { cli, data, bandit } = await trained();
+    const brief = await cli.ok(`evaluate --data ${data} --checkpoint ${bandit}`);
+    const number = String.raw`[+-]?[\d.e-]+`;
+    expect(brief).toMatch(
+      new RegExp(
+        String.raw`\nverdict: bandit (is better than|is worse than|shows no clear difference from) the static table: quality ${number} instead of ${number}, a difference of ${number} \(between ${number} and ${number} with 95 % confidence\); .*cost ${number} instead of ${number}, .*\. Judged by \d+ tasks that it has not seen\.\n$`,
+      ),
+    );
+    expect(brief).not.toContain("POLICY");
+    const whole = await cli.ok(`evaluate --data ${data} --checkpoint ${bandit} --verbose`);
+    expect(whole).toContain("LEARNED MINUS");
+    expect(whole.trimEnd().split("\n").at(-1)).toBe(brief.trimEnd().split("\n").at(-1));
+  });
+
   it("print a reason for whatever is refused, and about how large a log would do", async () => {
     const cli = new Cli();
     const data = cli.file("few.jsonl", lines(...routingWorld(120, 3)));
     await cli.ok(`train linucb --data ${data} --out ${cli.folder}/p --id p --alpha 0.1`);
-    const { code, out, err } = await cli.run(`evaluate --data ${data} --checkpoint ${cli.folder}/p`);
+    const { code, out, err } = await cli.run(
+      `evaluate --data ${data} --checkpoint ${cli.folder}/p --verbose`,
+    );
     expect(code).toBe(1);
     expect(out).toMatch(/^static refused: effective sample size .*About \d+ units like these would do/m);
     expect(out).toMatch(/^single refused: effective sample size/m);

@@ -12,6 +12,7 @@ import {
   gateExactly,
   gatePolicies,
   isFullyKnown,
+  totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
@@ -36,6 +37,9 @@ export interface GateRequest extends JudgeRequest {
   readonly epsilonQuality?: number | undefined;
   /** Null: nothing is asked of cost. */
   readonly epsilonCost?: number | null | undefined;
+  /** Judges the total reward instead of quality and cost apart: as logged, or quality minus a weight times cost. The margin is
+   *  `epsilonQuality`. */
+  readonly total?: { readonly costWeight?: number } | undefined;
   readonly alpha?: number | undefined;
   /** All that were tried, also elsewhere (default: those given). */
   readonly tried?: number | undefined;
@@ -78,10 +82,11 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
   const rule = ruleOf(request);
   const seed = request.seed ?? 0n;
+  const judging = request.total === undefined ? judged.rows : totalRewardRows(judged.rows, request.total);
   const options = { rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) };
   const gated =
     rule.discount === undefined
-      ? (isFullyKnown(judged.rows) ? gateExactly : gatePolicies)(judged.rows, options)
+      ? (isFullyKnown(judged.rows) ? gateExactly : gatePolicies)(judging, options)
       : gateChains(chainsOf(whole, judged), { ...options, discount: rule.discount, unit: judged.rule.unit });
   const book = request.keepIn ?? ("store" in source ? source : undefined);
   const beside: SealedBlob[] = [];
@@ -139,13 +144,14 @@ function baselineFrom(
 }
 
 function ruleOf(request: GateRequest): GateRule {
-  const { method = "student-t", alpha = 0.05, epsilonQuality = 0, epsilonCost = 0, costRange } = request;
+  const { method = "student-t", alpha = 0.05, epsilonQuality = 0, costRange, total } = request;
+  const { epsilonCost = 0 } = total === undefined ? request : { epsilonCost: null };
   const { propensityFloor, qualityRange: quality } = { ...PROMISE_TERMS, ...given(request) };
   const bounded = method !== "student-t";
   const stated = given({ quality: request.qualityRange, cost: costRange });
   return {
     ...{ method, alpha, epsilonQuality, epsilonCost, tried: request.tried ?? request.candidates.length },
-    ...given({ discount: request.discount }),
+    ...given({ discount: request.discount, total }),
     ...(bounded
       ? { propensityFloor, ranges: { quality, ...given({ cost: costRange }) } }
       : Object.keys(stated).length > 0

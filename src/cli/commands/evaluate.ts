@@ -21,6 +21,7 @@ interface EvaluateFlags extends JudgeFlags {
   unit: SplitUnit;
   estimatePropensities?: true;
   discount?: number;
+  verbose?: true;
 }
 
 /** Intervals over fewer groups, by bootstrap or Student-t, are too narrow. */
@@ -32,9 +33,11 @@ export function addEvaluate(program: Command, io: Io): void {
     description: `Compare a learned policy with its baselines on the judge split: the static table fitted on the same training rows, the
 best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an oracle is added. Policies
 decide as the router does. The command first reports how much the log supports, and refuses (exit 1) if that is too little.
+The output ends with one sentence: better or not, by how much, how sure. --verbose prints the figures behind it.
 From a book it reads the admitted decisions of any age.`,
     examples: [
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned",
+      "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned --verbose",
       "rollbook evaluate --data decisions.jsonl --target-probabilities shadow.csv",
     ],
   })
@@ -47,6 +50,10 @@ From a book it reads the admitted decisions of any age.`,
       new Option("--unit <unit>", "with --target-probabilities: rows with the same key count as one")
         .choices(SPLIT_UNITS)
         .default("task"),
+    )
+    .option(
+      "--verbose",
+      "print diagnostics, estimators, contenders, comparisons and the frontier before the verdict",
     )
     .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing")
     .option(
@@ -73,7 +80,11 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     }),
   );
   const { evaluation, admitted, refusal } = found;
-  io.out(flags.json ? jsonLine(evaluationJson(evaluation, found)) : renderEvaluation(evaluation, found));
+  io.out(
+    flags.json
+      ? jsonLine(evaluationJson(evaluation, found))
+      : renderEvaluation(evaluation, found, { verbose: flags.verbose === true }),
+  );
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
   if (evaluation.units < FEW_UNITS)

@@ -1,7 +1,8 @@
 /** `rollbook gate`: lets a policy pass, or does not, and seals why. */
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
 import { gateCheckpoints } from "../../book/judge/index.ts";
 import { isBook, type OpenBook } from "../../book/open/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
@@ -25,6 +26,8 @@ interface GateFlags extends JudgeFlags {
   epsilonQuality: number;
   epsilonCost: number;
   qualityOnly?: true;
+  totalReward?: true;
+  costWeight?: number;
   alpha: number;
   candidatesTried?: number;
   method: GateMethod;
@@ -40,13 +43,15 @@ export function addGate(program: Command, io: Io): void {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
     description: `Pass a policy (exit 0) only if it is not worse than the baseline on the judge split, else refuse it with reasons (exit 1).
 Two bounds decide. The lower bound of the difference in quality must be at least -epsilon-quality. The upper bound of the
-difference in cost must be at most epsilon-cost. Alpha is shared among all candidates tried (Bonferroni). In a book, the
+difference in cost must be at most epsilon-cost. With --total-reward one bound decides: that of the difference in the whole
+reward must be at least -epsilon-quality. Alpha is shared among all candidates tried (Bonferroni). In a book, the
 verdict is sealed with everything needed to repeat it.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
       "rollbook gate --data decisions.jsonl --candidate policies/learned --epsilon-quality 0.1",
       "rollbook gate --data decisions.jsonl --candidate policies/learned --baseline behaviour --epsilon-cost 0.2",
+      "rollbook gate --data decisions.jsonl --candidate policies/learned --total-reward --cost-weight 0.5",
     ],
   })
     .requiredOption("--candidate <dir...>", "checkpoints to judge, as `train` wrote them")
@@ -58,6 +63,17 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     .option("--epsilon-quality <x>", "non-inferiority margin on quality", nonNegative, 0)
     .option("--epsilon-cost <x>", "non-inferiority margin on cost", nonNegative, 0)
     .option("--quality-only", "ask nothing of cost")
+    .addOption(
+      new Option(
+        "--total-reward",
+        "judge the whole reward, with all its terms, instead of quality and cost apart; --epsilon-quality is its margin",
+      ).conflicts(["qualityOnly", "costRange", "discount"]),
+    )
+    .option(
+      "--cost-weight <w>",
+      "with --total-reward: judge quality - w * cost (default: the reward as it was logged)",
+      nonNegative,
+    )
     .option("--alpha <a>", "error level: chance of passing a worse policy, over all candidates", share, 0.05)
     .option(
       "--candidates-tried <n>",
@@ -77,6 +93,8 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
+  if (flags.costWeight !== undefined && flags.totalReward !== true)
+    throw wrongUsage("--cost-weight has no effect without --total-reward");
   if (flags.out !== undefined && existsSync(flags.out))
     throw new RollbookError(
       "exists",
@@ -125,6 +143,7 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
     ...{ seed: flags.seed, keepIn, clock: io.clock },
     candidates: flags.candidate,
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
+    total: flags.totalReward === true ? given({ costWeight: flags.costWeight }) : undefined,
     tried: flags.candidatesTried,
     spec: readAnySpec(flags),
   };

@@ -82,6 +82,13 @@ export const GateVerdict = defineRecord({
       epsilonQuality: finite,
       /** Null: quality alone was asked for. */
       epsilonCost: z.nullable(finite),
+      /** Present where the total reward was judged instead of quality and cost apart; epsilonQuality is then its margin. */
+      total: z.optional(
+        z.strictObject({
+          /** Quality minus this times cost; absent: the reward as it was logged. */
+          costWeight: z.optional(finite),
+        }),
+      ),
       propensityFloor: z.optional(probability),
       ranges: z.optional(z.record(z.string(), z.strictObject({ low: finite, high: finite }))),
       /** Of whole chains: what a reward one decision later is worth; absent where single decisions were judged. */

@@ -90,6 +90,28 @@ export function measuresOf(
   };
 }
 
+/** Rows whose only measure is the total: the logged reward, or quality minus a weight times cost. */
+export function totalRewardRows(
+  rows: readonly JudgedRow[],
+  { costWeight }: { readonly costWeight?: number | undefined },
+): JudgedRow[] {
+  const totalOf = ({ reward, quality, cost }: Measures, id: string): Measures => {
+    if (costWeight !== undefined && cost === null)
+      throw new RollbookError(
+        "no-cost",
+        { id },
+        `decision ${id} has no cost: neither a reward term called cost nor a price of its candidates. Record one, or judge the logged reward without --cost-weight.`,
+      );
+    const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;
+    return { reward: total, quality: total, cost: null, latency: null };
+  };
+  return rows.map(({ prices: _, known, ...row }) => {
+    const measures = totalOf(row.measures, row.id);
+    const all = known === undefined ? {} : { known: known.map((each) => totalOf(each, row.id)) };
+    return { ...row, ...all, measures, reward: measures.reward! };
+  });
+}
+
 /** What differs by less is rounding: sums of terms are formed in more than one order. */
 const ROUNDING = 1e-9;
 
