@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
+import { mixedRoute } from "./route-dialects.ts";
 
 const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
@@ -25,6 +26,11 @@ const upstream = z.strictObject({
     .describe("The environment variable that holds the key. Without one, none is sent."),
   auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("How the key travels."),
   headers: z.record(z.string(), z.string()).default({}).describe("Further headers of every request."),
+  dialect: z
+    .optional(z.enum(["openai", "anthropic", "both"]))
+    .describe(
+      "What it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
+    ),
   timeoutMs: positive.default(600_000).describe("Milliseconds until the first byte, and between two."),
   connectTimeoutMs: positive.default(10_000).describe("Milliseconds until the connection stands."),
   connections: positive.max(4096).default(256).describe("Connections at a time, at most."),
@@ -299,6 +305,8 @@ function checkNames(config: GatewayConfig, where: string): void {
     if (username !== "" || password !== "")
       throw bad(where, `peers.${peer} holds a password. Gateways of a book share their tokens (tokensEnv)`);
   }
+  const mixed = mixedRoute(config);
+  if (mixed !== undefined) throw bad(where, mixed);
   for (const pattern of config.redact) compile(pattern, where);
   parseId(config.worker, "worker");
 }

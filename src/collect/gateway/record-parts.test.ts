@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../base/clock.ts";
 import { digestBytes } from "../../base/digest.ts";
+import { rngFrom } from "../../base/rng.ts";
 import { Gatekeeper, parsePath } from "./api/identity.ts";
 import { parseGatewayConfig, readSecrets } from "./config.ts";
 import { REDACTED, redactOptions, redactStrings, redactText } from "./redact/index.ts";
 import { Breaker } from "./upstream/breaker.ts";
+import { firstInList, Routes } from "./upstream/routes.ts";
 import { extractMedia } from "./wire/media.ts";
 
 describe("media", () => {
@@ -121,6 +123,28 @@ routes:
     ["nothing", "", /upstreams/],
   ])("refuses %s", (_what, text, message) => {
     expect(() => parseGatewayConfig(text)).toThrow(message);
+  });
+
+  it("refuses a route that mixes dialects at the start, and takes one whose upstream is said to speak both", () => {
+    const mixed = (more: string) => `
+upstreams:
+  main: { baseUrl: "http://127.0.0.1:1/v1"${more} }
+  claude: { baseUrl: "https://api.anthropic.com" }
+models:
+  a: { upstream: main }
+  b: { upstream: claude }
+routes:
+  auto: [a, b]
+`;
+    const message = /route auto mixes a \(upstream main\).*b \(upstream claude\).*`dialect: both`/;
+    expect(() => parseGatewayConfig(mixed(""))).toThrow(message);
+    expect(() => parseGatewayConfig(mixed(", auth: x-api-key"))).not.toThrow();
+    const both = parseGatewayConfig(mixed(", dialect: both"));
+    expect(() => new Routes(both, firstInList(rngFrom(1)))).not.toThrow();
+    // The aliases of a router come after the file was read.
+    const apart = parseGatewayConfig(mixed("").replace("auto: [a, b]", "auto: [a]"));
+    const routed = { ...apart, routes: { ...apart.routes, any: ["a", "b"] } };
+    expect(() => new Routes(routed, firstInList(rngFrom(1)))).toThrow(/route any mixes/);
   });
 
   it("refuses a key that is not in the environment, naming the variable", () => {

@@ -1,7 +1,15 @@
 /** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
-import { type Digest, digestJson, type Id, idFault, parseId, type Rng } from "../../../base/index.ts";
+import {
+  type Digest,
+  digestJson,
+  type Id,
+  idFault,
+  parseId,
+  type Rng,
+  RollbookError,
+} from "../../../base/index.ts";
 import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
 import {
   type Decision,
@@ -16,6 +24,7 @@ import {
 } from "../../../policy/index.ts";
 import type { GatewayConfig, ModelConfig } from "../config.ts";
 import { openAiChat, type RequestFacts } from "../dialects/index.ts";
+import { mixedRoute } from "../route-dialects.ts";
 
 /** What a record says of a target. */
 export interface TargetFacts {
@@ -78,6 +87,10 @@ export class Routes {
   #family: { readonly name: string; readonly id: Id } | undefined;
 
   constructor(config: GatewayConfig, choose: Choose) {
+    // The aliases of a router are added after the file was checked.
+    const mixed = mixedRoute(config);
+    if (mixed !== undefined)
+      throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
     this.#config = config;
     this.#choose = choose;
     for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
