@@ -19,9 +19,19 @@ export const Task = defineRecord({
 export type Task = RecordOf<typeof Task>;
 
 /** What people call a task (a launched one has a digest for an id): a name, title or id in its payload, else the beginning
- *  of its prompt. The record need not have been checked. */
+ *  of its prompt, else of the first text in its payload. The record need not have been checked. */
 export function taskTitle({ payload, prompt }: Pick<Partial<Task>, "payload" | "prompt">): string | null {
-  const { name, title, id } = (payload ?? {}) as Record<string, unknown>;
-  const words = [name, title, id, prompt].find((each) => typeof each === "string" && each.trim() !== "");
+  const fields = (payload ?? {}) as Record<string, unknown>;
+  const { name, title, id, question } = fields;
+  const number = typeof id === "number" ? String(id) : id;
+  const words = [name, title, number, askedIn(prompt), question, ...Object.values(fields)].find(
+    (each) => typeof each === "string" && each.trim() !== "",
+  );
   return words === undefined ? null : (words as string).trim().slice(0, 80);
+}
+
+/** The text of a prompt, or of the last message of one. */
+function askedIn(prompt: unknown): unknown {
+  if (!Array.isArray(prompt)) return prompt;
+  return (prompt.at(-1) as { content?: unknown } | null | undefined)?.content;
 }
