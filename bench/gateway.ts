@@ -1,12 +1,13 @@
 /** The recording gateway against a bare node:http + undici proxy that records nothing, and against Portkey's gateway:
  *  throughput with rollouts open and with rollouts being sealed, processor time per call, latency at a steady rate,
- *  time to the first streamed byte. Ratios of turns in one run, in well under two minutes. */
+ *  time to the first streamed byte, and how long feedback takes. Ratios of turns in one run, in well under two minutes. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Contender, openContenders } from "./support/gateway/contenders.ts";
+import { feedbackLatency } from "./support/gateway/feedback-latency.ts";
 import { percentile } from "./support/gateway/load.ts";
 import {
   rolloutCost,
@@ -29,16 +30,21 @@ export const bench: Bench = {
         "slice-ms": { type: "string", default: "1200" },
         json: { type: "boolean", default: false },
         "no-portkey": { type: "boolean", default: false },
+        /** The feedback row alone. */
+        "feedback-only": { type: "boolean", default: false },
         /** The dist/ of another build, whose gateways have their turns beside ours. */
         against: { type: "string" },
       },
     });
     const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-gateway-"));
     const { contenders, upstreamPid, close } = await openContenders(scratch, {
-      portkey: !values["no-portkey"],
+      portkey: !values["no-portkey"] && !values["feedback-only"],
       against: values.against,
     });
     try {
+      const durable = contenders.find(({ name }) => name === "durable")!;
+      printTable([await feedbackRow(durable)], args);
+      if (values["feedback-only"]) return;
       const options = { rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]), upstreamPid };
       const figures = await measure(contenders, options);
       printTable(
@@ -46,7 +52,6 @@ export const bench: Bench = {
         args,
       );
       printTable(sealingTable(contenders, figures), args);
-      const durable = contenders.find(({ name }) => name === "durable")!;
       const costs = await costTable(durable);
       printTable(costs, args);
       if (values.json) return;
@@ -161,6 +166,16 @@ async function measureLatency(contender: Contender, { sliceMs }: Settings, into:
   into.latency.push(...steady.map(({ totalMs }) => totalMs));
   const streamed = await contender.with(64, "stream", (load) => load.openLoop(STREAMS_PER_SECOND, sliceMs));
   into.firstByte.push(...streamed.map(({ firstMs }) => firstMs));
+}
+
+async function feedbackRow(durable: Contender): Promise<Record<string, string | number>> {
+  const times = await feedbackLatency(durable, 5000);
+  return {
+    "POST /v1/feedback": `${times.length} answers at 200/s`,
+    "p50 ms": percentile(times, 0.5),
+    "p99 ms": percentile(times, 0.99),
+    "bar, p99 ms": 10,
+  };
 }
 
 async function costTable(durable: Contender): Promise<Record<string, string | number>[]> {

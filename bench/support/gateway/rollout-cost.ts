@@ -118,6 +118,11 @@ async function whileSealing(
   }
 }
 
+/** Rollouts that wait to be sealed. */
+export async function backlogOf(port: number): Promise<number> {
+  return (await sealingOf(port)).backlog;
+}
+
 async function sealingOf(port: number): Promise<{ backlog: number; sealed: number }> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const counted = (name: string) => {
