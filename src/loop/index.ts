@@ -5,6 +5,7 @@ export {
   type DemoSize,
   FULL_SIZE,
   newDemoFolder,
+  REPORT_FILE,
   runDemo,
   writeDemo,
 } from "./demo/index.ts";

@@ -36,11 +36,15 @@ describe("rollbook demo", () => {
     expect(taken).toMatchObject({ code: 1, err: expect.stringContaining("--resume") });
     // A demo that has ended is shown again as it stands.
     rmSync(join(out, "report.html"));
-    const again = await cli.ok(`demo --resume --out ${out}`);
+    const report = join(cli.folder, "demo.html");
+    const again = await cli.ok(`demo --resume --out ${out} --report ${report}`);
     expect(again).toContain("known optimum");
     expect(again).toMatch(/^window 2 refused .*\bbc\b/m);
     expect(again).toContain(summary.digest.slice(7, 19));
     expect(readFileSync(join(out, "report.html"), "utf8")).toContain("<svg");
+    expect(readFileSync(report)).toEqual(readFileSync(join(out, "report.html")));
+    const kept = await cli.run(`demo --resume --out ${out} --report ${report}`);
+    expect(kept).toMatchObject({ code: 1, err: expect.stringContaining("Name another file with --report") });
     await cli.ok(`pack verify ${join(out, "pack")}`);
   }, 240_000);
 
@@ -52,6 +56,8 @@ describe("rollbook demo", () => {
       [`--resume --out ${out}`, "holds no demo"],
       [`--resume --seed 2 --out ${out}`, "with its own seed"],
       [`--tour --windows 2`, "--tour takes no"],
+      [`--tour --report r.html`, "--tour takes no"],
+      [`--report ${out}/none/r.html`, "does not exist. Create it first"],
       [`--book ${out}`, "no effect without --tour"],
     ] as const) {
       const { code, err } = await cli.run(`demo ${words}`);

@@ -23,6 +23,10 @@ describe("rollbook init", () => {
     expect(code).toBe(0);
     for (const file of FILES) expect(out).toContain(`${join(dir, file)}: written`);
     expect(err).toContain("node model.mjs & rollbook run start --config loop.yaml");
+    const byNpx = await cli.run(["init", "--example", join(cli.folder, "second")], "", {
+      npm_command: "exec",
+    });
+    expect(byNpx.err).toContain("node model.mjs & npx rollbook run start --config loop.yaml");
     expect(readdirSync(dir).sort()).toEqual([".rollbook", ...FILES].sort());
     const { upstreams, routes } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
     expect(upstreams.models!.baseUrl).toBe("http://127.0.0.1:8791/v1");

@@ -45,8 +45,13 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   }
   if (example !== undefined)
     io.err(
-      `next: ${dir === undefined ? "" : `cd ${dir}; `}node model.mjs & rollbook run start --config loop.yaml\n`,
+      `next: ${dir === undefined ? "" : `cd ${dir}; `}node model.mjs & ${calledAs(io)} run start --config loop.yaml\n`,
     );
   if (loadSigner(keyringOf(io)) === undefined)
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
+}
+
+/** How this command was called: what npx runs need not be on the PATH. */
+function calledAs({ env }: Io): string {
+  return env.npm_command === "exec" ? "npx rollbook" : "rollbook";
 }

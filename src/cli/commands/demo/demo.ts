@@ -1,4 +1,6 @@
 /** `rollbook demo`: the whole loop on simulated tasks, from an empty folder to a verified pack; and the tour. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { given, RollbookError } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
@@ -7,9 +9,11 @@ import {
   type DemoSize,
   FULL_SIZE,
   newDemoFolder,
+  REPORT_FILE,
   runDemo,
   writeDemo,
 } from "../../../loop/index.ts";
+import { writeAtomically } from "../../../store/index.ts";
 import type { DemoSummary } from "../../../view/demo-summary.ts";
 import { renderDemo, renderStage } from "../../../view/demo-view.ts";
 import { jsonLine, paint } from "../../../view/format.ts";
@@ -24,6 +28,7 @@ interface DemoFlags extends Partial<DemoSize> {
   out?: string;
   resume?: true;
   tour?: true;
+  report?: string;
   book?: string;
   seed?: bigint;
   json?: true;
@@ -37,7 +42,12 @@ them in a sandbox, through the gateway, while a policy chooses the model. Each w
 off-policy, and releases, of those that pass the gate, the one with the best lower bound. The summary compares them with the known optimum. The folder
 keeps the configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU.
 --tour explains the records instead, scene by scene.`,
-    examples: ["rollbook demo", "rollbook demo --resume", "rollbook demo --tour"],
+    examples: [
+      "rollbook demo",
+      "rollbook demo --report demo.html",
+      "rollbook demo --resume",
+      "rollbook demo --tour",
+    ],
     book: false,
   })
     .option("--out <dir>", "a new folder for the demo (default: rollbook-demo, or the next free number)")
@@ -49,17 +59,18 @@ keeps the configuration, the book, the replay store, a verified pack and report.
       positiveWhole,
     )
     .addOption(seedOption("fixes what happens (default: 1)"))
+    .option("--report <file>", "also write the report to this file; never overwritten")
     .option("--tour", "play thirteen scenes that explain the records, on a small book")
     .option("--book <dir>", "with --tour: keep the book here (default: a temporary one)")
     .action((flags: DemoFlags) => demo(io, flags));
 }
 
 async function demo(io: Io, flags: DemoFlags): Promise<void> {
-  const { out, resume, windows, rollouts, tour, book, seed, json } = flags;
+  const { out, resume, windows, rollouts, tour, book, seed, json, report } = flags;
   const sized = windows !== undefined || rollouts !== undefined;
   if (tour === true) {
-    if (resume === true || sized || out !== undefined)
-      throw wrongUsage("--tour takes no --out, --resume, --windows or --rollouts. Remove them");
+    if (resume === true || sized || out !== undefined || report !== undefined)
+      throw wrongUsage("--tour takes no --out, --resume, --report, --windows or --rollouts. Remove them");
     return playTour(io, { seed: seed ?? 1n, ...given({ book, json }) });
   }
   if (book !== undefined) throw wrongUsage("--book has no effect without --tour. Name the folder with --out");
@@ -67,13 +78,24 @@ async function demo(io: Io, flags: DemoFlags): Promise<void> {
     throw wrongUsage(
       "--resume continues a demo with its own seed and size. Remove --seed, --windows and --rollouts",
     );
+  if (report !== undefined) requireFreeFile(report);
   const folder = resume === true ? begunDemoFolder(out) : newDemoFolder(out);
   const size = { ...FULL_SIZE, ...given({ windows, rollouts }) };
   if (resume !== true) writeDemo(folder, seed ?? 1n, size);
   const summary = await play(io, folder);
+  if (report !== undefined)
+    writeAtomically(report, readFileSync(join(folder, REPORT_FILE)), `${report}.part`);
   const look = { paint: paint(hasColor(io)), folder, columns: io.columns };
   io.out(json === true ? jsonLine(summary) : renderDemo(summary, look));
   requireShown(summary);
+}
+
+/** Said before the work, not after it. */
+function requireFreeFile(path: string): void {
+  if (existsSync(path))
+    throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --report.`);
+  if (!existsSync(dirname(resolve(path))))
+    throw new RollbookError("no-file", { path }, `the folder of ${path} does not exist. Create it first.`);
 }
 
 function play(io: Io, folder: string): Promise<DemoSummary> {
