@@ -164,7 +164,7 @@ describe("evaluate and gate on the command line", () => {
     const number = String.raw`[+-]?[\d.e-]+`;
     expect(brief).toMatch(
       new RegExp(
-        String.raw`\nverdict: bandit (is better than|is worse than|shows no clear difference from) the static table: quality ${number} instead of ${number}, a difference of ${number} \(between ${number} and ${number} with 95 % confidence\); .*cost ${number} instead of ${number}, .*\. Judged by \d+ tasks that it has not seen\.\n$`,
+        String.raw`\nverdict: compared with the static table, bandit shows (a higher|a lower|no clear difference in) quality and (a higher|a lower|no clear difference in) cost: quality ${number} instead of ${number} \(${number}, 95 % interval ${number} to ${number}\); cost ${number} instead of ${number} \(.*\)\. Judged by [\d ]+ tasks that it has not seen\.\n$`,
       ),
     );
     expect(brief).not.toContain("POLICY");

@@ -1,12 +1,12 @@
 /** An evaluation in one sentence for a reader who decides and does not read tables: better or not, by how much, how sure.
  *  In: an evaluation. Out: text. */
-import { qualityOf } from "../../judge/evaluate/index.ts";
+import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type { Evaluation, Measure } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { plural } from "../format.ts";
 
 /** Whom the policy is compared with: the first of these that the log can carry. */
-const RIVALS = [
+const BASELINES = [
   ["static", "the static table"],
   ["behaviour", "the policy behind the log"],
   ["single", "the best single candidate"],
@@ -25,47 +25,47 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit, range }:
   const { contenders, comparisons, measures, units, certification } = evaluation;
   if (contenders[0]!.basis === "refused")
     return `verdict: this log cannot say how good ${policy} is. Do not release it on this evidence.`;
-  const rival = RIVALS.find(([name]) => comparisons.some(({ against }) => against === name));
-  if (rival === undefined)
+  const baseline = BASELINES.find(([name]) => comparisons.some(({ against }) => against === name));
+  if (baseline === undefined)
     return `verdict: this log cannot compare ${policy} with any other policy. Do not release it on this evidence.`;
-  const [against, called] = rival;
+  const [against, called] = baseline;
   const quality = qualityOf(measures);
-  const facts = { evaluation, against, range: { measure: quality, range } };
-  const main = comparisons.find((each) => each.against === against && each.measure === quality);
-  const parts = [quality, ...measures.filter((each) => each === "cost")].flatMap((measure) =>
-    partOf(measure, facts),
+  const asked = [quality, ...measures.filter((each) => each === "cost")];
+  const compared = asked.flatMap((measure) =>
+    comparisons.filter((each) => each.against === against && each.measure === measure),
+  );
+  const words = compared.map(({ measure, says }) => standing(measure, says));
+  const figures = compared.map((each) =>
+    figuresOf(each, evaluation, each.measure === quality ? range : undefined),
   );
   const trust = certification === "certified" ? "" : " NOT CERTIFIED: do not release it on this evidence.";
-  return `verdict: ${policy} ${STANDS[main?.says ?? "no difference shown"]} ${called}: ${parts.join("; ")}. Judged by ${plural(units, unit)} that it has not seen.${trust}`;
+  return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}. Judged by ${plural(units, unit)} that it has not seen.${trust}`;
 }
 
-const STANDS = {
-  better: "is better than",
-  worse: "is worse than",
-  "no difference shown": "shows no clear difference from",
-} as const;
+type ComparedMeasure = Evaluation["comparisons"][number];
 
-interface PartFacts {
-  readonly evaluation: Evaluation;
-  readonly against: string;
-  readonly range: { readonly measure: Measure; readonly range: Range | undefined };
+function standing(measure: Measure, says: ComparedMeasure["says"]): string {
+  if (says === "no difference shown") return `no clear difference in ${measure}`;
+  return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measure}`;
 }
 
-/** `quality 0.81 instead of 0.74, a difference of +0.07 (between +0.02 and +0.12 with 95 % confidence)`. */
-function partOf(measure: Measure, { evaluation, against, range }: PartFacts): string[] {
-  const { contenders, comparisons, level } = evaluation;
-  const found = comparisons.find((each) => each.against === against && each.measure === measure);
-  const mine = contenders[0]!.values[measure];
-  const theirs = contenders.find(({ name }) => name === against)?.values[measure];
-  const interval = found?.difference.intervals[0];
-  if (found === undefined || interval === undefined || mine === undefined || theirs === undefined) return [];
-  const show = (value: number) => figure(range.measure === measure ? cut(value, range.range) : value);
-  const band = `between ${signed(interval.low)} and ${signed(interval.high)} with ${figure(100 * level)} % confidence`;
-  const word =
-    measure === "cost" && found.says === "no difference shown" ? "no clear difference in cost, " : "";
-  return [
-    `${word}${measure} ${show(mine.estimate.value)} instead of ${show(theirs.estimate.value)}, a difference of ${signed(found.difference.estimate.value)} (${band})`,
-  ];
+/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. */
+function figuresOf(
+  { against, measure, difference }: ComparedMeasure,
+  { contenders, level }: Evaluation,
+  range: Range | undefined,
+): string {
+  const pointOf = (name: string | undefined) =>
+    contenders.find((each, i) => (name === undefined ? i === 0 : each.name === name))?.values[measure]
+      ?.estimate.value;
+  const [mine, theirs] = [pointOf(undefined), pointOf(against)];
+  const [interval] = difference.intervals;
+  const show = (value: number | undefined) => (value === undefined ? "unknown" : figure(cut(value, range)));
+  const band =
+    interval === undefined
+      ? ""
+      : `, ${figure(100 * level)} % interval ${signed(interval.low)} to ${signed(interval.high)}`;
+  return `${measure} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
 }
 
 function cut(value: number, range: Range | undefined): number {
