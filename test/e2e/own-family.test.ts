@@ -39,7 +39,7 @@ describe("a folder outside the package", () => {
     await cli.ok(words);
     await cli.ok([...words.split(" "), "--exp", "careless", "--config", '{"careless":true}']);
     const rows = await cli.json("artifact ls");
-    const rewards = (exp: string) => rows.filter((row) => row.experiment === exp).map(({ reward }) => reward);
+    const rewards = (exp: string) => rows.filter((row) => row.experiment === exp).map(({ score }) => score);
     expect(rewards("default")).toEqual([1, 1]);
     for (const reward of rewards("careless")) expect(reward).toBeLessThan(1);
 

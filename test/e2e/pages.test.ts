@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -111,7 +112,11 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
   writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { rollbook: "*" } }));
   const programs = {
     rollbook: `[ "$1" != gateway ] || set -- "$@" --port ${ports[0]}
-case "$*" in "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;; esac
+case "$*" in
+  "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;;
+  # Its agent imports the package, which is no link to another place once npm has installed it.
+  "launch --tasks"*own-family*) set -- "$@" --share "${resolve(".")}" "${realpathSync("node_modules")}" ;;
+esac
 exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
     npx: 'exec "$@"',
     // As after `pip install node_modules/rollbook/python`.
