@@ -1,6 +1,9 @@
-/** Writes docs/settings.md from the schemas of the configuration files. Run `npm run reference` after a change of one of
+/** Writes docs/settings.md from the schemas of the configuration files, and the table of docs/interop.md. Run `npm run reference` after a change of one of
  *  them; a test compares. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { interopPage } from "./reference/interop-table.ts";
 import { settingsPage } from "./reference/reference-pages.ts";
 
 writeFileSync(new URL("../docs/settings.md", import.meta.url), settingsPage());
+const interop = new URL("../docs/interop.md", import.meta.url);
+writeFileSync(interop, await interopPage(readFileSync(interop, "utf8")));

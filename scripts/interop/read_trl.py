@@ -1,11 +1,11 @@
-"""Two steps of TRL's SFT, DPO and GRPO trainers on the CPU, with a tiny random model, over an exported batch."""
+"""Two steps of TRL's SFT, DPO, KTO and GRPO trainers on the CPU, with a tiny random model, over an exported batch."""
 
 import torch
 from claims import FOLDER, claim, lines, versions
 from datasets import load_dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
-from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
 
 versions("trl", "transformers", "torch", "datasets")
 torch.manual_seed(0)
@@ -62,6 +62,11 @@ train("SFTTrainer on trl-sft", SFTTrainer(model=model(size), args=sft, train_dat
 
 dpo = DPOConfig(**common("dpo", per_device_train_batch_size=2, max_length=64))
 train("DPOTrainer on trl-dpo", DPOTrainer(model=model(size), ref_model=model(size), args=dpo, train_dataset=data("trl-dpo"), processing_class=words))
+
+kto = KTOConfig(**common("kto", per_device_train_batch_size=4, max_length=64))
+labels = [row["label"] for row in lines("trl-kto")]
+claim("trl-kto has both labels, half of each", labels.count(True) == labels.count(False) == 8, rows=len(labels))
+train("KTOTrainer on trl-kto", KTOTrainer(model=model(size), ref_model=model(size), args=kto, train_dataset=data("trl-kto"), processing_class=words))
 
 rollouts = {}
 for row in lines("trl-rollouts"):

@@ -2,6 +2,7 @@
 import { gatewaySchema } from "../../src/collect/gateway/config.ts";
 import { slimeSchema } from "../../src/loop/slime/settings.ts";
 import { routerSchema } from "../../src/serve/config.ts";
+import { markdownTable } from "./markdown-table.ts";
 import { type SettingRow, settingRows } from "./setting-rows.ts";
 
 const PARTS = [
@@ -41,7 +42,7 @@ export function settingsPage(): string {
 }
 
 function table(rows: readonly SettingRow[]): string[] {
-  const cells = [
+  return markdownTable([
     ["key", "takes", "default", "meaning"],
     ...rows.map(({ key, takes, fallback, meaning }) => [
       `\`${key}\``,
@@ -49,8 +50,5 @@ function table(rows: readonly SettingRow[]): string[] {
       fallback,
       meaning.replaceAll("|", "\\|"),
     ]),
-  ];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]!.length)));
-  const line = (row: readonly string[]) => `| ${row.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
-  return [line(cells[0]!), line(widths.map((width) => "-".repeat(width))), ...cells.slice(1).map(line)];
+  ]);
 }

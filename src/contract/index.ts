@@ -102,6 +102,7 @@ export {
   Feedback,
   FINAL_STATE_KIND,
   failureOwner,
+  inlineContent,
   inlineRollout,
   type Level,
   LOGPROB_TOLERANCE,

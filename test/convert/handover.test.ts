@@ -2,9 +2,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parseId } from "../../src/base/ids.ts";
+import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { handedBook } from "../support/handed-book.ts";
 import { handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
+import { makeRevision, stepWire } from "../support/shelf.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every format
 type Row = any;
@@ -102,8 +105,15 @@ describe("slime samples", () => {
   });
 });
 
+const routerWire = encodeWire(
+  PolicyRevision,
+  makeRevision("router-r1", { family: parseId("router"), number: 1n }).record,
+) as Row;
+
+const TOKEN_FORMATS = ["slime", "trl-rollouts", "verl-agent-loop"];
+
 describe("formats of tokens", () => {
-  it.each(["slime", "trl-rollouts"])(
+  it.each(TOKEN_FORMATS)(
     "%s refuses model log-probabilities, with the row and the remedy",
     async (format) => {
       const cli = new Cli();
@@ -117,17 +127,29 @@ describe("formats of tokens", () => {
     },
   );
 
-  it("refuse a mix of tokenizers", async () => {
+  it("refuse a mix of tokenizers, with the row and the remedy", async () => {
     const cli = new Cli();
     const extra = [handedWire("r-other", { question: 0, stream: { tokenizer: `sha256:${"a".repeat(64)}` } })];
     const batch = await handedBook(cli, { extra, questions: 1, size: 3 });
-    expect(await refused(cli, `--to trl-rollouts --batch ${batch}`)).toContain("[mixed-tokenizers]");
+    for (const format of TOKEN_FORMATS) {
+      const err = await refused(cli, `--to ${format} --batch ${batch}`);
+      expect(err).toMatch(/rollout r-other .* --tokenizer/);
+      expect(err).toContain("[mixed-tokenizers]");
+    }
   });
 
-  it("need a batch, and one of tokens", async () => {
+  it("need a batch, and one that has log-probabilities", async () => {
     const cli = new Cli();
-    await handedBook(cli, { questions: 1 });
-    expect(await refused(cli, "--to slime", 2)).toContain("--batch");
+    const steps = handedWire("r-steps", { question: 3 }) as Row;
+    const extra = [{ ...steps, streams: [stepWire({ step: { call: 0 } })] }];
+    await handedBook(cli, { extra: [routerWire, ...extra], questions: 1 });
+    const [{ digest }] = await cli.json("batch assemble --target router-r1 --level step");
+    for (const format of TOKEN_FORMATS) {
+      expect(await refused(cli, `--to ${format}`, 2)).toContain("--batch");
+      const err = await refused(cli, `--to ${format} --batch ${digest}`);
+      expect(err).toContain("Cut a batch with --level token");
+      expect(err).toContain("[no-logprobs]");
+    }
   });
 
   it("trl-rollouts carries the batch's advantages and aligns every array with the ids", async () => {

@@ -1,8 +1,14 @@
 /** verifiers and ATIF in both directions. */
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { rolloutsOfAdmitted } from "../../src/book/convert/gather-rollouts.ts";
+import { parseRolloutDraft, type SealedRollout, sealRollout } from "../../src/contract/index.ts";
+import { readTraces, trainerFormat } from "../../src/convert/formats/index.ts";
+import { type HandedRollout, LossTally } from "../../src/convert/handover/index.ts";
+import { anyRolloutWire } from "../support/arbitraries.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { handedBook } from "../support/handed-book.ts";
 import { handedWire, revisionWires, taskWire } from "../support/handover-world.ts";
@@ -18,6 +24,19 @@ function rowsOf(file: string): Row[] {
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
+}
+
+/** A sealed rollout as the book would hand it over: admitted by its first token stream, or by its first step stream. */
+function handedFrom({ content, envelope, blobs }: SealedRollout): AsyncIterable<HandedRollout> {
+  const stored = new Map(blobs.map((blob) => [blob.digest, blob]));
+  const { rolloutId, group, task, streams } = content.record;
+  const tokens = streams.findIndex(({ level }) => level === "token");
+  const row = {
+    ...{ content: content.digest, envelope: envelope.digest, rolloutId, group, task },
+    ...{ stream: Math.max(0, tokens), reward: null, weightBps: 10_000 },
+  };
+  const admitted = { level: tokens < 0 ? "step" : "token", rows: [row] } as never;
+  return rolloutsOfAdmitted(async (digest) => stored.get(digest), [admitted], "group");
 }
 
 /** Two calls: a tool is asked, and its result answered. Tokens of both, prompts between them. */
@@ -64,19 +83,68 @@ function toolWire(name: string, over: Row = {}): Row {
   };
 }
 
+/** As a gateway records it: the server adds fields to its reply that the next request leaves out, one call fails, and the
+ *  agent begins a second conversation. */
+function recordedWire(name: string): Row {
+  const wire = toolWire(name);
+  const [first, second] = wire.calls;
+  const served = { ...first.response.messages[0], refusal: null, annotations: [] };
+  const strict = { ...first.request.tools[0].function, strict: true };
+  const tools = [{ type: "function", function: strict }];
+  const parts = [{ type: "text", text: "Another question." }];
+  return {
+    ...wire,
+    calls: [
+      {
+        ...first,
+        request: { ...first.request, tools },
+        response: { ...first.response, messages: [served] },
+      },
+      second,
+      { ...second, response: { messages: [], status: 500 } },
+      { ...second, request: { ...second.request, messages: [{ role: "user", content: parts }] } },
+    ],
+  };
+}
+
 describe.each(FORMATS)("%s", (format) => {
   it("gives back the rollouts that were exported, by digest", async () => {
     const cli = new Cli();
-    await handedBook(cli, { extra: [toolWire("r-tool")] });
+    await handedBook(cli, { extra: [toolWire("r-tool"), recordedWire("r-recorded")] });
     const out = join(cli.folder, "traces.jsonl");
     await cli.ok(`data convert --to ${format} --out ${out}`);
     const [read] = await cli.json(
       `data convert --from ${format} ${out} --out ${join(cli.folder, "back.jsonl")}`,
     );
-    expect(read).toMatchObject({ rollouts: 13, identical: 13 });
+    expect(read).toMatchObject({ rollouts: 14, identical: 14 });
     const [again] = await cli.json(`data convert --from ${format} ${out}`);
-    expect(again).toMatchObject({ rollouts: 13, identical: 13, imported: null });
-    expect(await cli.json("artifact ls")).toHaveLength(13);
+    expect(again).toMatchObject({ rollouts: 14, identical: 14, imported: null });
+    expect(await cli.json("artifact ls")).toHaveLength(14);
+  });
+
+  it("gives back any rollout that it writes, by digest, and counts those that it leaves out", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rollbook-traces-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(anyRolloutWire, async (wire) => {
+        const sealed = sealRollout(parseRolloutDraft(wire));
+        const losses = new LossTally();
+        const written: string[] = [];
+        const context = { batch: null, losses, options: {}, warn: () => {} };
+        for await (const row of (await trainerFormat(format)).rows(handedFrom(sealed), context))
+          written.push(JSON.stringify(row));
+        if (written.length === 0) {
+          expect(losses.list()).toEqual([{ field: "rollouts without a reply", count: 1 }]);
+          return;
+        }
+        const file = join(folder, `${run++}.jsonl`);
+        writeFileSync(file, written.join("\n"));
+        for await (const draft of readTraces(file, { from: format, dataSource: "real" }))
+          expect(sealRollout(parseRolloutDraft(draft)).content.digest).toBe(sealed.content.digest);
+      }),
+      { numRuns: 150, seed: 5 },
+    );
   });
 
   it("gives a trace that was edited an id of its own", async () => {

@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
@@ -35,6 +36,53 @@ describe("rollbook launch", () => {
     expect((await launch("some", { a: 1 }, { a: 2 })).code).toBe(0);
     const none = await launch("none");
     expect([none.code, none.err]).toEqual([1, expect.stringContaining("no task")]);
+  });
+
+  it("gives every sample the stored payload, however an agent changes its own", async () => {
+    const cli = new Cli();
+    const agent = cli.file(
+      "changes.mjs",
+      `export default (payload) => {
+         const seen = JSON.stringify(payload);
+         const changes = [() => payload.deep.list.push(99), () => { payload.added = 1; }, () => { delete payload.question; }];
+         for (const change of changes) try { change(); } catch {}
+         return { reward: 1, finalState: { seen } };
+       };`,
+    );
+    const metadata = { question: "2 + 1", deep: { list: [1] } };
+    const rows = lines({ prompt: "sum", label: 3, metadata }, { prompt: "no metadata", label: 4 });
+    const tasks = cli.file("tasks.jsonl", rows);
+    const { code, err } = await cli.run(`launch --tasks ${tasks} --agent ${agent} --samples 3 --exp e`);
+    expect([code, err]).toEqual([
+      0,
+      expect.stringMatching(/row 2: metadata is missing; .* empty payload\. Write the row again with/),
+    ]);
+    const seen: string[] = [];
+    for (const { rolloutId } of await cli.json("artifact ls"))
+      seen.push((await cli.json(`artifact show ${rolloutId}`))[0].finalStateValue.seen);
+    expect(seen.sort()).toEqual([...Array(3).fill(JSON.stringify(metadata)), ...Array(3).fill("{}")].sort());
+    const out = join(cli.folder, "rows.jsonl");
+    await cli.ok(`data convert --to slime-prompts --out ${out}`);
+    const stored = readFileSync(out, "utf8").trim().split("\n");
+    const byPrompt = new Map(stored.map((line) => [JSON.parse(line).prompt, JSON.parse(line).metadata]));
+    expect([byPrompt.get("sum"), byPrompt.get("no metadata")]).toEqual([metadata, {}]);
+    expect(readFileSync(tasks, "utf8")).toBe(rows);
+  });
+
+  it("refuses a row with the old name of rollout_config, or metadata that is no object, by its line", async () => {
+    const cli = new Cli();
+    const agent = cli.file("one.mjs", "export default () => 1;");
+    for (const [metadata, said] of [
+      [{ _rollout: { base_url: "x" } }, "metadata._rollout is called rollout_config now"],
+      [[1], "metadata is an array, not an object"],
+      ["text", "metadata is a string, not an object"],
+    ] as const) {
+      const rows = lines({ prompt: "p", metadata: { a: 1 } }, { prompt: "p", metadata });
+      const { code, err } = await cli.run(`launch --tasks - --agent ${agent}`, rows);
+      expect([code, err]).toEqual([1, expect.stringContaining("row 2: ")]);
+      expect(err).toContain(said);
+    }
+    expect(await cli.json("artifact ls")).toEqual([]);
   });
 
   it("runs failed samples again after a fix, by owner, and compares experiments by their last results", async () => {

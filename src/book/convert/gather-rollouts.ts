@@ -1,9 +1,10 @@
 /** Rollouts of a book on their way to another program: the rows of a sealed batch, or all that the book admits.
  *  In: an open book, a batch or filters, which rollouts must follow each other. Out: rollouts one at a time. Facts of a few
  *  hundred bytes a rollout are held to order them; messages and tokens are read one rollout at a time. */
-import { compareUtf8, type Digest } from "../../base/index.ts";
+import { compareUtf8, type Digest, type Json } from "../../base/index.ts";
 import {
   type ExclusionReason,
+  inlineContent,
   LedgerPage,
   type Level,
   LossLedger,
@@ -198,6 +199,7 @@ async function* handOver(
       conversations: conversationsOf(calls),
       tokens:
         rest.stream === undefined ? null : await tokensOf(read, record, { ...rest, stream: rest.stream }),
+      whole: () => inlineContent(read, content) as Promise<Record<string, Json>>,
     };
   }
 }
@@ -207,7 +209,8 @@ function weighted(scores: RolloutContent["scores"]): number {
 }
 
 async function taskOf(read: ReadBlob, { task }: RolloutContent): Promise<HandedTask> {
-  if (task.digest === undefined) return { id: task.id };
+  // A rollout of another book may come without the record of its task.
+  if (task.digest === undefined || (await read(task.digest)) === undefined) return { ...task };
   const { prompt, payload, label } = await readRecord(read, Task, task.digest);
   return { id: task.id, digest: task.digest, payload, prompt, label } as HandedTask;
 }

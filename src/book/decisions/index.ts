@@ -1,5 +1,4 @@
 export { conversationsOf, readCalls } from "./calls-of.ts";
-export { admittedConversations, everyAdmitted } from "./conversations.ts";
 export {
   type AdmittedDecisions,
   type DecisionRequest,
@@ -7,6 +6,7 @@ export {
   everyDecision,
   rowsOfBatch,
 } from "./decision-rows.ts";
+export { everyAdmitted } from "./every-admitted.ts";
 export { logWarnings } from "./log-warnings.ts";
 export { type LogPreview, previewLog } from "./preview-log.ts";
 export { formatOf, LOG_FORMATS, type LogFormat, type LogOptions, readLog, wrongUsage } from "./read-log.ts";

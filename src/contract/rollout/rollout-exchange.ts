@@ -18,24 +18,32 @@ export async function inlineRollout(
     await need(read, artifact.envelope, "envelope"),
     artifact.envelope,
   );
-  const content = openRecord(RolloutContent, await need(read, artifact.content, "content"), artifact.content);
-  const { schema: _c, calls, streams, ...rest } = encodeWire(RolloutContent, content) as RolloutContent;
+  const inline = await inlineContent(read, artifact.content);
   const {
     schema: _e,
     content: _d,
     ...envelopeRest
   } = encodeWire(RolloutEnvelope, envelope) as RolloutEnvelope;
   // The state may live outside the book, or be erased: then its digest alone is told.
-  const state = content.finalState === undefined ? undefined : await read(content.finalState);
+  const state = inline.finalState === undefined ? undefined : await read(inline.finalState as Digest);
   return {
-    schema: RolloutDraft.kind,
-    ...rest,
+    ...inline,
     ...(state === undefined ? {} : { finalStateValue: openMessage(state.bytes, "the final state") }),
-    calls: await Promise.all(calls.map((call) => inlineCall(read, call))),
-    streams: await Promise.all(streams.map((item) => inlineStream(read, item))),
     envelope: envelopeRest,
     contentDigest: artifact.content,
     envelopeDigest: artifact.envelope,
+  };
+}
+
+/** The same without an envelope, and without the value of the final state. */
+export async function inlineContent(read: ReadBlob, digest: Digest): Promise<Record<string, unknown>> {
+  const content = openRecord(RolloutContent, await need(read, digest, "content"), digest);
+  const { schema: _, calls, streams, ...rest } = encodeWire(RolloutContent, content) as RolloutContent;
+  return {
+    schema: RolloutDraft.kind,
+    ...rest,
+    calls: await Promise.all(calls.map((call) => inlineCall(read, call))),
+    streams: await Promise.all(streams.map((item) => inlineStream(read, item))),
   };
 }
 

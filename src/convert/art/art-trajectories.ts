@@ -44,6 +44,7 @@ const MESSAGE = struct({
 export const artTrajectories: TrainerFormat<ArtRow> = {
   from: "rollouts",
   together: "group",
+  carried: CARRIED,
   columns: [
     field("group_index", I64),
     field("group_metadata", orNull(TEXT)),

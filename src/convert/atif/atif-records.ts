@@ -5,6 +5,9 @@ export const ATIF_VERSION = "ATIF-v1.7";
 /** The versions that are read: each added optional fields. */
 export const ATIF_VERSIONS: readonly string[] = Array.from({ length: 9 }, (_, minor) => `ATIF-v1.${minor}`);
 
+/** Where the arguments of a tool call are no JSON object, their text stands under this key of one. */
+export const ARGUMENTS_TEXT = "arguments_text";
+
 export interface AtifMetrics {
   readonly prompt_tokens?: number;
   readonly completion_tokens?: number;

@@ -6,17 +6,24 @@ import {
   readExtras,
   rolloutOfTrace,
   type TraceCall,
+  type TracedRollout,
   type TraceMessage,
   type TraceTokens,
 } from "../traces/index.ts";
-import { ATIF_VERSIONS, type AtifMetrics, type AtifStep, type AtifTrajectory } from "./atif-records.ts";
-import { ARGUMENTS_TEXT } from "./write-atif.ts";
+import {
+  ARGUMENTS_TEXT,
+  ATIF_VERSIONS,
+  type AtifMetrics,
+  type AtifStep,
+  type AtifTrajectory,
+} from "./atif-records.ts";
 
 export async function* readAtif(
   file: string,
   options: { readonly dataSource: "real" | "synthetic" },
 ): AsyncGenerator<Record<string, Json>> {
-  for await (const { value, where } of trajectoriesOf(file)) yield readTrajectory(value, { where, options });
+  for await (const { value, where } of trajectoriesOf(file))
+    yield rolloutOfTrace(readTrajectory(value, { where, options }));
 }
 
 /** A trajectory a line; or one document over many lines, as agents write it. */
@@ -40,10 +47,10 @@ function parsed(text: string): unknown {
   }
 }
 
-function readTrajectory(
+export function readTrajectory(
   value: unknown,
   { where, options }: { where: string; options: { readonly dataSource: "real" | "synthetic" } },
-): Record<string, Json> {
+): TracedRollout {
   const trajectory = value as AtifTrajectory;
   if (!isObject(value) || !ATIF_VERSIONS.includes(trajectory.schema_version))
     throw new RollbookError(
@@ -62,7 +69,7 @@ function readTrajectory(
   const times = steps
     .flatMap(({ timestamp }) => (timestamp ? [Date.parse(timestamp)] : []))
     .filter(Number.isFinite);
-  return rolloutOfTrace({
+  return {
     format: "atif",
     id,
     environment: agent?.name ?? "atif",
@@ -72,7 +79,7 @@ function readTrajectory(
     ending: { kind: "terminal" },
     startedAtMs: times.length === 0 ? 0 : Math.min(...times),
     endedAtMs: times.length === 0 ? 0 : Math.max(...times),
-  });
+  };
 }
 
 function checkSteps(steps: readonly AtifStep[], where: string): void {

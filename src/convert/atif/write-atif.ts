@@ -1,24 +1,38 @@
 /** Rollouts as ATIF trajectories, one JSON object a line. A trajectory is one conversation: of a rollout with forks it is
- *  the last. The ids and log-probabilities of a reply stand on its step where it was sampled in one piece. Arguments of a
- *  tool call must be an object; text that is none is kept under `arguments_text`. */
+ *  the last, and the extras hold the rest. The ids and log-probabilities of a reply stand on its step where it was sampled in
+ *  one piece. Arguments of a tool call must be an object; text that is none is kept under `arguments_text`. */
 import { isObject, type Json } from "../../base/index.ts";
 import { readTurn, sameTurn } from "../chat/index.ts";
 import type {
   HandedConversation,
   HandedRollout,
   HandedTokens,
-  HandoverBatch,
-  LossTally,
   RolloutPart,
   TrainerFormat,
 } from "../handover/index.ts";
-import { EXTRAS_KEY, type TraceMessage, traceExtras, traceMessages, traceTools } from "../traces/index.ts";
-import { ATIF_VERSION, type AtifMetrics, type AtifStep, type AtifTrajectory } from "./atif-records.ts";
+import {
+  EXTRAS_KEY,
+  type TraceExtras,
+  type TraceMessage,
+  traceExtras,
+  traceMessages,
+  traceTools,
+  wholeFor,
+} from "../traces/index.ts";
+import {
+  ARGUMENTS_TEXT,
+  ATIF_VERSION,
+  type AtifMetrics,
+  type AtifStep,
+  type AtifTrajectory,
+} from "./atif-records.ts";
+import { readTrajectory } from "./read-atif.ts";
 
 const CARRIED: readonly RolloutPart[] = [
   ...([
     "calls.cost",
     "calls.usage",
+    "conversations.forks",
     "conversations.thinking",
     "conversations.tools",
     "configs",
@@ -38,34 +52,37 @@ const CARRIED: readonly RolloutPart[] = [
   ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
 ];
 
-export const ARGUMENTS_TEXT = "arguments_text";
-
 export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
   from: "rollouts",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       const conversation = rollout.conversations.at(-1);
-      if (conversation === undefined) {
-        losses.add("rollouts without a conversation");
+      // The format demands a step of the agent.
+      if (conversation === undefined || !conversation.turns.some(({ role }) => role === "assistant")) {
+        losses.add("rollouts without a reply");
         continue;
       }
       losses.addParts(rollout, CARRIED);
-      const streams = rollout.record.streams.filter(({ level }) => level === "token").length;
-      losses.add("tokens.ids (further streams)", rollout.tokens === null ? streams : streams - 1);
-      yield trajectoryOf(rollout, { conversation, batch, losses });
+      const extras = traceExtras(rollout, batch);
+      const trajectory = trajectoryOf(rollout, { conversation, extras });
+      const read = { where: rollout.record.rolloutId, options: { dataSource: "real" } } as const;
+      const whole = await wholeFor(rollout, readTrajectory(trajectory, read), losses);
+      yield whole === undefined
+        ? trajectory
+        : trajectoryOf(rollout, { conversation, extras: { ...extras, whole } });
     }
   },
 };
 
 function trajectoryOf(
   rollout: HandedRollout,
-  of: { conversation: HandedConversation; batch: HandoverBatch | null; losses: LossTally },
+  { conversation, extras }: { conversation: HandedConversation; extras: TraceExtras },
 ): AtifTrajectory {
   const { record, calls, times } = rollout;
-  const { conversation, batch, losses } = of;
   const [name, version = "1"] = record.environment.split("@");
-  const steps = stepsOf(conversation, metricsAt(rollout, conversation, losses), losses);
+  const steps = stepsOf(conversation, metricsAt(rollout, conversation));
   const total = (pick: (metrics: AtifMetrics) => number | undefined) =>
     steps.reduce((sum, { metrics }) => sum + ((metrics && pick(metrics)) ?? 0), 0);
   const tools = traceTools(conversation.tools);
@@ -92,7 +109,7 @@ function trajectoryOf(
     },
     extra: {
       [EXTRAS_KEY]: {
-        ...traceExtras(rollout, batch),
+        ...extras,
         scores: scores.map(({ name, value, weight }) => ({ name, value, weight })),
       },
     },
@@ -103,16 +120,13 @@ function trajectoryOf(
 function metricsAt(
   { calls, tokens }: HandedRollout,
   { turns }: HandedConversation,
-  losses: LossTally,
 ): ReadonlyMap<number, AtifMetrics> {
   const found = new Map<number, AtifMetrics>();
-  let placed = 0;
   for (const [i, { record, prompt }] of calls.entries()) {
     const asked = prompt.map(readTurn);
     if (asked.length >= turns.length || !asked.every((turn, t) => sameTurn(turn, turns[t]!))) continue;
     const { usage, costUsd } = record;
     const own = tokens === null ? {} : tokensOfCall(tokens, i);
-    if (own.completion_token_ids) placed += own.completion_token_ids.length;
     found.set(asked.length, {
       ...(usage === undefined
         ? {}
@@ -122,8 +136,6 @@ function metricsAt(
       ...own,
     });
   }
-  if (tokens !== null && (placed < tokens.mask.filter(Boolean).length || tokens.mask.at(-1) !== 1))
-    losses.add("tokens.ids (not of one reply in one piece)");
   return found;
 }
 
@@ -144,7 +156,6 @@ function tokensOfCall({ ids, mask, logprobs, segments }: HandedTokens, call: num
 function stepsOf(
   { turns, model }: HandedConversation,
   metrics: ReadonlyMap<number, AtifMetrics>,
-  losses: LossTally,
 ): AtifStep[] {
   const steps: AtifStep[] = [];
   for (const [position, turn] of turns.entries())
@@ -154,7 +165,6 @@ function stepsOf(
         // A result must name a call of its own step.
         const known =
           last?.tool_calls?.some(({ tool_call_id }) => tool_call_id === message.tool_call_id) === true;
-        if (!known) losses.add("tool results without their call");
         const result = { source_call_id: known ? message.tool_call_id! : null, content: message.content };
         if (last?.source === "agent")
           steps[steps.length - 1] = {

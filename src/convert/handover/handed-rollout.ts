@@ -68,6 +68,8 @@ export interface HandedRollout {
   readonly calls: readonly HandedCall[];
   readonly conversations: readonly HandedConversation[];
   readonly tokens: HandedTokens | null;
+  /** The exchange form of the content, read from the book. Rejects where a message of it is gone. */
+  whole(): Promise<{ readonly [key: string]: Json }>;
 }
 
 export interface HandedTimes {

@@ -1,3 +1,4 @@
+export { toExported } from "./exported.ts";
 export {
   groupOf,
   type HandedCall,
@@ -8,7 +9,7 @@ export {
   type HandedTokens,
 } from "./handed-rollout.ts";
 export { inGroups } from "./in-groups.ts";
-export { type FieldLoss, LossTally, type RolloutPart } from "./loss-tally.ts";
+export { type FieldLoss, LossTally, ROLLOUT_PARTS, type RolloutPart } from "./loss-tally.ts";
 export { promptMessages, promptOf, responseText, splitConversation } from "./prompt-of.ts";
 export { provenanceOfRollout, type RowProvenance } from "./provenance-of.ts";
 export { splitTokens, TokenRules } from "./token-rules.ts";

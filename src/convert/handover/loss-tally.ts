@@ -32,6 +32,7 @@ const PARTS = {
 } as const satisfies Readonly<Record<string, (rollout: HandedRollout) => boolean>>;
 
 export type RolloutPart = keyof typeof PARTS;
+export const ROLLOUT_PARTS = Object.keys(PARTS) as readonly RolloutPart[];
 
 export interface FieldLoss {
   readonly field: string;

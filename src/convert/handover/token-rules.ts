@@ -39,7 +39,7 @@ export class TokenRules {
       throw new RollbookError(
         "mixed-tokenizers",
         { row, expected: this.#tokenizer, actual: tokenizer },
-        `rollout ${row} has tokens of tokenizer ${tokenizer}, rollout ${this.#first} of ${this.#tokenizer}. Ids of two tokenizers do not mix: cut a batch for each with --artifact.`,
+        `rollout ${row} has tokens of tokenizer ${tokenizer}, rollout ${this.#first} of ${this.#tokenizer}. Ids of two tokenizers do not mix: cut a batch for each with --tokenizer.`,
       );
     return tokens;
   }

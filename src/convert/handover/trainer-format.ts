@@ -4,7 +4,7 @@ import type { Digest } from "../../base/index.ts";
 import type { TrainerBatch } from "../../contract/index.ts";
 import type { ParquetColumn } from "../parquet/index.ts";
 import type { HandedRollout } from "./handed-rollout.ts";
-import type { LossTally } from "./loss-tally.ts";
+import type { LossTally, RolloutPart } from "./loss-tally.ts";
 
 export interface HandoverBatch {
   readonly digest: Digest;
@@ -36,6 +36,8 @@ export interface TrainerFormat<Row extends object = object> {
   readonly from: "tokens" | "rollouts";
   /** Rollouts with the same one follow each other. */
   readonly together: "group" | "task";
+  /** The parts of a rollout that a row holds; the others are counted as lost. */
+  readonly carried: readonly RolloutPart[];
   rows(rollouts: AsyncIterable<HandedRollout>, context: HandoverContext): AsyncIterable<Row>;
   /** Present: the file is Parquet; absent: JSON Lines. */
   readonly columns?: readonly ParquetColumn<Row>[];

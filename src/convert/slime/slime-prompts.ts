@@ -22,6 +22,7 @@ const CARRIED: readonly RolloutPart[] = ["task.label", "task.payload"];
 export const slimePrompts: TrainerFormat<SlimePrompt> = {
   from: "rollouts",
   together: "task",
+  carried: CARRIED,
   async *rows(rollouts, context) {
     for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
       const rollout = same[0]!;

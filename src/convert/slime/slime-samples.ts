@@ -55,6 +55,7 @@ const CARRIED: readonly RolloutPart[] = [
 export const slimeSamples: TrainerFormat<SlimeSample> = {
   from: "tokens",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, context) {
     const rules = new TokenRules();
     const sizes = new GroupSizes(context);

@@ -1,7 +1,7 @@
 /** A rollout in the exchange form from what a trace tells: calls, tokens, scores, the ending. Pure.
  *  Where the trace carries our extras the rollout is the one that was exported; elsewhere nothing is made up: no seed but 0,
  *  no revision but that of the log, no reward where the trace has none. */
-import { digestJson, type Id, idFault, type Json, parseId } from "../../base/index.ts";
+import { type Digest, digestJson, type Id, idFault, type Json, parseId } from "../../base/index.ts";
 import { type Ending, loggedPolicy, RolloutDraft } from "../../contract/index.ts";
 import type { TraceExtras, TraceFields } from "./trace-extras.ts";
 import { type TraceMessage, toOpenAi } from "./trace-messages.ts";
@@ -41,8 +41,21 @@ export interface TracedRollout {
   readonly format: string;
 }
 
+/** Of what a trace shows. */
+export function shownOf({ calls, tokens, scores }: TracedRollout): Digest {
+  return digestJson("rollbook.trace-shown.v1", { calls, tokens, scores });
+}
+
 export function rolloutOfTrace(trace: TracedRollout): Record<string, Json> {
   const { extras, format } = trace;
+  const envelope = {
+    worker: format,
+    startedAtMs: Math.max(0, Math.round(trace.startedAtMs)),
+    endedAtMs: Math.max(0, Math.round(Math.max(trace.startedAtMs, trace.endedAtMs))),
+    origin: { format, fields: { id: trace.id, ...(extras ? { content: extras.contentDigest } : {}) } },
+  };
+  if (extras?.whole !== undefined && extras.whole.shown === shownOf(trace))
+    return { ...extras.whole.rollout, envelope };
   const family = parseId(format);
   const scores = trace.scores.map(({ name, ...rest }) => ({
     name: idOf(name, "score"),
@@ -62,12 +75,7 @@ export function rolloutOfTrace(trace: TracedRollout): Record<string, Json> {
     calls: trace.calls.map((call, i) => callWire(call, extras?.calls[i])),
     streams: streamsOf(trace, family),
     scores,
-    envelope: {
-      worker: format,
-      startedAtMs: Math.max(0, Math.round(trace.startedAtMs)),
-      endedAtMs: Math.max(0, Math.round(Math.max(trace.startedAtMs, trace.endedAtMs))),
-      origin: { format, fields: { id: trace.id, ...(extras ? { content: extras.contentDigest } : {}) } },
-    },
+    envelope,
   } as Record<string, Json>;
 }
 

@@ -1,6 +1,6 @@
 /** What a trace format has no field for and its free-form part carries: everything sealed but messages, ids, masks,
  *  log-probabilities and scores, which have fields of their own. With it a trace that comes back is the same rollout. */
-import { isObject, type Json, RollbookError } from "../../base/index.ts";
+import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
 import type { HandedRollout, HandoverBatch } from "../handover/index.ts";
 
@@ -29,6 +29,15 @@ export interface TraceExtras {
   readonly scorers: TraceFields;
   readonly reward: number | null;
   readonly excluded: string | null;
+  /** Present where the trace alone would come back as another rollout. */
+  readonly whole?: TraceWhole;
+}
+
+export interface TraceWhole {
+  /** Digest of what the trace shows: if it differs, the trace was edited. */
+  readonly shown: Digest;
+  /** The exchange form without an envelope. */
+  readonly rollout: TraceFields;
 }
 
 export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null): TraceExtras {

@@ -1,7 +1,6 @@
 /** Pairs of a better and a worse reply to one prompt, for TRL's DPOTrainer: the best and the worst of those asked the same. */
 import { pairRows } from "../chat/index.ts";
-import { inGroups, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
-import { toExported } from "./exported.ts";
+import { inGroups, type RolloutPart, type TrainerFormat, toExported } from "../handover/index.ts";
 import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";
 
 interface TrlDpoRow {
@@ -24,6 +23,7 @@ const CARRIED: readonly RolloutPart[] = ["conversations.forks", "conversations.t
 export const trlDpo: TrainerFormat<TrlDpoRow> = {
   from: "rollouts",
   together: "task",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses, options }) {
     for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
       const results = same.filter(({ excluded }) => excluded === null);

@@ -19,6 +19,7 @@ const CARRIED: readonly RolloutPart[] = ["conversations.tools", "task.label", "t
 export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
   from: "rollouts",
   together: "task",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
     for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
       const rollout = same[0]!;

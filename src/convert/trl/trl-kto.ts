@@ -22,6 +22,7 @@ const CARRIED: readonly RolloutPart[] = ["conversations.forks", "conversations.t
 export const trlKto: TrainerFormat<TrlKtoRow> = {
   from: "rollouts",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses, options: { threshold } }) {
     if (threshold === undefined)
       throw new RollbookError(

@@ -34,6 +34,7 @@ const CARRIED: readonly RolloutPart[] = ["reward", "tokens.ids", "tokens.advanta
 export const trlRollouts: TrainerFormat<TrlRolloutRow> = {
   from: "tokens",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
     const rules = new TokenRules();
     const groups = new Map<string, number>();

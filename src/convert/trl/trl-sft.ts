@@ -5,8 +5,8 @@ import {
   type RolloutPart,
   type RowProvenance,
   type TrainerFormat,
+  toExported,
 } from "../handover/index.ts";
-import { toExported } from "./exported.ts";
 import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";
 
 interface TrlSftRow extends RowProvenance {
@@ -21,6 +21,7 @@ const CARRIED: readonly RolloutPart[] = ["conversations.forks", "conversations.t
 export const trlSft: TrainerFormat<TrlSftRow> = {
   from: "rollouts",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       if (rollout.excluded !== null) {

@@ -7,6 +7,7 @@ import {
   readExtras,
   rolloutOfTrace,
   type TraceCall,
+  type TracedRollout,
   type TraceMessage,
   type TraceTokens,
 } from "../traces/index.ts";
@@ -34,14 +35,16 @@ export async function* readVerifiers(
     if (!Array.isArray(traces))
       throw unknownVersion(where, "no list of traces, as results of verifiers v0", undefined);
     for (const trace of traces as unknown as VerifiersTrace[])
-      yield readTrace(trace, { where, options, episode: value as unknown as VerifiersEpisode });
+      yield rolloutOfTrace(
+        readTrace(trace, { where, options, episode: value as unknown as VerifiersEpisode }),
+      );
   }
 }
 
-function readTrace(
+export function readTrace(
   trace: VerifiersTrace,
   { where, options, episode }: { where: string; options: ReadTraceOptions; episode: VerifiersEpisode },
-): Record<string, Json> {
+): TracedRollout {
   if (!isObject(trace) || trace.version !== TRACE_VERSION)
     throw unknownVersion(where, `trace version ${JSON.stringify(trace?.version)}`, trace?.version);
   const nodes = trace.nodes ?? [];
@@ -50,7 +53,7 @@ function readTrace(
   const data = (trace.task?.data ?? {}) as Record<string, unknown>;
   const { start = 0, agent } = trace.timing ?? {};
   const named = Object.entries(trace.rewards ?? {}).filter(([name]) => !(extras && name === UNNAMED_REWARD));
-  return rolloutOfTrace({
+  return {
     format: "verifiers",
     id: trace.id,
     environment: episode.env?.id || "verifiers",
@@ -68,7 +71,7 @@ function readTrace(
     startedAtMs: start * 1000,
     endedAtMs: (agent?.end ?? start) * 1000,
     extras,
-  });
+  };
 }
 
 /** The invariants of the graph: parents come first, masks are as long as ids, one log-probability for each sampled token. */

@@ -5,12 +5,12 @@ import type { Ending } from "../../contract/index.ts";
 import {
   groupOf,
   type HandedRollout,
-  type HandoverBatch,
   promptOf,
   type RolloutPart,
   type TrainerFormat,
 } from "../handover/index.ts";
-import { EXTRAS_KEY, traceExtras, traceTools } from "../traces/index.ts";
+import { EXTRAS_KEY, type TraceExtras, traceExtras, traceTools, wholeFor } from "../traces/index.ts";
+import { readTrace } from "./read-verifiers.ts";
 import { MessageGraph } from "./verifiers-graph.ts";
 import {
   TRACE_VERSION,
@@ -51,17 +51,19 @@ const CARRIED: readonly RolloutPart[] = [
 export const verifiersTraces: TrainerFormat<VerifiersEpisode> = {
   from: "rollouts",
   together: "group",
+  carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       losses.addParts(rollout, CARRIED);
-      const streams = rollout.record.streams.filter(({ level }) => level === "token").length;
-      losses.add("tokens.ids (further streams)", rollout.tokens === null ? streams : streams - 1);
-      yield episodeOf(rollout, batch);
+      const episode = episodeOf(rollout, traceExtras(rollout, batch));
+      const read = { where: rollout.record.rolloutId, options: { dataSource: "real" }, episode } as const;
+      const whole = await wholeFor(rollout, readTrace(episode.traces[0]!, read), losses);
+      yield whole === undefined ? episode : episodeOf(rollout, { ...traceExtras(rollout, batch), whole });
     }
   },
 };
 
-function episodeOf(rollout: HandedRollout, batch: HandoverBatch | null): VerifiersEpisode {
+function episodeOf(rollout: HandedRollout, extras: TraceExtras): VerifiersEpisode {
   const { record } = rollout;
   const task = taskOf(rollout);
   const errors = errorsOf(record.ending);
@@ -72,17 +74,13 @@ function episodeOf(rollout: HandedRollout, batch: HandoverBatch | null): Verifie
     group: record.group === undefined ? null : { id: groupOf(rollout) },
     ok: errors.length === 0,
     errors,
-    traces: [traceOf(rollout, { batch, task, errors })],
+    traces: [traceOf(rollout, { extras, task, errors })],
   };
 }
 
 function traceOf(
   rollout: HandedRollout,
-  {
-    batch,
-    task,
-    errors,
-  }: { batch: HandoverBatch | null; task: VerifiersTask; errors: readonly VerifiersError[] },
+  { extras, task, errors }: { extras: TraceExtras; task: VerifiersTask; errors: readonly VerifiersError[] },
 ): VerifiersTrace {
   const { record, calls, tokens, times } = rollout;
   const graph = new MessageGraph(calls);
@@ -95,7 +93,7 @@ function traceOf(
     nodes: graph.nodes({ timestamp: start, advantage: tokens?.advantage ?? null }),
     calls: calls.map((call, i) => callOf(call, graph.replies[i]!)),
     rewards: rewardsOf(rollout),
-    info: { [EXTRAS_KEY]: traceExtras(rollout, batch) },
+    info: { [EXTRAS_KEY]: extras },
     ...{ is_completed: true, ok: errors.length === 0, ...stopOf(record.ending), errors },
     timing: { start, agent: { start, end: (times?.endedAtMs ?? 0) / 1000 } },
   };

@@ -41,6 +41,7 @@ const CARRIED: readonly RolloutPart[] = ["environment", "reward", "tokens.ids", 
 export const verlAgentLoop: TrainerFormat<VerlAgentLoopRow> = {
   from: "tokens",
   together: "group",
+  carried: CARRIED,
   columns: [
     field("uid", TEXT),
     field("data_source", TEXT),

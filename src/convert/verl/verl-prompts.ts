@@ -25,6 +25,7 @@ const MESSAGES = list(struct({ role: TEXT, content: TEXT }));
 export const verlPrompts: TrainerFormat<VerlPrompt> = {
   from: "rollouts",
   together: "task",
+  carried: CARRIED,
   columns: [
     field("data_source", TEXT),
     field("prompt", MESSAGES),

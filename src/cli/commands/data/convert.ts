@@ -38,6 +38,7 @@ export function addConvert(data: Command, io: Io): void {
     description: `Write rollouts in the format of a trainer or a trace tool. With --batch the rows are those of a sealed batch, and failures
 of its groups are marked where the format has a mark; without it, everything that the book admits. Formats of tokens (slime,
 verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the number of rollouts that had them.
+\`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and trl-dpo in OpenAI's chat form.
 
 With --from the traces of another program enter the book as rollouts, signed with your key if there is one; with --out they are
 written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout.`,

@@ -1,17 +1,10 @@
 /** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
 import { type Command, Option } from "commander";
-import { given, RollbookError } from "../../../base/index.ts";
-import { exportTable } from "../../../book/convert/index.ts";
-import {
-  admittedConversations,
-  everyDecision,
-  writeDataset,
-  writeJsonLines,
-  wrongUsage,
-} from "../../../book/decisions/index.ts";
+import { RollbookError } from "../../../base/index.ts";
+import { exportConversations, exportTable } from "../../../book/convert/index.ts";
+import { everyDecision, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
-import { type ExportedConversation, pairRows, sftRow } from "../../../convert/chat/index.ts";
 import { BOOK_TABLES, type BookTableName } from "../../../convert/tables/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
 import { renderLogCheck } from "../../../view/evaluation-view.ts";
@@ -87,6 +80,8 @@ sft: conversations that end with a reply of the model, in OpenAI's chat form: me
 pairs: for each question that several rollouts were asked, the reply with the highest and the one with the lowest reward:
 prompt, chosen, rejected.
 
+\`rollbook data convert --to trl-sft\` and \`--to trl-dpo\` write the same conversations for TRL, with provenance, also from a batch.
+
 parquet: one table for DuckDB, pyarrow or polars, chosen by --table. It holds every rollout of the book, also those that the
 other formats exclude. Nested values are JSON text; unknown values are null.`,
     examples: [
@@ -108,8 +103,11 @@ other formats exclude. Nested values are JSON text; unknown values are null.`,
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);
     return withBook(io, flags, (book) => {
-      if (flags.format === "parquet") return exportParquet(io, book, flags);
-      return flags.format === "decisions" ? exportDecisions(io, book, flags) : exportChat(io, book, flags);
+      const { format } = flags;
+      if (format === "parquet") return exportParquet(io, book, flags);
+      return format === "decisions"
+        ? exportDecisions(io, book, flags)
+        : exportChat(io, book, { ...flags, format });
     });
   });
 }
@@ -142,28 +140,19 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
 }
 
-async function exportChat(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
+async function exportChat(
+  io: Io,
+  book: OpenBook,
+  flags: ExportFlags & { format: "sft" | "pairs" },
+): Promise<void> {
   const { format, out, minScore, minGap, json } = flags;
-  const { admitted, conversations } = await admittedConversations(book, requestOf(flags));
-  const rows = async function* () {
-    if (format === "pairs") {
-      const all: ExportedConversation[] = [];
-      for await (const each of conversations()) all.push(each);
-      yield* pairRows(all, given({ minGap }));
-      return;
-    }
-    for await (const each of conversations()) {
-      const row = sftRow(each);
-      if (row === undefined) continue;
-      if (minScore === undefined || (row.reward !== null && row.reward >= minScore)) yield row;
-    }
-  };
-  const count = await writeJsonLines(out, rows());
+  const filter = requestOf(flags);
+  const { rows, admitted } = await exportConversations(book, { format, out, filter, minScore, minGap });
   const noun = format === "pairs" ? "pair" : "conversation";
   io.out(
     json
-      ? jsonLine({ out, format, rows: count, admitted: admitted.map(admittedJson) })
-      : `${plural(count, noun)}: ${out}\n`,
+      ? jsonLine({ out, format, rows, admitted: admitted.map(admittedJson) })
+      : `${plural(rows, noun)}: ${out}\n`,
   );
   if (!json) for (const each of admitted) io.err(renderAdmitted(each));
 }

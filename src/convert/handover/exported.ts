@@ -1,6 +1,6 @@
 /** A conversation in the words of the chat exports. Pure. */
 import type { ExportedConversation } from "../chat/index.ts";
-import type { HandedConversation, HandedRollout } from "../handover/index.ts";
+import type { HandedConversation, HandedRollout } from "./handed-rollout.ts";
 
 export function toExported(rollout: HandedRollout, conversation: HandedConversation): ExportedConversation {
   const { record, task, reward } = rollout;

@@ -1,0 +1,166 @@
+/** The table of docs/interop.md: for each format its file, directions, rules, losses and the real reader with its version.
+ *  Formats, directions, losses and versions come from the code; what a row is and what is checked is written here. */
+import {
+  TRACE_FORMATS,
+  TRAINER_FORMATS,
+  type TrainerFormatName,
+  trainerFormat,
+} from "../../src/convert/formats/index.ts";
+import { ROLLOUT_PARTS, type RolloutPart } from "../../src/convert/handover/index.ts";
+import { READERS, TORCH } from "../interop/readers.ts";
+import { markdownTable } from "./markdown-table.ts";
+
+interface FormatFacts {
+  readonly row: string;
+  readonly checked: string;
+  /** Lost beside parts of a rollout: whole rollouts. */
+  readonly leftOut?: string;
+  readonly by: string;
+  /** The argument of `npm run interop`, and the pinned packages that it names. */
+  readonly reader: string;
+  readonly packages: readonly string[];
+}
+
+const TOKENS = "sampling log-probabilities; one tokenizer";
+const CONVERSATION = "the conversation ends with a reply; tool arguments are objects";
+const FAILURES = "failures of others";
+
+const FACTS: Readonly<Record<TrainerFormatName, FormatFacts>> = {
+  slime: {
+    row: "one stream of a batch",
+    checked: `${TOKENS}; mask and log-probabilities as long as the response, 0 where masked; groups of one size, each with a result`,
+    by: "`Sample.from_dict`, `validate`, the torch file and back",
+    ...{ reader: "slime", packages: ["miles-rl"] },
+  },
+  "slime-prompts": {
+    row: "one task",
+    checked: "a prompt; metadata is an object",
+    by: "`Dataset`, and `rollbook launch`",
+    ...{ reader: "slime", packages: ["miles-rl"] },
+  },
+  verl: {
+    row: "one task",
+    checked: "a prompt of messages",
+    by: "`RLHFDataset`",
+    ...{ reader: "verl", packages: ["verl"] },
+  },
+  "verl-agent-loop": {
+    row: "one stream of a batch",
+    checked: `${TOKENS}; a prompt that is not empty; ids, mask and log-probabilities of one length`,
+    leftOut: FAILURES,
+    by: "`AgentLoopOutput`",
+    ...{ reader: "verl", packages: ["verl"] },
+  },
+  "trl-sft": {
+    row: "one conversation",
+    checked: CONVERSATION,
+    leftOut: FAILURES,
+    by: "two steps of `SFTTrainer`",
+    ...{ reader: "trl", packages: ["trl"] },
+  },
+  "trl-dpo": {
+    row: "best and worst of one prompt",
+    checked: `${CONVERSATION}; two rewards that differ`,
+    leftOut: `${FAILURES}, unlabelled rollouts`,
+    by: "two steps of `DPOTrainer`",
+    ...{ reader: "trl", packages: ["trl"] },
+  },
+  "trl-kto": {
+    row: "one conversation",
+    checked: `${CONVERSATION}; \`--threshold\` makes the label`,
+    leftOut: `${FAILURES}, unlabelled rollouts`,
+    by: "two steps of `KTOTrainer`",
+    ...{ reader: "trl", packages: ["trl"] },
+  },
+  "trl-grpo": {
+    row: "one task",
+    checked: "a prompt that a chat template renders",
+    by: "two steps of `GRPOTrainer`",
+    ...{ reader: "trl", packages: ["trl"] },
+  },
+  "trl-rollouts": {
+    row: "one stream of a batch",
+    checked: `${TOKENS}; one advantage for a sample; arrays as long as the ids`,
+    leftOut: FAILURES,
+    by: "`rollout_func` of `GRPOTrainer`",
+    ...{ reader: "trl", packages: ["trl"] },
+  },
+  art: {
+    row: "one rollout",
+    checked: "a reward and a conversation",
+    leftOut: `${FAILURES}, unlabelled rollouts`,
+    by: "`read_trajectory_groups_parquet`",
+    ...{ reader: "art", packages: ["openpipe-art"] },
+  },
+  verifiers: {
+    row: "one rollout",
+    checked:
+      "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; the digest comes back",
+    by: "`read_episodes`, and written again",
+    ...{ reader: "verifiers", packages: ["verifiers"] },
+  },
+  atif: {
+    row: "one rollout",
+    checked:
+      "step ids from 1; results name a call of their step; log-probabilities as long as the completion; the digest comes back",
+    leftOut: "rollouts without a reply",
+    by: "`Trajectory.model_validate`, and the same JSON again",
+    ...{ reader: "atif", packages: ["harbor"] },
+  },
+};
+
+export async function interopTable(): Promise<string> {
+  const rows = await Promise.all(TRAINER_FORMATS.map(rowOf));
+  const head = [
+    "format",
+    "file",
+    "direction",
+    "one row is",
+    "checked before writing",
+    "cannot carry",
+    "read by",
+  ];
+  return markdownTable([head, ...rows]).join("\n");
+}
+
+/** The page with the table as it must be: the one whose first column is `format`. */
+export async function interopPage(page: string): Promise<string> {
+  const lines = page.split("\n");
+  const from = lines.findIndex((line) => line.startsWith("| format "));
+  const to = lines.findIndex((line, i) => i > from && line === "");
+  return [...lines.slice(0, from), await interopTable(), ...lines.slice(to)].join("\n");
+}
+
+/** The pinned version of a package that a reader installs. */
+export function pinned(reader: string, name: string): string {
+  const { packages, alone = [], torch } = READERS[reader]!;
+  const pins = [...packages, ...alone, ...(torch === true ? TORCH : [])];
+  return pins.find((pin) => pin.startsWith(`${name}==`))!.split("==")[1]!;
+}
+
+async function rowOf(name: TrainerFormatName): Promise<string[]> {
+  const { row, checked, leftOut, by, reader, packages } = FACTS[name];
+  const { columns, carried } = await trainerFormat(name);
+  const both = (TRACE_FORMATS as readonly string[]).includes(name);
+  const versions = packages.map((each) => `${each} ${pinned(reader, each)}`).join(", ");
+  return [
+    ...[`\`${name}\``, columns === undefined ? "JSON Lines" : "Parquet", both ? "both" : "out", row, checked],
+    [...lostParts(carried), ...(leftOut === undefined ? [] : [leftOut])].join(", "),
+    `${versions}: ${by}`,
+  ];
+}
+
+/** In the words that the command prints; a family of parts that is lost as a whole is named once. */
+function lostParts(carried: readonly RolloutPart[]): string[] {
+  const lost = ROLLOUT_PARTS.filter((part) => !carried.includes(part));
+  const familyOf = (part: string) => part.split(".")[0]!;
+  const isWhole = (family: string) =>
+    ROLLOUT_PARTS.filter((part) => familyOf(part) === family).every((part) => lost.includes(part));
+  return [
+    ...new Set(
+      lost.map((part) =>
+        part.includes(".") && isWhole(familyOf(part)) ? `\`${familyOf(part)}.*\`` : `\`${part}\``,
+      ),
+    ),
+  ];
+}
