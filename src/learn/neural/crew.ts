@@ -36,20 +36,32 @@ export interface Crew {
   count(): number;
 }
 
-interface CrewWorld {
+export interface CrewWorld {
   make(i: number): DecisionEnvironment;
   readonly spec: FeatureSpec;
+  /** Whether the environments show a few contexts again and again, as the same objects: their features are read once. */
+  readonly recurring?: boolean;
 }
 
 /** `by`: how observations are standardised (default: not). */
 export function makeCrew(
-  { make, spec }: CrewWorld,
+  { make, spec, recurring = false }: CrewWorld,
   { count, rng, by }: { count: number; rng: Rng; by?: Standardisation },
 ): Crew {
   const reader = makeFeatureReader(spec);
   const origin = Float32Array.from({ length: reader.size }, (_, i) =>
     by === undefined ? 0 : 0 - by.mean[i]! * by.scale[i]!,
   );
+  const known = new Map<DecisionContext, SparseVector>();
+  const featuresOf = (context: DecisionContext): SparseVector => {
+    if (!recurring) return reader.context(context);
+    const before = known.get(context);
+    if (before !== undefined) return before;
+    const { indices, values, count: entries } = reader.context(context);
+    const read = { indices: indices.slice(0, entries), values: values.slice(0, entries), count: entries };
+    known.set(context, read);
+    return read;
+  };
   const begin = (member: Omit<Member, "context">, i: number): DecisionContext =>
     member.environment.reset(rng.split(i).split(member.episode));
   const members = Array.from({ length: count }, (_, i): Member => {
@@ -59,7 +71,7 @@ export function makeCrew(
   let ended: number[] = [];
   let finished = 0;
   const write = (context: DecisionContext, into: Float32Array, at: number): void => {
-    const { indices, values, count: entries } = reader.context(context);
+    const { indices, values, count: entries } = featuresOf(context);
     into.set(origin, at);
     for (let e = 0; e < entries; e++) {
       const i = indices[e]!;

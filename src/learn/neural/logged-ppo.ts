@@ -42,7 +42,12 @@ export function trainLoggedPpo(
       step: (choice) => ({ reward: scores[row]![choice]!, context: rows[row]!.context, end: "terminal" }),
     };
   };
-  return trainPpo({ make, spec, digest: data.digest }, { ...LOGGED_PPO_DEFAULTS, ...config }, rng, hooks);
+  return trainPpo(
+    { make, spec, digest: data.digest, recurring: true },
+    { ...LOGGED_PPO_DEFAULTS, ...config },
+    rng,
+    hooks,
+  );
 }
 
 function scoresOf(rows: readonly (LoggedRow & { reward: number })[]): number[][] {

@@ -4,10 +4,10 @@
  *  In: environments, a feature spec, a config, an Rng. Out: an "mlp-greedy" or "mlp-softmax" model and a report.
  *  Training = f(environments, config, seed); a resumed one replays the choices of the open episodes. */
 import type { Digest, Json, Rng } from "../../base/index.ts";
-import { type DecisionEnvironment, type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
+import { makeFeatureReader } from "../../policy/index.ts";
 import { adamW, makeMlp, openTensors, orthogonalStart, padded, type TensorSpace } from "../tensor/index.ts";
 import { makeActedSteps } from "./acted-steps.ts";
-import { makeCrew, standardiseCrew } from "./crew.ts";
+import { type CrewWorld, makeCrew, standardiseCrew } from "./crew.ts";
 import type { Standardisation } from "./dense-batch.ts";
 import { type FitHooks, fitLearner, type GradientLearner } from "./fit.ts";
 import { normalised, policySlope } from "./ppo-loss.ts";
@@ -50,10 +50,8 @@ const VALUE_WEIGHT = 0.5;
 const LONGEST_GRADIENT = 0.5;
 const ADAM_EPSILON = 1e-5;
 
-export interface PpoWorld {
-  /** Environment number `i`; they differ by their rng alone. */
-  make(i: number): DecisionEnvironment;
-  readonly spec: FeatureSpec;
+/** Environment number `i` differs from the others by its rng alone. */
+export interface PpoWorld extends CrewWorld {
   /** What names the world in the model's config. */
   readonly digest: Digest;
 }
