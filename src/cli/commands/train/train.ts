@@ -95,6 +95,7 @@ export function addTrain(program: Command, io: Io): void {
   const clone = addTrainer(train, io, {
     name: "neural-bc",
     summary: "behaviour cloning with a network",
+    example: " --steps 1000",
     note: RESUME_NOTE,
     learner: (flags) => ({ kind: "neural-bc", ...networkConfig(flags), spec: readSpec(flags) }),
   });
@@ -102,6 +103,7 @@ export function addTrain(program: Command, io: Io): void {
   const cql = addTrainer(train, io, {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
+    example: " --steps 1000",
     note: `\n--discount 0 learns single decisions (routing), above 0 chains of decisions.${RESUME_NOTE}`,
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
