@@ -20,7 +20,7 @@ import { renderRecording } from "./record/animated-svg.mjs";
 import { TerminalScreen } from "./record/terminal-screen.mjs";
 
 const COLUMNS = 120;
-const ROWS = 34;
+const ROWS = 42;
 /** Longer pauses are shortened to this, in both files. */
 const LONGEST_PAUSE_S = 1;
 const MOST_BYTES = 500_000;
