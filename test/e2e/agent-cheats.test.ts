@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, vi } from "vitest";
+import { MAIN } from "../../bench/support/build.ts";
 import { findBubblewrap } from "../../src/collect/rollout/agent/pool/confine.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { Cli } from "../support/cli.ts";
@@ -91,7 +92,7 @@ describe("SIGTERM", () => {
       const agent = cli.file("stuck.mjs", source);
       const tasks = cli.file("tasks.jsonl", '{"a": 1}\n{"a": 2}\n');
       const words = ["launch", "--book", cli.book, "--tasks", tasks, "--agent", agent, "--concurrency", "2"];
-      const child = spawn(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...words], {
+      const child = spawn(process.execPath, [MAIN, ...words], {
         env: { ...process.env, ROLLBOOK_HOME: cli.home },
         stdio: ["ignore", "pipe", "pipe"],
       });

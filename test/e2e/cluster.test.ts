@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { MAIN } from "../../bench/support/build.ts";
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
 import { systemClock } from "../../src/base/index.ts";
 import { openNatsQueue } from "../../src/collect/queue/index.ts";
@@ -115,10 +116,9 @@ export default async () => {
   });
 });
 
-/** A worker in a process of its own, from the sources. */
+/** A worker in a process of its own. */
 function spawnWorker(cli: Cli, words: readonly string[]) {
-  const main = new URL("../../src/cli/main.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, ["--import", "tsx", main, "worker", ...words], {
+  const child = spawn(process.execPath, [MAIN, "worker", ...words], {
     env: { ...process.env, ROLLBOOK_HOME: cli.home },
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -2,18 +2,17 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import { MAIN } from "../../bench/support/build.ts";
 import * as requirement from "../../scripts/setup/sandbox.mjs";
 import { SMALL, writeLoop } from "../support/loop-world.ts";
 import { describeNeeding } from "../support/needs.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const DISK_BYTES = 24 * 1024 * 1024;
 
 /** Starts a run on a full disk, makes room, and resumes it: one script, because the disk lives as long as it does. */
 const SCRIPT = `
-run() { "$NODE" --import tsx "$MAIN" run "$1" --config "$CONFIG" --book "$DISK/book"; echo "exit $?"; }
+run() { "$NODE" "$MAIN" run "$1" --config "$CONFIG" --book "$DISK/book"; echo "exit $?"; }
 dd if=/dev/zero of="$DISK/filler" bs=4k 2>/dev/null
 truncate -s "-$ROOM" "$DISK/filler"
 run start

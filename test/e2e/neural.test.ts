@@ -2,15 +2,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { MAIN } from "../../bench/support/build.ts";
 import * as requirement from "../../scripts/setup/sandbox.mjs";
 import { toRoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { corridorWalks } from "../support/chain-world.ts";
 import { Cli } from "../support/cli.ts";
 import { describeNeeding } from "../support/needs.ts";
-
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 function writeWalks(folder: string, count: number): string {
   const file = join(folder, "walks.jsonl");
@@ -98,7 +96,7 @@ describe("networks on the command line", () => {
     const words = (name: string) =>
       `train cql --data ${data} ${SMALL} --steps 3000 --out ${join(cli.folder, name)} --id x`.split(" ");
     const [whole] = await cli.json(words("whole").join(" "));
-    const child = spawn(process.execPath, ["--import", "tsx", MAIN, ...words("killed")], { stdio: "ignore" });
+    const child = spawn(process.execPath, [MAIN, ...words("killed")], { stdio: "ignore" });
     const state = join(cli.folder, "killed.training");
     while (!existsSync(state) && child.exitCode === null)
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -119,7 +117,7 @@ await describeNeeding(requirement, "a full disk under a training", () => {
       for (const each of [folder, disk]) rmSync(each, { recursive: true, force: true });
     });
     const data = writeWalks(folder, 60);
-    const train = `"$NODE" --import tsx "$MAIN" train cql --data ${data} ${SMALL} --out "$DISK/p" --id p; echo "exit $?"`;
+    const train = `"$NODE" "$MAIN" train cql --data ${data} ${SMALL} --out "$DISK/p" --id p; echo "exit $?"`;
     const script = `dd if=/dev/zero of="$DISK/filler" bs=4k 2>/dev/null; ${train}; ls "$DISK"; rm "$DISK/filler"; ${train}; ls "$DISK"`;
     const small = ["--dev-bind", "/", "/", "--size", String(4 * 1024 * 1024), "--tmpfs", disk];
     const env = { ...process.env, NODE: process.execPath, MAIN, DISK: disk };

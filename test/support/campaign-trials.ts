@@ -12,8 +12,7 @@ const CHEAP: Readonly<Record<string, number>> = {
   replay: 1 / 40,
   rollback: 1 / 20,
   sandbox: 1 / 50,
-  "store-crash": 1 / 20,
-  tamper: 1 / 20,
+  tamper: 1 / 40,
 };
 
 export function runCampaigns(names: readonly string[]): void {

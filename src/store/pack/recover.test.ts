@@ -7,12 +7,12 @@ import { crashStore } from "../../../bench/support/store-crash.ts";
 import { type Digest, systemClock } from "../../base/index.ts";
 import { openBook } from "../book.ts";
 
-it("after 40 kills -9 of writers and collectors at random points everything acknowledged is there and complete", async () => {
+it("after 20 kills -9 of writers and collectors at random points everything acknowledged is there and complete", async () => {
   const failures: string[] = [];
   const onFailure = (what: string) => failures.push(what);
-  const result = await crashStore({ kills: 40, seed: 11n, onFailure });
+  const result = await crashStore({ kills: 20, seed: 11n, onFailure });
   expect(failures).toEqual([]);
-  expect(result).toEqual({ passed: 40, failed: 0 });
+  expect(result).toEqual({ passed: 20, failed: 0 });
 });
 
 it.skipIf(process.platform === "win32")(

@@ -1,0 +1,111 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { Cli } from "../support/cli.ts";
+import { statusOf, withLoop } from "../support/loop-runs.ts";
+import { LOOP, UNEQUAL, writeConfig } from "../support/loop-world.ts";
+import { json, ScriptedUpstream } from "../support/scripted-upstream.ts";
+
+describe("asynchronous windows", () => {
+  it("collect while the window before them learns, within the drift allowed, and are repeated by following the book", async () => {
+    const config = { ...UNEQUAL, mode: "asynchronous", maxDrift: 1 };
+    const first = withLoop(config);
+    const { digest, windows } = await statusOf(first.cli, `start --config ${first.config}`);
+    // Window 2 began before window 1 had ended; window 3 had to wait for the end of window 1.
+    expect(windows.map(({ collectedBy }) => collectedBy).slice(0, 2)).toEqual(["behaviour", "behaviour"]);
+    expect(["loop-w1", "loop-w2"]).toContain(windows[2]!.collectedBy);
+    const again = withLoop(config);
+    const book = join(first.cli.folder, "book");
+    const followed = await statusOf(again.cli, `start --config ${again.config} --follow ${book}`);
+    expect(followed.digest).toBe(digest);
+  }, 240_000);
+});
+
+describe("a configuration", () => {
+  it.each([
+    [{ widows: 3 }, "unknown key widows. Did you mean windows?"],
+    [{ world: { ...LOOP.world, modles: "m" } }, "unknown key world.modles. Did you mean models?"],
+    [{ learner: { kind: "linucb", alhpa: 1 } }, "unknown key learner.alhpa. Did you mean alpha?"],
+    [{ learner: { kind: "lin" } }, "learner.kind"],
+    [{ rollouts: 145 }, "is not a multiple of samples"],
+    [{ split: { shares: [0.5, 0, 0.6] } }, "split.shares: they add up to 1.1"],
+    [{ split: { shares: [1, 0, 0] } }, "train and judge need a share above 0"],
+    [{ maxDrift: 3 }, "maxDrift has no effect with mode: synchronous"],
+  ])("with %j is refused before anything is made", async (change, problem) => {
+    const { cli, config } = withLoop({ ...LOOP, ...change });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
+    expect(await cli.run(`run status --config ${config}`)).toMatchObject({ code: 1 });
+  });
+
+  it("that asks for more tasks than there are says how many there are", async () => {
+    const { cli, config } = withLoop({ ...LOOP, samples: 1 });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("a window needs 144 tasks and the world has 36"),
+    ]);
+  });
+});
+
+const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
+  const response = await fetch(baseUrl + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
+    body: JSON.stringify({ model: "auto", messages: [{ role: "user", content: question }] }),
+  });
+  const { choices } = await response.json();
+  return choices[0].message.content === "strong" ? 1 : 0;
+};
+`;
+
+describe("rollbook run with an agent of the user's", () => {
+  it("names the missing agent, resumes once it is there, and learns which model to ask", async () => {
+    const upstream = await ScriptedUpstream.open();
+    upstream.otherwise = (response, asked) => {
+      const { model } = JSON.parse(asked.body) as { model: string };
+      return json({ choices: [{ message: { role: "assistant", content: model }, finish_reason: "stop" }] })(
+        response,
+        asked,
+      );
+    };
+    try {
+      const cli = new Cli({ clock: systemClock });
+      const up = { upstream: "up", price: { prompt: 1, completion: 1 } };
+      cli.file(
+        "gateway.yaml",
+        JSON.stringify({
+          listen: { port: 0 },
+          upstreams: { up: { baseUrl: upstream.url } },
+          models: { weak: up, strong: up },
+          routes: { auto: ["weak", "strong"] },
+        }),
+      );
+      const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+      cli.file("tasks.jsonl", rows.join("\n"));
+      const config = writeConfig(cli.folder, {
+        ...LOOP,
+        windows: 2,
+        world: { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" },
+        learner: { kind: "ucb", exploration: 0.1 },
+      });
+      const missing = await cli.run(`run start --config ${config}`);
+      expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("agent.mjs cannot be read")]);
+      writeFileSync(join(cli.folder, "agent.mjs"), AGENT);
+      const { windows } = await statusOf(cli, `resume --config ${config}`);
+      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+      expect(windows[0]!.behaviourValue).toBeUndefined();
+      expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
+      // The gateway serves the router as the plan names it, and its steps name the policy behind it.
+      const decided = [];
+      for (const { rolloutId } of (await cli.json("artifact ls")).slice(0, 24))
+        decided.push((await cli.json(`route explain ${rolloutId}.0`))[0].steps[0]);
+      const learned = decided.filter(({ policy }) => policy !== null);
+      expect(learned.length).toBeGreaterThan(0);
+      for (const { policy, reason } of learned) expect([policy.id, reason]).toEqual(["loop-w1", "policy"]);
+    } finally {
+      await upstream.close();
+    }
+  }, 240_000);
+});
