@@ -13,6 +13,7 @@ export const PINNED = [
   "flit_core==4.2.0",
   "mypy==2.4.1",
   "duckdb==2.0.0",
+  "datasets==5.2.0",
   "moto[s3]==5.2.5",
   "flask==3.1.3",
   "flask-cors==6.0.5",
@@ -36,9 +37,9 @@ export function hasPackageTools() {
   return versionsOf(python, ["numpy", "pyarrow", "zstandard", "flit_core", "mypy"]) !== undefined;
 }
 
-/** Whether this Python has what reads the files of trainers: pyarrow and DuckDB. */
+/** Whether this Python has what reads the files of trainers: pyarrow, DuckDB and datasets. */
 export function hasReaders() {
-  return versionsOf(python, ["pyarrow", "duckdb"]) !== undefined;
+  return versionsOf(python, ["pyarrow", "duckdb", "datasets"]) !== undefined;
 }
 
 /** Whether this Python has moto, a server that speaks S3. */

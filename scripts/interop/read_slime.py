@@ -1,7 +1,10 @@
 """miles-rl's Sample and Dataset, which are slime's, read samples and prompts; the torch file comes back unchanged."""
 
+import shutil
+
 import torch
 from claims import FOLDER, claim, lines, versions
+from miles.utils.data import Dataset
 from miles.utils.types import Sample
 from slime_samples import post_process_rewards, read, write
 
@@ -16,6 +19,13 @@ for sample in samples:
 claim("Sample.from_dict and validate take every sample", len(samples) == len(lines("slime")), samples=len(samples))
 read(target, back)
 claim("the torch file gives back the same samples", lines("back.jsonl") == lines("slime"))
+
+rows = FOLDER / "prompts.jsonl"
+shutil.copyfile(FOLDER / "slime-prompts", rows)
+dataset = Dataset(str(rows), None, None, None, prompt_key="prompt", label_key="label")
+read_back = [(each.prompt, each.label, each.metadata) for each in (dataset[index] for index in range(len(dataset)))]
+written = [(each["prompt"], each["label"], each["metadata"]) for each in lines("slime-prompts")]
+claim("Dataset reads prompt, label and metadata of every prompt row", read_back == written, rows=len(written))
 
 
 class Arguments:

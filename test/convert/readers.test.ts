@@ -1,4 +1,5 @@
-/** pyarrow and DuckDB read the Parquet files of verl and ART: every value, and the types their readers expect. */
+/** pyarrow and DuckDB read the Parquet files of verl and ART: every value, and the types their readers expect. datasets loads
+ *  the files of TRL. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +27,46 @@ for path in sys.argv[1:]:
     print(json.dumps(dict(types=types, rows=rows, meta=json.loads(table.schema.metadata[b"rollbook"]))))
 `;
 
-await describeNeeding(requirement, "readers of Parquet", () => {
+const LOAD = `
+import json, sys
+from datasets import load_dataset
+for path in sys.argv[1:]:
+    data = load_dataset("json", data_files=path, split="train")
+    print(json.dumps(dict(rows=len(data), columns=data.column_names)))
+`;
+
+await describeNeeding(requirement, "readers of Python", () => {
+  it("load every row of the files of TRL, with the columns that its trainers read", async () => {
+    const cli = new Cli();
+    const batch = await handedBook(cli);
+    const formats = {
+      "trl-sft": ["messages"],
+      "trl-dpo": ["prompt", "chosen", "rejected"],
+      "trl-kto": ["prompt", "completion", "label"],
+      "trl-grpo": ["prompt", "label", "payload"],
+      "trl-rollouts": ["input_ids", "completion_mask", "old_log_probs", "advantage", "group_id"],
+    };
+    const rows: number[] = [];
+    for (const to of Object.keys(formats)) {
+      const out = join(cli.folder, to);
+      const [report] = await cli.json(
+        `data convert --to ${to} --batch ${batch} --threshold 0.5 --out ${out}`,
+      );
+      rows.push(report.rows);
+    }
+    const files = Object.keys(formats).map((name) => join(cli.folder, name));
+    const env = { ...process.env, HF_HOME: cli.folder, HF_HUB_OFFLINE: "1" };
+    const { stdout, status } = spawnSync(python, ["-c", LOAD, ...files], { encoding: "utf8", env });
+    expect(status).toBe(0);
+    const loaded: Row[] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(loaded.map((each) => each.rows)).toEqual(rows);
+    for (const [i, columns] of Object.values(formats).entries())
+      expect(loaded[i].columns).toEqual(expect.arrayContaining(columns));
+  });
+
   it("read what was written for verl and ART", async () => {
     const cli = new Cli();
     const batch = await handedBook(cli);
