@@ -7,6 +7,8 @@ export interface DecisionContext {
   prompt: string;
   /** Structured facts of the request: role, turn, tools, limits. */
   fields: Readonly<Record<string, string | number | boolean>>;
+  /** The vector of the prompt, for policies that read embeddings. It follows from the prompt and is never recorded. */
+  embedding?: Float32Array | undefined;
 }
 
 export interface DecisionCandidate {

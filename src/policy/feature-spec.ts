@@ -45,6 +45,10 @@ const valueSpecSchema = z.strictObject({
   maxWords: z.number().int().min(2).max(100_000),
   /** Fields of the context: a number is standardised, every value of a category is a column of its own. */
   fields: z.array(z.strictObject({ name, kind: z.enum(["number", "category"]) })).max(65_536),
+  /** Vectors of the prompts: the model that makes them, and their length. Each number is standardised. */
+  embedding: z.optional(
+    z.strictObject({ model: z.string().min(1).max(256), size: z.number().int().min(1).max(65_536) }),
+  ),
 });
 export type ValueSpec = z.output<typeof valueSpecSchema>;
 export type AnyFeatureSpec = FeatureSpec | ValueSpec;

@@ -51,6 +51,7 @@ export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";
 export {
   denseSizeOf,
+  embeddingAt,
   type FittedColumns,
   makeValueReader,
   type NeighbourRows,

@@ -86,6 +86,15 @@ export const routerSchema = z.strictObject({
     .default(0.1)
     .describe("Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature)."),
   costWeight: amount.default(1).describe("Of `strategy: softmax`: what a dollar counts."),
+  embeddings: z
+    .optional(
+      z.strictObject({
+        url: z.string().min(1).describe("Its address, with or without `/embeddings` at the end."),
+      }),
+    )
+    .describe(
+      "An endpoint of the OpenAI `/v1/embeddings` shape, for a checkpoint trained with `--embeddings`. Its key is read from ROLLBOOK_EMBEDDINGS_KEY.",
+    ),
   seed: z.number().int().min(0).default(0).describe("Draws follow from it and from the call."),
   constraints: z.optional(constraints).describe("Candidates that break one of these are not chosen."),
   candidates: z

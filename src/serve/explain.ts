@@ -11,6 +11,8 @@ import {
   type PolicyModel,
 } from "../policy/index.ts";
 
+import { embeddingOf } from "./served.ts";
+
 interface ExplainRequest {
   readonly decision: Pick<Decision, "chosen" | "probabilities" | "reason" | "confidence" | "shadow">;
   readonly context: DecisionContext;
@@ -38,6 +40,11 @@ export interface Explanation {
   readonly lines: readonly string[];
 }
 
+/** A recorded call does not hold the vector that its router read. */
+function lacksEmbedding(model: PolicyModel, { embedding, prompt }: DecisionContext): boolean {
+  return embeddingOf(model) !== undefined && embedding === undefined && prompt !== "";
+}
+
 /** Features that are told; the JSON has them all. */
 const TOLD = 5;
 
@@ -47,7 +54,7 @@ export function explainDecision(request: ExplainRequest): Explanation {
   const { id } = candidates[chosen]!;
   const open = candidates.filter((one) => one.selectable);
   const scores =
-    model === undefined || open.length === 0
+    model === undefined || open.length === 0 || lacksEmbedding(model, context)
       ? []
       : explainPolicy(model, context, open).sort((a, b) => rankOf(b) - rankOf(a));
   const facts = {

@@ -12,4 +12,4 @@ export type { ReleaseHistory } from "./passed-routers.ts";
 export { type RewardServer, type RewardServerOptions, serveRewards } from "./reward-server.ts";
 export { openRouter, type RouterStatus, ServedRouter, serveRouter } from "./router.ts";
 export { routerMetrics } from "./router-metrics.ts";
-export type { Served } from "./served.ts";
+export { embeddingOf, type Served } from "./served.ts";

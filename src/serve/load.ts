@@ -83,7 +83,7 @@ export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlac
   const router = routerAround(checkpoint, config, {
     ...{ table, floor, exploration: shadow.exploration ?? DEFAULT_EXPLORATION },
   });
-  requireFit(checkpoint, { family: config.family, candidates, where: shadow.checkpoint, router });
+  requireFit(checkpoint, { ...config, candidates, where: shadow.checkpoint, router });
   return serve(router, { why: "shadow", model: checkpoint.model });
 }
 
@@ -202,7 +202,7 @@ function serveCheckpoint(
   const { model, promise, revision } = checkpoint;
   const table = tableFor(config, { configured, model, ids });
   const checked = (router: Parameters<typeof serve>[0], facts: Parameters<typeof serve>[1]) => {
-    requireFit(checkpoint, { family: config.family, candidates, where, router });
+    requireFit(checkpoint, { ...config, candidates, where, router });
     return serve(router, facts);
   };
   const floor = config.floor ?? (promise === undefined ? 0 : promise.record.floor);
@@ -215,7 +215,7 @@ function serveCheckpoint(
   const exploration = config.exploration ?? DEFAULT_EXPLORATION;
   const ungated = routerAround(checkpoint, config, { table, floor, exploration });
   // A checkpoint that does not fit is told as that, not as one that is not released.
-  requireFit(checkpoint, { family: config.family, candidates, where, router: ungated });
+  requireFit(checkpoint, { ...config, candidates, where, router: ungated });
   try {
     const { router, verdict } = findRelease(checkpoint, { config, table, standing });
     const why = `revision ${revision.record.id}, released by the gate verdict ${short(verdict)}`;

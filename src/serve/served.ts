@@ -13,6 +13,7 @@ import {
   policyOf,
   type Router,
   type StaticTable,
+  type ValueSpec,
 } from "../policy/index.ts";
 import { defaultTable } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, EPSILON_EXPLORATION, type RouterConfig } from "./config.ts";
@@ -100,9 +101,23 @@ export function requireFit(
     candidates,
     where,
     router,
-  }: { family: string; candidates: readonly DecisionCandidate[]; where: string; router: Router },
+    embeddings,
+  }: {
+    family: string;
+    candidates: readonly DecisionCandidate[];
+    where: string;
+    router: Router;
+    embeddings?: RouterConfig["embeddings"];
+  },
 ): void {
   const { id, family: own } = revision.record;
+  const embedding = embeddingOf(model);
+  if (embedding !== undefined && embeddings === undefined)
+    throw new RollbookError(
+      "no-embedding",
+      { where, model: embedding.model },
+      `${where}: revision ${id} reads embeddings of ${embedding.model}, and the router has no endpoint that makes them. Set router.embeddings.url.`,
+    );
   if (own !== family)
     throw new RollbookError(
       "policy-family-mismatch",
@@ -119,6 +134,11 @@ export function requireFit(
     );
   // One question in advance: features that a candidate lacks show here.
   distribution({ prompt: "", fields: {} }, candidates, router);
+}
+
+/** The embeddings that a policy reads, if any. */
+export function embeddingOf(model: PolicyModel | undefined): ValueSpec["embedding"] {
+  return model?.spec?.schema === "rollbook.feature-spec.v2" ? model.spec.embedding : undefined;
 }
 
 function limitsOf(config: RouterConfig): Pick<Router, "constraints"> {

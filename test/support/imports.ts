@@ -22,6 +22,7 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   judge: ["ope", "evaluate", "bench"],
   book: [
     "open",
+    "embed",
     "import",
     "rollouts",
     "batches",

@@ -9,6 +9,7 @@ import { routerMetrics } from "../../serve/index.ts";
 import {
   type BookRouter,
   candidatesOf,
+  embedderOf,
   openServedRouter,
   routerConfigOf,
   withAliases,
@@ -69,6 +70,8 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
       choose: request.choose ?? router?.choose,
+      embed:
+        routing === undefined || router === undefined ? undefined : embedderOf(routing, router, env, log),
       onEvent: bothHear(onEvent, telemetry?.onEvent),
       moreMetrics: () => (router ? routerMetrics(router.status()) : "") + (telemetry?.metrics() ?? ""),
     });

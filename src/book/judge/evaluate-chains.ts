@@ -3,11 +3,11 @@
  *  Writes nothing. */
 import { RollbookError, rngFrom } from "../../base/index.ts";
 import { type ChainEvaluation, evaluateChains } from "../../judge/index.ts";
-import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
-import { requireAdmitted } from "../rollouts/index.ts";
+import type { DecisionSource } from "../decisions/index.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { judgeRowsOf } from "./judge-rows.ts";
 import { loadPolicy, setupOf } from "./load-policy.ts";
+import { loadJudgeRows } from "./load-rows.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 
 export interface ChainRequest extends JudgeRequest {
@@ -27,8 +27,7 @@ export async function evaluateOnChains(source: DecisionSource, request: ChainReq
   const { checkpoint, discount, seed = 0n } = request;
   const loaded = loadPolicy(checkpoint, request.spec);
   requireJudgeable(source, [loaded]);
-  const { rows, admitted } = await loadDecisions(source, request);
-  if (admitted !== undefined) requireAdmitted(admitted);
+  const { rows } = await loadJudgeRows(source, [loaded], request);
   const judged = judgeRowsOf(rows, [loaded], "id");
   const fresh = new Set(judged.rows.map(({ id }) => id));
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });

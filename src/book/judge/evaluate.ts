@@ -14,11 +14,13 @@ import {
 } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
 import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
-import { type DecisionRequest, type DecisionSource, loadDecisions } from "../decisions/index.ts";
-import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
+import type { DecisionRequest, DecisionSource } from "../decisions/index.ts";
+import type { EmbeddingPlace } from "../embed/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import { type JudgeRows, judgeRowsOf, type RowOrder } from "./judge-rows.ts";
 import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
+import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 
@@ -35,6 +37,8 @@ export interface JudgeRequest extends DecisionRequest {
   readonly spec?: AnyFeatureSpec | undefined;
   readonly qualityRange?: Range | undefined;
   readonly seed?: bigint | undefined;
+  /** Where policies that read embeddings get them (default: the cache of the book). */
+  readonly embeddings?: EmbeddingPlace | undefined;
   /** The order of the rows (default: logged). Estimates are sums, so it enters their last bits. */
   readonly order?: RowOrder | undefined;
 }
@@ -77,12 +81,11 @@ export async function evaluateCheckpoint(
   const { estimatePropensities = false } = request;
   const loaded = loadPolicy(request.checkpoint, request.spec);
   requireJudgeable(source, [loaded]);
-  const { rows, admitted } = await loadDecisions(source, {
+  const { rows, admitted } = await loadJudgeRows(source, [loaded], {
     ...request,
     unlabelled: "keep",
     ...(estimatePropensities ? { propensity: "any" } : {}),
   });
-  if (admitted !== undefined) requireAdmitted(admitted);
   const judged = judgeRowsOf(rows, [loaded], request.order);
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, setup) === true;

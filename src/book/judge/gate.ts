@@ -17,13 +17,14 @@ import {
 import type { Range } from "../../judge/ope/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
-import { type DecisionSource, loadDecisions } from "../decisions/index.ts";
+import type { DecisionSource } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
-import { type AdmittedRollouts, requireAdmitted } from "../rollouts/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
+import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 import { type Baseline, sealVerdict } from "./seal-verdict.ts";
@@ -71,8 +72,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const { loaded, setup } = baseline;
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
-  const { rows, admitted } = await loadDecisions(source, { ...request, unlabelled: "keep" });
-  if (admitted !== undefined) requireAdmitted(admitted);
+  const { rows, admitted } = await loadJudgeRows(source, policies, { ...request, unlabelled: "keep" });
   const { whole, broken } = request.discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows);
   const found = judgeRowsOf(whole, policies, request.order);
   const judged = { ...found, unlabelled: found.unlabelled + broken };

@@ -4,6 +4,7 @@
 import { type Clock, parseId, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
+import { removeEmbeddingCache } from "../embed/index.ts";
 import {
   loadSigner,
   ownKeyring,
@@ -42,6 +43,7 @@ export async function eraseRollouts(
   });
   requireWritable(root);
   const { eraseRollouts: eraseSubjects } = await import("../../keep/erase/index.ts");
+  if (confirmed) removeEmbeddingCache(root);
   return eraseSubjects(root, {
     ...{ clock, reason, by: parseId(by, "--by"), signer: signer(), withBatches, dryRun: !confirmed },
     trusted: new Set(request.trustedKeys ?? trustedSet(ownKeyring())),

@@ -10,6 +10,7 @@ import {
   type RouterStatus,
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
+import { embedderOf } from "./embedder-of.ts";
 import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
 
 interface AskRequest {
@@ -24,6 +25,8 @@ interface AskRequest {
   /** Fixes the draw, with the seed of the configuration. */
   readonly call?: string | undefined;
   readonly clock: Clock;
+  /** Where ROLLBOOK_EMBEDDINGS_KEY is (default: the environment of this process). */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Where released policies are found. */
   readonly book?: OpenBook | undefined;
   /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
@@ -55,7 +58,8 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
   // Loaded here, as it brings the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
   const own = contextOfPrompt(prompt, alias);
-  const context = { ...own, fields: { ...own.fields, ...fields } };
+  const embedding = await embedderOf(config, router, request.env)?.(prompt);
+  const context = { ...own, fields: { ...own.fields, ...fields }, embedding };
   const answer = router.choose({ alias, context, candidates, call });
   const { counts: __, sinceMs: ___, ...status } = router.status();
   return {

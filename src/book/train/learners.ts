@@ -51,6 +51,8 @@ export type Learner =
       readonly costWeight?: number | undefined;
       readonly meanCost?: number | undefined;
       readonly spec?: ValueSpec | undefined;
+      /** Of the rows' embeddings. */
+      readonly embedding?: ValueSpec["embedding"];
     }
   | ({ readonly kind: "neural-bc" } & NeuralBcConfig)
   | ({ readonly kind: "cql" } & CqlConfig)
@@ -94,6 +96,12 @@ export function requireLearner({ kind }: Learner): void {
 
 export function isBandit(learner: Learner): learner is BanditLearner {
   return BANDITS.includes(learner.kind);
+}
+
+const VALUE_KINDS: readonly string[] = ["auto", "ridge", "logistic", "knn"] satisfies ValueKind[];
+
+export function readsEmbeddings(learner: Learner): learner is Extract<Learner, { kind: ValueKind }> {
+  return VALUE_KINDS.includes(learner.kind);
 }
 
 export function isLinear(learner: BanditLearner): boolean {

@@ -40,11 +40,20 @@ import {
   requireDecisions,
   requirePart,
 } from "../decisions/index.ts";
+import { type EmbeddingPlace, embedRows } from "../embed/index.ts";
 import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
-import { banditModel, isBandit, type Learned, type Learner, learn, requireLearner } from "./learners.ts";
+import {
+  banditModel,
+  isBandit,
+  type Learned,
+  type Learner,
+  learn,
+  readsEmbeddings,
+  requireLearner,
+} from "./learners.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -69,6 +78,8 @@ export interface TrainRequest
   /** Sets the confidence floor on the calibration split: departures from the table lose at most this in expectation. */
   readonly floorRisk?: number | undefined;
   readonly promise?: Partial<PromiseTerms>;
+  /** Adds embeddings of the prompts to what a learner that predicts rewards reads. */
+  readonly embeddings?: (EmbeddingPlace & { readonly model: string }) | undefined;
   readonly clock?: Clock;
   /** Told of every point of a learning curve. */
   readonly progress?: FitHooks["progress"];
@@ -109,7 +120,11 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   const calibration =
     floorRisk === undefined
       ? []
-      : requirePart((await loadDecisions(source, request)).rows, "calibration", rule);
+      : await embedded(
+          requirePart((await loadDecisions(source, request)).rows, "calibration", rule),
+          request,
+          source,
+        );
   const model = withSplit(taught.model, {
     rule,
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
@@ -159,6 +174,7 @@ async function learnFromDataset(
   const rows = requireDecisions(loaded.rows);
   const train = requirePart(rows, "train", rule);
   return learnFrom(train, request, {
+    source,
     data: digestRows(train),
     batches: [],
     datasets: [await datasetOf(source, loaded)],
@@ -189,7 +205,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   const batch = await cutTrainingBatch(book, { request, admitted, rule, parent });
   const train = await readTraining(book, [batch.digest]);
   return learnFrom(train, request, {
-    ...{ data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
+    ...{ source: book, data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
     units: train.map((row) => unitOf(row, rule.unit)),
   });
 }
@@ -203,19 +219,50 @@ async function learnFromBatch(
   const train = await readTraining(book, [batch]);
   return learnFrom(requireDecisions(train), request, {
     data: batchContent(await readRecord(book.store, TrainerBatch, batch)),
-    ...{ batches: [batch], datasets: [], heldBack: 0 },
+    ...{ source: book, batches: [batch], datasets: [], heldBack: 0 },
     units: train.map((row) => unitOf(row, rule.unit)),
   });
 }
 
-function learnFrom(
+async function learnFrom(
   rows: readonly LoggedRow[],
-  { learner, seed = 0n, baseline, out, progress }: TrainRequest,
-  facts: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack">,
-): Taught {
+  request: TrainRequest,
+  {
+    source,
+    ...facts
+  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack"> & { source: DecisionSource },
+): Promise<Taught> {
+  const { learner, seed = 0n, baseline, out, progress } = request;
   const saver = out === undefined ? undefined : trainingState(out);
-  const { model, ...rest } = learn({ rows, digest: facts.data }, learner, seed, { saver, progress });
+  const shown = await embedded(rows, request, source);
+  const data = { rows: shown, digest: facts.data };
+  const { model, ...rest } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
   return { ...rest, ...facts, model: baseline === false ? model : withTable(model, rows), rows: rows.length };
+}
+
+/** The rows with embeddings, where they are asked for. */
+async function embedded(
+  rows: readonly LoggedRow[],
+  { embeddings }: TrainRequest,
+  source: DecisionSource,
+): Promise<readonly LoggedRow[]> {
+  if (embeddings === undefined) return rows;
+  const cache = isDataset(source) ? undefined : source.root;
+  return embedRows(rows, embeddings.model, { ...embeddings, cache: embeddings.cache ?? cache });
+}
+
+function withEmbedding(learner: Learner, { embeddings }: TrainRequest, rows: readonly LoggedRow[]): Learner {
+  if (embeddings === undefined) return learner;
+  const size = rows.find(({ context }) => context.embedding !== undefined)?.context.embedding?.length;
+  if (!readsEmbeddings(learner) || size === undefined)
+    throw new RollbookError(
+      "bad-options",
+      { learner: learner.kind },
+      size === undefined
+        ? "no row has a prompt, so there is nothing to embed. Leave --embeddings out."
+        : `${learner.kind} does not read embeddings. Use auto, ridge, logistic or knn.`,
+    );
+  return { ...learner, embedding: { model: embeddings.model, size } };
 }
 
 /** The model with what a person could have written from `rows`: without outcomes there is no such table. */

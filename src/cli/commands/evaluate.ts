@@ -11,6 +11,7 @@ import { jsonLine, plural } from "../../view/format.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
+import { embeddingPlace } from "../options/embedding-options.ts";
 import { addJudgeOptions, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
 import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
@@ -76,6 +77,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
       ...requestOf(flags),
       ...{ checkpoint: checkpoint!, estimatePropensities, qualityRange, seed },
       ...judgedRouter(io, flags),
+      embeddings: embeddingPlace(io, flags),
       spec: readAnySpec(flags),
     }),
   );
@@ -107,6 +109,7 @@ async function runChains(
       ...requestOf(flags),
       ...{ checkpoint, seed, discount },
       ...judgedRouter(io, flags),
+      embeddings: embeddingPlace(io, flags),
       spec: readAnySpec(flags),
     }),
   );

@@ -15,6 +15,7 @@ import { renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
+import { embeddingPlace } from "../options/embedding-options.ts";
 import { addJudgeOptions, type JudgeFlags, judgedRouter, toRange } from "../options/judge-options.ts";
 import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
@@ -140,6 +141,7 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
     ...requestOf(flags),
     ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount },
     ...judgedRouter(io, flags),
+    embeddings: embeddingPlace(io, flags),
     ...{ seed: flags.seed, keepIn, clock: io.clock },
     candidates: flags.candidate,
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,

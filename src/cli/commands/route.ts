@@ -76,7 +76,7 @@ async function ask(io: Io, flags: AskFlags): Promise<void> {
   const { prompt, field: fields, candidate: candidates, call } = flags;
   const trusted = trustedKeys(keyringOf(io), () => {});
   const request = {
-    ...{ prompt, fields, candidates, known, call, clock: io.clock },
+    ...{ prompt, fields, candidates, known, call, clock: io.clock, env: io.env },
     trusts: (key: PublicKey) => trusted.has(key),
   };
   const asked = isBook(bookRoot(io, flags))

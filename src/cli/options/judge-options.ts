@@ -19,6 +19,7 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
   exploration: number;
   features?: string;
   router?: string;
+  embeddings?: string;
   seed: bigint;
 }
 
@@ -48,6 +49,10 @@ export function addJudgeOptions(command: Command): Command {
       "judge as this router configuration serves: its table, floor, exploration and constraints",
     )
     .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
+    .option(
+      "--embeddings <url>",
+      "the endpoint of a checkpoint that reads embeddings (default: the cache of the book alone)",
+    )
     .addOption(seedOption("fixes folds and resampling", 0n));
 }
 

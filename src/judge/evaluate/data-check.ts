@@ -31,7 +31,11 @@ export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
 function duplicates(rows: readonly JudgedRow[]): DataFinding[] {
   // Copies have their keys in one order: no canonical form is needed.
   const contexts = rows.map((row) =>
-    JSON.stringify([row.context, row.candidates.map(({ id, features }) => [id, features])]),
+    JSON.stringify([
+      row.context.prompt,
+      row.context.fields,
+      row.candidates.map(({ id, features }) => [id, features]),
+    ]),
   );
   const contents = rows.map((row, i) => `${contexts[i]} ${row.chosen} ${row.propensity} ${row.reward}`);
   const times = repeats(rows, contents);

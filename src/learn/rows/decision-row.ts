@@ -65,11 +65,27 @@ export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit:
 
 /** The digest of rows, whatever file or book they came from and in whatever order. */
 export function digestRows(rows: readonly LoggedRow[]): Digest {
-  const lines = rows.map((row) => canonicalize(row)).sort();
+  // Embeddings follow from the prompts, and endpoints do not repeat their last bits.
+  const lines = rows
+    .map(({ context: { embedding: _, ...context }, ...row }) => canonicalize({ ...row, context }))
+    .sort();
   // Line by line: the lines of a large log joined would not fit into one string.
   const hash = createHash("sha256").update("rollbook.decision-rows.v1\0");
   for (const [i, line] of lines.entries()) hash.update(i === 0 ? line : `\n${line}`);
   return `sha256:${hash.digest("hex")}` as Digest;
+}
+
+/** The digest of the rows' embeddings, in the order of the rows; undefined where none has any. */
+export function digestEmbeddings(rows: readonly DecisionRow[]): Digest | undefined {
+  const hash = createHash("sha256").update("rollbook.embeddings.v1\0");
+  let count = 0;
+  for (const { context } of rows) {
+    if (context.embedding === undefined) continue;
+    const { buffer, byteOffset, byteLength } = context.embedding;
+    hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+    count++;
+  }
+  return count === 0 ? undefined : (`sha256:${hash.digest("hex")}` as Digest);
 }
 
 /** Rows with the digest of where they come from: what a training is a function of. */

@@ -4,6 +4,7 @@
 import { log } from "../../base/index.ts";
 import {
   denseSizeOf,
+  embeddingAt,
   type FittedColumns,
   makeValueReader,
   PROMPT_MEASURES,
@@ -33,12 +34,13 @@ const FEW_ROWS = 200;
 /** Length of the prompt's measures and of the numbers beside words of length 1. */
 const MEASURE_SCALE = 0.3;
 const NUMBER_SCALE = 2;
+const EMBEDDING_SCALE = 2;
 const MOST_DEVIATIONS = 4;
 /** A number whose range is this many deviations has a long tail. */
 const LONG_TAIL = 20;
 
 /** Buckets by how much text there is; every field that occurs, numbers as numbers and the rest as categories. */
-export function deriveValueSpec(rows: readonly DecisionRow[]): ValueSpec {
+export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueSpec["embedding"]): ValueSpec {
   const kinds = new Map<string, "number" | "category">();
   let chars = 0;
   for (const { context } of rows) {
@@ -55,6 +57,7 @@ export function deriveValueSpec(rows: readonly DecisionRow[]): ValueSpec {
     wordBuckets: powerOfTwo(ROOM * terms),
     maxWords: Math.max(64, Math.min(MOST_WORDS, Math.floor(WORDS_KEPT / Math.max(1, rows.length)))),
     fields: [...kinds].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, kind]) => ({ name, kind })),
+    ...(embedding === undefined ? {} : { embedding }),
   };
 }
 
@@ -159,6 +162,9 @@ class DenseMoments {
   /** Together the numbers have about the length of a few categories, however many they are. */
   #scaleOf(i: number): number {
     if (i < PROMPT_MEASURES) return MEASURE_SCALE;
+    const { embedding } = this.#spec;
+    if (embedding !== undefined && i >= embeddingAt(this.#spec))
+      return EMBEDDING_SCALE / Math.sqrt(embedding.size);
     const numbers = this.#spec.fields.filter(({ kind }) => kind === "number").length;
     return NUMBER_SCALE / Math.sqrt(Math.max(4, numbers));
   }

@@ -3,7 +3,7 @@
  *  Training = f(data, options, seed): rows are taken by id, solvers draw nothing, the seed deals the folds alone. */
 import { given, RollbookError } from "../../base/index.ts";
 import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
-import { type DecisionData, type OutcomeRow, outcomesOf } from "../rows/index.ts";
+import { type DecisionData, digestEmbeddings, type OutcomeRow, outcomesOf } from "../rows/index.ts";
 import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
 import {
   dealFolds,
@@ -30,6 +30,8 @@ export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
 export interface ValueOptions {
   readonly kind: ValueKind;
   readonly spec?: ValueSpec | undefined;
+  /** The rows carry embeddings of this model and length. */
+  readonly embedding?: ValueSpec["embedding"];
   /** λ of ridge and logistic (default: by cross-validation). */
   readonly l2?: number | undefined;
   /** Neighbours (default: by cross-validation). */
@@ -78,7 +80,7 @@ export function trainValue(data: DecisionData, options: ValueOptions): ValueTrai
   const weighed = costWeight !== undefined || meanCost !== undefined;
   const rows = data.rows as readonly OutcomeRow[];
   const outcomes = outcomesOf(rows, weighed ? "quality" : "reward");
-  const spec = options.spec ?? deriveValueSpec(outcomes.rows);
+  const spec = options.spec ?? deriveValueSpec(outcomes.rows, options.embedding);
   const encoded = encodeRows(outcomes.rows, spec);
   const groups = outcomes.rows.map(groupOf);
   const value: ValueData = { rows: encoded.rows, outcomes, arms: outcomes.arms.length };
@@ -97,7 +99,7 @@ export function trainValue(data: DecisionData, options: ValueOptions): ValueTrai
       arms: outcomes.arms,
       config: {
         ...{ algorithm: kind, data: data.digest, measure: weighed ? "quality" : "reward" },
-        ...given({ l2, k, costWeight, meanCost }),
+        ...given({ l2, k, costWeight, meanCost, embeddings: digestEmbeddings(outcomes.rows) }),
         parts: chosen.parts.map(({ learner, share }) => ({ learner: nameOf(learner), share })),
       },
       settings: {

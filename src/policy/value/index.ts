@@ -1,6 +1,7 @@
 export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
 export {
   denseSizeOf,
+  embeddingAt,
   type FittedColumns,
   makeValueReader,
   PROMPT_MEASURES,

@@ -25,9 +25,14 @@ export interface FittedColumns {
   readonly squashed: Uint8Array;
 }
 
-/** Dense places: the prompt's measures, then value and presence of every number field. */
+/** Dense places: the prompt's measures, value and presence of every number field, then the embedding. */
 export function denseSizeOf(spec: ValueSpec): number {
-  return PROMPT_MEASURES + 2 * spec.fields.filter(({ kind }) => kind === "number").length;
+  return embeddingAt(spec) + (spec.embedding?.size ?? 0);
+}
+
+/** The first place of the embedding. */
+export function embeddingAt({ fields }: ValueSpec): number {
+  return PROMPT_MEASURES + 2 * fields.filter(({ kind }) => kind === "number").length;
 }
 
 export interface ValueReader {
@@ -138,7 +143,7 @@ export class TermReader {
     this.#fieldSeeds = spec.fields.map(({ name }) => hashText(`field ${name}`));
   }
 
-  read({ prompt, fields }: DecisionContext): void {
+  read({ prompt, fields, embedding }: DecisionContext): void {
     const { ids, dense } = this;
     const hashes = this.#hashes;
     const mask = this.#spec.wordBuckets - 1;
@@ -165,7 +170,34 @@ export class TermReader {
       dense[at++] = number === undefined ? 0 : 1;
     });
     this.count = count;
+    if (this.#spec.embedding !== undefined) this.#readVector(this.#spec.embedding, prompt, embedding);
   }
+
+  /** An empty prompt has no meaning to embed: its places count as missing. */
+  #readVector(
+    { model, size }: NonNullable<ValueSpec["embedding"]>,
+    prompt: string,
+    vector: Float32Array | undefined,
+  ): void {
+    const at = embeddingAt(this.#spec);
+    if (prompt === "") this.dense.fill(Number.NaN, at);
+    else if (vector === undefined) throw noEmbedding(model);
+    else if (vector.length !== size)
+      throw new RollbookError(
+        "bad-embedding",
+        { model, expected: size, actual: vector.length },
+        `the embedding has ${vector.length} numbers, the policy was trained on ${size} of ${model}. Use the same model, or train again.`,
+      );
+    else this.dense.set(vector, at);
+  }
+}
+
+function noEmbedding(model: string): RollbookError {
+  return new RollbookError(
+    "no-embedding",
+    { model },
+    `the policy reads embeddings of ${model}, and this prompt has none. Name the endpoint that makes them: --embeddings for commands, router.embeddings for a router, \`embedding\` of the context in a program.`,
+  );
 }
 
 /** Open addressing over the ids: −1 where an id is no column. */

@@ -1,12 +1,14 @@
 /** `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { given } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../../book/train/index.ts";
 import type { CscType } from "../../../learn/index.ts";
 import { jsonLine } from "../../../view/format.ts";
 import { progressLine, renderTrained, trainedJson } from "../../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
+import { embeddingPlace } from "../../options/embedding-options.ts";
 import { addPromiseOptions, type PromiseFlags } from "../../options/judge-options.ts";
 import { addNetworkOptions, type NetworkFlags, networkConfig } from "../../options/network-options.ts";
 import { nonNegative, positiveWhole, share, wholeNumber } from "../../options/numbers.ts";
@@ -28,6 +30,8 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   rate?: number;
   costWeight?: number;
   meanCost?: number;
+  embeddings?: string;
+  embeddingModel?: string;
   alpha?: number;
   exploration?: number;
   form?: "beta" | "linear";
@@ -162,6 +166,11 @@ function addValueTrainer(
       nonNegative,
     )
     .option("--mean-cost <x>", "best quality at this mean cost: the cost weight follows from it", nonNegative)
+    .option(
+      "--embeddings <url>",
+      "also read embeddings of the prompts, from an endpoint of the OpenAI /v1/embeddings shape; key in $ROLLBOOK_EMBEDDINGS_KEY",
+    )
+    .option("--embedding-model <name>", "the model that the endpoint embeds with")
     .option("--features <file>", FEATURES_HELP);
 }
 
@@ -223,12 +232,21 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
       ...{ learner, id, policy, parent, seed, out, floorRisk, baseline, clock: io.clock },
       split: splitRule(flags),
       promise: { table, propensityFloor, ...given({ qualityRange }) },
+      embeddings: embeddingsOf(io, flags),
       ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
     }),
   );
   const facts = { ...trained, out, id };
   for (const warning of trained.warnings) io.err(`warning: ${warning}\n`);
   io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
+}
+
+function embeddingsOf(io: Io, flags: TrainFlags) {
+  const { embeddings: url, embeddingModel: model } = flags;
+  if (url === undefined && model === undefined) return undefined;
+  if (model === undefined)
+    throw wrongUsage("--embeddings needs --embedding-model, the model that the endpoint embeds with");
+  return { ...embeddingPlace(io, flags), model };
 }
 
 function toForm(text: string): "beta" | "linear" {

@@ -20,6 +20,8 @@ export interface ControlApiOptions {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly redact: RedactOptions;
+  /** The vector of a prompt, for the router. */
+  readonly embed?: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
   readonly returned: Returned;
   readonly maxErrorBytes: number;
   /** Where rollouts are sealed. */

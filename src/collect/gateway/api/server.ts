@@ -12,6 +12,7 @@ import {
   reasonOf,
 } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
+import { promptOfMessages } from "../../../policy/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { listenOn } from "../../listen.ts";
@@ -61,6 +62,8 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
+  /** The vector of a prompt, asked for before that router chooses; undefined: the router gets none. */
+  readonly embed?: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
   /** More lines of `GET /metrics`, as of that router. */
   readonly moreMetrics?: (() => string) | undefined;
   /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
@@ -243,7 +246,7 @@ class GatewayServer {
     };
     const { routes, upstreams } = this.#calls;
     this.#control = new ControlApi({
-      ...{ rollouts, routes, upstreams, redact, book, returned },
+      ...{ rollouts, routes, upstreams, redact, book, returned, embed: options.embed },
       maxErrorBytes: config.limits.responseBytes,
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
@@ -385,7 +388,7 @@ class GatewayServer {
     const done = (body: Buffer) => {
       const answer = () => {
         const dialect = dialectAt(path.path);
-        if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect });
+        if (dialect !== undefined) this.#call(request, response, { path, caller, body, dialect, failed });
         else this.#hold(this.#control.post(request, response, { path, caller, body }).catch(failed));
       };
       this.#byOwner(request, response, { path, caller, body, answer, failed });
@@ -426,7 +429,19 @@ class GatewayServer {
   #call(
     { rawHeaders }: IncomingMessage,
     response: ServerResponse,
-    { path, caller, body, dialect }: { path: ApiPath; caller: Caller; body: Buffer; dialect: Dialect },
+    {
+      path,
+      caller,
+      body,
+      dialect,
+      failed,
+    }: {
+      path: ApiPath;
+      caller: Caller;
+      body: Buffer;
+      dialect: Dialect;
+      failed: (error: unknown) => void;
+    },
   ): void {
     const request = dialect.readRequest(parseBody(body));
     if (request !== undefined && request.model.length > MAX_NAME)
@@ -451,7 +466,15 @@ class GatewayServer {
         ? this.#rollouts.openSingle()
         : this.#rollouts.enter(caller.rollout, mayCostUsd);
     const below = path.path.slice("/v1".length) + path.query;
-    new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls).start(request);
+    const call = new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls);
+    const { embed } = this.#options;
+    if (embed === undefined || !this.#calls.routes.isAlias(request.model)) call.start(request);
+    else
+      this.#hold(
+        embed(promptOfMessages(request.messages))
+          .then((vector) => (response.destroyed ? call.leave() : call.start(request, vector)))
+          .catch(failed),
+      );
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath, rollout?: string): void {

@@ -79,6 +79,7 @@ export class ModelCall implements Receiver, Waiter {
   readonly #startMs: number;
   readonly #decided: DecisionToLog[] = [];
   #failed: Set<string> | undefined;
+  #embedding: Float32Array | undefined;
   #stepFamily: Id | undefined;
   #candidate = "";
   #target!: Target;
@@ -108,9 +109,11 @@ export class ModelCall implements Receiver, Waiter {
     this.#index = context.rollouts.begin(incoming.rollout);
   }
 
-  /** `request` is what the body says. Throws a refusal if nobody knows the model; then nothing has been sent. */
-  start(request: RequestFacts): void {
+  /** `request` is what the body says, `embedding` the vector of its prompt, where the router reads it. Throws a refusal if
+   *  nobody knows the model; then nothing has been sent. */
+  start(request: RequestFacts, embedding?: Float32Array): void {
     const { response } = this.#in;
+    this.#embedding = embedding;
     try {
       if (!this.#aim(request)) throw unknownModel(request.model, this.#with.routes.names);
     } catch (error) {
@@ -119,6 +122,11 @@ export class ModelCall implements Receiver, Waiter {
     }
     response.on("close", () => this.#closed());
     this.#send();
+  }
+
+  /** Instead of `start`, where the client has left. */
+  leave(): void {
+    this.#with.rollouts.takeBack(this.#in.rollout);
   }
 
   onStart(status: number, headers: ReplyHeaders): void {
@@ -187,6 +195,7 @@ export class ModelCall implements Receiver, Waiter {
         requestBytes: body.length,
         failed: this.#failed ?? NONE,
         isResting,
+        embedding: this.#embedding,
       });
       if (choice === undefined) return false;
       this.#decided.push(choice.decided);
