@@ -89,7 +89,8 @@ export function scoreRow(context: Context, row: number, beta: Float64Array): num
   return score;
 }
 
-/** Zero mean and unit variance per feature, so that one penalty fits all; constant features become 0. */
+/** Zero mean and unit variance per feature, so that one penalty fits all. Constant features tell rows apart nowhere and are
+ *  left out, which leaves every prediction as it was. */
 export function standardise(context: Context | undefined, rows: number): Context {
   const { width, values } = context ?? { width: 0, values: new Float64Array(0) };
   if (width > MAX_WIDTH) {
@@ -99,8 +100,9 @@ export function standardise(context: Context | undefined, rows: number): Context
       `${width} features are too many for a dense model (limit ${MAX_WIDTH}). Hash or select them, or bring predictions.`,
     );
   }
-  const out = new Float64Array(values.length);
-  for (let column = 0; column < width; column++) {
+  const varying = varyingColumns({ width, values }, rows);
+  const out = new Float64Array(rows * varying.length);
+  for (const [place, column] of varying.entries()) {
     let mean = 0;
     for (let i = 0; i < rows; i++) mean += values[i * width + column]!;
     mean /= rows;
@@ -110,7 +112,15 @@ export function standardise(context: Context | undefined, rows: number): Context
       square += gap * gap;
     }
     const scale = square > 0 ? 1 / Math.sqrt(square / rows) : 0;
-    for (let i = 0; i < rows; i++) out[i * width + column] = (values[i * width + column]! - mean) * scale;
+    for (let i = 0; i < rows; i++)
+      out[i * varying.length + place] = (values[i * width + column]! - mean) * scale;
   }
-  return { width, values: out };
+  return { width: varying.length, values: out };
+}
+
+function varyingColumns({ width, values }: Context, rows: number): number[] {
+  return Array.from({ length: width }, (_, column) => column).filter((column) => {
+    for (let i = 1; i < rows; i++) if (values[i * width + column] !== values[column]) return true;
+    return false;
+  });
 }
