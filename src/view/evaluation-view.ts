@@ -6,7 +6,6 @@ import { qualityOf } from "../judge/evaluate/index.ts";
 import type {
   Banded,
   ContenderReport,
-  CostQuality,
   Evaluation,
   KnownTargetReport,
   Measure,
@@ -63,7 +62,7 @@ function detailsOf(evaluation: Evaluation, { range }: EvaluationFacts): string[]
     panelOf(learned!, evaluation.measures),
     contenderTable(evaluation, range),
     comparisonTable(evaluation),
-    frontierText(evaluation.frontier, range),
+    frontierText(evaluation, range),
     ...cutNote(evaluation, range),
   ];
 }
@@ -193,11 +192,15 @@ function contenderTable({ contenders, measures, level }: Evaluation, range: Rang
       : [
           `in brackets: ${percent(level)} ${method.method} intervals over units, widened for skewness and outcomes not seen\n`,
         ];
-  return [
-    rows,
-    ...label,
-    ...refused.map(({ name, reasons }) => `${name} refused: ${reasons.join(" ")}\n`),
-  ].join("");
+  // Policies that choose alike are refused alike: the reasons are said once.
+  const names = new Map<string, string[]>();
+  for (const { name, reasons } of refused) {
+    const why = reasons.join(" ");
+    names.set(why, [...(names.get(why) ?? []), name]);
+  }
+  return [rows, ...label, ...[...names].map(([why, alike]) => `${alike.join(", ")} refused: ${why}\n`)].join(
+    "",
+  );
 }
 
 function comparisonTable({ comparisons, level }: Evaluation): string {
@@ -212,15 +215,15 @@ function comparisonTable({ comparisons, level }: Evaluation): string {
   return `${rows}${note}`;
 }
 
-function frontierText(frontier: CostQuality | { readonly absent: string }, range: Range | undefined): string {
+function frontierText({ frontier, level }: Evaluation, range: Range | undefined): string {
   if ("absent" in frontier) return `frontier: none, since ${frontier.absent}\n`;
   const { weak, strong, apgr, cpt50, cpt80, hull } = frontier;
   const lines = [
-    `frontier from ${weak} to ${strong}: APGR ${banded(apgr)}, CPT(50 %) ${banded(cpt50)}, CPT(80 %) ${banded(cpt80)}`,
+    `frontier from ${weak} to ${strong}: APGR ${banded(apgr)}, CPT(50 %) ${banded(cpt50)}, CPT(80 %) ${banded(cpt80)} (${percent(level)} percentile intervals over units)`,
     ...(hull === undefined
       ? []
       : [
-          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}; gain ${areaText(hull.gain, undefined)} (cross-fitted)`,
+          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}; gain ${areaText(hull.gain, undefined)} (${percent(level)}, cross-fitted)`,
           ...hull.points.map(
             ({ name, cost, quality }) =>
               `  ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
@@ -237,7 +240,7 @@ function keptText({ alpha, realised, interval, floor, followed }: Kept): string 
   const found =
     realised === undefined || interval === undefined
       ? "whether they do, these rows cannot say"
-      : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}]`;
+      : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}`;
   return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
 }
 
