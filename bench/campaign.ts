@@ -1,5 +1,5 @@
-/** `npm run campaign` lists the campaigns; `npm run campaign -- NAME [--scale 0.05] [--seed 1] [--json]` runs
- *  bench/campaigns/NAME.ts. Exit 1 when a trial failed, or when none ran. */
+/** `npm run campaign` lists the campaigns; `npm run campaign -- NAME [--scale 0.05] [--seed 1] [--only TEXT] [--json]` runs
+ *  bench/campaigns/NAME.ts; --only takes the trials whose name holds the text. Exit 1 when a trial failed, or when none ran. */
 import { parseArgs } from "node:util";
 import { RollbookError } from "../src/base/errors.ts";
 import { command, list } from "./support/command.ts";
@@ -11,6 +11,7 @@ await command(async () => {
     options: {
       scale: { type: "string", default: "1" },
       seed: { type: "string", default: "1" },
+      only: { type: "string" },
       json: { type: "boolean", default: false },
     },
   });
@@ -21,8 +22,10 @@ await command(async () => {
   }
   const options = { scale: scaleOf(values.scale), seed: seedOf(values.seed) };
   const campaign = await campaigns.load(name);
+  if (values.only !== undefined && campaign.selectable !== true)
+    throw new RollbookError("bad-options", { name }, `${name} runs as a whole. Leave --only out.`);
   const startMs = performance.now();
-  const { passed, failed } = await campaign.run(options);
+  const { passed, failed } = await campaign.run({ ...options, only: values.only });
   const seconds = (performance.now() - startMs) / 1000;
   if (values.json)
     console.log(JSON.stringify({ name, ...options, seed: values.seed, passed, failed, seconds }));

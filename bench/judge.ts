@@ -1,4 +1,5 @@
 /** The judge on real data: estimates, coverage and promises, one table with the bar of each figure. */
+import { drAndSnips } from "./judge/dr-and-snips.ts";
 import { openBandit } from "./judge/open-bandit.ts";
 import type { JudgePart } from "./judge/part.ts";
 import { routellm } from "./judge/routellm.ts";
@@ -9,7 +10,10 @@ import { vowpalWabbit } from "./judge/vowpal-wabbit.ts";
 import { runParts } from "./support/part-table.ts";
 import type { Bench } from "./support/programs.ts";
 
-const PARTS: readonly JudgePart[] = [openBandit, seed42, vowpalWabbit, simulator, uciCoverage, routellm];
+const PARTS: readonly JudgePart[] = [
+  ...[openBandit, seed42, vowpalWabbit, simulator, uciCoverage, routellm],
+  ...drAndSnips,
+];
 
 export const bench: Bench = {
   summary:

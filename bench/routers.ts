@@ -25,7 +25,7 @@ const SPEED = "speed";
 
 export const bench: Bench = {
   summary:
-    "default learners against scikit-learn, gain over the best single model (--data DIR --only SET --splits N)",
+    "default learners against scikit-learn, gain over the best single model (--data DIR --only SET --splits N --from FIRST)",
   async run(args) {
     const { values } = parseArgs({
       args,
@@ -34,6 +34,7 @@ export const bench: Bench = {
         only: { type: "string" },
         mode: { type: "string" },
         splits: { type: "string", default: "10" },
+        from: { type: "string", default: "1" },
         rows: { type: "string", default: "100000" },
         learners: { type: "string", default: "auto" },
         json: { type: "boolean", default: false },
@@ -59,7 +60,10 @@ export const bench: Bench = {
         await loadPeer(peer, set);
         for (const mode of modesOf(set, values.mode))
           rows.push(
-            ...(await compare(set, { mode, peer, splits: Number(values.splits), ours: values.learners })),
+            ...(await compare(set, {
+              ...{ mode, peer, ours: values.learners },
+              ...{ splits: Number(values.splits), from: Number(values.from) },
+            })),
           );
       } catch (error) {
         if (!isRollbookError(error, "data-absent")) throw error;
@@ -74,14 +78,15 @@ export const bench: Bench = {
 
 async function compare(
   set: RouterSet,
-  { mode, peer, splits, ours }: { mode: RouterMode; peer: PythonPeer; splits: number; ours: string },
+  options: { mode: RouterMode; peer: PythonPeer; splits: number; from: number; ours: string },
 ): Promise<Record<string, string>[]> {
+  const { mode, peer, splits, from, ours } = options;
   const results: SplitResult[] = [];
-  for (let split = 0; split < splits; split++) {
-    const rng = rngFrom(BigInt(split + 1)).split(set.name);
+  for (let split = from; split < from + splits; split++) {
+    const rng = rngFrom(BigInt(split)).split(set.name);
     const result = await compareOnce(set, { mode, peer, rng, ours: ours.split(",") as ValueKind[] });
     results.push(result);
-    process.stderr.write(`${set.name}, ${mode}, split ${split + 1}: ${JSON.stringify(result)}\n`);
+    process.stderr.write(`${set.name}, ${mode}, split ${split}: ${JSON.stringify(result)}\n`);
   }
   const learners = Object.keys(results[0]!.gains);
   const stats = new Map(learners.map((each) => [each, statsOf(results.map(({ gains }) => gains[each]!))]));

@@ -40,26 +40,41 @@ interface Claim {
 
 export const campaign: Campaign = {
   summary: "promises of the judge on known worlds: worse policies at the gate, peeking, floors, coverage",
-  async run({ scale, seed }) {
+  selectable: true,
+  async run({ scale, seed, only }) {
     const logs = (full: number) => Math.max(6, Math.round(full * scale));
     const from = Number(seed % 1_000_000n) * 1_000_000;
+    const isWanted = (name: string) => only === undefined || name.includes(only);
+    const make = (name: string, claim: (name: string) => Claim) => (isWanted(name) ? [claim(name)] : []);
     const claims = [
-      passRate("a policy worse by the margin passes one gate", logs(2000), (r) => gate(world(300, from + r))),
-      passRate("one of six such policies passes, corrected", logs(400), (r) =>
-        range(6).some((i) => gate(world(300, from + 10_000 + 6 * r + i), { tried: 6 })),
+      ...make("a policy worse by the margin passes one gate", (name) =>
+        passRate(name, logs(2000), (r) => gate(world(300, from + r))),
       ),
-      passRate("it passes at one of ten looks, by confidence sequence", logs(300), (r) => {
-        const rows = world(1500, from + 20_000 + r);
-        return range(10).some((look) => gate(rows.slice(0, 150 * (look + 1)), SEQUENCE));
-      }),
-      meanRisk("risk of floors set on 50 rows", { logs: logs(2000), rows: 50, from: from + 30_000 }),
-      meanRisk("risk of floors set on 500 rows", { logs: logs(500), rows: 500, from: from + 40_000 }),
-      coverage(logs(1000), from + 50_000),
+      ...make("one of six such policies passes, corrected", (name) =>
+        passRate(name, logs(400), (r) =>
+          range(6).some((i) => gate(world(300, from + 10_000 + 6 * r + i), { tried: 6 })),
+        ),
+      ),
+      ...make("it passes at one of ten looks, by confidence sequence", (name) =>
+        passRate(name, logs(300), (r) => {
+          const rows = world(1500, from + 20_000 + r);
+          return range(10).some((look) => gate(rows.slice(0, 150 * (look + 1)), SEQUENCE));
+        }),
+      ),
+      ...make("risk of floors set on 50 rows", (name) =>
+        meanRisk(name, { logs: logs(2000), rows: 50, from: from + 30_000 }),
+      ),
+      ...make("risk of floors set on 500 rows", (name) =>
+        meanRisk(name, { logs: logs(500), rows: 500, from: from + 40_000 }),
+      ),
+      ...make("95 % intervals of paired differences cover the truth", (name) =>
+        coverage(name, logs(1000), from + 50_000),
+      ),
       ...[
-        ...falsePasses(logs(1000), from + 100_000),
-        ...power(logs(200), from + 200_000),
-        ...rareCoverage(logs(400), from + 300_000),
-        ...hulls(logs(1000), from + 400_000),
+        ...falsePasses(logs(1000), from + 100_000, isWanted),
+        ...power(logs(200), from + 200_000, isWanted),
+        ...rareCoverage(logs(400), from + 300_000, isWanted),
+        ...hulls(logs(1000), from + 400_000, isWanted),
       ].map(held),
     ];
     for (const { claim, figure, bar, logs: count, held } of claims)
@@ -163,7 +178,7 @@ function sureRows(count: number, seed: number): JudgedRow[] {
 }
 
 /** 95 % intervals of the paired reward difference, wise against the table. */
-function coverage(logs: number, from: number): Claim {
+function coverage(claim: string, logs: number, from: number): Claim {
   const value = truth((hard) => (hard ? 1 : 0)).reward - truth(() => 1).reward;
   const covered = range(logs).filter((log) => {
     const data = new EvaluationData(world(400, from + log), { rng: rngFrom(1) });
@@ -175,7 +190,7 @@ function coverage(logs: number, from: number): Claim {
   const figure = covered.length / logs;
   const error = Math.sqrt((0.95 * 0.05) / logs);
   return {
-    claim: "95 % intervals of paired differences cover the truth",
+    claim,
     logs,
     figure,
     bar: "≥ 0.93",

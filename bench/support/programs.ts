@@ -14,8 +14,15 @@ export interface Bench {
 
 export interface Campaign {
   readonly summary: string;
-  /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials. */
-  run(options: { scale: number; seed: bigint }): Promise<{ passed: number; failed: number }>;
+  /** Whether `only` selects among its trials. */
+  readonly selectable?: true;
+  /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials, also where
+   *  `only` selects those whose name holds it. */
+  run(options: {
+    scale: number;
+    seed: bigint;
+    only?: string | undefined;
+  }): Promise<{ passed: number; failed: number }>;
 }
 
 export interface Programs<T> {

@@ -24,24 +24,40 @@ export interface Share {
 
 const REPLICATES = 200;
 
+/** Whether the claims about a world of this name are asked for. */
+type Wanted = (name: string) => boolean;
+
+/** The worlds that are asked for, with the first seed of each: a selection does not change the trials. */
+function seeded<World extends { readonly name: string }>(
+  worlds: readonly World[],
+  from: number,
+  isWanted: Wanted,
+): { world: World; first: number }[] {
+  return worlds.flatMap((world, w) => (isWanted(world.name) ? [{ world, first: from + 10_000 * w }] : []));
+}
+
 /** Worse policies at the default gate. */
-export function falsePasses(logs: number, from: number): Share[] {
-  return WORSE.map((world, w) => ({
-    claim: `a worse policy passes: ${world.name}`,
-    logs,
-    figure: shareOf(logs, (log) => passes(world, from + 10_000 * w + log)),
-    wanted: { atMost: 0.05 },
-  }));
+export function falsePasses(logs: number, from: number, isWanted: Wanted): Share[] {
+  return seeded(WORSE, from, (name) => isWanted(`a worse policy passes: ${name}`)).map(
+    ({ world, first }) => ({
+      claim: `a worse policy passes: ${world.name}`,
+      logs,
+      figure: shareOf(logs, (log) => passes(world, first + log)),
+      wanted: { atMost: 0.05 },
+    }),
+  );
 }
 
 /** A gain of three margins. */
-export function power(logs: number, from: number): Share[] {
-  return BETTER.map((world, w) => ({
-    claim: `a policy better by three margins passes: ${world.name}`,
-    logs,
-    figure: shareOf(logs, (log) => passes(world, from + 10_000 * w + log)),
-    wanted: { atLeast: 0.8 },
-  }));
+export function power(logs: number, from: number, isWanted: Wanted): Share[] {
+  return seeded(BETTER, from, (name) => isWanted(`a policy better by three margins passes: ${name}`)).map(
+    ({ world, first }) => ({
+      claim: `a policy better by three margins passes: ${world.name}`,
+      logs,
+      figure: shareOf(logs, (log) => passes(world, first + log)),
+      wanted: { atLeast: 0.8 },
+    }),
+  );
 }
 
 function passes(world: RareWorld & { readonly margin: number }, seed: number): boolean {
@@ -55,13 +71,13 @@ function passes(world: RareWorld & { readonly margin: number }, seed: number): b
 }
 
 /** Values and differences of what is certified, how much is refused, and the width beside the percentile bootstrap's. */
-export function coverage(logs: number, from: number): Share[] {
-  return COVERED.flatMap((world, w) => {
+export function coverage(logs: number, from: number, isWanted: Wanted): Share[] {
+  return seeded(COVERED, from, (name) => isWanted(`intervals cover: ${name}`)).flatMap(({ world, first }) => {
     const widths: number[] = [];
     const gap = world.means.new - world.means.old;
     let [certified, value, paired] = [0, 0, 0];
     for (let log = 0; log < logs; log++) {
-      const rows = rareLog(world, from + 10_000 * w + log);
+      const rows = rareLog(world, first + log);
       const found = evaluatePolicy(rows, { rng: rngFrom(1), setup: ALWAYS_NEW, replicates: REPLICATES });
       const [learned] = found.contenders;
       if (learned!.basis === "refused" || found.certification !== "certified") continue;
@@ -107,48 +123,50 @@ export function coverage(logs: number, from: number): Share[] {
 }
 
 /** Areas under hulls, and what the policy adds to the candidates. */
-export function hulls(logs: number, from: number): Share[] {
-  return HULL_WORLDS.flatMap((world, w) => {
-    const truth = hullTruth(world);
-    let [made, area, gain, shown] = [0, 0, 0, 0];
-    for (let log = 0; log < logs; log++) {
-      const data = new EvaluationData(hullLog(world, from + 10_000 * w + log), {
-        rng: rngFrom(1),
-        replicates: 20,
-      });
-      const frontier = costQualityOf(data, { router: routerOf(hullSetup(world)), quality: "reward" });
-      const hull = "absent" in frontier ? undefined : frontier.hull;
-      if (hull?.area?.band === undefined || hull.gain?.band === undefined) continue;
-      made++;
-      if (holds(hull.area.band, truth.all)) area++;
-      if (holds(hull.gain.band, truth.gain)) gain++;
-      if (hull.gain.band.low > 0) shown++;
-    }
-    return [
-      {
-        claim: `hull bands cover: ${world.name}`,
-        logs: made,
-        figure: area / made,
-        wanted: { atLeast: 0.935 },
-      },
-      {
-        claim: `bands of the hull's gain cover: ${world.name}`,
-        logs: made,
-        figure: gain / made,
-        wanted: { atLeast: 0.935 },
-      },
-      ...(world.shows === true
-        ? [
-            {
-              claim: `a gain of four errors is shown: ${world.name}`,
-              logs: made,
-              figure: shown / made,
-              wanted: { atLeast: 0.8 },
-            },
-          ]
-        : []),
-    ];
-  });
+export function hulls(logs: number, from: number, isWanted: Wanted): Share[] {
+  return seeded(HULL_WORLDS, from, (name) => isWanted(`hull bands cover: ${name}`)).flatMap(
+    ({ world, first }) => {
+      const truth = hullTruth(world);
+      let [made, area, gain, shown] = [0, 0, 0, 0];
+      for (let log = 0; log < logs; log++) {
+        const data = new EvaluationData(hullLog(world, first + log), {
+          rng: rngFrom(1),
+          replicates: 20,
+        });
+        const frontier = costQualityOf(data, { router: routerOf(hullSetup(world)), quality: "reward" });
+        const hull = "absent" in frontier ? undefined : frontier.hull;
+        if (hull?.area?.band === undefined || hull.gain?.band === undefined) continue;
+        made++;
+        if (holds(hull.area.band, truth.all)) area++;
+        if (holds(hull.gain.band, truth.gain)) gain++;
+        if (hull.gain.band.low > 0) shown++;
+      }
+      return [
+        {
+          claim: `hull bands cover: ${world.name}`,
+          logs: made,
+          figure: area / made,
+          wanted: { atLeast: 0.935 },
+        },
+        {
+          claim: `bands of the hull's gain cover: ${world.name}`,
+          logs: made,
+          figure: gain / made,
+          wanted: { atLeast: 0.935 },
+        },
+        ...(world.shows === true
+          ? [
+              {
+                claim: `a gain of four errors is shown: ${world.name}`,
+                logs: made,
+                figure: shown / made,
+                wanted: { atLeast: 0.8 },
+              },
+            ]
+          : []),
+      ];
+    },
+  );
 }
 
 function shareOf(logs: number, is: (log: number) => boolean): number {
