@@ -56,6 +56,18 @@ describe("rollbook route ask", () => {
       "Prove theorem 5 about the group",
     ]);
     expect(text).toMatch(/strong +0\.99 +chosen/);
+    // Its own candidates, where no configuration names any; the prompt without a flag.
+    const alone = [
+      "route",
+      "ask",
+      "--checkpoint",
+      join(cli.folder, "bandit"),
+      "--allow-ungated",
+      "Prove theorem 5",
+    ];
+    expect(await cli.ok(alone)).toMatch(/strong +0\.\d+ +chosen/);
+    expect((await cli.run([...alone, "--prompt", "again"])).err).toContain("the prompt is given twice");
+    expect((await cli.run(alone.slice(0, -1))).code).toBe(2);
     expect(text).toMatch(/The learned policy decided/);
     expect(text).toMatch(/What mattered most for strong against cheap: /);
   });

@@ -1,7 +1,7 @@
 /** One decision without a call: what the router would choose, and why.
  *  In: a configuration, a question, a book where there is one. Out: the decision with its explanation. Writes nothing. */
 import { type Clock, RollbookError } from "../../base/index.ts";
-import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
+import { type DecisionCandidate, type DecisionContext, readCheckpoint } from "../../policy/index.ts";
 import {
   declaredCandidates,
   type Explanation,
@@ -20,7 +20,7 @@ interface AskRequest {
   readonly fields?: DecisionContext["fields"] | undefined;
   /** Ids (default: all that are known). */
   readonly candidates?: readonly string[] | undefined;
-  /** The candidates that are known (default: those of the router section). */
+  /** The candidates that are known (default: those of the router section, else those the checkpoint was trained on). */
   readonly known?: readonly DecisionCandidate[] | undefined;
   /** Fixes the draw, with the seed of the configuration. */
   readonly call?: string | undefined;
@@ -39,9 +39,20 @@ export interface AskedRouter {
   readonly status: Omit<RouterStatus, "counts" | "sinceMs">;
 }
 
+/** What the configuration declares, else what its checkpoint was trained on. */
+function knownTo(config: RouterConfig): readonly DecisionCandidate[] {
+  const declared = declaredCandidates(config);
+  const { checkpoint } = config;
+  if (declared.length > 0 || checkpoint === undefined || checkpoint === "released") return declared;
+  return readCheckpoint(checkpoint).model.arms.map(bare);
+}
+
+function bare(id: string): DecisionCandidate {
+  return { id, selectable: true, reasons: [], features: {} };
+}
+
 export async function askRouter(config: RouterConfig, request: AskRequest): Promise<AskedRouter> {
-  const { prompt, fields, clock, book, call = "ask", known = declaredCandidates(config) } = request;
-  const bare = (id: string) => ({ id, selectable: true, reasons: [], features: {} });
+  const { prompt, fields, clock, book, call = "ask", known = knownTo(config) } = request;
   const candidates = request.candidates?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
   if (candidates.length === 0)
     throw new RollbookError(

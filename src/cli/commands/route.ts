@@ -1,5 +1,6 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
 import { type Command, InvalidArgumentError } from "commander";
+import { wrongUsage } from "../../book/decisions/index.ts";
 import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
@@ -14,7 +15,7 @@ import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
 interface AskFlags extends BookFlags {
   config?: string;
   checkpoint?: string;
-  prompt: string;
+  prompt?: string;
   field?: Record<string, string | number | boolean>;
   candidate?: string[];
   call?: string;
@@ -38,7 +39,8 @@ ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOO
 that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy decides only if a gate verdict of the
 book releases it.`,
     examples: [
-      "rollbook route ask --config gateway.yaml --prompt 'Prove that 2 is prime.'",
+      "rollbook route ask --checkpoint policies/learned 'Prove that 2 is prime.'",
+      "rollbook route ask --config gateway.yaml 'Prove that 2 is prime.'",
       "rollbook route ask --config router.yaml --prompt hello --field tools=2 --candidate small large --json",
     ],
   })
@@ -47,16 +49,20 @@ book releases it.`,
       "the gateway's file, or another with a router section (default: the environment alone)",
     )
     .option("--checkpoint <dir>", "the policy, as `train` wrote it (default: that of the configuration)")
-    .requiredOption("--prompt <text>", "the user's last message")
+    .argument("[prompt]", "the user's last message, unless --prompt gives it")
+    .option("--prompt <text>", "the user's last message")
     .option(
       "--field <name=value>",
       "a fact of the request, such as tools=2, instead of the gateway's; may be repeated",
       addField,
     )
-    .option("--candidate <id...>", "candidates to choose among (default: those of the configuration)")
+    .option(
+      "--candidate <id...>",
+      "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
+    )
     .option("--call <id>", "fixes the draw, with the seed of the configuration")
     .option("--allow-ungated", "let a checkpoint decide that no gate verdict releases")
-    .action((flags: AskFlags) => ask(io, flags));
+    .action((words: string | undefined, flags: AskFlags) => ask(io, promptFrom(words, flags), flags));
   addCommand(route, "explain", {
     summary: "why a recorded call went to its model",
     description: `Say in plain words why a recorded call went to the model it went to: what decided, with which probability, who
@@ -71,9 +77,17 @@ second decision.`,
     });
 }
 
-async function ask(io: Io, flags: AskFlags): Promise<void> {
+function promptFrom(words: string | undefined, { prompt }: AskFlags): string {
+  if (words !== undefined && prompt !== undefined)
+    throw wrongUsage("the prompt is given twice, alone and with --prompt. Remove one");
+  const text = words ?? prompt;
+  if (text === undefined) throw wrongUsage("there is no prompt. Give the user's last message, in quotes");
+  return text;
+}
+
+async function ask(io: Io, prompt: string, flags: AskFlags): Promise<void> {
   const { config, candidates: known } = await configOf(io, flags);
-  const { prompt, field: fields, candidate: candidates, call } = flags;
+  const { field: fields, candidate: candidates, call } = flags;
   const trusted = trustedKeys(keyringOf(io), () => {});
   const request = {
     ...{ prompt, fields, candidates, known, call, clock: io.clock, env: io.env },
