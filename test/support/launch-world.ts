@@ -15,12 +15,13 @@ import type { RolloutResult } from "../../src/collect/rollout/launch/result.ts";
 import { newKeyPem, signerFromPem } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 
-export type WorldOptions = Partial<Omit<LaunchOptions, "agent" | "book" | "queue">> & { ttlMs?: number };
+export type WorldOptions = Partial<Omit<LaunchOptions, "agent" | "book" | "queue">>;
 
-export async function launchWorld() {
+/** `ttlMs`: when claims of a worker that died are released; long, since a busy machine may delay heartbeats. */
+export async function launchWorld({ ttlMs = 20_000 }: { ttlMs?: number } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-launch-"));
   const book = await openBook(join(folder, "book"), { clock: systemClock });
-  const queue = openSqliteQueue(join(folder, "queue.db"), { clock: systemClock, ttlMs: 2_000 });
+  const queue = openSqliteQueue(join(folder, "queue.db"), { clock: systemClock, ttlMs });
   const signer = signerFromPem(newKeyPem());
   onTestFinished(async () => {
     await queue.close();

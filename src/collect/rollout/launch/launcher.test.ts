@@ -115,7 +115,7 @@ describe("launch", () => {
   });
 
   it("says how long it waits for claims of a worker that died", async () => {
-    const { start, queue } = await launchWorld();
+    const { start, queue } = await launchWorld({ ttlMs: 2_000 });
     const planned = await start(rows(1), echo, { concurrency: 0, deadlineMs: 1 }).futures();
     const { lane } = (await queue.state(planned[0]!.id))!;
     expect((await queue.claim("dead-worker", 1, { lane })).length).toBe(1);
