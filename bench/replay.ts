@@ -5,6 +5,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { hasZarr, python } from "../scripts/python.mjs";
 import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -13,14 +14,19 @@ import { growStores } from "./support/replay-build.ts";
 import { compareZarr } from "./support/zarr-race.ts";
 
 export const bench: Bench = {
-  summary: "replay stores at growing sizes, and their Zarr arrays against Python's zarr 3",
+  summary: "replay stores at growing sizes, and their Zarr arrays against Python's zarr 3 (--only PATTERN)",
   async run(args) {
     if (!hasZarr()) execFileSync(process.execPath, ["scripts/setup-python.mjs"], { stdio: "inherit" });
     const root = fs.mkdtempSync(join(tmpdir(), "rollbook-bench-replay-"));
     const peer = new PythonPeer(python, fileURLToPath(new URL("support/zarr_peer.py", import.meta.url)));
     try {
-      printTable(await growStores(root), args);
-      printTable(await compareZarr(root, peer), args);
+      const { values } = parseArgs({
+        args,
+        options: { only: { type: "string" }, json: { type: "boolean" } },
+      });
+      if (values.only === undefined) printTable(await growStores(root), args);
+      process.stderr.write(`Node ${process.versions.node}\n`);
+      printTable(await compareZarr(root, { peer, ...values }), args);
     } finally {
       peer.close();
       fs.rmSync(root, { recursive: true, force: true });

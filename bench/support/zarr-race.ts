@@ -7,6 +7,7 @@ import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import type { ArrayOptions } from "../../src/keep/replay/zarr/array-writer.ts";
 import { checksumMemory } from "../../src/keep/replay/zarr/codecs/crc32c.ts";
 import { createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
+import { median } from "./interleave.ts";
 import type { PythonPeer } from "./python-peer.ts";
 
 const WIDTH = 16;
@@ -39,7 +40,12 @@ interface Race {
   ours(): Promise<Seconds>;
 }
 
-export async function compareZarr(root: string, peer: PythonPeer): Promise<Row[]> {
+/** `only`: the operations whose name it matches; writes that later reads need are made all the same. */
+export async function compareZarr(
+  root: string,
+  { peer, only = "" }: { peer: PythonPeer; only?: string },
+): Promise<Row[]> {
+  const matches = new RegExp(only);
   const rng = rngFrom(3);
   const data = sampleData(rng);
   fs.writeFileSync(join(root, "data"), data);
@@ -50,8 +56,11 @@ export async function compareZarr(root: string, peer: PythonPeer): Promise<Row[]
   };
   await writeColumns(files.ours("columns"), data);
   const rows: Row[] = [];
-  for (const race of [...writes(files, { peer, data }), ...reads(files, { peer, data, rng })])
-    rows.push(await run(race));
+  for (const race of writes(files, { peer, data }))
+    if (matches.test(race.operation)) rows.push(await run(race));
+    else for (const contender of [race.peer, race.ours]) await contender();
+  for (const race of reads(files, { peer, data, rng }))
+    if (matches.test(race.operation)) rows.push(await run(race));
   return rows;
 }
 
@@ -125,16 +134,17 @@ function* reads(
   }
   for (const layout of ["zstd", "shards"] as const)
     yield { operation: `read, ${NAMES[layout]}`, unit, peer: theirs("read", layout), ours: ours(layout) };
-  for (const layout of ["none", "crc32c", "zstd", "shards"] as const) {
-    const count = layout === "zstd" ? 3 : 20;
-    yield {
-      operation: `${BATCH} random rows, ${NAMES[layout]}`,
-      unit: "ms",
-      ...(layout === "none" ? { bar: 5 } : {}),
-      peer: theirs("batches", layout, BATCH, 3),
-      ours: () => gather(files.ours(layout), { rng, count }),
-    };
-  }
+  for (const layout of ["none", "crc32c", "zstd", "shards"] as const)
+    for (const [state, cacheBytes] of Object.entries(CACHES)) {
+      if (state !== "no cache" && layout !== "zstd" && layout !== "shards") continue;
+      yield {
+        operation: `${BATCH} random rows, ${NAMES[layout]}, ${state}`,
+        unit: "ms",
+        ...(layout === "none" ? { bar: 5 } : {}),
+        peer: theirs("batches", layout, BATCH, 3),
+        ours: () => gather(files.ours(layout), { rng, cacheBytes }),
+      };
+    }
   yield {
     operation: "read chunk by chunk, crc32c; peer: plain readSync of the same files",
     unit,
@@ -143,6 +153,10 @@ function* reads(
     ours: () => readChunks(files.ours("crc32c")),
   };
 }
+
+/** What is kept of the array: nothing, what a store of four times the cache leaves, all of it. */
+const CACHES = { "no cache": 0, "cache of a quarter": (MEGABYTES * 1e6) / 4, "cache of all": 256e6 };
+const WARMING = 8;
 
 const NAMES: Record<Layout, string> = {
   none: "none",
@@ -154,13 +168,15 @@ const NAMES: Record<Layout, string> = {
 /** In turns. The fastest of the rounds counts, for both: what a busy machine adds is not the work itself. */
 async function run({ operation, unit, bar, peer, ours }: Race): Promise<Row> {
   const best = [unmeasured(), unmeasured()] as const;
+  const ratios: number[] = [];
   const start = performance.now();
   for (let round = 0; round < ROUNDS && (round < 3 || performance.now() - start < BUDGET_MS); round++) {
-    for (const [i, contender] of [peer, ours].entries()) {
-      const { wall, cpu } = await contender();
+    const found = [await peer(), await ours()] as const;
+    for (const [i, { wall, cpu }] of found.entries()) {
       best[i]!.wall = Math.min(best[i]!.wall, wall);
       best[i]!.cpu = Math.min(best[i]!.cpu, cpu);
     }
+    ratios.push(found[0].cpu / found[1].cpu);
   }
   const [them, us] = best;
   const show = ({ wall }: Seconds) =>
@@ -168,6 +184,7 @@ async function run({ operation, unit, bar, peer, ours }: Race): Promise<Row> {
   return {
     ...{ operation, unit, peer: show(them), ours: show(us), ratio: them.wall / us.wall },
     ...{ bar: bar === undefined ? "" : `≥ ${bar}`, "ratio of CPU time": them.cpu / us.cpu },
+    "by round": `${median(ratios).toFixed(2)} [${Math.min(...ratios).toFixed(2)}, ${Math.max(...ratios).toFixed(2)}]`,
   };
 }
 
@@ -244,15 +261,18 @@ async function readChunks(root: string): Promise<Seconds> {
   });
 }
 
-async function gather(root: string, { rng, count }: { rng: Rng; count: number }): Promise<Seconds> {
+/** Minibatches into one array that is used again. A cache is filled by the minibatches before those that are timed. */
+async function gather(root: string, { rng, cacheBytes }: { rng: Rng; cacheBytes: number }): Promise<Seconds> {
   const store = new FileStore(root);
-  const array = await openArray(store, "");
-  const picks = Array.from({ length: count }, () =>
-    Uint32Array.from({ length: BATCH }, () => rng.below(ROWS)),
-  );
+  const array = await openArray<"float32">(store, "", { cacheBytes });
+  const into = new Float32Array(BATCH * WIDTH);
+  const picks = (count: number) =>
+    Array.from({ length: count }, () => Uint32Array.from({ length: BATCH }, () => rng.below(ROWS)));
+  if (cacheBytes > 0) for (const pick of picks(WARMING)) await array.gather(pick, into);
+  const timedPicks = picks(3);
   const seconds = await timed(async () => {
-    for (const pick of picks) await array.gather(pick);
-  }, count);
+    for (const pick of timedPicks) await array.gather(pick, into);
+  }, timedPicks.length);
   store.close();
   return seconds;
 }

@@ -23,6 +23,7 @@ import {
   TABLE_NAMES,
   type TableName,
 } from "../tables/index.ts";
+import { ChunkCache } from "../zarr/index.ts";
 
 /** Rows `from` … `to` of a table. Dictionary columns hold rows of `texts`. */
 export interface Block<T extends TableName, C extends ColumnName<T>> {
@@ -40,11 +41,11 @@ export interface PlacedSegment {
   readonly first: Readonly<Record<TableName, number>>;
 }
 
-const CACHE_BYTES = 16 << 20;
+const CACHE_BYTES = 256e6;
 
 export interface OpenReplayOptions {
-  /** Decoded chunks kept per array and segment; 16 MiB by default. More helps random reads of compressed stores. */
-  readonly cacheBytes?: number;
+  /** Decoded chunks kept for random reads, in all; 256 MB by default. `walk` keeps one chunk per array, for reading in order. */
+  readonly cacheBytes?: number | "walk";
 }
 
 export async function openReplay(
@@ -53,7 +54,8 @@ export async function openReplay(
 ): Promise<ReplayStore> {
   const directory = resolve(root);
   const manifest = readCurrentManifest(directory);
-  const segments = await openSegments(directory, manifest, cacheBytes);
+  const cache = cacheBytes === "walk" ? undefined : new ChunkCache(cacheBytes);
+  const segments = await openSegments(directory, manifest, cache);
   return new ReplayStore(directory, { manifest, segments });
 }
 

@@ -4,6 +4,7 @@
 import { type Digest, digestBytes, RollbookError } from "../../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import {
+  type ChunkCache,
   ChunkSource,
   digestArray,
   digestChunk,
@@ -25,17 +26,17 @@ export interface OpenedSegment {
 export async function openSegments(
   root: string,
   manifest: ReplayManifest,
-  cacheBytes?: number,
+  cache?: ChunkCache,
 ): Promise<OpenedSegment[]> {
   const opened: OpenedSegment[] = [];
-  for (const entry of manifest.segments) opened.push(await openSegment(root, entry, cacheBytes));
+  for (const entry of manifest.segments) opened.push(await openSegment(root, entry, cache));
   return opened;
 }
 
 export async function openSegment(
   root: string,
   entry: ReplaySegment,
-  cacheBytes?: number,
+  cache?: ChunkCache,
 ): Promise<OpenedSegment> {
   const directory = segmentRoot(root, entry);
   const store = new FileStore(directory);
@@ -47,7 +48,7 @@ export async function openSegment(
   const unfit = firstMetadataFault(metadata, entry);
   if (unfit !== undefined) throw bad(directory, unfit);
   const { rows, maxCandidates } = entry;
-  return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates, cacheBytes }) };
+  return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates, cache }) };
 }
 
 /** Hashes every stored byte of a segment and refuses one whose arrays are not what the manifest says. Checksums of chunks

@@ -4,6 +4,7 @@
 import { RollbookError } from "../../../base/index.ts";
 import {
   type ArrayMetadata,
+  type ChunkCache,
   type NodeMetadata,
   openArray,
   type ReadableStore,
@@ -28,29 +29,29 @@ interface SegmentShape {
 /** Rows of a block: bounds the memory of whoever walks a table. */
 const BLOCK_ROWS = 65_536;
 
-/** Decoded chunks kept per array. One is enough for whoever walks through it in order. */
-export const WALK_CACHE_BYTES = 5 << 18;
+/** Decoded chunks kept per array where no cache is shared. One is enough for whoever walks through it in order. */
+const WALK_CACHE_BYTES = 5 << 18;
 
 export class SegmentReader {
   readonly store: ReadableStore;
   readonly shape: SegmentShape;
   readonly #metadata: ReadonlyMap<string, NodeMetadata>;
   readonly #arrays = new Map<string, Promise<ZarrArray>>();
-  readonly #cacheBytes: number;
+  readonly #cache: ChunkCache | undefined;
   #texts: Promise<readonly string[]> | undefined;
 
   constructor(
     store: ReadableStore,
     {
       metadata,
-      cacheBytes = WALK_CACHE_BYTES,
+      cache,
       ...shape
-    }: SegmentShape & { metadata: ReadonlyMap<string, NodeMetadata>; cacheBytes?: number | undefined },
+    }: SegmentShape & { metadata: ReadonlyMap<string, NodeMetadata>; cache?: ChunkCache | undefined },
   ) {
     this.store = store;
     this.shape = shape;
     this.#metadata = metadata;
-    this.#cacheBytes = cacheBytes;
+    this.#cache = cache;
   }
 
   rows(table: TableName): number {
@@ -79,7 +80,7 @@ export class SegmentReader {
       );
     const opening = openArray(this.store, path, {
       metadata: metadata as ArrayMetadata,
-      cacheBytes: this.#cacheBytes,
+      ...(this.#cache === undefined ? { cacheBytes: WALK_CACHE_BYTES } : { cache: this.#cache }),
     });
     this.#arrays.set(path, opening);
     return opening;

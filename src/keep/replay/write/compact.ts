@@ -20,7 +20,6 @@ import {
   TABLE_NAMES,
   type TableName,
   tableOf,
-  WALK_CACHE_BYTES,
 } from "../tables/index.ts";
 import { type FactTable, SegmentWriter } from "./segment-writer.ts";
 import { addStoredChains, readSources, readTargets } from "./stored-rows.ts";
@@ -42,7 +41,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   const to = resolve(options.to);
   if (existsSync(to))
     throw new RollbookError("replay-exists", { to }, `${to} exists already. Name a new directory.`);
-  const store = await openReplay(options.from, { cacheBytes: WALK_CACHE_BYTES });
+  const store = await openReplay(options.from, { cacheBytes: "walk" });
   const partial = `${to}.partial`;
   removeLeftover(partial);
   makeDirectory(partial);

@@ -2,7 +2,7 @@
  *  In: a store and a path. Out: typed arrays (or strings), rows one after another. Memory is bounded by a few chunks
  *  and the cache, beyond what the caller asks to hold. Does not write. */
 import { type Digest, RollbookError } from "../../../base/index.ts";
-import { ChunkCache } from "./chunk-cache.ts";
+import { type CacheShelf, ChunkCache } from "./chunk-cache.ts";
 import { ChunkSource } from "./chunk-source.ts";
 import {
   bytesOver,
@@ -22,6 +22,8 @@ interface OpenOptions {
   metadata?: ArrayMetadata;
   /** Decoded chunks kept for `gather` and partial reads; 16 MiB by default. */
   cacheBytes?: number;
+  /** Keeps them in a cache that several arrays share instead. */
+  cache?: ChunkCache;
 }
 
 /** Rows `from` … `to` (exclusive) of an array. */
@@ -69,11 +71,11 @@ export class ZarrArray<T extends DataType = DataType> {
   /** Items per row. */
   readonly width: number;
   readonly #source: ChunkSource<T>;
-  readonly #cache: ChunkCache<ValuesOf[T]>;
+  readonly #cache: CacheShelf<ValuesOf[T]>;
   readonly #rowBytes: number;
 
   constructor(store: ReadableStore, path: string, options: OpenOptions & { metadata: ArrayMetadata }) {
-    const { metadata, cacheBytes = CACHE_BYTES } = options;
+    const { metadata, cacheBytes = CACHE_BYTES, cache = new ChunkCache(cacheBytes) } = options;
     this.path = path;
     this.metadata = metadata;
     this.dtype = metadata.dtype as T;
@@ -81,7 +83,7 @@ export class ZarrArray<T extends DataType = DataType> {
     this.width = rowItems(metadata);
     this.#rowBytes = metadata.dtype === "string" ? 0 : this.width * itemBytes(metadata.dtype);
     this.#source = new ChunkSource(store, path, metadata);
-    this.#cache = new ChunkCache(cacheBytes);
+    this.#cache = cache.shelf();
   }
 
   /** The rows of the range (all by default), in `into` if given. */

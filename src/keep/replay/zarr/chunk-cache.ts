@@ -1,31 +1,42 @@
-/** The most recently used chunks, up to a number of bytes. */
-export class ChunkCache<V> {
+/** The most recently used chunks of any number of arrays, up to a number of bytes in all. */
+export class ChunkCache {
   readonly #limit: number;
   /** Least recently used first. */
-  readonly #entries = new Map<number, { value: V; bytes: number }>();
+  readonly #entries = new Map<number, { value: unknown; bytes: number }>();
   #bytes = 0;
+  #shelves = 0;
 
   constructor(limitBytes: number) {
     this.#limit = limitBytes;
   }
 
-  has(chunk: number): boolean {
-    return this.#entries.has(chunk);
+  /** Bytes that are kept now. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
-  get(chunk: number): V | undefined {
-    const entry = this.#entries.get(chunk);
+  /** The part of one array. */
+  shelf<V>(): CacheShelf<V> {
+    const first = this.#shelves++ * CHUNKS;
+    return {
+      has: (chunk) => this.#entries.has(first + chunk),
+      get: (chunk) => this.#get(first + chunk) as V | undefined,
+      put: (chunk, value, bytes) => this.#put(first + chunk, value, bytes),
+    };
+  }
+
+  #get(key: number): unknown {
+    const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    this.#entries.delete(chunk);
-    this.#entries.set(chunk, entry);
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
     return entry.value;
   }
 
-  /** A value larger than the whole cache is not kept. */
-  put(chunk: number, value: V, bytes: number): void {
-    this.#drop(chunk);
+  #put(key: number, value: unknown, bytes: number): void {
+    this.#drop(key);
     if (bytes > this.#limit) return;
-    this.#entries.set(chunk, { value, bytes });
+    this.#entries.set(key, { value, bytes });
     this.#bytes += bytes;
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes <= this.#limit) break;
@@ -33,10 +44,20 @@ export class ChunkCache<V> {
     }
   }
 
-  #drop(chunk: number): void {
-    const entry = this.#entries.get(chunk);
+  #drop(key: number): void {
+    const entry = this.#entries.get(key);
     if (entry === undefined) return;
-    this.#entries.delete(chunk);
+    this.#entries.delete(key);
     this.#bytes -= entry.bytes;
   }
+}
+
+/** More chunks than an array has: keys of two arrays never meet, and stay exact as numbers. */
+const CHUNKS = 2 ** 32;
+
+export interface CacheShelf<V> {
+  has(chunk: number): boolean;
+  get(chunk: number): V | undefined;
+  /** A value larger than the whole cache is not kept. */
+  put(chunk: number, value: V, bytes: number): void;
 }

@@ -1,5 +1,6 @@
 export * from "./array-reader.ts";
 export * from "./array-writer.ts";
+export { ChunkCache } from "./chunk-cache.ts";
 export * from "./chunk-source.ts";
 export * from "./codecs/index.ts";
 export * from "./digests.ts";
