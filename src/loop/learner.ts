@@ -30,6 +30,10 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     steps: positive.default(6000),
     members: positive.max(32).default(1),
     hidden: z.optional(widths),
+    rate: z.optional(z.number().gt(0)),
+    decay: z.optional(amount),
+    holdout: z.optional(share),
+    goal: z.optional(z.enum(["bootstrap", "return"])),
     features,
   }),
   z.strictObject({
@@ -51,8 +55,8 @@ export function learnerOf(learner: LearnerConfig): Learner {
   const flags = named === undefined ? {} : { features: named };
   switch (rest.kind) {
     case "cql": {
-      const { hidden, ...config } = rest;
-      return { ...config, ...given({ hidden }), spec: readSpec(flags) };
+      const { hidden, rate, decay, holdout, goal, ...config } = rest;
+      return { ...config, ...given({ hidden, rate, decay, holdout, goal }), spec: readSpec(flags) };
     }
     case "linucb":
     case "thompson":

@@ -15,6 +15,7 @@ import { digestRows } from "../index.ts";
 import type { CqlConfig } from "./cql.ts";
 import { trainCql } from "./cql.ts";
 import type { Saver } from "./fit.ts";
+import { trainNeuralBc } from "./neural-bc.ts";
 
 const walks = corridorWalks(300);
 const data = { rows: walks, digest: digestRows(walks) };
@@ -40,6 +41,42 @@ describe("conservative Q-learning", () => {
         expect(Math.abs(values[cell]![move]! - value), `cell ${cell}, move ${move}`).toBeLessThan(1e-3);
       });
     });
+  });
+
+  test("learns from returns what no next state shows: the first move of a walk in the dark", () => {
+    // Two moves, then the end: the first one decides the reward, and every state looks like every other.
+    const dark = Array.from({ length: 400 }, (_, walk) =>
+      [0, 1].map((step) => {
+        const [first, second] = [walk % 2, (walk >> 1) % 2];
+        return loggedRow({
+          ...{ id: `w${walk}/0/${step}`, chain: `w${walk}/0/0`, task: `w${walk}` },
+          context: { prompt: "", fields: { step } },
+          ...{ chosen: step === 0 ? first : second, reward: step === 1 ? first : 0, terminal: step === 1 },
+        });
+      }),
+    ).flat();
+    const config: CqlConfig = {
+      hidden: [16],
+      steps: 400,
+      rate: 3e-3,
+      discount: 1,
+      conservatism: 0,
+      targetEvery: 50,
+    };
+    const gap = (goal: "bootstrap" | "return") => {
+      const { model } = trainCql({ rows: dark, digest: digestRows(dark) }, { ...config, goal }, rngFrom(1));
+      const values = mlpOutputs(model)({ prompt: "", fields: { step: 0 } });
+      return meanOutput(values, 1) - meanOutput(values, 0);
+    };
+    expect(gap("return")).toBeGreaterThan(0.9);
+    expect(Math.abs(gap("bootstrap"))).toBeLessThan(0.3);
+  });
+
+  test("a return is known only to the end of an episode: walks that were cut have none", () => {
+    const known = new Set(walks.filter(({ terminal }) => terminal).map(({ chain }) => chain));
+    const { report } = trainCql(data, { ...small, goal: "return" }, rngFrom(1));
+    expect(report.account.unlabelled).toBe(walks.filter(({ chain }) => !known.has(chain)).length);
+    expect(report.account.cut).toBe(0);
   });
 
   test("a chain that was cut teaches nothing at its end, and the account says so", () => {
@@ -114,6 +151,14 @@ describe("conservative Q-learning", () => {
     expect(() =>
       trainCql(data, other, rngFrom(3), { saver: { load: () => saves[0], save: () => {} } }),
     ).toThrow(/belongs to another training/);
+    const cloned: Uint8Array[] = [];
+    const clone = { hidden: small.hidden!, steps: 200, every: 100 };
+    trainNeuralBc(data, clone, rngFrom(3), {
+      saver: { load: () => undefined, save: (bytes) => void cloned.push(bytes) },
+    });
+    expect(() =>
+      trainCql(data, config, rngFrom(3), { saver: { load: () => cloned[0], save: () => {} } }),
+    ).toThrow(/belongs to another training: other rows, options, seed or algorithm/);
   });
 
   test("stops early on held-out loss and keeps the best weights", () => {
@@ -148,6 +193,8 @@ describe("conservative Q-learning", () => {
     expect(() =>
       train(walks.map((row) => ({ ...row, candidates: row.candidates.slice(0, 1), chosen: 0 }))),
     ).toThrow(/1 candidates in all/);
+    const crowd = Array.from({ length: 1025 }, (_, i) => ({ ...walks[0]!.candidates[0]!, id: `arm-${i}` }));
+    expect(() => train(changed({ candidates: crowd, chosen: 0 }))).toThrow(/2 … 1024/);
     const spec = { ...(trainCql(data, small, rngFrom(1)).model.spec as FeatureSpec), candidate: ["price"] };
     expect(() => train(walks, { ...small, spec })).toThrow(/candidate features/);
     expect(() => train(walks, { ...small, rate: 1e30, steps: 2000 })).toThrow(/the loss of step \d+ is/);

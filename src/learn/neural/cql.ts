@@ -28,7 +28,7 @@ import {
   type NeuralTrained,
   trainNetwork,
 } from "./train-network.ts";
-import { ENDED } from "./transitions.ts";
+import { ENDED, withReturns } from "./transitions.ts";
 
 export interface CqlConfig extends NetworkConfig {
   /** γ: what a reward one step later is worth; 0 for one decision at a time. */
@@ -37,18 +37,31 @@ export interface CqlConfig extends NetworkConfig {
   readonly conservatism?: number;
   /** Steps between two copies of the network into its target. */
   readonly targetEvery?: number;
+  /** What a choice is measured by: its reward and the best value of the next state (`bootstrap`, the default), or what the
+   *  log earned from there on (`return`). A next state that does not show what the choice did tells nothing of it: where a
+   *  policy sees less than the whole state, take returns. They are those of the policy behind the log, which is improved once. */
+  readonly goal?: "bootstrap" | "return";
 }
 
 export const CQL_DEFAULTS = { ...NETWORK_DEFAULTS, discount: 0, conservatism: 1, targetEvery: 500 };
 
 export function trainCql(data: LoggedData, config: CqlConfig, rng: Rng, hooks: FitHooks = {}): NeuralTrained {
   const options = { ...CQL_DEFAULTS, ...config };
-  const { discount, targetEvery, conservatism } = options;
+  const { discount, targetEvery, conservatism, goal } = options;
   checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
-  return trainNetwork(data, {
-    ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: discount > 0, rng, hooks },
-    member: (space, parts) => makeQLearner(space, { ...parts, options, target: bestValue }),
-  });
+  const regression = goal === "return" || discount === 0;
+  const rows = goal === "return" ? withReturns(data.rows, discount) : data.rows;
+  return trainNetwork(
+    { ...data, rows },
+    {
+      ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: !regression, rng, hooks },
+      member: (space, parts) =>
+        makeQLearner(space, {
+          ...{ ...parts, target: bestValue },
+          options: regression ? { ...options, discount: 0 } : options,
+        }),
+    },
+  );
 }
 
 interface QLearnerOptions extends MemberParts {
@@ -81,7 +94,7 @@ export function makeQLearner(
   const target = space.floats(net.parameters.length);
   uniformStart(net.shape, space.view(parameters), rng.split("weights"));
   follow(space, target, parameters, 1);
-  const adam = adamW(space, { decay });
+  const adam = adamW(space, { decay, exempt: net.biases });
   const moments: AdamState = adam.init(parameters);
   const most = Math.max(batch, EVALUATED);
   const [now, after] = [0, 1].map(() => makeDenseBatch(space, { data, by, most })) as [
@@ -99,7 +112,8 @@ export function makeQLearner(
       drawRows(now, train, batch, rng.split(step));
       const parts = loss({ now, after, rows: batch, parameters, target, learn: true });
       clipNorm(space, net.gradient, LONGEST_GRADIENT);
-      adam.update(parameters, net.gradient, moments, rate);
+      // Without successors the goals stand still, and a rate that sinks to 0 averages the noise of the minibatches out.
+      adam.update(parameters, net.gradient, moments, discount > 0 ? rate : rate * (1 - step / options.steps));
       if ((step + 1) % targetEvery === 0) follow(space, target, parameters, 1);
       return parts.loss;
     },

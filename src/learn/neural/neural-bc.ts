@@ -47,7 +47,7 @@ function makeMember(
   const { data, train, held, by } = prepared;
   const parameters = space.floats(net.parameters.length);
   uniformStart(net.shape, space.view(parameters), rng.split("weights"));
-  const adam = adamW(space, { decay });
+  const adam = adamW(space, { decay, exempt: net.biases });
   const moments = adam.init(parameters);
   const most = padded(Math.max(batch, EVALUATED), 4);
   const [wide, now] = [net.outputWidth, makeDenseBatch(space, { data, by, most })];

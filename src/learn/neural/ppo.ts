@@ -35,6 +35,8 @@ export interface PpoConfig {
   /** Whether observations are standardised, by how they spread under random choices (default: no). Words need it: each is
    *  small and rare. A world whose good policies go where random ones never come does not bear it. */
   readonly standardise?: boolean;
+  /** Decoupled weight decay of the policy's network. A world of few tasks is learned by heart without it. */
+  readonly decay?: number;
 }
 
 /** An update needs many steps, and few passes over them: with 8 × 32 steps and 20 passes one seed in ten of CartPole never
@@ -43,7 +45,7 @@ export const PPO_DEFAULTS = {
   hidden: [64, 64] as readonly number[],
   ...{ steps: 100_000, environments: 8, horizon: 128, epochs: 10, batch: 128, rate: 1e-3 },
   ...{ discount: 0.99, trace: 0.95, clip: 0.2, entropy: 0, greedy: true },
-  standardise: false,
+  ...{ standardise: false, decay: 0 },
 };
 
 const VALUE_WEIGHT = 0.5;
@@ -67,7 +69,7 @@ export function trainPpo(world: PpoWorld, config: PpoConfig, rng: Rng, hooks: Fi
   checkConfig({
     counts: { steps, environments, horizon, epochs, batch },
     shares: { discount, trace },
-    atLeast0: { rate, clip, entropy: options.entropy },
+    atLeast0: { rate, clip, entropy: options.entropy, decay: options.decay },
   });
   const space = openTensors();
   const size = makeFeatureReader(world.spec).size;
@@ -76,10 +78,11 @@ export function trainPpo(world: PpoWorld, config: PpoConfig, rng: Rng, hooks: Fi
     : { mean: new Float64Array(size), scale: new Float64Array(size).fill(1) };
   const learner = makePpo(space, { world, options, rng, by });
   const updates = Math.ceil(steps / (environments * horizon));
-  const { standardise, ...named } = options;
+  const { standardise, decay, ...named } = options;
   const facts = {
     ...{ algorithm: "ppo", world: world.digest, ...named, hidden: [...hidden] },
     ...(standardise ? { standardise } : {}),
+    ...(decay > 0 ? { decay } : {}),
   };
   const fitted = fitLearner(space, learner, {
     ...{ steps: updates, every: Math.max(1, Math.floor(updates / 50)), patience: 0, ...hooks },
@@ -112,8 +115,13 @@ function makePpo(space: TensorSpace, { world, options, rng, by }: PpoParts) {
   const critic = makeMlp(space, { ...shape, outputs: 1 }, most);
   orthogonalStart(shape, space.view(actor.parameters), rng.split("actor"), 0.01);
   orthogonalStart(critic.shape, space.view(critic.parameters), rng.split("critic"), 1);
-  const adam = adamW(space, { epsilon: ADAM_EPSILON });
-  const moments = [actor, critic].map((net) => adam.init(net.parameters));
+  const optimizers = [actor, critic].map((net) =>
+    adamW(space, {
+      ...{ epsilon: ADAM_EPSILON, exempt: net.biases },
+      decay: net === actor ? options.decay : 0,
+    }),
+  );
+  const moments = [actor, critic].map((net, n) => optimizers[n]!.init(net.parameters));
   const width = actor.inputWidth;
   const wide = actor.outputWidth;
   const input = space.floats(most * width);
@@ -164,7 +172,7 @@ function makePpo(space: TensorSpace, { world, options, rng, by }: PpoParts) {
     nets.forEach((net, n) => {
       if (norm > LONGEST_GRADIENT)
         space.kernels.scale(net.gradient.at, net.gradient.length, LONGEST_GRADIENT / norm);
-      adam.update(net.parameters, net.gradient, moments[n]!, options.rate * left);
+      optimizers[n]!.update(net.parameters, net.gradient, moments[n]!, options.rate * left);
     });
     return loss;
   };

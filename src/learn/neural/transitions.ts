@@ -61,6 +61,24 @@ export function transitionsOf(rows: readonly LoggedRow[], spec: FeatureSpec): Tr
   };
 }
 
+/** The same rows with the discounted sum of rewards from each to the end of its episode for their reward. Where a chain was
+ *  cut or lacks an outcome, that sum is not known, and the row has no outcome. */
+export function withReturns(rows: readonly LoggedRow[], discount: number): LoggedRow[] {
+  const chains = new Map<string, LoggedRow[]>();
+  for (const row of rows) chains.set(row.chain, [...(chains.get(row.chain) ?? []), row]);
+  return [...chains.values()].flatMap((chain) => {
+    const ordered = chain.sort((a, b) => compareNatural(a.id, b.id));
+    let ahead: number | null = ordered.at(-1)!.terminal ? 0 : null;
+    return ordered
+      .reverse()
+      .map((row) => {
+        ahead = ahead === null || row.reward === null ? null : row.reward + discount * ahead;
+        return { ...row, reward: ahead };
+      })
+      .reverse();
+  });
+}
+
 /** Labelled rows, chain by chain in the order of their steps, whatever order they came in. A chain that lacks an outcome
  *  anywhere is left out as a whole, as it is from a batch. */
 function inChains(rows: readonly LoggedRow[]): readonly LoggedRow[] {

@@ -3,6 +3,7 @@
  *  so that optimizers and target networks see one vector. Inside, widths are padded with zeros, which stay zeros. */
 import { drawNormal, type Rng } from "../../base/index.ts";
 import type { Tensors } from "../../policy/index.ts";
+import type { VectorPart } from "./optimizer.ts";
 import { type Floats, padded, type TensorSpace } from "./tensor-space.ts";
 
 export interface MlpShape {
@@ -19,6 +20,8 @@ export interface Mlp {
   readonly outputWidth: number;
   readonly parameters: Floats;
   readonly gradient: Floats;
+  /** Where the biases are. */
+  readonly biases: readonly VectorPart[];
   /** The outputs of `rows` rows of `input`; they stay until the next call. `parameters`: another vector of this layout. */
   forward(input: Floats, rows: number, parameters?: Floats): Floats;
   /** Fills `gradient` from the slope of the loss by the outputs, for the rows and parameters of the last `forward`. */
@@ -84,6 +87,7 @@ export function makeMlp(space: TensorSpace, shape: MlpShape, mostRows: number): 
     ...{ shape, parameters, gradient, forward, backward },
     inputWidth: layers[0]!.deep,
     outputWidth: layers[last]!.wide,
+    biases: layers.map(({ bias, wide }) => ({ from: bias, length: wide })),
   };
 }
 

@@ -7,6 +7,15 @@ export interface AdamOptions {
   readonly epsilon?: number;
   /** Decoupled weight decay; 0 is plain Adam. */
   readonly decay?: number;
+  /** Parts that do not decay, ascending, in values from the start of the vector. Biases hold the mean of what is predicted:
+   *  to shrink them makes every prediction too small, and a chain of predictions smaller with every step. */
+  readonly exempt?: readonly VectorPart[];
+}
+
+/** A part of a parameter vector: its first value and how many. */
+export interface VectorPart {
+  readonly from: number;
+  readonly length: number;
 }
 
 export interface AdamState {
@@ -22,19 +31,30 @@ export interface Optimizer<State> {
 }
 
 export function adamW(space: TensorSpace, options: AdamOptions = {}): Optimizer<AdamState> {
-  const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0 } = options;
+  const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0, exempt = [] } = options;
   return {
     init: ({ length }) => ({ step: 0, mean: space.floats(length), square: space.floats(length) }),
     update(parameters, gradient, state, rate) {
       state.step++;
-      space.kernels.adamW(
-        ...([parameters.at, gradient.at, state.mean.at, state.square.at, parameters.length, rate] as const),
-        ...([beta1, beta2, 1 / (1 - power(beta1, state.step)), 1 / (1 - power(beta2, state.step))] as const),
-        ...([epsilon, decay] as const),
-      );
+      const correct = [1 / (1 - power(beta1, state.step)), 1 / (1 - power(beta2, state.step))] as const;
+      const step = (from: number, length: number, shrink: number) =>
+        space.kernels.adamW(
+          ...([parameters, gradient, state.mean, state.square].map(({ at }) => at + 4 * from) as Addresses),
+          ...([length, rate, beta1, beta2, ...correct, epsilon, shrink] as const),
+        );
+      if (decay === 0) return step(0, parameters.length, 0);
+      let from = 0;
+      for (const part of exempt) {
+        if (part.from > from) step(from, part.from - from, decay);
+        step(part.from, part.length, 0);
+        from = part.from + part.length;
+      }
+      if (from < parameters.length) step(from, parameters.length - from, decay);
     },
   };
 }
+
+type Addresses = [weights: number, gradient: number, mean: number, square: number];
 
 /** Scales the gradient down to length `most` where it is longer. Returns its length before. */
 export function clipNorm({ kernels }: TensorSpace, gradient: Floats, most: number): number {

@@ -221,6 +221,19 @@ describe("the optimizer", () => {
     });
   });
 
+  test("what is exempt does not decay, and the rest has the bits that it has without the exemption", () => {
+    const after = (options: Parameters<typeof adamW>[1]) => {
+      const [parameters, gradient] = [filled(noise(16, 7)), filled(noise(16, 8))];
+      const adam = adamW(space, options);
+      const state = adam.init(parameters);
+      for (let t = 0; t < 3; t++) adam.update(parameters, gradient, state, 0.05);
+      return [...space.view(parameters)];
+    };
+    const [none, all] = [after({}), after({ decay: 0.5 })];
+    const part = after({ decay: 0.5, exempt: [{ from: 4, length: 8 }] });
+    expect(part).toEqual([...all.slice(0, 4), ...none.slice(4, 12), ...all.slice(12)]);
+  });
+
   test("clipping keeps the direction, and following moves by its share", () => {
     const gradient = filled([3, 4, 0, 0]);
     expect(clipNorm(space, gradient, 0.5)).toBeCloseTo(5, 6);

@@ -42,6 +42,7 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   discount?: number;
   conservatism?: number;
   targetEvery?: number;
+  goal?: "bootstrap" | "return";
 }
 
 export function addTrain(program: Command, io: Io): void {
@@ -109,8 +110,9 @@ export function addTrain(program: Command, io: Io): void {
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
     note: `\n--discount 0 learns single decisions (routing), above 0 chains of decisions.${RESUME_NOTE}`,
-    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, ...flags }) => ({
+    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
+      ...(goal === "return" ? { goal } : {}),
     }),
   });
   addNetworkOptions(cql, { steps: 6000, patience: 0 })
@@ -122,6 +124,14 @@ export function addTrain(program: Command, io: Io): void {
       1,
     )
     .option("--target-every <n>", "steps between two copies into the target network", positiveWhole, 500)
+    .addOption(
+      new Option(
+        "--goal <which>",
+        "what a choice in a chain is measured by: bootstrap (the best value of the next state) or return (what the log earned from there on)",
+      )
+        .choices(["bootstrap", "return"])
+        .default("bootstrap"),
+    )
     .option("--features <file>", FEATURES_HELP);
   addPpo(train, io);
   addTrainWeights(train, io);
