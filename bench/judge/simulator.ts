@@ -221,16 +221,15 @@ function policyOfModel(model: PolicyModel): PolicyOf {
   return (context, candidates) => answer(context, candidates).probabilities;
 }
 
-/** Tasks of every family that runs in JavaScript, proved in QuickJS; even ones to learn from, odd ones to judge by. */
-/** Two halves of generated tasks, alike in families and difficulties. */
-export async function twoWorlds(count = TASKS): Promise<[SimWorld, SimWorld]> {
+/** Tasks of every family that runs in JavaScript, proved in QuickJS: two halves, alike in families and difficulties. */
+export async function twoWorlds(count = TASKS, seed = 1): Promise<[SimWorld, SimWorld]> {
   const sandbox = await openSandbox({ engine: "quickjs", workers: 2 });
   try {
     const families = FAMILIES.filter(({ language }) => language === "javascript");
     const halves: [ProvedTask[], ProvedTask[]] = [[], []];
     const tasks = generateTasks({
       count,
-      seed: 1,
+      seed,
       families,
       parallel: 2,
       prove: (task) => proveTask(task, sandbox),
