@@ -222,15 +222,15 @@ describe("the optimizer", () => {
   });
 
   test("what is exempt does not decay, and the rest has the bits that it has without the exemption", () => {
-    const after = (options: Parameters<typeof adamW>[1]) => {
+    const updated = (options: Parameters<typeof adamW>[1]) => {
       const [parameters, gradient] = [filled(noise(16, 7)), filled(noise(16, 8))];
       const adam = adamW(space, options);
       const state = adam.init(parameters);
       for (let t = 0; t < 3; t++) adam.update(parameters, gradient, state, 0.05);
       return [...space.view(parameters)];
     };
-    const [none, all] = [after({}), after({ decay: 0.5 })];
-    const part = after({ decay: 0.5, exempt: [{ from: 4, length: 8 }] });
+    const [none, all] = [updated({}), updated({ decay: 0.5 })];
+    const part = updated({ decay: 0.5, exempt: [{ from: 4, length: 8 }] });
     expect(part).toEqual([...all.slice(0, 4), ...none.slice(4, 12), ...all.slice(12)]);
   });
 
