@@ -190,6 +190,9 @@ function contradictionIn({
     return "floor.risk needs a calibration share in split.shares";
   if (gate.method === "student-t" && (gate.propensityFloor ?? gate.costRange) !== undefined)
     return "gate.propensityFloor and gate.costRange have no effect with method: student-t. Remove them";
+  const drift = rest.world.kind === "tokens" && mode === "asynchronous" ? rest.freshness?.drift : undefined;
+  if (drift !== undefined && drift < rest.maxDrift)
+    return `freshness.drift: ${drift} is below maxDrift, ${rest.maxDrift}. A window that far behind would have no row: raise the one or lower the other`;
   if (data === "window" && rest.freshness !== undefined && rest.world.kind !== "tokens")
     return "freshness has no effect with data: window, whose rollouts are all of the newest policy. Remove it";
   return undefined;

@@ -7,11 +7,14 @@ import type { TransitionRecords } from "../book/loop/index.ts";
 import type { BookOnDisk } from "../book/open/index.ts";
 import type { Progress, RolloutResult } from "../collect/rollout/index.ts";
 import {
+  batchContent,
   LoopMembers,
   type LoopPolicy,
   type LoopTransition,
+  type Sealed,
   type SealedBlob,
   seal,
+  type TrainerBatch,
   type WindowState,
 } from "../contract/index.ts";
 import type { LoopConfig } from "./config.ts";
@@ -92,6 +95,27 @@ export function sealMembers(
   return {
     step: { state: "sealed", members: members.digest, rollouts: members.record.rollouts.length },
     beside: [members],
+  };
+}
+
+/** The end of scoring: what the batch holds, and what was left out of it. */
+export function scoredEnd(
+  batch: Sealed<TrainerBatch>,
+  {
+    considered,
+    excluded,
+  }: {
+    considered: number;
+    excluded: readonly { readonly reason: string; readonly artifacts: number }[];
+  },
+): StageEnd {
+  const { rows, rewardMean } = batch.record.totals;
+  return {
+    step: {
+      ...{ state: "scored", batch: batchContent(batch.record), rows, considered, rewardMean },
+      excluded: excluded.map(({ reason, artifacts }) => ({ reason: parseId(reason), rollouts: artifacts })),
+    },
+    records: { batch: batch.digest },
   };
 }
 

@@ -6,13 +6,7 @@ import { canonicalize, type Digest, digestJson, type Id, type Json, parseId } fr
 import { cutWindow } from "../book/loop/index.ts";
 import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
-import {
-  batchContent,
-  encodeWire,
-  GateVerdict,
-  type LoopPolicy,
-  type RevisionKey,
-} from "../contract/index.ts";
+import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter, readCheckpoint } from "../policy/index.ts";
 import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
 import { type RunState, servedAfter } from "./fold.ts";
@@ -27,6 +21,7 @@ import {
   removeQueue,
   requireSame,
   type StageEnd,
+  scoredEnd,
   sealMembers,
   type WindowAt,
   type WindowStages,
@@ -103,26 +98,17 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world } = context;
   const { router } = at.window.need("planned").envelope;
   const { drift } = config.freshness ?? {};
-  const { batch, considered, excluded } = await cutWindow(book, {
+  const { batch, ...facts } = await cutWindow(book, {
     ...{ contents: await contentsOf(context, at), family: world.family, target: router! },
     freshness:
       drift === undefined ? "none" : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
     ...{ rule: config.split, seed: BigInt(config.seed) },
   });
-  const { totals } = batch.record;
   if (config.replay !== undefined)
     await growReplay(book, {
       ...{ root: config.replay, families: [world.family], contents: await contentsOf(context, at) },
     });
-  return {
-    step: {
-      state: "scored",
-      batch: batchContent(batch.record),
-      ...{ rows: totals.rows, considered, rewardMean: totals.rewardMean },
-      excluded: excluded.map(({ reason, artifacts }) => ({ reason: parseId(reason), rollouts: artifacts })),
-    },
-    records: { batch: batch.digest },
-  };
+  return scoredEnd(batch, facts);
 }
 
 /** A function of batch, configuration and seed: a checkpoint that a killed process left is made again, and is the same. */

@@ -24,6 +24,8 @@ class TokenBatch:
     rewards: np.ndarray
     weights: np.ndarray
     groups: list[str]
+    #: The digest of the weights that sampled all tokens of a row; None where there were several.
+    sources: list[str | None]
     #: Whether another revision than the target sampled tokens of the row.
     stale: np.ndarray
 
@@ -45,6 +47,7 @@ def read_batch(path: Path, expected: str | None = None, sha256: str | None = Non
     starts, lengths = tensors["row_start"], tensors["row_length"]
     rows = [slice(int(start), int(start + length)) for start, length in zip(starts, lengths)]
     cut = lambda name: [tensors[name][row] for row in rows]
+    sources = _sources(tensors, about)
     return TokenBatch(
         digest=about["batch"],
         target=about["target"],
@@ -57,7 +60,8 @@ def read_batch(path: Path, expected: str | None = None, sha256: str | None = Non
         rewards=tensors["reward"],
         weights=tensors["weight_bps"].astype(np.float64) / 10_000,
         groups=_texts(tensors, "group"),
-        stale=_stale(tensors, about),
+        sources=sources,
+        stale=np.array([each != about["target"]["digest"] for each in sources]),
     )
 
 
@@ -106,12 +110,11 @@ def _texts(tensors: dict, name: str) -> list[str]:
     return [utf8[int(start) : int(end)].decode() for start, end in zip(offsets[:-1], offsets[1:])]
 
 
-def _stale(tensors: dict, about: dict) -> np.ndarray:
-    fresh = np.array([each["digest"] == about["target"]["digest"] for each in about["sources"]])
+def _sources(tensors: dict, about: dict) -> list[str | None]:
+    digests = [each["digest"] for each in about["sources"]]
     sources = tensors["segment_source"]
-    return np.array(
-        [
-            not bool(fresh[sources[int(start) : int(start + length)]].all())
-            for start, length in zip(tensors["segments_start"], tensors["segments_length"])
-        ]
-    )
+    found = []
+    for start, length in zip(tensors["segments_start"], tensors["segments_length"]):
+        of_row = {digests[int(each)] for each in sources[int(start) : int(start + length)]}
+        found.append(of_row.pop() if len(of_row) == 1 else None)
+    return found

@@ -63,6 +63,15 @@ def read_weights(folder: Path) -> bytes:
         raise Refusal("no-checkpoint", f"{folder / WEIGHTS} cannot be read: {error.strerror}.") from error
 
 
+def load_tensors(folder: Path, expected: str, device: str) -> dict:
+    """The weights of a folder alone, for a model that is there already."""
+    from safetensors.torch import load
+
+    weights = read_weights(folder)
+    require_digest(folder / WEIGHTS, weights, expected)
+    return {name: each.to(device) for name, each in load(weights).items()}
+
+
 def require_digest(path: Path, content: bytes, expected: str) -> None:
     actual = weights_digest(content)
     if actual != expected:

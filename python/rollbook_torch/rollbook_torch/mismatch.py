@@ -9,7 +9,7 @@ _TEMPERATURES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)
 
 
 def compare(recorded: np.ndarray, recomputed: np.ndarray) -> dict:
-    """Over the sampled tokens of fresh rows."""
+    """Over sampled tokens."""
     difference = np.abs(recorded - recomputed)
     if difference.size == 0:
         return {"tokens": 0, "largest": 0.0, "mean": 0.0}

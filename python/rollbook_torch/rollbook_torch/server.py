@@ -35,6 +35,8 @@ class ModelServer:
         self.counters = {"requests": 0, "batches": 0, "prompt_tokens": 0, "tokens": 0, "failures": 0, "decode_seconds": 0.0}
         self._waiting: list[tuple[str, list[Prompt], asyncio.Future]] = []
         self._more = threading.Condition()
+        #: The revision whose weights a batch is being decoded with.
+        self._decoding: str | None = None
         self._loop = None
 
     # Revisions
@@ -58,6 +60,8 @@ class ModelServer:
         with self._more:  # not while a batch is taken
             self.models.pop(revision, None)
             reused = self.models.popitem(last=False) if len(self.models) >= KEPT_REVISIONS else None
+            while reused is not None and self._decoding == reused[0]:
+                self._more.wait()
         if reused is None:
             model = load_model(folder, self.device, weights).eval()
         else:
@@ -118,6 +122,7 @@ class ModelServer:
             )
         if request.get("stream"):
             raise Refusal("no-stream", "streams are not spoken here. Ask without `stream`.")
+        self.models.move_to_end(revision)  # what is asked for is not given up first
         prompts = self._prompts(request, chat)
         reply = asyncio.get_running_loop().create_future()
         with self._more:
@@ -206,6 +211,9 @@ class ModelServer:
             if error is not None:
                 error.fields.setdefault("status", 503)
                 self.counters["failures"] += 1
+            with self._more:
+                self._decoding = None
+                self._more.notify_all()
             self.counters["batches"] += 1
             self.counters["decode_seconds"] += time.perf_counter() - began
             self._loop.call_soon_threadsafe(_settle, batch, error)
@@ -229,6 +237,7 @@ class ModelServer:
                 else:
                     rest.append(each)
             self._waiting = rest
+            self._decoding = revision
         return revision, batch
 
     async def serve(self, port: int) -> None:

@@ -74,7 +74,8 @@ class Trainer:
         self._config = None
 
     def step(self, request: dict) -> dict:
-        """`batch` (path, digest, sha256), `family`, `parent` (folder, digest), `out`, `options`. Returns the report."""
+        """`batch` (path, digest, sha256), `family`, `parent` (folder, digest), `out`, `options`; `sources` (folder, digest): older
+        revisions that sampled rows of the batch. Returns the report."""
         out = Path(request["out"])
         key = digest_of(json.dumps(_content_of(request), sort_keys=True).encode())
         known = _known(out, key)
@@ -135,17 +136,36 @@ class Trainer:
         rows = Rows(batch, self.device)
         start = self._logprobs_of(rows, options)
         report = {"optimizer": optimizer, "batch": batch.digest, **describe(batch)}
-        fresh = ~rows.stale[:, None] & (rows.mask > 0)
-        found = compare(rows.recorded[fresh].cpu().numpy(), start[fresh].cpu().numpy())
-        report["mismatch"] = found
-        if options.algorithm != "sft":
-            require_agreement(found, options.tolerance, lambda: self._suspect(batch, options))
+        report["mismatch"] = self._check_recorded(batch, rows, start, request, options)
         compared = time.perf_counter()
         self._before = {name: each.detach().clone() for name, each in self._model.named_parameters()}
         if options.algorithm != "frozen":
             report |= self._passes(rows, start, options)
         report["seconds"] = {"load": loaded - began, "compare": compared - loaded}
         return report
+
+    def _check_recorded(self, batch: TokenBatch, rows: "Rows", start, request: dict, options: Options) -> dict:
+        """Recorded against recomputed log-probabilities, of every row with the weights that sampled it. Refuses where they differ.
+
+        A row that several revisions sampled, or one whose weights were not given, is not compared."""
+        older = {each["digest"]: Path(each["folder"]) for each in request.get("sources", [])}
+        recomputed, compared, weights_of = start.clone(), torch.zeros_like(rows.stale), {}
+        for digest in {request["parent"]["digest"], *older}:
+            chosen = torch.tensor([index for index, each in enumerate(batch.sources) if each == digest], device=self.device)
+            if len(chosen) == 0:
+                continue
+            compared[chosen] = True
+            if digest in older:
+                weights_of[digest] = files.load_tensors(older[digest], digest, self.device)
+                recomputed[chosen] = self._logprobs_of(rows, options, chosen, weights_of[digest])
+        places = compared[:, None] & (rows.mask > 0)
+        found = compare(rows.recorded[places].cpu().numpy(), recomputed[places].cpu().numpy())
+        found["rows"] = int(compared.sum())
+        if options.algorithm != "sft":
+            apart = ((rows.recorded - recomputed).abs() * places).amax(dim=1)
+            worst = batch.sources[int(apart.argmax())]
+            require_agreement(found, options.tolerance, lambda: self._suspect(batch, worst, weights_of.get(worst), options))
+        return found
 
     def _passes(self, rows: "Rows", start, options: Options) -> dict:
         order = np.random.default_rng(options.seed)
@@ -204,25 +224,31 @@ class Trainer:
         return {name: float(value) for name, value in {**sums, "gradient": gradient, "tokens": total}.items()}
 
     @torch.no_grad()
-    def _logprobs_of(self, rows: "Rows", options: Options):
-        parts = torch.arange(len(rows), device=self.device).split(options.rows)
-        return torch.cat([self._logprobs(rows, part, options.temperature) for part in parts])
+    def _logprobs_of(self, rows: "Rows", options: Options, chosen=None, weights: dict | None = None):
+        """`chosen`: row numbers (default: all). `weights`: of another revision (default: those on the device)."""
+        chosen = torch.arange(len(rows), device=self.device) if chosen is None else chosen
+        return torch.cat([self._logprobs(rows, part, options.temperature, weights) for part in chosen.split(options.rows)])
 
-    def _logprobs(self, rows: "Rows", part, temperature: float):
+    def _logprobs(self, rows: "Rows", part, temperature: float, weights: dict | None = None):
         """Of every token given those before it; 0 for the first and for those that are not trained."""
         ids = rows.ids[part]
-        logits = self._model(input_ids=ids, attention_mask=rows.attention[part], use_cache=False).logits[:, :-1].float()
+        logits = self._forward(weights, input_ids=ids, attention_mask=rows.attention[part])[:, :-1].float()
         picked = torch.log_softmax(logits / (temperature or 1.0), dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
         return torch.nn.functional.pad(picked, (1, 0)) * rows.mask[part]
 
-    def _suspect(self, batch: TokenBatch, options: Options) -> str:
+    def _forward(self, weights: dict | None, **inputs):
+        if weights is None:
+            return self._model(**inputs, use_cache=False).logits
+        return torch.func.functional_call(self._model, weights, kwargs={**inputs, "use_cache": False}).logits
+
+    def _suspect(self, batch: TokenBatch, source: str, weights: dict | None, options: Options) -> str:
         @torch.no_grad()
         def logits_of(ids):
             row = torch.from_numpy(ids.astype(np.int64)).to(self.device)[None]
-            return self._model(input_ids=row, use_cache=False).logits[0].double().cpu().numpy()
+            return self._forward(weights, input_ids=row)[0].double().cpu().numpy()
 
-        fresh = [index for index in range(len(batch.ids)) if not batch.stale[index]]
-        rows = [(batch.ids[index], batch.mask[index], batch.logprobs[index]) for index in fresh]
+        own = [index for index, each in enumerate(batch.sources) if each == source]
+        rows = [(batch.ids[index], batch.mask[index], batch.logprobs[index]) for index in own]
         return suspect_layer(rows=rows, logits_of=logits_of, temperature=options.temperature, tolerance=options.tolerance)
 
     def _load(self, folder: Path, digest: str, options: Options) -> str:

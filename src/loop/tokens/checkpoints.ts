@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
-import { PolicyRevision, type Sealed } from "../../contract/index.ts";
+import { PolicyRevision, type RevisionKey, type Sealed } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 
 export const WEIGHTS_FILE = "model.safetensors";
@@ -54,7 +54,7 @@ export function tokenizerDigest(folder: string): Digest {
 /** `base`: the folder that the run began with; configuration and tokenizer are taken from there. */
 export async function restoreFolder(
   book: BookOnDisk,
-  { digest, id }: PolicyRevision,
+  { digest, id }: RevisionKey,
   { folder, base }: { folder: string; base: string },
 ): Promise<void> {
   if (existsSync(folder)) return;

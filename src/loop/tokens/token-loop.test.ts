@@ -1,31 +1,25 @@
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
+import { Cli } from "../../../test/support/cli.ts";
 import { writeConfig } from "../../../test/support/loop-world.ts";
 import { showBatch } from "../../book/batches/index.ts";
 import { useBook } from "../../book/open/index.ts";
 import { encodeSafetensors } from "../../policy/index.ts";
-import { parseLoopConfig, runLoop } from "../index.ts";
+import { type LoopConfig, parseLoopConfig, runLoop } from "../index.ts";
 
-const STAND_IN = fileURLToPath(new URL("../../../bench/climb/fast-model.mjs", import.meta.url));
+/** Answers at once and trains nothing: what is tested is the window around it. */
+const STAND_IN = fileURLToPath(new URL("../../../test/support/stand-in-model.mjs", import.meta.url));
 const folders: string[] = [];
 
 afterEach(() => {
+  delete process.env.STAND_IN;
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Answers at once and trains nothing: what is tested is the window around it. */
-function writeWorld(config: object = {}, program = STAND_IN): { folder: string; path: string } {
+function writeWorld(config: object = {}): { folder: string; path: string } {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-tokens-"));
   folders.push(folder);
   mkdirSync(join(folder, "model"));
@@ -55,7 +49,7 @@ function writeWorld(config: object = {}, program = STAND_IN): { folder: string; 
       tasks: "tasks.jsonl",
       model: "model",
       family: "adder",
-      python: program,
+      python: STAND_IN,
       device: "cpu",
     },
     ...config,
@@ -65,6 +59,20 @@ function writeWorld(config: object = {}, program = STAND_IN): { folder: string; 
 
 function configAt(path: string, folder: string) {
   return parseLoopConfig(readFileSync(path, "utf8"), path, folder);
+}
+
+/** What the trainer was asked to do, by the notes that the stand-in keeps in the world's folder. */
+function trainedIn(folder: string) {
+  return readFileSync(join(folder, "trained.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+async function start(config: LoopConfig, how: "start" | "resume" = "start") {
+  const log: string[] = [];
+  const ran = await runLoop({ config, book: config.book!, how, log: (line) => log.push(line) });
+  return { ...ran, log };
 }
 
 describe("token windows", () => {
@@ -95,40 +103,76 @@ describe("token windows", () => {
   });
 
   test("a server that dies within a window is started again, and the window is whole", async () => {
-    const { folder } = writeWorld();
-    const program = join(folder, "dying.mjs");
-    const source = readFileSync(STAND_IN, "utf8").replace(
-      "const digit = body.seed % 10;",
-      `const digit = body.seed % 10;
-       if (++answered === 10 && !existsSync(${JSON.stringify(join(folder, "died"))})) {
-         writeFileSync(${JSON.stringify(join(folder, "died"))}, "");
-         process.exit(1);
-       }`,
-    );
-    writeFileSync(
-      program,
-      source
-        .replace("import { cpSync,", "import { cpSync, existsSync,")
-        .replace("const command", "let answered = 0;\nconst command"),
-    );
-    chmodSync(program, 0o755);
-    copyFileSync(join(folder, "tasks.jsonl"), join(folder, "kept.jsonl"));
-    const dying = writeWorld({ windows: 1 }, program);
-    const config = configAt(dying.path, dying.folder);
-    const log: string[] = [];
-    const { state } = await runLoop({
-      ...{ config, book: config.book!, how: "start", log: (line) => log.push(line) },
-    });
+    const { folder, path } = writeWorld({ windows: 1 });
+    process.env.STAND_IN = folder;
+    writeFileSync(join(folder, "serving"), "10");
+    const { state, log } = await start(configAt(path, folder));
     expect(log.some((line) => line.includes("the model server died"))).toBe(true);
     expect(state.windows[0]!.at("sealed")!.step.rollouts).toBe(32);
     expect(state.windows[0]!.at("scored")!.step).toMatchObject({ rows: 32, excluded: [] });
+  });
+
+  test("a trainer that dies after its checkpoint stops the run, and the resumed window is not trained twice", async () => {
+    const { folder, path } = writeWorld();
+    process.env.STAND_IN = folder;
+    writeFileSync(join(folder, "training"), "1");
+    const config = configAt(path, folder);
+    await expect(start(config)).rejects.toThrow(/the trainer has ended \(exit 1\).*rollbook run resume/);
+    const { state, done } = await start(config, "resume");
+    expect(done).toBe(true);
+    const trained = trainedIn(folder);
+    expect(trained.map(({ out }) => out.split("/").at(-1))).toEqual(["window-1", "window-2"]);
+    expect(new Set(trained.map(({ batch }) => batch)).size).toBe(2);
+    expect(state.windows.map((each) => each.at("scored")!.envelope.batch)).toEqual(
+      trained.map(({ batch }) => batch),
+    );
+  });
+
+  test("an asynchronous window collects with an older revision, and its stale rows are trained within the drift", async () => {
+    const { folder, path } = writeWorld({ windows: 3, mode: "asynchronous", maxDrift: 2 });
+    process.env.STAND_IN = folder;
+    const { state, done, log } = await start(configAt(path, folder));
+    expect(done).toBe(true);
+    const trained = trainedIn(folder);
+    expect(trained).toHaveLength(3);
+    for (const [i, { target, from, sources }] of trained.entries()) {
+      const collected = state.windows[i]!.at("planned")!.step.router;
+      expect(from.map(({ digest }: { digest: string }) => digest)).toEqual([collected.digest]);
+      // The trainer gets the older weights, to recompute what they sampled.
+      expect(sources.map(({ digest }: { digest: string }) => digest)).toEqual(
+        collected.digest === target.digest ? [] : [collected.digest],
+      );
+    }
+    // All windows but the first begin before the one before them has trained.
+    expect(trained.filter(({ sources }) => sources.length === 1).length).toBeGreaterThan(0);
+    for (const window of state.windows)
+      expect(window.at("scored")!.step).toMatchObject({ rows: 32, excluded: [] });
+    expect(log.some((line) => line.includes("32 stale rows"))).toBe(true);
+  });
+
+  test("verify walks from the last revision to the tasks, and finds one flipped bit of a log-probability", async () => {
+    const { folder, path } = writeWorld();
+    const config = configAt(path, folder);
+    await start(config);
+    const cli = new Cli();
+    const whole = await cli.run(`verify climb-w2 --book ${config.book} --json`);
+    expect([whole.code, whole.err]).toEqual([0, ""]);
+    expect(whole.out).toContain("rollbook.task.v1");
+    flipLogprob(config.book!);
+    const broken = await cli.run(`verify climb-w2 --book ${config.book}`);
+    expect(broken.code).toBe(1);
+    expect(broken.out + broken.err).toMatch(/digest-mismatch|corrupt/);
   });
 
   test.each([
     [{ learner: { kind: "ucb" } }, /learns from choices/],
     [{ split: { shares: [1, 0, 0] } }, /split has no effect with world.kind: tokens/],
     [{ gate: {} }, /gate has no effect/],
-  ])("settings of other windows are refused: %j", (config, message) => {
+    [
+      { mode: "asynchronous", maxDrift: 2, freshness: { drift: 1 } },
+      /freshness.drift: 1 is below maxDrift, 2/,
+    ],
+  ])("settings that do not fit are refused: %j", (config, message) => {
     const { folder, path } = writeWorld(config);
     expect(() => configAt(path, folder)).toThrow(message);
   });
@@ -139,3 +183,19 @@ describe("token windows", () => {
     expect(() => configAt(path, folder)).toThrow(/Use it with world.kind: tokens/);
   });
 });
+
+/** The lowest bit of the first column of f32 numbers that holds log-probabilities (docs/store.md has the format). */
+function flipLogprob(book: string): void {
+  for (const name of readdirSync(book, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".pack")) continue;
+    const path = join(book, name);
+    const bytes = readFileSync(path);
+    const column = Buffer.from(Float32Array.of(-0.5, -0.25, -0.125).buffer);
+    const at = bytes.indexOf(column);
+    if (at < 0) continue;
+    bytes[at]! ^= 1;
+    writeFileSync(path, bytes);
+    return;
+  }
+  throw new Error(`${book} has no pack with the log-probabilities of the stand-in`);
+}

@@ -4,10 +4,10 @@
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { digestJson, given, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, digestJson, given, RollbookError } from "../../base/index.ts";
 import { cutBatch, exportBatch, showBatch } from "../../book/batches/index.ts";
 import { sealWeights } from "../../book/train/index.ts";
-import { batchContent, type LoopPolicy, type PolicyRevision, type Sealed } from "../../contract/index.ts";
+import type { LoopPolicy, PolicyRevision, RevisionKey, Sealed } from "../../contract/index.ts";
 import { servedAfter } from "../fold.ts";
 import {
   assignedTo,
@@ -17,6 +17,7 @@ import {
   type RunContext,
   requireSame,
   type StageEnd,
+  scoredEnd,
   sealMembers,
   type WindowAt,
   type WindowStages,
@@ -84,34 +85,15 @@ async function score(context: TokenContext, at: WindowAt): Promise<StageEnd> {
   const target = await revisionOf(context, servedAfter(at.state, at.window.number - 1), at.state);
   const drift = config.freshness?.drift ?? (config.mode === "asynchronous" ? config.maxDrift : 0);
   const learner = config.tokenLearner!;
-  const { digest } = await cutBatch(book, {
-    ...{
-      contents: await contentsOf(context, at),
-      target: target.digest,
-      level: "token",
-      family: settings.family,
-    },
+  const batch = await cutBatch(book, {
+    ...{ contents: await contentsOf(context, at), target: target.digest },
+    ...{ level: "token", family: settings.family },
     ...{ logprobKind: "sampling", tokenizer: world.tokenizer, seed: BigInt(config.seed) },
     advantage: learner.kind === "rloo" ? "leave-one-out" : "mean-std",
     freshness: { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
   });
-  const { batch, ledger } = await showBatch(book, digest);
-  return {
-    step: {
-      state: "scored",
-      batch: batchContent(batch),
-      ...{
-        rows: batch.totals.rows,
-        considered: ledger.considered.artifacts,
-        rewardMean: batch.totals.rewardMean,
-      },
-      excluded: ledger.reasons.map(({ reason, artifacts }) => ({
-        reason: parseId(reason),
-        rollouts: artifacts,
-      })),
-    },
-    records: { batch: digest },
-  };
+  const { ledger } = await showBatch(book, batch.digest);
+  return scoredEnd(batch, { considered: ledger.considered.artifacts, excluded: ledger.reasons });
 }
 
 async function train(context: TokenContext, { state, window }: WindowAt): Promise<StageEnd> {
@@ -129,6 +111,7 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
   const report = await world.train({
     batch: { path, digest: batch, sha256: createHash("sha256").update(readFileSync(path)).digest("hex") },
     ...{ family: settings.family, parent: await served(context, parent.record), out, options },
+    sources: await olderSources(context, batch, parent.record),
   });
   rmSync(path, { force: true });
   // Only the newest is continued from; an asynchronous window may still be one behind.
@@ -220,7 +203,7 @@ async function revisionOf(
 /** Where the checkpoint of a revision is, for the server and the trainer. */
 async function served(
   { book, config, settings, folder }: TokenContext,
-  revision: PolicyRevision,
+  revision: RevisionKey,
 ): Promise<ServedRevision> {
   const { id, digest } = revision;
   const number = /-w(\d+)$/.exec(id)?.[1];
@@ -228,6 +211,17 @@ async function served(
   const at = checkpointFolder(folder, Number(number));
   await restoreFolder(book, revision, { folder: at, base: settings.model });
   return { id, digest, folder: at };
+}
+
+/** Revisions before the parent that sampled rows of the batch: the trainer recomputes their log-probabilities, too. */
+async function olderSources(
+  context: TokenContext,
+  batch: Digest,
+  { digest: own }: PolicyRevision,
+): Promise<ServedRevision[]> {
+  const { lineage } = await showBatch(context.book, batch);
+  const older = lineage.sources.filter(({ digest }) => digest !== own);
+  return Promise.all(older.map((each) => served(context, each)));
 }
 
 /** With the normal interval at 95 %. */

@@ -74,7 +74,11 @@ export class TorchProcess {
   /** The next line of its output. */
   async read(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
-    if (done === true) throw this.death();
+    if (done === true) {
+      // Its output ends before its exit is told.
+      if (!this.ended.aborted) await once(this.ended, "abort");
+      throw this.death();
+    }
     return parseJson(value, this.#what);
   }
 

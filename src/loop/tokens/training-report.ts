@@ -6,7 +6,7 @@ export interface TrainingReport {
   readonly rows: number;
   readonly steps?: number;
   readonly stopped?: string | null;
-  readonly mismatch: { readonly largest: number; readonly mean: number };
+  readonly mismatch: { readonly tokens: number; readonly largest: number; readonly mean: number };
   readonly tokens: { readonly all: number; readonly trained: number; readonly share: number };
   readonly groups: { readonly all: number; readonly flat: number };
   readonly stale: number;
@@ -31,7 +31,7 @@ export function describeReport(report: TrainingReport): string {
   const took = seconds === undefined ? "" : `; the step took ${(seconds.train + seconds.save).toFixed(3)} s`;
   const loss = last === undefined ? "" : `loss ${last.loss.toFixed(4)}, kl ${last.kl.toFixed(4)}, `;
   return (
-    `${loss}recorded and recomputed logprobs differ by at most ${mismatch.largest.toExponential(2)}; ` +
+    `${loss}recorded and recomputed logprobs differ by at most ${mismatch.largest.toExponential(2)}; ${mismatch.tokens} tokens compared, ` +
     `${(100 * tokens.share).toFixed(1)} % of ${tokens.all} tokens trained, ${groups.flat} of ${groups.all} groups without variance, ` +
     `${stale} stale rows, optimizer ${optimizer}${stopped === "kl" ? "; stopped at the KL limit" : ""}${took}`
   );
