@@ -1,7 +1,8 @@
-/** A batch of many rollouts handed over to every trainer and trace format: rows a second and peak memory of the command,
- *  as users run it. The book is made first and is not timed. Traces are read back, too. */
+/** Batches of two sizes handed over to every trainer and trace format: rollouts per second of processor time, and peak memory
+ *  of the command as users run it, which must not follow the size. Books are made first and not timed. Traces are read
+ *  back, too. --formats a,b with --folder DIR measures a part: the books in DIR are used again. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -18,35 +19,55 @@ const USAGE = new URL("./routers/usage.mjs", import.meta.url).href;
 const SHAPE = { tokens: 400, turns: 2, groupSize: 8, calls: 2 };
 
 export const bench: Bench = {
-  summary: "rollouts to every trainer and trace format: rows a second, peak memory, size",
+  summary: "rollouts to every trainer and trace format: rows per processor second, peak memory at each size",
   async run(args) {
     const { values } = parseArgs({
       args,
-      options: { rollouts: { type: "string", default: "10000" }, json: { type: "boolean", default: false } },
+      options: {
+        rollouts: { type: "string", default: "1000,10000" },
+        formats: { type: "string", default: TRAINER_FORMATS.join(",") },
+        folder: { type: "string" },
+        json: { type: "boolean", default: false },
+      },
     });
     requireBuild();
-    const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-convert-"));
+    const scratch = values.folder ?? mkdtempSync(join(tmpdir(), "rollbook-bench-convert-"));
     try {
-      const book = join(scratch, "book");
-      const batch = await makeBook(book, Number(values.rollouts));
+      const sizes = values.rollouts.split(",").map(Number);
+      const books: SizedBook[] = [];
+      for (const rollouts of sizes) books.push(await bookOf(scratch, rollouts));
+      const formats = values.formats.split(",");
       const idle = measured(["--version"], scratch);
-      const rows = TRAINER_FORMATS.map((to) =>
-        written({ to, book, batch, scratch, rollouts: Number(values.rollouts) }),
+      const rows = formats.map((to) => inRow(to, books, (book) => written({ to, ...book })));
+      const back = TRACE_FORMATS.filter((from) => formats.includes(from)).map((from) =>
+        inRow(`${from}, read back`, books, (book) => readBack({ from, ...book })),
       );
-      const back = TRACE_FORMATS.map((from) => readBack({ from, scratch }));
-      printTable(
-        [
-          { format: "(rollbook --version)", rows: 0, "rollouts/s": 0, "peak MiB": idle.peakMiB, MiB: 0 },
-          ...rows,
-          ...back,
-        ],
-        args,
-      );
+      process.stderr.write(`rollbook --version: ${idle.peakMiB} MiB\n`);
+      printTable([...rows, ...back], args);
     } finally {
-      rmSync(scratch, { recursive: true, force: true });
+      if (values.folder === undefined) rmSync(scratch, { recursive: true, force: true });
     }
   },
 };
+
+interface SizedBook {
+  readonly rollouts: number;
+  readonly book: string;
+  readonly batch: string;
+  readonly scratch: string;
+}
+
+/** With --folder a book is made once: the formats may then be measured in several runs. */
+async function bookOf(folder: string, rollouts: number): Promise<SizedBook> {
+  const scratch = join(folder, String(rollouts));
+  const [book, mark] = [join(scratch, "book"), join(scratch, "batch")];
+  if (!existsSync(mark)) {
+    rmSync(scratch, { recursive: true, force: true });
+    mkdirSync(scratch, { recursive: true });
+    writeFileSync(mark, await makeBook(book, rollouts));
+  }
+  return { rollouts, book, scratch, batch: readFileSync(mark, "utf8") };
+}
 
 async function makeBook(root: string, rollouts: number): Promise<string> {
   await initBook(root);
@@ -77,84 +98,60 @@ function draftAt(index: number): RolloutDraft {
   return { ...draft, calls, streams };
 }
 
-interface FormatFigures extends Readonly<Record<string, string | number>> {
-  readonly format: string;
+interface Figures {
   readonly rows: number;
-  readonly "rollouts/s": number;
-  readonly "peak MiB": number;
-  readonly MiB: number;
+  /** Of processor time, over all threads. */
+  readonly perSecond: number;
+  readonly peakMiB: number;
+  readonly bytes: number;
 }
 
-function written(of: {
-  to: string;
-  book: string;
-  batch: string;
-  scratch: string;
-  rollouts: number;
-}): FormatFigures {
-  const { to, book, batch, scratch, rollouts } = of;
+/** One line for each format, with the peak of every size: it must not follow the size. */
+function inRow(format: string, books: readonly SizedBook[], measure: (book: SizedBook) => Figures) {
+  const found = books.map((book) => ({ ...measure(book), rollouts: book.rollouts }));
+  const { rows, perSecond, bytes } = found.at(-1)!;
+  return {
+    ...{ format, rows, "rollouts/cpu s": Math.round(perSecond) },
+    ...Object.fromEntries(found.map((each) => [`peak MiB at ${each.rollouts}`, each.peakMiB])),
+    "file MiB": Math.round(bytes / 2 ** 20),
+  };
+}
+
+function written({ to, book, batch, scratch, rollouts }: SizedBook & { to: string }): Figures {
   const out = join(scratch, to);
-  const words = [
-    "data",
-    "convert",
-    "--to",
-    to,
-    "--batch",
-    batch,
-    "--book",
-    book,
-    "--out",
-    out,
-    "--threshold",
-    "0.5",
-    "--json",
-  ];
-  const { seconds, peakMiB, stdout } = measured(words, scratch);
-  const { rows } = JSON.parse(stdout) as { rows: number };
-  return figures(to, { rows, perSecond: rollouts / seconds, peakMiB, bytes: statSync(out).size });
+  rmSync(out, { force: true });
+  const from = ["--to", to, "--batch", batch, "--book", book];
+  const run = measured(["data", "convert", ...from, "--out", out, "--threshold", "0.5", "--json"], scratch);
+  const { rows } = JSON.parse(run.stdout) as { rows: number };
+  return { rows, perSecond: rollouts / run.cpuSeconds, peakMiB: run.peakMiB, bytes: statSync(out).size };
 }
 
-function readBack({ from, scratch }: { from: string; scratch: string }): FormatFigures {
+function readBack({ from, scratch }: SizedBook & { from: string }): Figures {
   const out = join(scratch, `${from}.back`);
-  const { seconds, peakMiB, stdout } = measured(
+  rmSync(out, { force: true });
+  const run = measured(
     ["data", "convert", "--from", from, join(scratch, from), "--out", out, "--json"],
     scratch,
   );
-  const { rollouts } = JSON.parse(stdout) as { rollouts: number };
-  return figures(`${from}, read back`, {
-    rows: rollouts,
-    perSecond: rollouts / seconds,
-    peakMiB,
-    bytes: statSync(out).size,
-  });
-}
-
-function figures(
-  format: string,
-  { rows, perSecond, peakMiB, bytes }: { rows: number; perSecond: number; peakMiB: number; bytes: number },
-): FormatFigures {
-  return {
-    format,
-    rows,
-    "rollouts/s": Math.round(perSecond),
-    "peak MiB": Math.round(peakMiB),
-    MiB: Math.round(bytes / 2 ** 20),
-  };
+  const { rollouts } = JSON.parse(run.stdout) as { rollouts: number };
+  const perSecond = rollouts / run.cpuSeconds;
+  return { rows: rollouts, perSecond, peakMiB: run.peakMiB, bytes: statSync(out).size };
 }
 
 function measured(
   words: readonly string[],
   scratch: string,
-): { seconds: number; peakMiB: number; stdout: string } {
+): { cpuSeconds: number; peakMiB: number; stdout: string } {
   const usage = join(scratch, "usage.json");
-  const began = performance.now();
   const stdout = execFileSync(process.execPath, ["--import", USAGE, MAIN, ...words], {
     encoding: "utf8",
     maxBuffer: 1 << 28,
     env: { ...process.env, ROLLBOOK_USAGE: usage },
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const seconds = (performance.now() - began) / 1000;
-  const { peakMiB } = JSON.parse(readFileSync(usage, "utf8")) as { peakMiB: number };
-  return { seconds, peakMiB: Math.round(peakMiB), stdout };
+  const { peakMiB, cpuSeconds } = JSON.parse(readFileSync(usage, "utf8")) as {
+    peakMiB: number;
+    cpuSeconds: number;
+  };
+  return { cpuSeconds, peakMiB: Math.round(peakMiB), stdout };
 }

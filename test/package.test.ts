@@ -40,8 +40,14 @@ describe("the packed package", () => {
     expect(files).toEqual(
       expect.arrayContaining(["dist/cli/main.js", "dist/exports/base.js", "dist/exports/base.d.ts"]),
     );
+    // `world.kind: tokens` starts these.
+    expect(files).toEqual(
+      expect.arrayContaining(
+        ["server.py", "trainer.py"].map((name) => `python/rollbook_torch/rollbook_torch/${name}`),
+      ),
+    );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|docs\/images\/\w[\w-]*\.svg|examples\/.*|python\/(rollbook\/(\w+\.py|py\.typed)|rollbook_slime\.py|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|docs\/images\/\w[\w-]*\.svg|examples\/.*|python\/(rollbook\/(\w+\.py|py\.typed)|rollbook_slime\.py|rollbook_torch\/(rollbook_torch\/\w+\.py|pyproject\.toml|README\.md)|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
   });
 

@@ -32,11 +32,11 @@ const HERE = fileURLToPath(new URL(".", import.meta.url));
 const INSTALL_LIMIT_MS = 15 * 60_000;
 const READ_LIMIT_MS = 15 * 60_000;
 
-const [name] = process.argv.slice(2);
-if (name === "torch") process.exit(trainTokens());
+const [name, part] = process.argv.slice(2);
+if (name === "torch") process.exit(trainTokens(part));
 const setup = READERS[name ?? ""];
 if (name === undefined || setup === undefined) {
-  process.stderr.write(`usage: npm run interop -- torch|${Object.keys(READERS).join("|")}\n`);
+  process.stderr.write(`usage: npm run interop -- torch [base|cost]|${Object.keys(READERS).join("|")}\n`);
   process.exit(2);
 }
 const python = installed(name, setup);
@@ -61,13 +61,16 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Two windows of docs/climb.md with a model of 0.4 M parameters, on the CPU. */
-function trainTokens(): number {
+/** Two windows of docs/climb.md with a model of 0.5 M parameters, on the CPU. `part`: the base model alone, or the windows of one
+ *  that is there (default: both). */
+function trainTokens(part?: string): number {
   const root = resolve(HERE, "../..");
   const work = join(CACHE, "interop-climb");
   const program = installed("train", TRAINER);
-  run(process.execPath, [join(root, "scripts", "build.mjs")]);
-  rmSync(work, { recursive: true, force: true });
+  if (part !== "cost") {
+    run(process.execPath, [join(root, "scripts", "build.mjs")]);
+    rmSync(work, { recursive: true, force: true });
+  }
   const options = [
     ...[
       "--device",
@@ -81,13 +84,17 @@ function trainTokens(): number {
       "--out",
       work,
     ],
-    ...["--seeds", "1", "--hidden", "96", "--layers", "4", "--limit", "19", "--until", "0.3"],
+    ...["--seeds", "1", "--hidden", "96", "--layers", "5", "--limit", "19", "--until", "0.3"],
     ...["--sft-rate", "2e-3", "--sft-batch", "128", "--cost-windows", "2", "--rollouts", "128"],
     ...["--workers", "64", "--held-out", "40", "--every", "2"],
   ];
   const { status } = spawnSync(
     process.execPath,
-    [join(root, "bench", "climb", "run.mjs"), "base", "cost", ...options],
+    [
+      join(root, "bench", "climb", "run.mjs"),
+      ...(part === undefined ? ["base", "cost"] : [part]),
+      ...options,
+    ],
     { stdio: "inherit", timeout: READ_LIMIT_MS },
   );
   return status ?? 1;
