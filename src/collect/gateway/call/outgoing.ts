@@ -3,7 +3,7 @@
 import { type DialectName, isObject, type RequestFacts } from "../dialects/index.ts";
 import { MIN_SECRET, type SecretFinder } from "../redact/index.ts";
 import type { Target } from "../upstream/index.ts";
-import { spliceFields } from "../wire/index.ts";
+import { renameModel, spliceFields } from "../wire/index.ts";
 
 /** Of the client's headers these say nothing to an upstream, or are ours to say. */
 const NOT_PASSED: ReadonlySet<string> = new Set([
@@ -65,11 +65,12 @@ export function rewrittenBody(
   request: RequestFacts,
   { dialect, target }: { dialect: DialectName; target: Target },
 ): Buffer | undefined {
-  if (target.model === request.model && target.capture === undefined) return undefined;
-  const fields: Record<string, unknown> = target.model === request.model ? {} : { model: target.model };
-  if (target.capture !== undefined)
-    for (const [name, value] of Object.entries(captureFields(dialect, target.capture, request.stream)))
-      if (!isAsked(request.parameters[name], value)) fields[name] = value;
+  const { model, capture } = target;
+  const isNamed = model === request.model;
+  if (capture === undefined) return isNamed ? undefined : renameModel(body, request.model, target.modelJson);
+  const fields: Record<string, unknown> = isNamed ? {} : { model };
+  for (const [name, value] of Object.entries(captureFields(dialect, capture, request.stream)))
+    if (!isAsked(request.parameters[name], value)) fields[name] = value;
   for (const _ in fields) return Buffer.from(spliceFields(body.toString(), fields));
   return undefined;
 }

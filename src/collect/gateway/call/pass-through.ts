@@ -1,7 +1,7 @@
 /** A request that is handed to an upstream and back without being recorded. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
-import { spliceFields } from "../wire/index.ts";
+import { renameModel } from "../wire/index.ts";
 import { passedHeaders, passedPath, type Returned, withLength } from "./outgoing.ts";
 
 export function passThrough(options: {
@@ -20,8 +20,7 @@ export function passThrough(options: {
   /** An error waits until it is whole. */
   let held: { readonly status: number; readonly headers: string[]; readonly chunks: Buffer[] } | undefined;
   let bytes = 0;
-  const sent =
-    model === target.model ? body : Buffer.from(spliceFields(body.toString(), { model: target.model }));
+  const sent = model === target.model ? body : renameModel(body, model, target.modelJson);
   const exchange = upstream.send(
     { method: "POST", path: passedPath(path), headers: passedHeaders(request.rawHeaders), body: sent },
     {

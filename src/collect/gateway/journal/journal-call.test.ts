@@ -39,7 +39,7 @@ const shadow = fc.record({ revision, chosen: fc.nat({ max: 1 }), probabilities: 
 const decision: fc.Arbitrary<DecisionToLog["decision"]> = fc
   .record({
     ...{ chosen: fc.nat({ max: 1 }), probabilities: pair, confidence: fc.option(fc.constantFrom(0.25, 1)) },
-    reason: fc.constantFrom("policy", "below-floor", "no-policy", "only-candidate"),
+    reason: fc.constantFrom("policy", "below-floor", "no-policy", "only-candidate", "constraints-relaxed"),
     ...{ monteCarlo: maybe(fc.constant({ draws: 64, floor: 0.01 })), policy: maybe(revision) },
     ...{ shadow: maybe(shadow), candidates: maybe(fc.constantFrom(...lists)) },
   })
@@ -47,7 +47,13 @@ const decision: fc.Arbitrary<DecisionToLog["decision"]> = fc
 const toLog: fc.Arbitrary<DecisionToLog> = fc.record({
   ...{ decision, revision, turn: count, call: count, candidates: fc.constantFrom(...lists) },
   context: fc.record({
-    fields: fc.constantFrom<Record<string, number | boolean>>({}, { messages: 2, stream: true }),
+    fields: fc.constantFrom<Record<string, number | boolean | string>>(
+      ...[{}, { messages: 2, stream: true }, { messages: 1, tools: 0, stream: false, requestTokens: 9 }],
+      ...[
+        { maxTokens: 7, role: 'ü"' },
+        { stream: 1, messages: "many", tools: true },
+      ],
+    ),
   }),
 });
 
@@ -106,9 +112,7 @@ describe("a call in the journal", () => {
     );
   });
 
-  it("of the version before keeps its steps, and one of a later version is refused", () => {
-    const steps = [{ turn: 0, reason: "ü" }];
-    const extra = JSON.stringify({ steps, stepFamily: "router", sentDigest: "sha256:00" });
+  it("of an earlier version keeps its steps, and one of a later version is refused", () => {
     const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
     const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
     const bare = { ...call, decided: [], stepFamily: undefined, deliveries: [], sentDigest: undefined };
@@ -121,17 +125,32 @@ describe("a call in the journal", () => {
       reply: [],
     };
     const [head] = encodeCall({ ...bare, isRenamed: undefined }, texts, none) as [Buffer];
-    head.writeUInt32LE(Buffer.byteLength(extra), 20);
-    const payload = (version: number) =>
-      Buffer.concat([
-        Buffer.from([version]),
-        head.subarray(1),
-        texts.rollout,
-        texts.target,
-        Buffer.from(extra),
-      ]);
-    expect(decodeFacts(payload(1))).toMatchObject({ steps, stepFamily: "router", sentDigest: "sha256:00" });
-    expect(() => decodeFacts(payload(3))).toThrow("another version");
+    const payload = (version: number, extra: object) => {
+      const text = Buffer.from(JSON.stringify({ stepFamily: "router", sentDigest: "sha256:00", ...extra }));
+      head.writeUInt32LE(text.length, 20);
+      const former = [Buffer.from([version]), head.subarray(1, 92)];
+      return Buffer.concat([...former, texts.rollout, texts.target, text]);
+    };
+    const steps = [{ turn: 0, reason: "ü" }];
+    const extra = { stepFamily: "router", sentDigest: "sha256:00" };
+    expect(decodeFacts(payload(1, { steps }))).toMatchObject({ steps, ...extra });
+    const [revision, candidates] = [revisions[0]!, lists[0]!];
+    const fields = { messages: 2 };
+    const decision = {
+      chosen: 1,
+      probabilities: [0.25, 0.75],
+      reason: "no-policy" as const,
+      confidence: null,
+    };
+    const written = [
+      { revision, candidates },
+      [1, decision.probabilities, decision.reason, null, 3, 3, fields, null, null],
+    ];
+    expect(decodeFacts(payload(2, { decided: [written] }))).toMatchObject({
+      steps: [stepOf({ decision, candidates, revision, context: { fields }, turn: 3, call: 3 })],
+      ...extra,
+    });
+    expect(() => decodeFacts(payload(4, {}))).toThrow("another version");
   });
 });
 

@@ -6,7 +6,14 @@ import type { Delivery, Step } from "../../../contract/index.ts";
 import type { DecisionToLog } from "../../../policy/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
-import { type DecidedJson, decidedText, stepDecided } from "./decided.ts";
+import {
+  type DecidedJson,
+  decidedBytes,
+  decidedTexts,
+  readDecided,
+  stepDecided,
+  writeDecided,
+} from "./decided.ts";
 import type { CallOutcome } from "./open-rollout.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
@@ -69,13 +76,13 @@ export interface CallTexts {
   readonly target: Uint8Array;
 }
 
-/** The first byte of a call; an event begins with a brace. */
-const VERSION = 2;
-/** Its decisions are whole steps. */
-const FORMER_VERSION = 1;
+/** The first byte of a call; an event begins with a brace. Decisions of version 1 are whole steps, those of version 2 stand
+ *  in the JSON text. */
+const VERSION = 3;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
-const HEAD_BYTES = 92;
+const HEAD_BYTES = 96;
+const FORMER_HEAD_BYTES = 92;
 
 // By their numbers in the entry: new names go to the end.
 const DIALECTS: readonly DialectName[] = [
@@ -108,10 +115,13 @@ export function encodeCall(
   parts: CalledParts,
 ): (string | Uint8Array)[] {
   const { request, reply, media } = parts;
+  const { decided } = facts;
   const extra = extraText(facts, parts);
   let replyBytes = 0;
   for (const chunk of reply) replyBytes += chunk.length;
-  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  let headBytes = HEAD_BYTES;
+  for (const each of decided) headBytes += decidedBytes(each);
+  const head = Buffer.allocUnsafe(headBytes);
   head[0] = VERSION;
   head[1] = DIALECTS.indexOf(facts.dialect);
   head[2] = OUTCOMES.indexOf(facts.outcome);
@@ -132,9 +142,16 @@ export function encodeCall(
   head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, 72);
   head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, 80);
   head.writeUInt32LE(facts.earlier, 88);
-  return reply.length === 1 && media.length === 0
-    ? [head, rollout, target, extra, request, reply[0]!]
-    : [head, rollout, target, extra, request, ...reply, ...media];
+  head.writeUInt32LE(decided.length, 92);
+  const all = [head, rollout, target, extra];
+  let at = HEAD_BYTES;
+  for (const each of decided) {
+    const texts = decidedTexts(each);
+    at = writeDecided(head, at, each, texts);
+    all.push(texts.frame, texts.more);
+  }
+  all.push(request, ...reply, ...media);
+  return all;
 }
 
 /** Everything but the bytes that crossed the wire. */
@@ -155,17 +172,23 @@ export function decodeCall(payload: Buffer): CalledEntry {
 }
 
 function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
-  if (payload[0] !== VERSION && payload[0] !== FORMER_VERSION) throw otherVersion(payload[0]);
-  let end = HEAD_BYTES;
-  const text = (at: number) => {
-    const start = end;
-    end += payload.readUInt32LE(at);
-    return payload.toString("utf8", start, end);
+  const version = payload[0]!;
+  if (!(version >= 1 && version <= VERSION)) throw otherVersion(version);
+  let end = version === VERSION ? HEAD_BYTES : FORMER_HEAD_BYTES;
+  const numbers = Array.from({ length: version === VERSION ? payload.readUInt32LE(92) : 0 }, () => {
+    const each = readDecided(payload, end);
+    end = each.end;
+    return each;
+  });
+  const text = (bytes: number) => {
+    end += bytes;
+    return payload.toString("utf8", end - bytes, end);
   };
-  const rollout = text(12) as Id;
-  const target = JSON.parse(text(16)) as TargetFacts;
-  const extra = JSON.parse(text(20) || "{}") as Partial<Extra>;
-  const { mediaBytes: _, decided = [], ...rest } = extra;
+  const rollout = text(payload.readUInt32LE(12)) as Id;
+  const target = JSON.parse(text(payload.readUInt32LE(16))) as TargetFacts;
+  const extra = JSON.parse(text(payload.readUInt32LE(20)) || "{}") as Partial<Extra>;
+  const { mediaBytes: _, decided: former = [], ...rest } = extra;
+  const decided = numbers.map((each) => each.decided(text));
   const facts: CalledFacts = {
     rollout,
     target,
@@ -181,7 +204,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     firstByteMs: numberAt(payload, 48),
     costUsd: numberAt(payload, 56),
     usage: usageAt(payload),
-    steps: decided.map(stepDecided),
+    steps: [...former, ...decided].map(stepDecided),
     deliveries: [],
     ...rest,
   };
@@ -204,7 +227,7 @@ function usageAt(payload: Buffer): TokenUsage | undefined {
 
 /** Nothing at all where there is nothing to say. */
 function extraText(
-  { decided, stepFamily, deliveries, sentDigest, isRenamed }: NewCall,
+  { stepFamily, deliveries, sentDigest, isRenamed }: NewCall,
   { bodyDigest, replyDigest, media }: CalledParts,
 ): string {
   let text = "";
@@ -212,7 +235,6 @@ function extraText(
     text += `${text === "" ? "{" : ","}"${name}":${json}`;
   };
   if (stepFamily !== undefined) add("stepFamily", `"${stepFamily}"`);
-  if (decided.length > 0) add("decided", `[${decided.map(decidedText).join()}]`);
   if (deliveries.length > 0) add("deliveries", `[${deliveries.map(deliveryText).join()}]`);
   if (isRenamed === true) add("isRenamed", "true");
   if (sentDigest !== undefined) add("sentDigest", `"${sentDigest}"`);

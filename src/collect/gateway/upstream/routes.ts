@@ -43,6 +43,8 @@ export interface Target extends TargetFacts {
   /** Its facts as JSON, and the same in UTF-8. */
   readonly factsText: string;
   readonly factsBytes: Buffer;
+  /** The model's name as JSON, for bodies. */
+  readonly modelJson: Buffer;
   /** How metrics call it: by its name, if the configuration has it. */
   readonly label: string;
 }
@@ -270,6 +272,7 @@ function targetOf(
     capture: config.capture,
     factsText,
     factsBytes: Buffer.from(factsText),
+    modelJson: Buffer.from(JSON.stringify(facts.model)),
     label,
   };
 }

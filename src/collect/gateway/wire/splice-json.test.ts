@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { spliceFields } from "./splice-json.ts";
+import { renameModel, spliceFields } from "./splice-json.ts";
 
 it.each([
   ['{"model":"a","n":1}', { model: "b" }, '{"model":"b","n":1}'],
@@ -25,5 +25,24 @@ it("sets the fields and leaves every other one as it was, in any object", () => 
       const text = JSON.stringify(object, null, space);
       expect(JSON.parse(spliceFields(text, fields))).toEqual({ ...JSON.parse(text), ...fields });
     }),
+  );
+});
+
+it("renames the model of any body to the bytes that splicing gives", () => {
+  const name = fc.oneof(fc.constantFrom("auto", "a b", 'q"', "b\\", "Ã", "ü", "\u0001", ""), fc.string());
+  const other = fc.oneof(fc.jsonValue(), fc.constantFrom("model", '"model"', '\\"model', { model: "auto" }));
+  const escaped = (text: string) => text.replaceAll("model", "m\\u006fdel");
+  fc.assert(
+    fc.property(
+      fc.record({ asked: name, to: name, before: other, after: other }),
+      fc.constantFrom(0, 1),
+      fc.constantFrom((text: string) => text, escaped),
+      ({ asked, to, before, after }, space, spell) => {
+        const text = spell(JSON.stringify({ before, model: asked, after }, null, space));
+        const renamed = renameModel(Buffer.from(text), asked, Buffer.from(JSON.stringify(to)));
+        expect(renamed.toString()).toBe(Buffer.from(spliceFields(text, { model: to })).toString());
+      },
+    ),
+    { numRuns: 500 },
   );
 });

@@ -1,5 +1,35 @@
 /** Changes some top-level fields of a JSON object's text and leaves every other byte as it was: numbers past 2^53,
- *  key order and spaces pass untouched. In: text that JSON.parse accepts as an object. Out: text. */
+ *  key order and spaces pass untouched. In: text, or bytes, that JSON.parse accepts as an object. Out: the same kind. */
+
+/** The body of a request with another model in it, as `spliceFields` gives it: in most bodies the model stands once, so that
+ *  the bytes around it can be copied. `asked` is what the body says; `name` is the new one, as JSON. */
+export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
+  const place = modelPlace(body, asked);
+  if (place < 0)
+    return Buffer.from(spliceFields(body.toString(), { model: JSON.parse(name.toString()) as string }));
+  const end = place + asked.length + 2;
+  const renamed = Buffer.allocUnsafe(body.length - asked.length - 2 + name.length);
+  body.copy(renamed, 0, 0, place);
+  name.copy(renamed, place);
+  body.copy(renamed, place + name.length, end);
+  return renamed;
+}
+
+/** Where the value begins; -1 where it takes more than a look. A body without `\\u` spells the name of the field in one way
+ *  only, so a name that stands there once is the field. */
+function modelPlace(body: Buffer, asked: string): number {
+  const at = body.indexOf(MODEL);
+  if (at < 0 || body.indexOf(MODEL, at + MODEL.length) >= 0) return -1;
+  if (body.indexOf(BACKSLASH) >= 0 && body.indexOf(ESCAPE) >= 0) return -1;
+  let place = at + MODEL.length;
+  while (body[place] === COLON || isSpace(body[place]!)) place++;
+  // A name that is not plain ASCII, or is escaped, takes more bytes than it has letters.
+  const spelled = body.toString("latin1", place, place + asked.length + 2);
+  return spelled === `"${asked}"` ? place : -1;
+}
+
+const MODEL = Buffer.from('"model"');
+const ESCAPE = Buffer.from("\\u");
 
 /** Sets each field; one that is there twice is set twice, because readers differ on which counts. */
 export function spliceFields(text: string, fields: Readonly<Record<string, unknown>>): string {
@@ -37,9 +67,13 @@ function skip(text: string, from: number, mark: number): number {
   let at = from;
   for (; at < text.length; at++) {
     const unit = text.charCodeAt(at);
-    if (unit !== mark && unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) break;
+    if (unit !== mark && !isSpace(unit)) break;
   }
   return at;
+}
+
+function isSpace(unit: number): boolean {
+  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 }
 
 /** From quote to quote: prompts are long, and most of their characters are neither. */
