@@ -6,6 +6,7 @@ import {
   frontierChart,
   intervalChart,
   lineageChart,
+  lineChart,
   type Markup,
   renderMarkup,
   rewardChart,
@@ -96,6 +97,16 @@ describe("charts", () => {
       expect(numbersIn(rewardChart({ windows, level: 0.9 })).every(Number.isFinite)).toBe(true);
     const row = { name: "a", good: false, note: "no estimate" };
     expect(renderMarkup(intervalChart({ title: "t", axis: "x", rows: [row] }))).toContain("no estimate");
+  });
+
+  it("of lines name every line with its last value, also where all values are equal", () => {
+    const lines = [0.5, 0.5].map((value, i) => ({
+      ...{ name: `seed ${i}`, role: "main" as const },
+      points: [[0, value] as const, [10, value] as const],
+    }));
+    const chart = lineChart({ title: "t", x: "window", y: "match", lines, bars: [0.5] });
+    expect(numbersIn(chart).every(Number.isFinite)).toBe(true);
+    for (const { name } of lines) expect(renderMarkup(chart)).toContain(`${name} 0.500`);
   });
 
   it("of flows conserve amounts: the bands into a bar are as high as the bar", () => {

@@ -1,0 +1,55 @@
+/** Lines over one axis, each named at its end: how a figure changes with steps, windows or rows. */
+import { drawing, horizontalAxis, label, line, type Plot, place, verticalAxis } from "./frame.ts";
+import { element, type MarkupElement } from "./markup.ts";
+import { spread } from "./reward-chart.ts";
+import { linearScale, numberText } from "./scale.ts";
+
+export interface ChartLine {
+  readonly name: string;
+  readonly points: readonly (readonly [x: number, y: number])[];
+  /** `main` is what the chart is about, `beside` what it is compared with. */
+  readonly role: "main" | "beside";
+}
+
+export interface LineSeries {
+  readonly title: string;
+  readonly x: string;
+  readonly y: string;
+  readonly lines: readonly ChartLine[];
+  /** Values of the vertical axis that are to be reached. */
+  readonly bars?: readonly number[];
+}
+
+const [WIDTH, HEIGHT] = [720, 340];
+const PLOT: Plot = { left: 44, right: 540, top: 40, bottom: 280 };
+const STYLES = { main: "served-line", beside: "mixture" } as const;
+
+export function lineChart({ title, x: xName, y: yName, lines, bars = [] }: LineSeries): MarkupElement {
+  const points = lines.flatMap((each) => each.points);
+  const x = linearScale(
+    points.map(([at]) => at),
+    { from: PLOT.left, to: PLOT.right },
+  );
+  const y = linearScale([...points.map(([, value]) => value), ...bars], { from: PLOT.bottom, to: PLOT.top });
+  const ends = lines.flatMap(({ name, points, role }) => {
+    const last = points.at(-1);
+    if (last === undefined) return [];
+    const text = `${name} ${numberText(last[1], 3)}`;
+    return [{ y: y.at(last[1]), text, style: role === "main" ? "served-label" : "faint" }];
+  });
+  const path = (each: ChartLine) =>
+    each.points.map(([at, value]) => `${place(x.at(at))},${place(y.at(value))}`).join(" ");
+  return drawing(
+    "line-chart",
+    { ...{ width: WIDTH, height: HEIGHT, title }, description: ends.map(({ text }) => text).join("; ") },
+    [
+      ...verticalAxis(y, PLOT, yName),
+      ...horizontalAxis(x, PLOT, xName),
+      ...bars.map((each) => line([PLOT.left, y.at(each)], [PLOT.right, y.at(each)], "optimum")),
+      ...lines.map((each) => element("polyline", { points: path(each), class: STYLES[each.role] })),
+      ...spread(ends).map((each) =>
+        label(each.text, { x: PLOT.right + 10, y: each.y + 4, style: each.style }),
+      ),
+    ],
+  );
+}
