@@ -1,14 +1,16 @@
 /** Temporary folders of the tests are in memory where the machine has enough of it: a book syncs every commit, and thousands
  *  of commits wait for no disk. One folder for all, removed at the end with what tests left there. */
-import { chmodSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 
 const MEMORY = "/dev/shm";
 const ENOUGH_BYTES = 4 * 2 ** 30;
+const NAME = /^rollbook-tests-(\d+)-/;
 
 export default function setup(): (() => void) | undefined {
   if (!hasRoom()) return undefined;
-  const folder = mkdtempSync(join(MEMORY, "rollbook-tests-"));
+  removeAbandoned();
+  const folder = mkdtempSync(join(MEMORY, `rollbook-tests-${process.pid}-`));
   // Some tests act as another user.
   chmodSync(folder, 0o1777);
   process.env.TMPDIR = folder;
@@ -21,5 +23,23 @@ function hasRoom(): boolean {
     return bavail * bsize >= ENOUGH_BYTES;
   } catch {
     return false;
+  }
+}
+
+/** Those of runs that were killed: memory would stay taken until the next start of the machine. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(MEMORY)) {
+    const pid = NAME.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(MEMORY, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
