@@ -3,6 +3,7 @@
  *  hundred bytes a rollout are held to order them; messages and tokens are read one rollout at a time. */
 import { compareUtf8, type Digest, type Json } from "../../base/index.ts";
 import {
+  type BatchRow,
   type ExclusionReason,
   inlineContent,
   LedgerPage,
@@ -95,37 +96,27 @@ async function factsOfBatch(read: ReadBlob, batch: ReadableBatch): Promise<Rollo
   const manifest = await readRecord(read, Manifest, batch.record.manifest);
   const envelopes = new Map(manifest.artifacts.map(({ content, envelope }) => [content, envelope]));
   const facts: RolloutFacts[] = [];
-  const add = (row: Parameters<typeof factsOfRow>[0], advantage: number | null) => {
+  const add = (row: BatchRow, advantage: number | null) => {
     facts.push({ ...factsOfRow(row, batch.level), envelope: envelopes.get(row.content), advantage });
   };
-  if (batch.level === "step") for await (const row of batch.rows()) add(row, null);
-  else for await (const row of batch.rows()) add(row, sameAdvantage(row.advantages, row.mask));
+  if (batch.level === "step")
+    for await (const { rows } of batch.shards()) for (const row of rows) add(row, null);
+  else
+    for await (const shard of batch.shards()) {
+      const { advantages, mask } = await shard.pick("advantages", "mask");
+      for (const row of shard.rows) {
+        const [from, to] = [row.start, row.start + row.length];
+        add(row, sameAdvantage(advantages.subarray(from, to), mask.subarray(from, to)));
+      }
+    }
   return facts;
 }
 
-function factsOfRow(
-  row: {
-    content: Digest;
-    rolloutId: string;
-    group: string | undefined;
-    reward: number;
-    stream: number;
-    weightBps: number;
-  },
-  level: Level,
-): Omit<RolloutFacts, "envelope" | "advantage"> {
+function factsOfRow(row: BatchRow, level: Level): Omit<RolloutFacts, "envelope" | "advantage"> {
   const { content, rolloutId, reward, stream, weightBps } = row;
   return {
-    ...{
-      content,
-      rolloutId,
-      group: row.group ?? rolloutId,
-      task: undefined,
-      reward,
-      excluded: null,
-      weightBps,
-    },
-    stream: isToken(level) ? stream : undefined,
+    ...{ content, rolloutId, group: row.group ?? rolloutId, task: undefined, reward },
+    ...{ excluded: null, weightBps, stream: isToken(level) ? stream : undefined },
   };
 }
 

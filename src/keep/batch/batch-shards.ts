@@ -40,6 +40,10 @@ export interface StepShardColumns {
 export interface TokenShard {
   readonly rows: readonly BatchRow[];
   columns(): Promise<TokenShardColumns>;
+  /** Some of them, for a reader that needs no more: a shard of all columns is tens of megabytes. */
+  pick<Name extends keyof TokenShardColumns>(
+    ...names: readonly Name[]
+  ): Promise<Pick<TokenShardColumns, Name>>;
 }
 
 export interface StepShard {
@@ -57,7 +61,13 @@ export async function* tokenShards(read: ReadBlob, batch: TrainerBatch): AsyncGe
   for (const summary of batch.shards) {
     const { rows, data } = await readShard(read, batch, summary);
     if (data.level !== "token") throw wrongLevel(summary.digest, "token", data.level);
-    yield { rows, columns: () => readTokens(read, data.columns, summary.digest) };
+    const { columns } = data;
+    yield {
+      rows,
+      columns: () => readTokens(read, columns, summary.digest),
+      pick: (...names) =>
+        readTokens(read, Object.fromEntries(names.map((name) => [name, columns[name]])), summary.digest),
+    };
   }
 }
 
@@ -96,9 +106,11 @@ async function readShard(
   return shard;
 }
 
-async function readTokens(read: ReadBlob, columns: ShardRefs<"token">, shard: Digest) {
+/** The columns that are given. */
+async function readTokens(read: ReadBlob, columns: Readonly<Record<string, ColumnRef>>, shard: Digest) {
   const values = (await readColumns(read, columns)) as unknown as TokenShardColumns;
-  for (const name of ["logprobs", "rewards", "advantages"] as const) requireFinite(values[name], name, shard);
+  for (const name of ["logprobs", "rewards", "advantages"] as const)
+    if (Object.hasOwn(values, name)) requireFinite(values[name], name, shard);
   return values;
 }
 
