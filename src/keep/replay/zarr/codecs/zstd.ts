@@ -17,21 +17,37 @@ export async function loadZstd(): Promise<Zstd> {
 
 /** The part of node:zlib that Node 20 and its types do not have. */
 interface NativeZstd {
-  zstdCompressSync(bytes: Uint8Array, options: { params: Record<number, number> }): Uint8Array;
-  zstdDecompressSync(bytes: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
+  zstdCompressSync(
+    bytes: Uint8Array,
+    options: { params: Record<number, number>; chunkSize: number },
+  ): Uint8Array;
+  zstdDecompressSync(bytes: Uint8Array, options: { maxOutputLength: number; chunkSize?: number }): Uint8Array;
 }
 
 // Parameter numbers of zstd.h (ZSTD_cParameter), the same in every version.
 const COMPRESSION_LEVEL = 100;
 const CHECKSUM_FLAG = 201;
 
+/** The least output buffer that node:zlib takes. */
+const LEAST_CHUNK = 64;
+
+/** One output buffer of the right size: by default the output is put together from pieces of 16 KiB, which takes four times
+ *  as long as decoding. */
 function nativeZstd(native: NativeZstd): Zstd {
   return {
     encode: (bytes, { level, checksum }) =>
       native.zstdCompressSync(bytes, {
         params: { [COMPRESSION_LEVEL]: level, [CHECKSUM_FLAG]: checksum ? 1 : 0 },
+        chunkSize: Math.max(LEAST_CHUNK, bytes.length),
       }),
-    decode: (bytes, ceiling) => native.zstdDecompressSync(bytes, { maxOutputLength: ceiling }),
+    decode(bytes, ceiling) {
+      const size = contentSize(bytes);
+      const known = size !== undefined && size <= ceiling;
+      return native.zstdDecompressSync(bytes, {
+        maxOutputLength: ceiling,
+        ...(known ? { chunkSize: Math.max(LEAST_CHUNK, size) } : {}),
+      });
+    },
   };
 }
 
