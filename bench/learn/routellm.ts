@@ -25,13 +25,8 @@ export const routellm: JudgePart = {
     for (let fold = 0; fold < FOLDS; fold++) {
       const rows = order.filter((_, i) => i % FOLDS !== fold).flatMap((q) => rowsOf(questions[q]!, q));
       const config = {
-        spec: SPEC,
-        hidden: [64],
-        steps: 3000,
-        batch: 128,
-        decay: 0.3,
-        conservatism: 0.01,
-        members: 2,
+        ...{ spec: SPEC, hidden: [64], steps: 1500, batch: 128, rate: 1e-3, decay: 15 },
+        ...{ conservatism: 0.01, members: 2, holdout: 0 },
       };
       const digest = digestJson("bench.v1", fold);
       const outputs = mlpOutputs(trainCql({ rows, digest }, config, rng.split(fold)).model);

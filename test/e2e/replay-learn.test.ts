@@ -8,7 +8,7 @@
  *      partly      two draws of small, one reward missing: unlabelled as a whole
  *      infra       a draw of small with reward 1, failed by the infrastructure: not admitted
  *  Judged by: 80 chains of two decisions (160, twenty periods: small 120 with 100, large 40 with 20), appended to the store. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readCheckpoint } from "../../src/policy/index.ts";
@@ -217,6 +217,24 @@ describe("what a replay store cannot be asked", () => {
       const { code, err } = await cli.run(`${words} --replay ${store} ${flag}`);
       expect([words, code, err]).toEqual([words, 2, expect.stringContaining(why)]);
     }
+  });
+
+  it("to teach where no decision has an outcome: nothing is written", async () => {
+    const out = place("untaught");
+    const { code, err } = await cli.run(
+      `train cql --steps 50 --hidden 8 --replay ${store} --session session-partly --split all --out ${out} --id none`,
+    );
+    expect([code, err]).toEqual([1, expect.stringMatching(/nothing to learn from|no rows|can teach/)]);
+    expect([existsSync(out), existsSync(`${out}.training`)]).toEqual([false, false]);
+  });
+
+  it("to judge a network by another feature spec than it was trained with", async () => {
+    const out = place("cql");
+    await cli.ok(`train cql --steps 50 --hidden 8 --replay ${store} --split all --out ${out} --id by-cql`);
+    const { spec } = readCheckpoint(out).model;
+    const other = cli.file("other.json", JSON.stringify({ ...spec, wordBuckets: 64 }));
+    const { code, err } = await cli.run(`evaluate --checkpoint ${out} --replay ${store} --features ${other}`);
+    expect([code, err]).toEqual([1, expect.stringMatching(/feature spec|features/)]);
   });
 
   it("to be read where a chunk was changed", async () => {
