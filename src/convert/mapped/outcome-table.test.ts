@@ -84,6 +84,16 @@ describe("a table of outcomes", () => {
     expect(new Set(rows.map(({ task }) => task)).size).toBe(1);
   });
 
+  test("with free text for a category is refused with a hint", async () => {
+    const many = Array.from({ length: 12 }, (_, i) =>
+      JSON.stringify({ ...RECORDS[0], subject: `text ${i}` }),
+    );
+    await expect(rowsOf(place("free.jsonl", many.join("\n")))).rejects.toMatchObject({
+      code: "free-text-category",
+      fields: { column: "subject", values: 12, rows: 12 },
+    });
+  });
+
   test("without an outcome, a column or a readable file is refused with its place", async () => {
     const gap = { ...RECORDS[0], large: null };
     await expect(rowsOf(place("gap.jsonl", JSON.stringify(gap)))).rejects.toThrow(

@@ -5,6 +5,7 @@ import { digestJson, type Json } from "../../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../../learn/index.ts";
 import { badRow, type LinePlace, toField, toNumber, toReward } from "../foreign-decision.ts";
 import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-rows.ts";
+import { CategoryTally } from "./survey-table.ts";
 
 export interface OutcomeColumns {
   /** One column per candidate: its quality, as a number or true and false. */
@@ -30,13 +31,17 @@ export async function* readOutcomes(
   const { prompt, id, task, features = [], outcomes } = columns;
   const wanted = [...outcomes, ...costs, ...features, prompt, id, task].filter((name) => name !== undefined);
   const seen = new Map<string, number>();
+  const categories = new CategoryTally(features);
+  let rows = 0;
   for await (const { cell, place } of readCells(file, { form, columns: [...new Set(wanted)] })) {
+    categories.add(cell, ++rows);
     const row = rowFrom(cell, { columns, costs, source, place });
     // Equal rows are two observations: they share a task, not an id.
     const before = seen.get(row.id) ?? 0;
     seen.set(row.id, before + 1);
     yield before === 0 ? row : { ...row, id: `${row.id}:${before + 1}`, chain: `${row.id}:${before + 1}` };
   }
+  categories.check(file, rows);
 }
 
 function costColumns({ outcomes, costs = [] }: OutcomeColumns): readonly string[] {

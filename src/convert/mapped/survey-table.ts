@@ -55,7 +55,7 @@ export async function surveyTable(
 }
 
 /** How many different texts each feature holds. */
-class CategoryTally {
+export class CategoryTally {
   readonly #seen: Map<string, { readonly values: IdLines; count: number }>;
 
   constructor(features: readonly string[]) {
