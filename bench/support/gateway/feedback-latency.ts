@@ -1,5 +1,5 @@
 /** How long a client waits for `POST /v1/feedback`: for rollouts that are sealed, at a steady rate.
- *  In: a gateway. Out: milliseconds of every answer, each after the record is durable. */
+ *  In: a gateway. Out: milliseconds of every answer, by slice of time, each after the record is durable. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Contender, post, requestOf } from "./contenders.ts";
 import { Load } from "./load.ts";
@@ -8,7 +8,10 @@ import { backlogOf } from "./rollout-cost.ts";
 const ROLLOUTS = 200;
 const PER_SECOND = 200;
 
-export async function feedbackLatency({ port }: Contender, ms: number): Promise<number[]> {
+export async function feedbackLatency(
+  { port }: Contender,
+  { slices, ms }: { slices: number; ms: number },
+): Promise<number[][]> {
   const ids = Array.from({ length: ROLLOUTS }, (_, i) => `feedback-${process.pid}-${i}`);
   let sent = 0;
   const feedback = () => {
@@ -26,8 +29,11 @@ export async function feedbackLatency({ port }: Contender, ms: number): Promise<
     await load.sendAll(ids.map((id) => requestOf({ authorization: `Bearer rb-${id}` })));
     await load.sendAll(ids.map((id) => post(`/v1/rollouts/${id}/close`, "{}")));
     while ((await backlogOf(port)) > 0) await sleep(5);
-    await load.openLoop(PER_SECOND, 500); // warm
-    return (await load.openLoop(PER_SECOND, ms)).map(({ totalMs }) => totalMs);
+    await load.openLoop(PER_SECOND, 1500); // warm
+    const times: number[][] = [];
+    for (let i = 0; i < slices; i++)
+      times.push((await load.openLoop(PER_SECOND, ms)).map(({ totalMs }) => totalMs));
+    return times;
   } finally {
     load.close();
   }
