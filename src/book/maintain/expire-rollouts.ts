@@ -37,6 +37,10 @@ export interface ExpireReport {
   readonly inBatches: number;
   /** Rollouts of which no time is known. */
   readonly undated: number;
+  /** Files beside the packs that may still hold text of what was erased, by path in the book. */
+  readonly journal: readonly string[];
+  readonly torn: readonly string[];
+  readonly replay: readonly string[];
 }
 
 /** Rollouts that one tombstone names: a record of any length would not fit into memory. */
@@ -50,6 +54,8 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
   const signer = (request.signer ?? (() => loadSigner(ownKeyring())))();
   const { eraseRollouts } = await import("../../keep/erase/index.ts");
   const tombstones: Digest[] = [];
+  const journal = new Set<string>();
+  let remains: Pick<ExpireReport, "torn" | "replay"> = { torn: [], replay: [] };
   let bytes = 0;
   for (let from = 0; from < going.length; from += ROLLOUTS_PER_TOMBSTONE) {
     const erased = await eraseRollouts(root, {
@@ -59,11 +65,14 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
       subjects: going.slice(from, from + ROLLOUTS_PER_TOMBSTONE),
     });
     bytes += erased.bytes;
+    for (const path of erased.journal) journal.add(path);
+    remains = { torn: erased.torn, replay: erased.replay };
     if (erased.tombstone !== undefined) tombstones.push(erased.tombstone);
   }
   return {
     ...{ dryRun, beforeMs, erased: going.length, bytes, tombstones },
     ...{ inBatches: found.old.length - going.length, undated: found.undated },
+    ...{ journal: [...journal], torn: remains.torn, replay: remains.replay },
   };
 }
 

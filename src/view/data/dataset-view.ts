@@ -1,4 +1,4 @@
-/** A routing dataset that was written, and warnings about logs that are too small, on a terminal. */
+/** A routing dataset that was written, on a terminal. */
 import type { RoutingMeta } from "../../convert/index.ts";
 import { plural } from "../format.ts";
 

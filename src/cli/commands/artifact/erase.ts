@@ -66,7 +66,11 @@ function listed(digests: readonly Digest[]): string {
   return `${digests.slice(0, 5).map(short).join(", ")}${more}`;
 }
 
-function remainsText({ tasksKept, torn, replay }: EraseReport): string[] {
+export function remainsText({
+  tasksKept,
+  torn,
+  replay,
+}: Pick<EraseReport, "tasksKept" | "torn" | "replay">): string[] {
   return [
     ...(tasksKept.length === 0
       ? []

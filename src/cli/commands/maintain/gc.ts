@@ -9,6 +9,7 @@ import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { agoMs } from "../../options/rollout-filters.ts";
 import { type BookFlags, bookRoot } from "../../with-book.ts";
+import { remainsText } from "../artifact/erase.ts";
 
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
@@ -43,6 +44,7 @@ time.`,
             });
       const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, ...keys });
       const { orphans } = report;
+      if (expired !== undefined) for (const line of remainsOf(expired)) io.err(`${printable(line)}\n`);
       if (flags.json) io.out(jsonLine(expired === undefined ? report : { ...report, expired }));
       else {
         if (expired !== undefined) io.out(expiredText(expired));
@@ -75,6 +77,17 @@ function expiredText({ dryRun, erased, bytes, beforeMs, inBatches, undated }: Ex
   ];
   const line = `${dryRun ? "would do: " : ""}${plural(erased, "rollout")} that ended before ${day} erased, ${plural(bytes, "byte")}\n`;
   return kept.length === 0 ? line : `${line}kept: ${kept.join(", ")}\n`;
+}
+
+function remainsOf({ torn, replay, journal, erased }: ExpireReport): string[] {
+  if (erased === 0) return [];
+  const open =
+    journal.length === 0
+      ? []
+      : [
+          `${journal.join(", ")} still holds calls of them: the gateway removes a segment once every rollout in it is sealed`,
+        ];
+  return [...remainsText({ tasksKept: [], torn, replay }), ...open];
 }
 
 function ageMs(text: string): number {
