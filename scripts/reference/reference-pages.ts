@@ -1,5 +1,6 @@
 /** The reference of every configuration file, from the schema that reads it. Out: the text of docs/settings.md. */
 import { gatewaySchema } from "../../src/collect/gateway/config.ts";
+import { configSchema } from "../../src/loop/config.ts";
 import { slimeSchema } from "../../src/loop/slime/settings.ts";
 import { routerSchema } from "../../src/serve/config.ts";
 import { markdownTable } from "./markdown-table.ts";
@@ -15,6 +16,11 @@ const PARTS = [
     title: "The router",
     text: "The section `router` of the gateway's file. [serve.md](serve.md) says how to use it.",
     schema: routerSchema,
+  },
+  {
+    title: "The loop",
+    text: "The file of `rollbook run start --config`. [loop.md](loop.md) and [climb.md](climb.md) say how to use it. The keys below a `kind` are those of that kind.",
+    schema: configSchema,
   },
   {
     title: "slime",

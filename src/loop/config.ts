@@ -16,105 +16,171 @@ const positive = z.number().int().min(1);
 const amount = z.number().min(0);
 
 const simulator = z.strictObject({
-  kind: z.literal("simulator"),
-  /** The folder that `rollbook sim generate` wrote. */
-  tasks: path,
-  /** Makes that folder when the run starts, if it is not there. */
-  generate: z.optional(
-    z.strictObject({
-      count: positive,
-      seed: z.number().int().min(0).default(0),
-      /** By name (default: all that the engine runs). */
-      families: z.optional(z.array(z.string().min(1)).min(1)),
-      difficulties: z
-        .array(z.literal([...DIFFICULTIES]))
-        .min(1)
-        .default([...DIFFICULTIES]),
-    }),
-  ),
-  /** Simulated models in YAML (default: the built-in ones). */
-  models: z.optional(path),
-  /** Looks results up in the proofs of the tasks instead of running programs in a sandbox. */
-  fast: z.boolean().default(true),
-  engine: z.enum(ENGINES).default("auto"),
+  kind: z.literal("simulator").describe("Tasks of the simulator, and its models."),
+  tasks: path.describe("The folder that `rollbook sim generate` wrote."),
+  generate: z
+    .optional(
+      z.strictObject({
+        count: positive.describe("Number of tasks."),
+        seed: z.number().int().min(0).default(0).describe("Seed of the tasks."),
+        families: z
+          .optional(z.array(z.string().min(1)).min(1))
+          .describe("Families of tasks, by name (default: all that the engine runs)."),
+        difficulties: z
+          .array(z.literal([...DIFFICULTIES]))
+          .min(1)
+          .default([...DIFFICULTIES])
+          .describe("Difficulties of the tasks."),
+      }),
+    )
+    .describe("Makes that folder when the run starts, if it is not there."),
+  models: z.optional(path).describe("Simulated models in YAML (default: the built-in ones)."),
+  fast: z
+    .boolean()
+    .default(true)
+    .describe("Looks results up in the proofs of the tasks instead of running programs in a sandbox."),
+  engine: z.enum(ENGINES).default("auto").describe("The sandbox that runs programs."),
 });
 
 const agent = z.strictObject({
-  kind: z.literal("agent"),
-  /** A .js, .mjs, .ts or .py file, an executable, or a server's URL. */
-  agent: path,
-  /** JSON Lines, as for `rollbook launch`. */
-  tasks: path,
-  /** The configuration of a gateway; the loop opens it. */
-  gateway: path,
-  /** The route of the gateway among whose models the policy chooses. */
-  route: z.string().min(1).default("auto"),
-  environment: z.string().default("local@1"),
+  kind: z.literal("agent").describe("Your own agent, through a gateway."),
+  agent: path.describe("A .js, .mjs, .ts or .py file, an executable, or a server's URL."),
+  tasks: path.describe("JSON Lines, as for `rollbook launch`."),
+  gateway: path.describe("The configuration of a gateway; the loop opens it."),
+  route: z
+    .string()
+    .min(1)
+    .default("auto")
+    .describe("The route of the gateway among whose models the policy chooses."),
+  environment: z
+    .string()
+    .default("local@1")
+    .describe("The environment that rollouts name, with its version."),
 });
 
 export const configSchema = z.strictObject({
-  /** The name of the run: ids of rollouts and revisions begin with it. */
   run: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "is not a name")
-    .default("loop"),
-  /** The book (default: --book, else .rollbook). */
-  book: z.optional(path),
-  world: z.discriminatedUnion("kind", [simulator, agent, tokenWorld]),
-  windows: positive.max(10_000),
-  /** Rollouts of one window; `samples` of them for each task. */
-  rollouts: positive,
-  samples: positive.default(1),
-  /** Rollouts at a time. */
-  workers: positive.max(1024).default(4),
-  /** One learner, or several that are trained from the same batch and compared: the best that passes is released. */
-  learner: z.optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner])),
-  learners: z.optional(z.array(learnerSchema).min(2).max(16)),
-  /** Who chooses in window 1, and until something is released. */
+    .default("loop")
+    .describe("The name of the run: ids of rollouts and revisions begin with it."),
+  book: z.optional(path).describe("The book (default: `--book`, else `.rollbook`)."),
+  world: z
+    .discriminatedUnion("kind", [simulator, agent, tokenWorld])
+    .describe("Where rollouts come from. The other keys of this section depend on `kind`."),
+  windows: positive.max(10_000).describe("Windows of the run."),
+  rollouts: positive.describe("Rollouts of one window."),
+  samples: positive.default(1).describe("Rollouts of each task in a window."),
+  workers: positive.max(1024).default(4).describe("Rollouts at a time."),
+  learner: z
+    .optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner]))
+    .describe("The learner. The other keys of this section depend on `kind`."),
+  learners: z
+    .optional(z.array(learnerSchema).min(2).max(16))
+    .describe(
+      "Several learners, instead of one, trained from the same batch: the best that passes the gate is released.",
+    ),
   behaviour: z
     .strictObject({
-      policy: z.enum(BEHAVIOURS).default("uniform"),
-      epsilon: z.optional(share),
-      temperature: z.optional(z.number().gt(0)),
+      policy: z.enum(BEHAVIOURS).default("uniform").describe("The policy."),
+      epsilon: z.optional(share).describe("Share of even choices, for `epsilon-greedy`."),
+      temperature: z.optional(z.number().gt(0)).describe("Temperature, for `softmax`."),
     })
-    .prefault({}),
-  /** Share of choices spread evenly: while collecting, and while serving. */
-  exploration: z.strictObject({ collect: share.default(0.2), serve: share.default(0.02) }).prefault({}),
-  /** A static table: the fallback below the floor, and of the behaviour (default: fitted in training). */
-  table: z.optional(path),
-  /** Confidence below which the table decides, or the risk by which training sets it. */
-  floor: z.optional(z.union([share, z.strictObject({ risk: share })])),
+    .prefault({})
+    .describe("The policy that chooses in window 1, and until another is released."),
+  exploration: z
+    .strictObject({
+      collect: share.default(0.2).describe("Share of even choices while a window collects."),
+      serve: share.default(0.02).describe("Share of even choices of the served policy."),
+    })
+    .prefault({})
+    .describe("Choices that are spread evenly, so that logs can be judged."),
+  table: z
+    .optional(path)
+    .describe(
+      "A static table: the fallback below the floor, and of the behaviour (default: fitted in training).",
+    ),
+  floor: z
+    .optional(
+      z.union([
+        share,
+        z.strictObject({
+          risk: share.describe("Share of decisions above the floor that may be worse than the table."),
+        }),
+      ]),
+    )
+    .describe("Confidence below which the table decides, or the risk by which training sets it."),
   split: z
     .strictObject({
-      unit: splitUnit.default("task"),
-      shares: z.tuple([share, share, share]).default([0.6, 0.2, 0.2]),
-      salt: z.string().max(256).default("loop"),
+      unit: splitUnit.default("task").describe("The unit that is never divided between parts of the split."),
+      shares: z
+        .tuple([share, share, share])
+        .default([0.6, 0.2, 0.2])
+        .describe("Shares for training, for calibration and for judging."),
+      salt: z.string().max(256).default("loop").describe("Text that changes the split."),
     })
-    .prefault({}),
+    .prefault({})
+    .describe("How the log is split: a policy is never judged by rows it has learned from."),
   gate: z
     .strictObject({
-      /** What a new policy must not be worse than: what is served now, the table, or the policy behind the log. */
-      baseline: z.enum(["released", "static", "behaviour"]).default("released"),
-      method: z.enum(["student-t", "empirical-bernstein"]).default("student-t"),
-      alpha: z.number().gt(0).lt(1).default(0.05),
-      /** Non-inferiority margins; a cost of null asks nothing of cost. */
-      epsilonQuality: amount.default(0),
-      epsilonCost: z.nullable(amount).default(null),
-      /** The least probability of a logged choice, and where costs lie: for empirical-bernstein. */
-      propensityFloor: z.optional(share),
-      costRange: z.optional(z.strictObject({ low: z.number(), high: z.number() })),
+      baseline: z
+        .enum(["released", "static", "behaviour"])
+        .default("released")
+        .describe(
+          "The policy that a new one must not be worse than: the served one, the table, or the one behind the log.",
+        ),
+      method: z
+        .enum(["student-t", "empirical-bernstein"])
+        .default("student-t")
+        .describe("How the interval is computed."),
+      alpha: z.number().gt(0).lt(1).default(0.05).describe("Probability that a worse policy passes."),
+      epsilonQuality: amount.default(0).describe("Non-inferiority margin of the reward."),
+      epsilonCost: z
+        .nullable(amount)
+        .default(null)
+        .describe("Non-inferiority margin of the cost; null asks nothing of cost."),
+      propensityFloor: z
+        .optional(share)
+        .describe("The least probability of a logged choice, for `empirical-bernstein`."),
+      costRange: z
+        .optional(
+          z.strictObject({
+            low: z.number().describe("The lowest cost."),
+            high: z.number().describe("The highest cost."),
+          }),
+        )
+        .describe("Where costs lie, for `empirical-bernstein`."),
     })
-    .prefault({}),
-  /** A replay store that grows by the admitted rollouts of each window (default: none is written). */
-  replay: z.optional(path),
-  /** Which rollouts a window trains and judges from: its own, or those of all windows so far. */
-  data: z.enum(["window", "all"]).default("all"),
-  /** Releases that a rollout may be behind the policy that collects now (default: any number). */
-  freshness: z.optional(z.strictObject({ drift: z.number().int().min(0) })),
-  mode: z.enum(["synchronous", "asynchronous"]).default("synchronous"),
-  /** Windows that a collecting policy may be behind; asynchronous only. */
-  maxDrift: positive.default(1),
-  seed: z.number().int().min(0).default(0),
+    .prefault({})
+    .describe("When a new policy is released."),
+  replay: z
+    .optional(path)
+    .describe(
+      "A replay store that grows by the admitted rollouts of each window (default: none is written).",
+    ),
+  data: z
+    .enum(["window", "all"])
+    .default("all")
+    .describe("Which rollouts a window trains and judges from: its own, or those of all windows so far."),
+  freshness: z
+    .optional(
+      z.strictObject({
+        drift: z
+          .number()
+          .int()
+          .min(0)
+          .describe("Releases that a rollout may be behind the policy that collects now."),
+      }),
+    )
+    .describe("Which rollouts are too old to train from (default: none; tokens: those of older weights)."),
+  mode: z
+    .enum(["synchronous", "asynchronous"])
+    .default("synchronous")
+    .describe("`asynchronous`: a window collects while the one before it trains."),
+  maxDrift: positive
+    .default(1)
+    .describe("Windows that a collecting policy may be behind, with `mode: asynchronous`."),
+  seed: z.number().int().min(0).default(0).describe("Seed of all draws of the run."),
 });
 
 export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learners"> & {

@@ -6,43 +6,60 @@ import { type Learner, readSpec, readValueSpec } from "../book/train/index.ts";
 const path = z.string().min(1).max(4096);
 const amount = z.number().min(0);
 const share = z.number().min(0).max(1);
-const features = z.optional(path);
+const features = z.optional(path).describe("A feature specification in YAML (default: the built-in one).");
 const positive = z.number().int().min(1);
-/** Of the hidden layers of a network. */
 const widths = z.array(positive.max(4096)).min(1).max(8);
 
 export const learnerSchema = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("ucb"), exploration: amount.default(1) }),
-  z.strictObject({ kind: z.literal("linucb"), alpha: amount.default(1), features }),
   z.strictObject({
-    kind: z.literal("thompson"),
-    form: z.enum(["beta", "linear"]).default("beta"),
-    draws: positive.default(256),
-    floor: share.default(0.01),
-    features,
+    kind: z.literal("ucb").describe("Upper confidence bounds of the candidates' means."),
+    exploration: amount.default(1).describe("Weight of the bound."),
   }),
-  z.strictObject({ kind: z.enum(["auto", "ridge", "logistic", "knn"]), features }),
-  z.strictObject({ kind: z.literal("bc"), l2: amount.default(3e-3), features }),
   z.strictObject({
-    kind: z.literal("cql"),
-    discount: share.default(0),
-    conservatism: amount.default(1),
-    steps: positive.default(6000),
-    members: positive.max(32).default(1),
-    hidden: z.optional(widths),
-    rate: z.optional(z.number().gt(0)),
-    decay: z.optional(amount),
-    holdout: z.optional(share),
-    goal: z.optional(z.enum(["bootstrap", "return"])),
+    kind: z.literal("linucb").describe("Upper confidence bounds of a linear model."),
+    alpha: amount.default(1).describe("Weight of the bound."),
     features,
   }),
   z.strictObject({
-    kind: z.literal("ppo"),
-    steps: positive.default(16_000),
-    epochs: positive.default(10),
-    rate: amount.default(3e-3),
-    entropy: amount.default(0.01),
-    hidden: widths.default([32]),
+    kind: z.literal("thompson").describe("Thompson sampling."),
+    form: z.enum(["beta", "linear"]).default("beta").describe("The model that is drawn from."),
+    draws: positive.default(256).describe("Draws that give the probability of a choice."),
+    floor: share.default(0.01).describe("Least probability of a choice."),
+    features,
+  }),
+  z.strictObject({
+    kind: z
+      .enum(["auto", "ridge", "logistic", "knn"])
+      .describe("A model of each candidate's reward; `auto` chooses one by cross-validation."),
+    features,
+  }),
+  z.strictObject({
+    kind: z.literal("bc").describe("Behaviour cloning."),
+    l2: amount.default(3e-3).describe("Penalty of the squared weights."),
+    features,
+  }),
+  z.strictObject({
+    kind: z.literal("cql").describe("Conservative Q-learning."),
+    discount: share.default(0).describe("Discount of later rewards; 0 where each rollout has one decision."),
+    conservatism: amount.default(1).describe("Weight of the conservative loss."),
+    steps: positive.default(6000).describe("Gradient steps."),
+    members: positive.max(32).default(1).describe("Networks of the ensemble."),
+    hidden: z.optional(widths).describe("Widths of the hidden layers (default: as `rollbook train cql`)."),
+    rate: z.optional(z.number().gt(0)).describe("Learning rate (default: as `rollbook train cql`)."),
+    decay: z.optional(amount).describe("Weight decay (default: as `rollbook train cql`)."),
+    holdout: z.optional(share).describe("Share of the rows by which training stops early."),
+    goal: z
+      .optional(z.enum(["bootstrap", "return"]))
+      .describe("Learn from the next value, or from the return to the end."),
+    features,
+  }),
+  z.strictObject({
+    kind: z.literal("ppo").describe("Proximal policy optimization on the logged rows."),
+    steps: positive.default(16_000).describe("Steps of the environment."),
+    epochs: positive.default(10).describe("Times over each batch of steps."),
+    rate: amount.default(3e-3).describe("Learning rate."),
+    entropy: amount.default(0.01).describe("Weight of the entropy."),
+    hidden: widths.default([32]).describe("Widths of the hidden layers."),
     features,
   }),
 ]);

@@ -6,62 +6,95 @@ const positive = z.number().int().min(1);
 const amount = z.number().min(0);
 
 export const tokenWorld = z.strictObject({
-  kind: z.literal("tokens"),
-  /** JSON Lines, as for `rollbook launch`. */
-  tasks: path,
-  /** An executor as for `rollbook launch` (default: one chat call with the payload's question, scored against the label). */
-  agent: z.optional(path),
-  /** The checkpoint that the run begins with: config.json, model.safetensors and a tokenizer. */
-  model: path,
-  /** The family of the model's revisions. */
-  family: z.string().min(1).max(256).default("model"),
-  environment: z.string().default("local@1"),
-  /** How the built-in agent samples. */
-  sampling: z
-    .strictObject({ maxTokens: positive.default(64), temperature: z.number().gt(0).max(10).default(1) })
-    .prefault({}),
-  /** Tasks that nothing is trained from: a new revision answers them before it is released. */
-  heldOut: z.optional(
-    z.strictObject({
-      tasks: path,
-      /** Rollouts each time, one for each task. */
-      rollouts: positive,
-      /** Windows between two evaluations; the last window is always evaluated. */
-      every: positive.default(1),
-      /** A revision whose mean is further below the best one before it is not released (default: none is refused). */
-      drop: z.optional(amount),
-    }),
+  kind: z.literal("tokens").describe("A language model that is trained on its tokens."),
+  tasks: path.describe("JSON Lines, as for `rollbook launch`."),
+  agent: z
+    .optional(path)
+    .describe(
+      "An executor as for `rollbook launch` (default: one chat call with the payload's question, scored against the label).",
+    ),
+  model: path.describe(
+    "The checkpoint that the run begins with: config.json, model.safetensors and a tokenizer.",
   ),
-  /** A Python with torch, transformers and safetensors. */
-  python: z.string().min(1).default("python3"),
-  device: z.string().min(1).default("auto"),
-  /** Threads of torch on a CPU, for server and trainer each. */
-  threads: z.optional(positive),
-  /** Prompts that are decoded at a time. */
-  maxBatch: positive.default(1024),
+  family: z.string().min(1).max(256).default("model").describe("The family of the model's revisions."),
+  environment: z
+    .string()
+    .default("local@1")
+    .describe("The environment that rollouts name, with its version."),
+  sampling: z
+    .strictObject({
+      maxTokens: positive.default(64).describe("Tokens of one answer."),
+      temperature: z
+        .number()
+        .gt(0)
+        .max(10)
+        .default(1)
+        .describe("Temperature of the samples; the learner uses the same."),
+    })
+    .prefault({})
+    .describe("How the built-in agent samples."),
+  heldOut: z
+    .optional(
+      z.strictObject({
+        tasks: path.describe("JSON Lines, as for `rollbook launch`."),
+        rollouts: positive.describe("Rollouts each time, one for each task."),
+        every: positive
+          .default(1)
+          .describe("Windows between two evaluations; the last window is always evaluated."),
+        drop: z
+          .optional(amount)
+          .describe(
+            "A revision whose mean is further below the best one before it is not released (default: none is refused).",
+          ),
+      }),
+    )
+    .describe("Tasks that nothing is trained from: a new revision answers them before it is released."),
+  python: z.string().min(1).default("python3").describe("A Python with torch, transformers and safetensors."),
+  device: z.string().min(1).default("auto").describe("`cpu`, `cuda` or `cuda:1`."),
+  threads: z
+    .optional(positive)
+    .describe("Threads of torch on a CPU, for server and trainer each (default: torch's)."),
+  maxBatch: positive.default(1024).describe("Prompts that are decoded at a time."),
 });
 
 export const TOKEN_ALGORITHMS = ["grpo", "rloo", "sft", "frozen"] as const;
 
 export const tokenLearner = z.strictObject({
-  kind: z.enum(TOKEN_ALGORITHMS),
-  /** Of AdamW. */
-  rate: amount.default(1e-4),
-  weightDecay: amount.default(0),
-  gradientNorm: z.number().gt(0).default(1),
-  /** Times that a step goes over the batch, and optimizer steps of each. */
-  passes: positive.default(2),
-  minibatches: positive.default(1),
-  clip: z.number().gt(0).lt(1).default(0.2),
-  clipHigh: z.optional(z.number().gt(0)),
-  /** Passes end once the approximate KL divergence is above this. */
-  klLimit: z.number().gt(0).default(0.1),
-  /** Largest importance weight of a stale token. */
-  importanceCap: z.number().min(1).default(2),
-  /** Largest difference between recorded and recomputed log-probabilities. */
-  tolerance: z.number().gt(0).default(0.02),
-  /** Rows in memory at a time. */
-  rows: positive.default(1024),
+  kind: z
+    .enum(TOKEN_ALGORITHMS)
+    .describe(
+      "Learns from tokens; `sft` from rows with a reward above 0, `frozen` learns nothing: a control.",
+    ),
+  rate: amount.default(1e-4).describe("Learning rate of AdamW."),
+  weightDecay: amount.default(0).describe("Weight decay of AdamW."),
+  gradientNorm: z.number().gt(0).default(1).describe("Largest norm of a gradient."),
+  passes: positive.default(2).describe("Times that a step goes over the batch."),
+  minibatches: positive.default(1).describe("Optimizer steps of one pass."),
+  clip: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .default(0.2)
+    .describe("Bound of the ratio between new and recorded probabilities, below 1 and above."),
+  clipHigh: z.optional(z.number().gt(0)).describe("Bound of that ratio above 1 (default: `clip`)."),
+  klLimit: z
+    .number()
+    .gt(0)
+    .default(0.1)
+    .describe("Passes end once the approximate KL divergence is above this."),
+  importanceCap: z
+    .number()
+    .min(1)
+    .default(2)
+    .describe("Largest importance weight of a token that older weights sampled."),
+  tolerance: z
+    .number()
+    .gt(0)
+    .default(0.02)
+    .describe("Largest difference between recorded and recomputed log-probabilities."),
+  rows: positive
+    .default(1024)
+    .describe("Rows in memory at a time; changes how a step is computed, not its result."),
 });
 
 export type TokenWorldConfig = z.output<typeof tokenWorld>;
