@@ -33,6 +33,8 @@ export const bench: Bench = {
       options: {
         rounds: { type: "string", default: "8" },
         "slice-ms": { type: "string", default: "1500" },
+        /** `rate` or `latency` alone, where the machine is lent for a short time. */
+        only: { type: "string" },
         json: { type: "boolean", default: false },
       },
     });
@@ -50,7 +52,11 @@ export const bench: Bench = {
       },
     ]);
     try {
-      const figures = await measure(contenders, Number(values.rounds), Number(values["slice-ms"]));
+      const { rounds, only } = values;
+      const figures = await measure(contenders, {
+        ...{ rounds: Number(rounds), sliceMs: Number(values["slice-ms"]) },
+        ...{ rates: only !== "latency", latencies: only !== "rate" },
+      });
       printTable(
         contenders.map(({ name }) => rowOf(name, figures.get(name)!, figures.get(contenders[0]!.name)!)),
         args,
@@ -76,40 +82,67 @@ function trainPolicy(scratch: string): string {
   return out;
 }
 
+interface Turns {
+  readonly rounds: number;
+  readonly sliceMs: number;
+  readonly rates: boolean;
+  readonly latencies: boolean;
+}
+
 /** Each has its turn in every round; the first round warms up and does not count. */
-async function measure(contenders: readonly Contender[], rounds: number, sliceMs: number) {
+async function measure(
+  contenders: readonly Contender[],
+  { rounds, sliceMs, rates, latencies }: Turns,
+): Promise<Map<string, Figures>> {
   const figures = new Map<string, Figures>(
     contenders.map(({ name }) => [name, { rate: [], threadUs: [], latencyMs: [], p99Ms: [] }]),
   );
   for (let round = 0; round <= rounds; round++)
     for (const contender of contenders) {
-      const { name, pid } = contender;
-      const before = mainThreadUs(pid);
-      const rate = await contender.with(CONNECTIONS, "whole", (load) => load.closedLoop(sliceMs));
-      const threadUs = (mainThreadUs(pid) - before) / ((rate * sliceMs) / 1000);
+      const into = round === 0 ? undefined : figures.get(contender.name)!;
+      if (rates || round === 0) {
+        const before = mainThreadUs(contender.pid);
+        const rate = await contender.with(CONNECTIONS, "whole", (load) => load.closedLoop(sliceMs));
+        into?.rate.push(rate);
+        into?.threadUs.push((mainThreadUs(contender.pid) - before) / ((rate * sliceMs) / 1000));
+      }
+      if (!latencies) continue;
       const steady = await contender.with(64, "whole", (load) => load.openLoop(PER_SECOND, sliceMs));
-      if (round === 0) continue;
-      const into = figures.get(name)!;
-      into.rate.push(rate);
-      into.threadUs.push(threadUs);
       const times = steady.map(({ totalMs }) => totalMs);
-      into.latencyMs.push(...times);
-      into.p99Ms.push(percentile(times, 0.99));
+      into?.latencyMs.push(...times);
+      into?.p99Ms.push(percentile(times, 0.99));
     }
   return figures;
 }
 
 function rowOf(name: string, own: Figures, first: Figures): Record<string, string | number> {
   const ratios = own.rate.map((rate, i) => rate / first.rate[i]!);
+  const threads = own.threadUs.map((us, i) => us / first.threadUs[i]!);
   const added = own.p99Ms.map((p99, i) => p99 - first.p99Ms[i]!);
-  return {
-    gateway: name,
-    "calls/s": Math.round(median(own.rate)),
-    "× by name": median(ratios).toFixed(3),
-    "(least … most)": `${Math.min(...ratios).toFixed(2)} … ${Math.max(...ratios).toFixed(2)}`,
-    "thread µs/call": median(own.threadUs).toFixed(0),
-    "p50 ms": percentile(own.latencyMs, 0.5).toFixed(2),
-    "p99 ms": percentile(own.latencyMs, 0.99).toFixed(2),
-    "added p99, median": median(added).toFixed(2),
-  };
+  const row: Record<string, string | number> = { gateway: name };
+  if (ratios.length > 0)
+    Object.assign(row, {
+      "calls/s": Math.round(median(own.rate)),
+      "× by name": median(ratios).toFixed(3),
+      "(least … most)": spread(ratios),
+      "thread µs/call": median(own.threadUs).toFixed(0),
+      "thread × by name": median(threads).toFixed(3),
+      "(quartiles)": quartiles(threads),
+    });
+  if (added.length > 0)
+    Object.assign(row, {
+      "p50 ms": percentile(own.latencyMs, 0.5).toFixed(2),
+      "p99 ms": percentile(own.latencyMs, 0.99).toFixed(2),
+      "added p99, median": median(added).toFixed(2),
+      "(quartiles) ": quartiles(added),
+    });
+  return row;
+}
+
+function spread(values: readonly number[]): string {
+  return `${Math.min(...values).toFixed(2)} … ${Math.max(...values).toFixed(2)}`;
+}
+
+function quartiles(values: readonly number[]): string {
+  return `${percentile(values, 0.25).toFixed(2)} … ${percentile(values, 0.75).toFixed(2)}`;
 }

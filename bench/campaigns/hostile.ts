@@ -1,5 +1,5 @@
 /** Hostile requests and replies through a gateway, in every dialect, whole and streamed: whatever they say, every rollout is
- *  closed, sealed and verified. */
+ *  closed, sealed and verified. Those of a gigabyte are refused or cut, in bounded time and memory. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,15 +10,18 @@ import { openRecord, RolloutContent } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { HOSTILE_PATHS, type HostileDialect, HostileText } from "../support/gateway/hostile.ts";
+import { drawTrial, runSizeTrials } from "../support/gateway/hostile-sizes.ts";
 import type { Campaign } from "../support/programs.ts";
 
 const TRIALS = 10_000;
+/** Requests and replies of a gigabyte; one of each at least. */
+const SIZE_TRIALS = 100;
 const AT_ONCE = 16;
 const DIALECTS = Object.keys(HOSTILE_PATHS) as HostileDialect[];
 
 export const campaign: Campaign = {
   summary:
-    "10 000 hostile requests and replies in every dialect: every rollout is sealed, and the book verifies",
+    "10 000 hostile requests and replies in every dialect are sealed and verify; 100 of a gigabyte are refused or cut",
   async run({ scale, seed }) {
     const root = mkdtempSync(join(tmpdir(), "rollbook-hostile-"));
     const trials = Math.ceil(TRIALS * scale);
@@ -28,13 +31,25 @@ export const campaign: Campaign = {
       for (const each of problems) console.error(`  ${each}`);
       const lost = closed.filter((id) => !sealed.has(id));
       for (const id of lost) console.error(`  closed, but not in the book: ${id}`);
-      const failed = trials - closed.length + lost.length + problems.length;
-      return { passed: trials - failed, failed };
+      const large = await tryLarge(root, { trials: Math.ceil(SIZE_TRIALS * scale), rng: rngFrom(seed) });
+      const failed = trials - closed.length + lost.length + problems.length + large.failed;
+      return { passed: trials + large.trials - failed, failed };
     } finally {
       rmSync(root, { recursive: true, force: true });
     }
   },
 };
+
+async function tryLarge(root: string, { trials, rng }: { trials: number; rng: Rng }) {
+  const own = rng.split("sizes");
+  const drawn = Array.from({ length: trials }, () => drawTrial(own));
+  const both = (["request", "reply"] as const).filter((what) => !drawn.some((each) => each.what === what));
+  const all = [...drawn, ...both.map((what) => ({ ...drawTrial(own), what }))];
+  const { faults, peakBytes } = await runSizeTrials(root, all);
+  for (const each of faults) console.error(`  ${each}`);
+  console.error(`  ${all.length} bodies of 1 GB: the gateway held at most ${Math.round(peakBytes / 1e6)} MB`);
+  return { trials: all.length, failed: faults.length };
+}
 
 /** Names of the rollouts that were sealed with a call. A rollout whose call was refused is closed, too, and has no artifact:
  *  it is tried again with the next texts. */

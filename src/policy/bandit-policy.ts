@@ -136,13 +136,20 @@ function shareBest(
   candidates: readonly DecisionCandidate[],
   worth: (candidate: DecisionCandidate) => number,
 ): PolicyAnswer {
-  const values = candidates.map((one) => (one.selectable ? worth(one) : Number.NEGATIVE_INFINITY));
-  const top = Math.max(...values);
+  const values = new Array<number>(candidates.length);
+  let [top, next, best] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
+  for (let c = 0; c < candidates.length; c++) {
+    const value = candidates[c]!.selectable ? worth(candidates[c]!) : Number.NEGATIVE_INFINITY;
+    values[c] = value;
+    // A broken checkpoint has no best: the caller refuses what is not a distribution.
+    if (Number.isNaN(value)) return { probabilities: values.fill(Number.NaN), confidence: 0 };
+    if (value > top) [top, next, best] = [value, top, 1];
+    else if (value === top) best++;
+    else if (value > next) next = value;
+  }
   if (top === Number.NEGATIVE_INFINITY) return evenAnswer(candidates);
-  const best = values.filter((value) => value === top).length;
   const probabilities = values.map((value) => (value === top ? 1 / best : 0));
   if (range === undefined) return { probabilities, confidence: 1 / best };
-  const next = Math.max(...values.filter((value) => value < top));
   const margin = Number.isFinite(top) && Number.isFinite(next) ? Math.min(1, (top - next) / range) : 1;
   return { probabilities, confidence: best > 1 ? 0 : margin };
 }
@@ -173,25 +180,31 @@ export function linearBeliefs(model: PolicyModel) {
         return { mean, variance };
       }
       const first = arm * size;
-      // Two rows at a time: each has its own sum in its own order, and neither waits for the other's additions.
+      // Four rows at a time: each has its own sum in its own order, and none waits for another's additions.
       let e = 0;
-      for (; e + 1 < count; e += 2) {
-        const row = first + indices[e]!;
-        const next = first + indices[e + 1]!;
-        let sum = 0;
-        let nextSum = 0;
+      for (; e + 3 < count; e += 4) {
+        const [a, b, c, d] = [indices[e]!, indices[e + 1]!, indices[e + 2]!, indices[e + 3]!];
+        const [ra, rb, rc, rd] = [
+          (first + a) * size,
+          (first + b) * size,
+          (first + c) * size,
+          (first + d) * size,
+        ];
+        let [sa, sb, sc, sd] = [0, 0, 0, 0];
         for (let f = 0; f < count; f++) {
           const at = indices[f]!;
           const value = values[f]!;
-          sum += inverse[row * size + at]! * value;
-          nextSum += inverse[next * size + at]! * value;
+          sa += inverse[ra + at]! * value;
+          sb += inverse[rb + at]! * value;
+          sc += inverse[rc + at]! * value;
+          sd += inverse[rd + at]! * value;
         }
-        mean += weights[row]! * values[e]!;
-        variance += values[e]! * sum;
-        mean += weights[next]! * values[e + 1]!;
-        variance += values[e + 1]! * nextSum;
+        const [va, vb, vc, vd] = [values[e]!, values[e + 1]!, values[e + 2]!, values[e + 3]!];
+        mean = mean + weights[first + a]! * va + weights[first + b]! * vb;
+        mean = mean + weights[first + c]! * vc + weights[first + d]! * vd;
+        variance = variance + va * sa + vb * sb + vc * sc + vd * sd;
       }
-      if (e < count) {
+      for (; e < count; e++) {
         const row = first + indices[e]!;
         let sum = 0;
         for (let f = 0; f < count; f++) sum += inverse[row * size + indices[f]!]! * values[f]!;
