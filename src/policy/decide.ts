@@ -88,19 +88,17 @@ function unconstrained(
   if (open === 1)
     return { probabilities: oneHot(candidates.length, only), reason: "only-candidate", confidence };
   const trusted = answer !== undefined && answer.confidence >= router.floor;
-  const base = trusted
-    ? answer.probabilities
-    : oneHot(candidates.length, tableChoice(context, candidates, router.table));
+  const best = trusted ? -1 : tableChoice(context, candidates, router.table);
   const share = router.exploration / open;
-  const probabilities = base.map((probability, i) =>
-    candidates[i]!.selectable ? (1 - router.exploration) * probability + share : 0,
-  );
-  return {
-    probabilities,
-    confidence,
-    reason: trusted ? "policy" : answer === undefined ? "no-policy" : "below-floor",
-    ...(trusted && answer.monteCarlo !== undefined ? { monteCarlo: answer.monteCarlo } : {}),
-  };
+  const probabilities = new Array<number>(candidates.length);
+  for (let i = 0; i < candidates.length; i++) {
+    const base = trusted ? answer.probabilities[i]! : i === best ? 1 : 0;
+    probabilities[i] = candidates[i]!.selectable ? (1 - router.exploration) * base + share : 0;
+  }
+  const reason = trusted ? "policy" : answer === undefined ? "no-policy" : "below-floor";
+  const decided: Omit<Decision, "chosen"> = { probabilities, reason, confidence };
+  if (trusted && answer.monteCarlo !== undefined) decided.monteCarlo = answer.monteCarlo;
+  return decided;
 }
 
 function tableChoice(

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { openRecord, RolloutEvent } from "../../src/contract/index.ts";
+import { verifyBook } from "../../src/keep/verify/index.ts";
 import { AppendLog, openBook } from "../../src/store/index.ts";
 import { readSegment } from "../../src/store/log/log-entry.ts";
 import { TestGateway } from "../support/gateway.ts";
@@ -116,21 +117,24 @@ describe("two outcomes that come while a rollout is being closed", () => {
 });
 
 describe("two gateways that sealed one name", () => {
-  it("each find their own artifact after a restart", async () => {
+  it("each find their own artifact after a restart, and verify names both contents", async () => {
     const test = await TestGateway.open();
     const post = async (url: string, path: string, body: object) => {
       const headers = { authorization: "Bearer gateway-token-for-tests", "content-type": "application/json" };
       const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-      return (await response.json()) as { envelope: string };
+      return (await response.json()) as { envelope: string; content: string };
     };
     const other = await test.openAnother({ worker: "b" });
     const urls = [test.gateway.url, other.url];
     const envelopes: string[] = [];
+    const contents: string[] = [];
     for (const url of urls) {
       await post(url, "/v1/rollouts", { id: "same" });
       const messages = [{ role: "user", content: url }];
       await post(url, "/r/same/v1/chat/completions", { model: "tiny", messages });
-      envelopes.push((await post(url, "/v1/rollouts/same/close", {})).envelope);
+      const sealed = await post(url, "/v1/rollouts/same/close", {});
+      envelopes.push(sealed.envelope);
+      contents.push(sealed.content);
     }
     await other.close(10_000, 10);
     await test.restart();
@@ -140,5 +144,9 @@ describe("two gateways that sealed one name", () => {
       found.push((await post(url, "/v1/rollouts/same/close", {})).envelope);
     await again.close(10_000, 10);
     expect(found).toEqual(envelopes);
+    await test.stop();
+    const book = await openBook(test.root, { clock: systemClock, mode: "read" });
+    expect((await verifyBook(book)).sameId).toEqual([{ rollout: "same", contents: contents.sort() }]);
+    await book.close();
   });
 });

@@ -49,6 +49,21 @@ describe("a router in the gateway's configuration", () => {
     }
   });
 
+  test("seals what its shadow would have done beside what it did", async () => {
+    const { ask, steps } = await routedGateway({
+      ...{ table: { default: ["small"] }, exploration: 0.5 },
+      shadow: { checkpoint: placePolicy(makePolicy("shadow", { prefers: "large" })) },
+    });
+    for (let i = 0; i < 6; i++) await ask(`r-${i}`);
+    const logged = await steps();
+    expect(logged).toHaveLength(6);
+    for (const { revision, shadow, candidates } of logged) {
+      expect(candidates.map(({ probability }) => probability)).toEqual([0.75, 0.25]);
+      expect(shadow!.probabilities[1]).toBeGreaterThan(0.5);
+      expect(shadow!.revision.digest).not.toBe(revision.digest);
+    }
+  });
+
   test("masks what a limit forbids and says so in plain words", async () => {
     const router = { exploration: 0, constraints: { maxPriceUsdPerCall: 0.000_05 } };
     const { openAgain, ask } = await routedGateway({ ...router, table: { default: ["large", "small"] } });
