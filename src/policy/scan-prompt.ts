@@ -114,6 +114,20 @@ function isHan(unit: number): boolean {
 }
 
 function zeroCounts(chars: number): PromptCounts {
-  const zero = { words: 0, letters: 0, digits: 0, capitals: 0, punctuation: 0, code: 0, math: 0 };
-  return { chars, lines: 0, questions: 0, latin: 0, greek: 0, han: 0, other: 0, ...zero };
+  return {
+    chars,
+    words: 0,
+    lines: 0,
+    letters: 0,
+    digits: 0,
+    capitals: 0,
+    punctuation: 0,
+    code: 0,
+    math: 0,
+    questions: 0,
+    latin: 0,
+    greek: 0,
+    han: 0,
+    other: 0,
+  };
 }

@@ -144,7 +144,6 @@ describe("two gateways that sealed one name", () => {
       found.push((await post(url, "/v1/rollouts/same/close", {})).envelope);
     await again.close(10_000, 10);
     expect(found).toEqual(envelopes);
-    await test.stop();
     const book = await openBook(test.root, { clock: systemClock, mode: "read" });
     expect((await verifyBook(book)).sameId).toEqual([{ rollout: "same", contents: contents.sort() }]);
     await book.close();
