@@ -1,6 +1,7 @@
 /** A decision in the journal. What repeats from call to call (the router, its candidates) is a text that is made once; the
  *  rest is numbers at fixed places. The step that a rollout seals is made of it later, off the serving thread. Pure but for
  *  remembered texts. */
+import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 
@@ -9,11 +10,13 @@ interface RouterFrame {
   readonly revision: RevisionKey;
   readonly policy: RevisionKey | undefined;
   readonly shadow: RevisionKey | undefined;
+  /** Under which the step is sealed; in version 2 the entry says it. */
+  readonly family: Id | undefined;
   /** All of it, with the candidates, as JSON in UTF-8. */
   readonly bytes: Uint8Array;
 }
 
-type ShownByRouter = Pick<RouterFrame, "revision" | "policy" | "shadow"> & {
+type ShownByRouter = Omit<RouterFrame, "bytes"> & {
   readonly candidates: readonly DecisionCandidate[];
 };
 type DecidedFields = DecisionToLog["context"]["fields"];
@@ -51,12 +54,20 @@ const FIXED_BYTES = 92;
 /** The last frame of every list of candidates that cannot change: a gateway shows a router one list while nothing fails. */
 const FRAMES = new WeakMap<readonly DecisionCandidate[], RouterFrame>();
 
-export function decidedTexts({ decision, context, candidates, revision }: DecisionToLog): DecidedTexts {
+export function decidedTexts(
+  { decision, context, candidates, revision }: DecisionToLog,
+  family: Id | undefined,
+): DecidedTexts {
   const { policy, shadow } = decision;
   const seen = decision.candidates ?? candidates;
   let frame = FRAMES.get(seen);
-  if (frame?.revision !== revision || frame.policy !== policy || frame.shadow !== shadow?.revision) {
-    const shown: ShownByRouter = { revision, policy, shadow: shadow?.revision, candidates: seen };
+  const isKnown =
+    frame?.revision === revision &&
+    frame.policy === policy &&
+    frame.shadow === shadow?.revision &&
+    frame.family === family;
+  if (frame === undefined || !isKnown) {
+    const shown: ShownByRouter = { revision, policy, shadow: shadow?.revision, family, candidates: seen };
     frame = { ...shown, bytes: Buffer.from(JSON.stringify(shown)) };
     if (Object.isFrozen(seen)) FRAMES.set(seen, frame);
   }

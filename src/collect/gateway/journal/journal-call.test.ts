@@ -101,7 +101,9 @@ describe("a call in the journal", () => {
         const { request, reply, media, ...forms } = kept;
         const { decided, ...rest } = call;
         const steps = JSON.parse(JSON.stringify(decided.map(stepOf))) as unknown;
-        const known = { ...rest, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
+        // A family is of the steps.
+        const stepFamily = decided.length === 0 ? undefined : rest.stepFamily;
+        const known = { ...rest, stepFamily, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
         expect(isCall(payload)).toBe(true);
         expect(withoutUndefined(decodeFacts(payload))).toEqual(withoutUndefined(known));
         const whole = decodeCall(payload);

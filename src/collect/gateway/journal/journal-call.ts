@@ -93,8 +93,10 @@ const OUTCOMES: readonly CallOutcome[] = [
 ];
 const REQUEST_FORMS: readonly RequestForm[] = ["body", "facts"];
 const REPLY_FORMS: readonly ReplyForm[] = ["json", "sse", "facts", "none"];
+/** Beside the forms. */
+const RENAMED = 0x80;
 
-/** What is rare, or has no fixed length. */
+/** What is rare, or has no fixed length. Earlier versions have the decisions, their family and `isRenamed` here, too. */
 interface Extra
   extends Pick<
     CalledFacts,
@@ -126,6 +128,7 @@ export function encodeCall(
   head[1] = DIALECTS.indexOf(facts.dialect);
   head[2] = OUTCOMES.indexOf(facts.outcome);
   head[3] = (REQUEST_FORMS.indexOf(parts.requestForm) << 4) | REPLY_FORMS.indexOf(parts.replyForm);
+  if (facts.isRenamed === true) head[3]! |= RENAMED;
   head.writeUInt32LE(facts.status, 4);
   head.writeUInt32LE(facts.index, 8);
   head.writeUInt32LE(rollout.length, 12);
@@ -146,7 +149,7 @@ export function encodeCall(
   const all = [head, rollout, target, extra];
   let at = HEAD_BYTES;
   for (const each of decided) {
-    const texts = decidedTexts(each);
+    const texts = decidedTexts(each, facts.stepFamily);
     at = writeDecided(head, at, each, texts);
     all.push(texts.frame, texts.more);
   }
@@ -197,7 +200,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     dialect: DIALECTS[payload[1]!]!,
     outcome: OUTCOMES[payload[2]!]!,
     status: payload.readUInt32LE(4),
-    requestForm: REQUEST_FORMS[payload[3]! >> 4]!,
+    requestForm: REQUEST_FORMS[(payload[3]! & ~RENAMED) >> 4]!,
     replyForm: REPLY_FORMS[payload[3]! & 15]!,
     startedAtMs: payload.readDoubleLE(32),
     durationMs: payload.readDoubleLE(40),
@@ -205,6 +208,8 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     costUsd: numberAt(payload, 56),
     usage: usageAt(payload),
     steps: [...former, ...decided].map(stepDecided),
+    stepFamily: decided[0]?.[0].family,
+    isRenamed: (payload[3]! & RENAMED) > 0 || undefined,
     deliveries: [],
     ...rest,
   };
@@ -227,16 +232,14 @@ function usageAt(payload: Buffer): TokenUsage | undefined {
 
 /** Nothing at all where there is nothing to say. */
 function extraText(
-  { stepFamily, deliveries, sentDigest, isRenamed }: NewCall,
+  { deliveries, sentDigest }: NewCall,
   { bodyDigest, replyDigest, media }: CalledParts,
 ): string {
   let text = "";
   const add = (name: keyof Extra, json: string) => {
     text += `${text === "" ? "{" : ","}"${name}":${json}`;
   };
-  if (stepFamily !== undefined) add("stepFamily", `"${stepFamily}"`);
   if (deliveries.length > 0) add("deliveries", `[${deliveries.map(deliveryText).join()}]`);
-  if (isRenamed === true) add("isRenamed", "true");
   if (sentDigest !== undefined) add("sentDigest", `"${sentDigest}"`);
   if (bodyDigest !== undefined) add("bodyDigest", `"${bodyDigest}"`);
   if (replyDigest !== undefined) add("replyDigest", `"${replyDigest}"`);
