@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { RollbookError } from "../src/base/index.ts";
 import { routingWorld } from "../test/support/routing-world.ts";
 import { MAIN, requireBuild } from "./support/build.ts";
 import { type Contender, openGateways } from "./support/gateway/contenders.ts";
@@ -53,6 +54,8 @@ export const bench: Bench = {
     ]);
     try {
       const { rounds, only } = values;
+      if (only !== undefined && only !== "rate" && only !== "latency")
+        throw new RollbookError("bad-only", { only }, `--only ${only} is neither rate nor latency.`);
       const figures = await measure(contenders, {
         ...{ rounds: Number(rounds), sliceMs: Number(values["slice-ms"]) },
         ...{ rates: only !== "latency", latencies: only !== "rate" },
