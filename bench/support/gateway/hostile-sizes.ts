@@ -14,8 +14,8 @@ import { HOSTILE_PATHS, type HostileDialect } from "./hostile.ts";
 const GIGABYTE = 1e9;
 /** Of a trial, on a machine that does other work, too. */
 const MOST_MS = 60_000;
-/** The limits of a gateway's file bound what it holds of bodies: by default 64 MiB of a request, 64 MiB of a reply. */
-const MOST_RSS = 1.5e9;
+/** By default a gateway takes 64 MiB of a request and 256 MiB of a reply. */
+const MOST_RSS = 1e9;
 const DIALECTS = Object.keys(HOSTILE_PATHS) as HostileDialect[];
 
 /** What is sent again and again. */
@@ -174,8 +174,11 @@ async function writeAtLength(into: Writable, unit: string, bytes: number): Promi
   for (let left = bytes; left > 0 && !into.destroyed; left -= block.length) {
     if (into.write(left < block.length ? block.subarray(0, left) : block)) continue;
     await new Promise<void>((done) => {
-      into.once("drain", done);
-      into.once("close", done);
+      const goOn = () => {
+        into.off("drain", goOn).off("close", goOn);
+        done();
+      };
+      into.on("drain", goOn).on("close", goOn);
     });
   }
 }
