@@ -4,21 +4,26 @@ import { RollbookError, reasonOf } from "../base/index.ts";
 
 export async function listenOn(
   server: Server,
-  { host, port }: { host: string; port: number },
+  { host, port, flag = "--port" }: { host: string; port: number; flag?: string },
 ): Promise<void> {
   await new Promise<void>((done, failed) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => failed(cannotListen({ host, port, cause })));
+    server.once("error", (cause: NodeJS.ErrnoException) => failed(cannotListen({ host, port, flag, cause })));
     server.listen(port, host, done);
   });
 }
 
-function cannotListen(at: { host: string; port: number; cause: NodeJS.ErrnoException }): RollbookError {
-  const { host, port, cause } = at;
+function cannotListen(at: {
+  host: string;
+  port: number;
+  flag: string;
+  cause: NodeJS.ErrnoException;
+}): RollbookError {
+  const { host, port, flag, cause } = at;
   const why = cause.code === "EADDRINUSE" ? "is in use" : `cannot be had: ${reasonOf(cause)}`;
   return new RollbookError(
     "cannot-listen",
     { host, port },
-    `port ${port} of ${host} ${why}. Give another with --port, or --port 0 for a free one.`,
+    `port ${port} of ${host} ${why}. Give another with ${flag}, or ${flag} 0 for a free one.`,
     { cause },
   );
 }

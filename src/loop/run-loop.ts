@@ -5,11 +5,13 @@ import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
 import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
 import { type BookOnDisk, openBook, useBook } from "../book/open/index.ts";
+import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
 import type { LoopConfig } from "./config.ts";
 import { holdRun, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import { LoopMetrics } from "./loop-metrics.ts";
 import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { tokenStages } from "./tokens/index.ts";
@@ -29,6 +31,8 @@ export interface RunRequest {
   /** Told of a window after each of its transitions. */
   readonly onWindow?: ((window: LoopWindow) => void) | undefined;
   readonly onProgress?: ((window: number, progress: Progress) => void) | undefined;
+  /** Serves Prometheus metrics at PORT or HOST:PORT (default: nowhere). */
+  readonly metrics?: string | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
@@ -39,6 +43,26 @@ export interface RanLoop {
 }
 
 export async function runLoop(request: RunRequest): Promise<RanLoop> {
+  const metrics = new LoopMetrics(request.config.windows);
+  const server = await serveMetrics(request.metrics, () => metrics.page());
+  try {
+    return await runWindows({
+      ...request,
+      onWindow(window) {
+        metrics.advanced(window);
+        request.onWindow?.(window);
+      },
+      onProgress(window, progress) {
+        metrics.collected(progress);
+        request.onProgress?.(window, progress);
+      },
+    });
+  } finally {
+    await server?.close();
+  }
+}
+
+async function runWindows(request: RunRequest): Promise<RanLoop> {
   const { config, log = () => {} } = request;
   const identity = request.identity?.() ?? identityOf();
   const book = await openBook(request.book, {

@@ -2,6 +2,7 @@
  *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
  *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
 import { given, parseId } from "../../base/index.ts";
+import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
 import {
   type Launch,
@@ -19,6 +20,7 @@ import { experimentOutcomes, failedSamples } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, type Tasks } from "./tasks.ts";
+import { launchPage } from "./work-metrics.ts";
 
 export interface LaunchRequest
   extends WorkRequest,
@@ -113,8 +115,9 @@ async function openLaunch(
     throw error;
   }
   let closed: Promise<void> | undefined;
+  let metrics: MetricsServer | undefined;
   const close = () => {
-    closed ??= queue.close().finally(leave);
+    closed ??= (metrics?.close() ?? Promise.resolve()).then(() => queue.close()).finally(leave);
     return closed;
   };
   try {
@@ -123,7 +126,12 @@ async function openLaunch(
       request.retry === undefined
         ? undefined
         : failedSamples(await experimentOutcomes(book, settings.exp), request.retry.owner);
-    const launch = startLaunch(rowsOf(tasks), {
+    let launch: Launch | undefined;
+    // Before the work begins: a port that is taken is an error, and nothing has to be undone.
+    metrics = await serveMetrics(request.metrics, async () =>
+      launch === undefined ? "" : launchPage(launch.progress(), await queue.counts()),
+    );
+    launch = startLaunch(rowsOf(tasks), {
       ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },

@@ -33,6 +33,8 @@ export interface WorkRequest
   readonly gateway?: string | GatewayPlace | undefined;
   /** Default: the host and the process. */
   readonly worker?: string | undefined;
+  /** Serves Prometheus metrics at PORT or HOST:PORT (default: nowhere). */
+  readonly metrics?: string | undefined;
   /** Only for the jitter of retries. */
   readonly rng?: Rng | undefined;
 }

@@ -1,6 +1,7 @@
 /** Joins a launch from another process: the same queue, the same book, the same agent.
  *  In: a book, an agent. Out: what was begun and how it was received. Ends when the queue is empty, when there was nothing
  *  for this agent for a while, or when stopped. */
+import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import {
   type Agent,
   makeWorkerServer,
@@ -10,6 +11,7 @@ import {
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
+import { WorkerMetrics } from "./work-metrics.ts";
 
 export interface WorkerRequest extends WorkRequest {
   /** How long without work before it ends (default: 60 s); "never" waits for more. */
@@ -66,11 +68,14 @@ async function workAt(
   const { idleMs = 60_000 } = request;
   const receipts: Record<string, number> = {};
   let begun = 0;
+  const metrics = new WorkerMetrics();
+  let server: MetricsServer | undefined;
   try {
-    const run: Agent["run"] = (payload, context) => {
+    server = await serveMetrics(request.metrics, () => metrics.page());
+    const run = metrics.watch((payload, context) => {
       begun++;
       return agent.run(payload, context);
-    };
+    });
     const worker = startWork({
       ...workerOptions(request),
       server: makeWorkerServer({ queue, book, clock, signer, trusts, newSession: () => name, admit }),
@@ -78,11 +83,13 @@ async function workAt(
       recorder: recorderAt(request.gateway),
       onReceipt: ({ record: { outcome } }) => {
         receipts[outcome] = (receipts[outcome] ?? 0) + 1;
+        metrics.receipt(outcome);
       },
       ...(idleMs === "never" ? {} : { idleMs }),
     });
     await worker.ended;
   } finally {
+    await server?.close();
     await sealed.close();
     await queue.close();
   }

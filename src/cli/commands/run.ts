@@ -18,12 +18,13 @@ import { addCommand, addGroup } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { positiveWhole } from "../options/numbers.ts";
-import { identityFrom } from "../options/run-options.ts";
+import { identityFrom, METRICS_OPTION } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
 interface LoopFlags extends BookFlags {
   config: string;
   follow?: string;
+  metrics?: string;
   timeout: number;
   json?: true;
 }
@@ -48,6 +49,7 @@ releases the new policy; else it keeps the old one. Every step is a sealed recor
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
+    .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, "start"));
   addCommand(group, "resume", {
     summary: "continue a run that was stopped, killed or failed",
@@ -57,6 +59,7 @@ anew. The configuration must be the one the run began with; where the book is ma
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--follow <dir>", "as for start")
+    .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {
     summary: "say where a run stands",
@@ -89,11 +92,11 @@ cancels what runs and gives it back. \`rollbook run resume\` continues the run.`
 
 async function work(io: Io, flags: LoopFlags, how: "start" | "resume"): Promise<void> {
   const { config, book } = settingsOf(io, flags);
-  const { follow } = flags;
+  const { follow, metrics } = flags;
   const clear = io.live ? "\r\u001b[K" : "";
   const ran = interruptible(async (signal) =>
     runLoop({
-      ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow },
+      ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow, metrics },
       log: (line) => io.err(`${clear}${line}\n`),
       onWindow: (window) => io.err(`${clear}${renderTransition(windowStatus(window), config.windows)}\n`),
       ...(io.live

@@ -20,6 +20,7 @@ export interface RunFlags extends FreshnessFlags, IsolationFlags {
   claimTtl: number;
   gateway?: string;
   gatewayTokenEnv?: string;
+  metrics?: string;
 }
 
 export function addRunOptions(
@@ -41,9 +42,15 @@ export function addRunOptions(
     .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveAmount, 20)
     .option("--gateway <url,…>", "record model calls at this gateway, or at one of these; on the same book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
+    .option(...METRICS_OPTION)
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
   return addFreshnessOptions(addIsolationOptions(command));
 }
+
+export const METRICS_OPTION = [
+  "--metrics <[host:]port>",
+  "serve Prometheus metrics here, at /metrics (default: nowhere)",
+] as const;
 
 export interface IsolationFlags {
   isolation: Isolation;
@@ -65,9 +72,9 @@ export function addIsolationOptions(command: Command): Command {
 
 /** What the flags say, for the function that works on the book. */
 export function workRequest(io: Io, flags: RunFlags & BookFlags) {
-  const { agent, queue, concurrency, rate, attempts, claimTtl, gateway: url, target } = flags;
+  const { agent, queue, concurrency, rate, attempts, claimTtl, gateway: url, target, metrics } = flags;
   return {
-    ...{ book: bookRoot(io, flags), agent, queue, concurrency, target, clock: io.clock },
+    ...{ book: bookRoot(io, flags), agent, queue, concurrency, target, metrics, clock: io.clock },
     identity: () => identityFrom(io),
     freshness: budgetsOf(flags),
     claimTtlMs: claimTtl * 1000,

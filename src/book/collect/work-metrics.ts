@@ -1,0 +1,69 @@
+/** What launchers and workers tell Prometheus. In: progress and receipts. Out: a page of text. */
+import { MetricRegistry } from "../../collect/index.ts";
+import type { QueueCounts } from "../../collect/queue/index.ts";
+import type { Agent, Progress } from "../../collect/rollout/index.ts";
+
+/** Counts the rollouts of one worker process. */
+export class WorkerMetrics {
+  readonly #registry = new MetricRegistry({
+    rollbook_worker_begun_total: { type: "counter", help: "Rollouts begun by this worker." },
+    rollbook_worker_running: { type: "gauge", help: "Rollouts whose agent runs now." },
+    rollbook_worker_receipts_total: { type: "counter", help: "Uploads by the outcome on their receipts." },
+    rollbook_worker_agent_seconds: { type: "histogram", help: "How long agents ran, whatever came of it." },
+  });
+  #running = 0;
+
+  /** The same agent, counted. */
+  watch(run: Agent["run"]): Agent["run"] {
+    return async (payload, context) => {
+      const startMs = performance.now();
+      this.#registry.count("rollbook_worker_begun_total");
+      this.#registry.set("rollbook_worker_running", ++this.#running);
+      try {
+        return await run(payload, context);
+      } finally {
+        this.#registry.set("rollbook_worker_running", --this.#running);
+        this.#registry.observe("rollbook_worker_agent_seconds", (performance.now() - startMs) / 1000);
+      }
+    };
+  }
+
+  receipt(outcome: string): void {
+    this.#registry.count("rollbook_worker_receipts_total", { outcome });
+  }
+
+  page(): string {
+    return this.#registry.text();
+  }
+}
+
+/** Where a launch and its queue stand now. */
+export function launchPage(progress: Progress, queue: QueueCounts): string {
+  const registry = new MetricRegistry({
+    rollbook_launch_rollouts: {
+      type: "gauge",
+      help: "Rollouts of the launch: total, done, earlier, dead, truncated.",
+    },
+    rollbook_launch_failed: { type: "gauge", help: "Sealed failures by owner." },
+    rollbook_launch_tokens: { type: "gauge", help: "Tokens of the rollouts that are done." },
+    rollbook_launch_cost_usd: { type: "gauge", help: "Cost of the rollouts that are done." },
+    rollbook_launch_mean_reward: {
+      type: "gauge",
+      help: "Mean reward of labelled rollouts; no sample while there is none.",
+    },
+    rollbook_queue_items: {
+      type: "gauge",
+      help: "Items of the queue by state, those of other launches included.",
+    },
+  });
+  for (const state of ["total", "done", "earlier", "dead", "truncated"] as const)
+    registry.set("rollbook_launch_rollouts", progress[state], { state });
+  for (const [owner, count] of Object.entries(progress.failed))
+    registry.set("rollbook_launch_failed", count, { owner });
+  registry.set("rollbook_launch_tokens", progress.tokens);
+  registry.set("rollbook_launch_cost_usd", progress.costUsd);
+  if (progress.meanReward !== null) registry.set("rollbook_launch_mean_reward", progress.meanReward);
+  for (const state of ["waiting", "claimed", "done", "dead"] as const)
+    registry.set("rollbook_queue_items", queue[state], { state });
+  return registry.text();
+}

@@ -1,0 +1,99 @@
+/** Counters, gauges and histograms in the Prometheus text format, for every process that has them. In: families, and what
+ *  happened. Out: one page of text. Keeps numbers only. */
+
+type MetricLabels = Readonly<Record<string, string | number>>;
+
+export interface MetricFamily {
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+}
+
+export interface MetricSeries {
+  readonly labels: string;
+  value: number;
+  /** Of a histogram: how many were within each bound and not the one before, and how many there were. */
+  readonly buckets?: number[];
+  count?: number;
+}
+
+/** Seconds: from a fast local answer to a long stream. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+/** Labels come from configuration and from us, never from clients; a bound all the same. */
+const MAX_SERIES = 2000;
+
+export class MetricRegistry<Name extends string> {
+  readonly #families: ReadonlyMap<string, MetricFamily & { readonly series: Map<string, MetricSeries> }>;
+
+  constructor(families: Readonly<Record<Name, MetricFamily>>) {
+    const all = Object.entries<MetricFamily>(families);
+    this.#families = new Map(all.map(([name, family]) => [name, { ...family, series: new Map() }]));
+  }
+
+  count(name: Name, labels: MetricLabels = {}, by = 1): void {
+    this.series(name, labels).value += by;
+  }
+
+  set(name: Name, value: number, labels: MetricLabels = {}): void {
+    this.series(name, labels).value = value;
+  }
+
+  observe(name: Name, seconds: number, labels: MetricLabels = {}): void {
+    addTo(this.series(name, labels), seconds);
+  }
+
+  /** For what happens too often to look its series up each time. */
+  series(name: Name, labels: MetricLabels = {}): MetricSeries {
+    const { series, type } = this.#families.get(name)!;
+    let key = "";
+    for (const label in labels) key += `${labels[label]}\n`;
+    let known = series.get(key);
+    if (known !== undefined) return known;
+    known = { labels: labelText(labels), value: 0, ...(type === "histogram" ? emptyHistogram() : {}) };
+    if (series.size < MAX_SERIES) series.set(key, known);
+    return known;
+  }
+
+  text(): string {
+    const lines: string[] = [];
+    for (const [name, { help, type, series }] of this.#families) {
+      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+      for (const each of series.values()) lines.push(...linesOf(name, each));
+    }
+    return `${lines.join("\n")}\n`;
+  }
+}
+
+function emptyHistogram(): { buckets: number[]; count: number } {
+  return { buckets: new Array<number>(BOUNDS.length).fill(0), count: 0 };
+}
+
+export function addTo(series: MetricSeries, seconds: number): void {
+  let bucket = 0;
+  while (bucket < BOUNDS.length && seconds > BOUNDS[bucket]!) bucket++;
+  if (bucket < BOUNDS.length) series.buckets![bucket]!++;
+  series.value += seconds;
+  series.count!++;
+}
+
+function linesOf(name: string, { labels, value, buckets, count }: MetricSeries): string[] {
+  if (buckets === undefined) return [`${name}${labels === "" ? "" : `{${labels}}`} ${value}`];
+  const join = labels === "" ? "" : `${labels},`;
+  let within = 0;
+  const upTo = (i: number) => {
+    within += buckets[i]!;
+    return within;
+  };
+  return [
+    ...BOUNDS.map((bound, i) => `${name}_bucket{${join}le="${bound}"} ${upTo(i)}`),
+    `${name}_bucket{${join}le="+Inf"} ${count}`,
+    `${name}_sum${labels === "" ? "" : `{${labels}}`} ${value}`,
+    `${name}_count${labels === "" ? "" : `{${labels}}`} ${count}`,
+  ];
+}
+
+function labelText(labels: MetricLabels): string {
+  let text = "";
+  for (const name in labels)
+    text += `${text === "" ? "" : ","}${name}="${String(labels[name]).replaceAll(/["\\\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;
+  return text;
+}

@@ -1,0 +1,54 @@
+/** `GET /metrics` of a process that is no gateway: a launcher, a worker, a loop. In: where to listen, and who writes the page.
+ *  Out: a server that ends with the process. It tells numbers, never content, and asks for no token. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { RollbookError, reasonOf } from "../base/index.ts";
+import { listenOn } from "./listen.ts";
+
+export interface MetricsServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** `address`: `9464` on loopback, or `HOST:9464`. Undefined: none is asked for. */
+export async function serveMetrics(
+  address: string | undefined,
+  page: () => string | Promise<string>,
+): Promise<MetricsServer | undefined> {
+  if (address === undefined) return undefined;
+  const server = createServer(async (request, response) => {
+    if (request.url !== "/metrics") {
+      response.writeHead(request.url === "/healthz" ? 200 : 404).end();
+      return;
+    }
+    try {
+      const text = await page();
+      response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(text);
+    } catch (error) {
+      response.writeHead(500).end(`${reasonOf(error)}\n`);
+    }
+  });
+  const at = parseAddress(address);
+  await listenOn(server, { ...at, flag: "--metrics" });
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${port}/metrics`,
+    close: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function parseAddress(address: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:(?:\[([^\]]+)\]|([^:]+)):)?(\d{1,5})$/.exec(address) ?? [];
+  const port = Number(digits);
+  if (digits !== undefined && port <= 65_535) return { host: bracketed ?? plain ?? "127.0.0.1", port };
+  throw new RollbookError(
+    "bad-address",
+    { address },
+    `${address} is not PORT or HOST:PORT. Give for example --metrics 9464.`,
+  );
+}
