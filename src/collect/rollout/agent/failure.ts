@@ -81,6 +81,9 @@ interface ReplyError {
   readonly lastError?: unknown;
 }
 
+/** A gateway that cannot record, or one that cannot reach the gateway that owns the rollout. */
+const AWAY = ["cannot-record", "owner-away"] as const;
+
 /** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
  *  the provider's. Replies of other servers are the agent's own business. */
 function endingOfReply(error: ReplyError, message: string): Ending | undefined {
@@ -89,6 +92,7 @@ function endingOfReply(error: ReplyError, message: string): Ending | undefined {
   const said = `${String(error.code)} ${String(error.responseBody)} ${error.message}`;
   if (status === 429 && said.includes("turn-cap")) return { kind: "truncated", limit: "turns" };
   if (status === 402 && said.includes("budget-cap")) return { kind: "truncated", limit: "budget" };
+  if (status === 503 && AWAY.some((code) => said.includes(code))) return failure("infrastructure", message);
   const isOurs = headerIn(error.headers ?? error.responseHeaders, "x-rollbook-call");
   return isOurs && (status === 408 || status === 429 || status >= 500)
     ? failure("provider", message)
