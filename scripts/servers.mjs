@@ -10,6 +10,7 @@ export const serverFolder = fileURLToPath(new URL("../.cache/servers", import.me
 /** Go modules, pinned, by the program that they build. */
 export const GO_SERVERS = {
   "nats-server": "github.com/nats-io/nats-server/v2@v2.15.2",
+  versitygw: "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
 };
 
 /** The one that was built here comes first: its version is pinned. Undefined where there is none.

@@ -13,12 +13,26 @@ export interface Requirement {
 
 export const nothingMayBeSkipped = process.env.CI === "true" || process.env.ROLLBOOK_REQUIRE_ALL === "1";
 
+/** All of them at once. */
+export function allOf(...requirements: readonly Requirement[]): Requirement {
+  return {
+    name: requirements.map(({ name }) => name).join(", "),
+    packages: requirements.flatMap(({ packages }) => packages),
+    remedy: requirements.map(remedyOf).join("; "),
+    check: async () => (await Promise.all(requirements.map((each) => each.check()))).every(Boolean),
+  };
+}
+
+function remedyOf({ remedy, packages }: Requirement): string {
+  return remedy ?? `install ${packages.join(", ")}`;
+}
+
 export async function describeNeeding(
   requirement: Requirement,
   title: string,
   body: () => void,
 ): Promise<void> {
-  const remedy = requirement.remedy ?? `install ${requirement.packages.join(", ")}`;
+  const remedy = remedyOf(requirement);
   if (await requirement.check()) {
     describe(title, body);
   } else if (nothingMayBeSkipped) {

@@ -3,25 +3,31 @@
  *  Out: the environment for the official client. Ends only what it started, by process. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { python } from "../../scripts/python.mjs";
+import { serverPath } from "../../scripts/servers.mjs";
 
 export interface S3Server {
   readonly bucket: string;
   readonly endpoint: string;
   readonly kind: "versitygw" | "moto";
   readonly env: Readonly<Record<string, string>>;
+  readonly port: number;
   /** The process itself, for faults. */
   readonly process: ChildProcess;
+  /** kill -9; resolves when it is gone. What versitygw has answered is on its disk; moto forgets everything. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port with the same data. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const BUILT = new URL("../../.cache/servers/versitygw", import.meta.url).pathname;
+const BUILT = serverPath("versitygw");
 const KEY = { accessKeyId: "rollbooktest", secretAccessKey: "rollbooktestsecret" };
 const START_MS = 60_000;
 
@@ -29,15 +35,18 @@ export async function startS3(bucket = "runs"): Promise<S3Server> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-s3-"));
   mkdirSync(join(folder, "data"));
   const port = await freePort();
-  const kind = existsSync(BUILT) && process.env.ROLLBOOK_S3_SERVER !== "moto" ? "versitygw" : "moto";
-  const child = kind === "versitygw" ? startVersity(port, join(folder, "data")) : startMoto(port);
+  const kind = BUILT !== undefined && process.env.ROLLBOOK_S3_SERVER !== "moto" ? "versitygw" : "moto";
+  const start = () => (kind === "versitygw" ? startVersity(port, join(folder, "data")) : startMoto(port));
+  let child = start();
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
   const endpoint = `http://127.0.0.1:${port}`;
   const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, "exit");
-      child.kill("SIGKILL");
-      await ended;
-    }
+    await kill();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
@@ -52,7 +61,24 @@ export async function startS3(bucket = "runs"): Promise<S3Server> {
     AWS_ACCESS_KEY_ID: KEY.accessKeyId,
     AWS_SECRET_ACCESS_KEY: KEY.secretAccessKey,
   };
-  return { bucket, endpoint, kind, env, process: child, stop };
+  return {
+    ...{ bucket, endpoint, port, kind, env, kill, stop },
+    get process() {
+      return child;
+    },
+    async restart() {
+      child = start();
+      await answers(endpoint);
+    },
+  };
+}
+
+async function answers(endpoint: string): Promise<void> {
+  const until = Date.now() + START_MS;
+  while (!(await fetch(endpoint).then(Boolean, () => false))) {
+    if (Date.now() > until) throw new Error(`${endpoint} does not answer`);
+    await sleep(50);
+  }
 }
 
 function startVersity(port: number, data: string): ChildProcess {
@@ -66,7 +92,7 @@ function startVersity(port: number, data: string): ChildProcess {
     "posix",
     data,
   ];
-  return spawn(BUILT, args, { stdio: "ignore" });
+  return spawn(BUILT!, args, { stdio: "ignore" });
 }
 
 function startMoto(port: number): ChildProcess {

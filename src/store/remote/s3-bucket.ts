@@ -38,7 +38,7 @@ export async function openS3Bucket(
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     // By default the client waits for ever for a server that is gone without a word.
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: IDLE_MS },
-    maxAttempts: MAX_ATTEMPTS,
+    maxAttempts: Number(env.AWS_MAX_ATTEMPTS) || MAX_ATTEMPTS,
     retryMode: "standard",
   });
   return new S3Bucket({ url, sdk, client, bucket: match[1]!, prefix: match[2] ? `${match[2]}/` : "" });
@@ -252,7 +252,7 @@ function remedyOf(status: number | undefined, name: string | undefined): string 
     return "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of credentials that AWS clients know.";
   if (status === 403 || status === 401) return "Check the credentials and what they may do in this bucket.";
   if (status === 503 || status === 429)
-    return `The server asks for fewer requests; ${MAX_ATTEMPTS} attempts were made. Try again later.`;
+    return "The server asks for fewer requests, after all attempts (AWS_MAX_ATTEMPTS, 8 by default). Try again later.";
   if (status === undefined) return "Check that the endpoint (AWS_ENDPOINT_URL_S3) can be reached.";
   return "Acknowledged records are safe.";
 }
