@@ -1,11 +1,11 @@
 /** A model server that needs no key: speaks OpenAI chat completions and adds the numbers in the last message.
- *  `node upstream.mjs [port]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
+ *  `node upstream.mjs [port] [host]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
 import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 
 /** Resolves with the base URL and a way to stop. `script` may answer instead: (request) => text or undefined. */
-export function startUpstream({ port = 0, script = () => undefined } = {}) {
+export function startUpstream({ port = 0, host = "127.0.0.1", script = () => undefined } = {}) {
   let asked = 0;
   const server = createServer(async (request, response) => {
     let text = "";
@@ -16,8 +16,8 @@ export function startUpstream({ port = 0, script = () => undefined } = {}) {
     response.end(JSON.stringify(reply(body.model, content)));
   });
   return new Promise((resolve) => {
-    server.listen(port, "127.0.0.1", () => {
-      const url = `http://127.0.0.1:${server.address().port}/v1`;
+    server.listen(port, host, () => {
+      const url = `http://${host}:${server.address().port}/v1`;
       resolve({ url, close: () => new Promise((done) => server.close(done).closeAllConnections()) });
     });
   });
@@ -41,6 +41,6 @@ function reply(model, content) {
 
 // Started as a program, not imported; by its real path, because the one given may be a link.
 if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
-  const { url } = await startUpstream({ port: Number(process.argv[2] ?? 8791) });
+  const { url } = await startUpstream({ port: Number(process.argv[2] ?? 8791), host: process.argv[3] });
   console.log(url);
 }

@@ -1,0 +1,59 @@
+/** What the book of a cluster holds of a window, read on a machine that has seen none of it. In: where the book is, and
+ *  what launchers told. Out: counts of what is missing, doubled or unrecorded, and what verify finds. */
+import { join } from "node:path";
+import { openBook, verifyBook } from "../../dist/index.js";
+
+/** Outcomes of an upload that make it the result of its rollout. */
+const ACCEPTED = ["stored", "accepted-exact", "accepted-off-policy", "quarantined"];
+
+export async function countLosses({ folder, book: url, env }, { told }) {
+  Object.assign(process.env, env, { ROLLBOOK_CACHE: join(folder, "reader") });
+  const book = await openBook(url, { mode: "read" });
+  try {
+    const index = await book.index();
+    const contents = new Map();
+    for (const { envelope, content } of index.runs()) contents.set(envelope.digest, content.digest);
+    const accepted = await acceptedContents(book, index);
+    const unrecorded = [];
+    for (const envelope of told.values())
+      if (contents.has(envelope)) unrecorded.push(...(await unrecordedReplies(book, contents.get(envelope))));
+    const { report } = await verifyBook(book);
+    return {
+      accepted: accepted.size,
+      artifacts: contents.size,
+      missing: [...told].filter(([, envelope]) => !contents.has(envelope)),
+      twice: [...accepted].filter(([, subjects]) => subjects.size > 1),
+      unrecorded,
+      problems: report.problems,
+    };
+  } finally {
+    await book.close();
+  }
+}
+
+/** By rollout: the contents that a receipt accepts. A claim is named `<rollout>:<number>`. */
+async function acceptedContents(book, index) {
+  const accepted = new Map();
+  for (const { digest } of index.ofKind("rollbook.receipt.v1")) {
+    const { claim, outcome, subject } = await readJson(book, digest);
+    if (!ACCEPTED.includes(outcome)) continue;
+    const rollout = claim.replace(/:\d+$/, "");
+    accepted.set(rollout, (accepted.get(rollout) ?? new Set()).add(subject));
+  }
+  return accepted;
+}
+
+/** What the agent says it heard, and no call of its rollout has as a reply. */
+async function unrecordedReplies(book, digest) {
+  const { calls, finalState } = await readJson(book, digest);
+  if (finalState === undefined) return [];
+  const replies = new Set();
+  for (const call of calls)
+    for (const message of (await readJson(book, call)).response.messages)
+      replies.add((await readJson(book, message)).content);
+  return (await readJson(book, finalState)).filter((text) => !replies.has(text));
+}
+
+async function readJson(book, digest) {
+  return JSON.parse(Buffer.from((await book.store.get(digest)).bytes).toString());
+}

@@ -1,0 +1,125 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { onPath } from "../scripts/on-path.mjs";
+import { buildProgram } from "../src/cli/program.ts";
+import { parseGatewayConfig } from "../src/collect/gateway/index.ts";
+import { parseNatsUrl } from "../src/collect/queue/index.ts";
+import { parseOnly } from "./support/command-tree.ts";
+import { composeFaults, kubernetesFaults, rollbookWords } from "./support/manifest-rules.ts";
+
+const FOLDER = "examples/cluster";
+const read = (name: string) => readFileSync(join(FOLDER, name), "utf8");
+const readCompose = () => parse(read("compose.yaml"), { merge: true }) as Record<string, unknown>;
+
+function readObjects(): Record<string, unknown>[] {
+  const documents = parseAllDocuments(read("kubernetes.yaml"));
+  if (!Array.isArray(documents)) throw new Error("kubernetes.yaml is empty");
+  expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
+  return documents.map((document) => document.toJS() as Record<string, unknown>);
+}
+
+/** What the head of kubernetes.yaml tells a person to make. */
+const MADE = {
+  configMaps: ["rollbook"],
+  secrets: { rollbook: ["nats-password", "gateway-token", "s3-secret"] },
+};
+
+describe("the manifests of the example cluster", () => {
+  it("break no rule", () => {
+    expect([...composeFaults(readCompose()), ...kubernetesFaults(readObjects(), MADE)]).toEqual([]);
+  });
+
+  it("make what the rules count on, in the commands at the head of the file", () => {
+    const head = read("kubernetes.yaml").split("apiVersion")[0]!;
+    for (const key of MADE.secrets.rollbook) expect(head).toContain(`--from-literal=${key}=`);
+    for (const [, file] of head.matchAll(/--from-file=(\S+)/g)) expect(read(file!)).not.toBe("");
+  });
+
+  it("give rollbook words that it takes, and a queue URL that it reads", async () => {
+    const all = rollbookWords(readCompose(), readObjects());
+    expect(all.map(([command]) => command).sort()).toEqual(
+      ["gateway", "gateway", "gateway", "launch", "launch", "worker", "worker"].sort(),
+    );
+    for (const words of all) {
+      // A bucket would be looked up before the words are parsed.
+      const local = words.map((word) => (word.startsWith("s3://") ? "book" : word));
+      await parseOnly(await buildProgram(), ["rollbook", ...local]);
+      const queue = words[words.indexOf("--queue") + 1]!;
+      if (words.includes("--queue")) expect(parseNatsUrl(queue)).toMatchObject({ name: "sums" });
+    }
+  });
+
+  it("have a gateway configuration that is valid and lists every gateway under its own name", () => {
+    const { peers, listen } = parseGatewayConfig(read("gateway.yaml"));
+    const names = ["gateway-0", "gateway-1"];
+    expect(Object.keys(peers)).toEqual(names);
+    for (const url of Object.values(peers)) expect(listen.names).toContain(new URL(url).hostname);
+    expect(Object.keys(readCompose().services as object)).toEqual(expect.arrayContaining(names));
+    const gateways = readObjects().find(
+      ({ kind, metadata }) => kind === "StatefulSet" && (metadata as { name: string }).name === "gateway",
+    )!;
+    expect((gateways.spec as { replicas: number }).replicas).toBe(names.length);
+  });
+
+  it("say that no real cluster has run them", () => {
+    for (const name of ["compose.yaml", "kubernetes.yaml"])
+      expect(read(name)).toContain("Not tested on a real cluster.");
+  });
+
+  it("are accepted by docker compose and kubeconform, where these are installed", () => {
+    const env = { ...process.env, NATS_PASSWORD: "x", ROLLBOOK_TOKEN: "x", AWS_SECRET_ACCESS_KEY: "x" };
+    const tools = [
+      [
+        "docker",
+        ["compose", "version"],
+        ["compose", "-f", join(FOLDER, "compose.yaml"), "config", "--quiet"],
+      ],
+      ["kubeconform", ["-v"], ["-strict", join(FOLDER, "kubernetes.yaml")]],
+    ] as const;
+    for (const [tool, probe, words] of tools) {
+      if (!onPath(tool) || spawnSync(tool, probe).status !== 0) continue;
+      const { status, stderr, stdout } = spawnSync(tool, words, { env, encoding: "utf8" });
+      expect([tool, status, stderr + stdout]).toEqual([tool, 0, expect.anything()]);
+    }
+  });
+});
+
+describe("the rules for manifests", () => {
+  const broken = (change: (text: string) => string, name: string) => change(read(name));
+
+  it.each([
+    ["an image that moves", "nats:2.15.2-alpine", "nats:latest", /not pinned/],
+    ["a password in the file", `\${NATS_PASSWORD:?set a password for the queue}`, "hunter2", /NATS_PASSWORD/],
+    ["a volume that is not declared", '"runs:/data/runs"', '"lost:/data"', /lost.* not declared/],
+    ["a dependency that is not there", "gateway-0: { condition", "gateway-9: { condition", /gateway-9/],
+    ["an open port", '"127.0.0.1:8790:8790"', '"8790:8790"', /beyond loopback/],
+  ])("find %s in a compose file", (_what, from, to, fault) => {
+    const text = broken((whole) => whole.replaceAll(from, to), "compose.yaml");
+    expect(composeFaults(parse(text, { merge: true }) as Record<string, unknown>).join("\n")).toMatch(fault);
+  });
+
+  it.each([
+    ["an old API", "apps/v1", "apps/v1beta1", /API of its kind/],
+    [
+      "a service without pods",
+      "selector: { app: s3 }\n  ports",
+      "selector: { app: s4 }\n  ports",
+      /selects no pod/,
+    ],
+    ["a container that may run as root", "runAsNonRoot: true", "runAsNonRoot: false", /root/],
+    ["a secret that nobody makes", "key: s3-secret", "key: s3-key", /rollbook\/s3-key/],
+    ["a mount without a volume", "{ name: config, mountPath", "{ name: other, mountPath", /mounts other/],
+    ["unbounded memory", ", limits: { memory: 1Gi }", "", /no bound of memory/],
+  ])("find %s in objects of Kubernetes", (_what, from, to, fault) => {
+    const text = broken((whole) => whole.replaceAll(from, to), "kubernetes.yaml");
+    const objects = parseAllDocuments(text) as { toJS(): unknown }[];
+    const faults = kubernetesFaults(
+      objects.map((each) => each.toJS() as Record<string, unknown>),
+      MADE,
+    );
+    expect(faults.join("\n")).toMatch(fault);
+  });
+});
