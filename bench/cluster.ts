@@ -8,6 +8,7 @@ import { systemClock } from "../src/base/clock.ts";
 import { RollbookError } from "../src/base/errors.ts";
 import { openNatsQueue, openSqliteQueue } from "../src/collect/queue/index.ts";
 import { type NatsServers, startNats } from "../test/support/nats-server.ts";
+import { measureTraffic } from "./support/bucket-traffic.ts";
 import { timeWorkers } from "./support/cluster-workers.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -32,7 +33,7 @@ export const bench: Bench = {
       args,
       options: {
         json: { type: "boolean", default: false },
-        only: { type: "string", default: "protocol,claims,workers" },
+        only: { type: "string", default: "protocol,claims,workers,bucket" },
         rollouts: { type: "string", default: "3000" },
         workers: { type: "string", default: "32" },
         largest: { type: "string", default: "100000" },
@@ -54,6 +55,7 @@ export const bench: Bench = {
         for (const driver of drivers.slice(1))
           printTable(await growQueue(driver, Number(values.largest)), args);
       if (parts.includes("workers")) printTable(await growWorkers(three), args);
+      if (parts.includes("bucket")) printTable(await askBucket(three), args);
     } finally {
       await Promise.all([one.stop(), three.stop()]);
     }
@@ -109,6 +111,21 @@ async function growQueue({ name, open }: Driver, largest: number) {
     "claim 1 / at 1 000": median(ms) / median(times[0]!.ms),
     "claim 4 / at 1 000": median(batchMs) / median(times[0]!.batchMs),
   }));
+}
+
+const TRAFFIC_TASKS = 50;
+
+/** Rollouts of one small call each, recorded by a gateway, in a book on S3. */
+async function askBucket(servers: NatsServers) {
+  const { code, seconds, rollouts, requests, objects, bytes } = await measureTraffic(servers, TRAFFIC_TASKS);
+  if (code !== 0)
+    throw new RollbookError("bench-failed", { code }, `the launch on the bucket ended with ${code}.`);
+  return [
+    ...requests.map(([what, count]) => ({ "a rollout": `${what} requests`, count: count / rollouts })),
+    { "a rollout": "bytes in the bucket", count: bytes / rollouts },
+    { "a rollout": `objects left (of ${rollouts} rollouts)`, count: objects },
+    { "a rollout": "seconds for all of them", count: seconds },
+  ];
 }
 
 const AGENT_MS = 500;

@@ -1,4 +1,4 @@
-/** A launch over a queue on three NATS nodes, struck in 60 rounds. */
+/** A cluster of three NATS nodes, a bucket, two gateways, workers and launchers, struck in 60 rounds. */
 import { crashCluster } from "../support/cluster-crash.ts";
 import type { Campaign } from "../support/programs.ts";
 
@@ -6,7 +6,7 @@ const ROUNDS = 60;
 
 export const campaign: Campaign = {
   summary:
-    "launchers, workers, NATS nodes and the network between them struck in 60 rounds: no accepted rollout lost, none counted twice",
+    "launchers, workers, gateways, NATS nodes, the bucket and the network struck in 60 rounds: no accepted rollout lost, none counted twice",
   async run({ scale, seed }) {
     const counts = new Map<string, number>();
     const tally = await crashCluster({

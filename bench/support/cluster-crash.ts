@@ -1,25 +1,34 @@
-/** Strikes a launch whose queue is on three NATS nodes, round after round, and counts. In every round two launchers of the
- *  same experiment (split brain) and two workers are killed with SIGKILL at random moments while the servers suffer one
- *  fault; one worker reaches them through a proxy. In: rounds, seed. Out: how many rounds broke no promise: a result that
- *  was told stays the result, and in the end every rollout has one accepted artifact in a book that verifies. */
+/** Strikes a whole cluster, round after round, and counts: three NATS nodes, a book in a bucket, two gateways that share it, and
+ *  in every round two launchers of the same experiment (split brain) and two workers, killed with SIGKILL at random moments
+ *  while something suffers one fault more. One worker reaches NATS through a proxy, all reach the bucket through one. Every
+ *  process has a cache of its own, as on a machine of its own. In: rounds, seed. Out: how many rounds broke no promise: a
+ *  result that was told stays the result, in the end every rollout has one accepted artifact, every reply that an agent
+ *  heard is recorded, and the book verifies on a machine that has seen none of it. */
 import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
+import { type Rng, RollbookError, rngFrom, systemClock } from "../../src/base/index.ts";
 import { openNatsQueue } from "../../src/collect/queue/index.ts";
+import { checkOut } from "../../src/store/index.ts";
+import { type BucketFault, type BucketProxy, startBucketProxy } from "../../test/support/bucket-proxy.ts";
 import { type CuttingProxy, startCuttingProxy } from "../../test/support/cutting-proxy.ts";
 import { type NatsServers, startNats } from "../../test/support/nats-server.ts";
+import { type S3Server, startS3 } from "../../test/support/s3-server.ts";
 import { requireBuild } from "./build.ts";
+import { type EchoUpstream, openEcho } from "./gateway/echo-upstream.ts";
 import {
   checkBook,
   endOf,
   finish,
+  freePort,
   hear,
   killSoon,
   type Scene,
+  spawnCli,
   startLaunch,
+  startPeer,
   startWorker,
   writeWork,
 } from "./launch-crash.ts";
@@ -31,6 +40,8 @@ const TASKS_PER_ROUND = 10;
 const ROLLOUT_MS = 600;
 /** Past the claims, which live 2 s in these launches. */
 const PAUSE_MS = 2_600;
+/** How long launchers and workers live at most: they need longer to begin where the book is in a bucket. */
+const LIFE_MS = 4_000;
 
 const FAULTS = [
   "one node killed",
@@ -38,13 +49,35 @@ const FAULTS = [
   "one node paused",
   "worker paused past its claim",
   "network cut",
+  "one gateway killed",
+  "both gateways killed",
+  "bucket server killed",
+  "bucket cut off",
+  "bucket throttles",
+  "bucket slow",
 ] as const;
 
 type Fault = (typeof FAULTS)[number];
 
+/** What the requests to the bucket meet while these last. */
+const BUCKET_FAULTS: Partial<Record<Fault, BucketFault>> = {
+  "bucket cut off": { kind: "cut" },
+  "bucket throttles": { kind: "throttle", share: 0.5 },
+  "bucket slow": { kind: "slow", ms: 400 },
+};
+
+interface Gateways {
+  /** kill -9 of so many of them, chosen by `rng`, and a start of each after `awayMs`. */
+  strike(count: number, rng: Rng, awayMs: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
 interface Cluster {
   readonly servers: NatsServers;
   readonly proxy: CuttingProxy;
+  readonly s3: S3Server;
+  readonly bucket: BucketProxy;
+  readonly gateways: Gateways;
 }
 
 export async function crashCluster(options: {
@@ -74,25 +107,108 @@ async function crashOneCluster(
   onFault: ((fault: Fault) => void) | undefined,
 ): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-cluster-crash-"));
-  const servers = await startNats({ nodes: 3 });
-  const proxy = await startCuttingProxy(servers.nodes[0]!.port);
+  const open: { stop(): Promise<unknown> }[] = [];
+  const opened = <T extends { stop(): Promise<unknown> }>(each: T): T => {
+    open.push(each);
+    return each;
+  };
   try {
-    const rollouts = writeWork(folder, { tasks: faults.length * TASKS_PER_ROUND, ms: ROLLOUT_MS });
-    const queue = `nats://${servers.hosts}/crash?replicas=3`;
-    const scene: Scene = { folder, words: [], queue, rollouts, told: new Map() };
-    // Workers join a queue that is there.
-    await (await openNatsQueue(queue, { clock: systemClock })).close();
+    const servers = opened(await startNats({ nodes: 3 }));
+    const s3 = opened(await startS3());
+    if (s3.kind !== "versitygw")
+      throw new RollbookError(
+        "no-server",
+        {},
+        "versitygw is missing: moto loses its data when it is killed. Run: node scripts/setup-server.mjs versitygw",
+      );
+    const proxy = await startCuttingProxy(servers.nodes[0]!.port);
+    opened({ stop: () => proxy.close() });
+    const bucket = await startBucketProxy(s3.port);
+    opened({ stop: () => bucket.close() });
+    const echo = await openEcho();
+    opened({ stop: async () => echo.close() });
+    const scene = await makeScene({ folder, servers, s3, bucket, tasks: faults.length * TASKS_PER_ROUND });
+    const gateways = opened(await startGateways(scene, echo));
     const broken: string[] = [];
     for (const fault of faults) {
       onFault?.(fault);
-      broken.push(...(await strike(scene, { servers, proxy }, { fault, rng })));
+      broken.push(...(await strike(scene, { servers, proxy, s3, bucket, gateways }, { fault, rng })));
     }
-    broken.push(...(await finish(scene)), ...(await checkBook(scene)), ...(await checkQueue(scene)));
+    broken.push(...(await finish(scene)));
+    await gateways.stop();
+    broken.push(...(await checkBucket(scene)), ...(await checkQueue(scene)));
     return broken.map((what) => `${what} (after ${faults.join(", ")})`);
   } finally {
-    await proxy.close();
-    await servers.stop();
+    for (const each of open.reverse()) await each.stop();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const GATEWAYS = ["a", "b"] as const;
+
+async function makeScene(at: {
+  folder: string;
+  servers: NatsServers;
+  s3: S3Server;
+  bucket: BucketProxy;
+  tasks: number;
+}): Promise<Scene> {
+  const { folder, servers, s3, bucket, tasks } = at;
+  const rollouts = writeWork(folder, { tasks, ms: ROLLOUT_MS });
+  const queue = `nats://${servers.hosts}/crash?replicas=3`;
+  const ports = [await freePort(), await freePort()];
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`);
+  const env = { ...s3.env, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${bucket.port}` };
+  const book = `s3://${s3.bucket}/crash`;
+  const words = ["--gateway", urls.join(",")];
+  // Workers join a queue and a book that are there.
+  await (await openNatsQueue(queue, { clock: systemClock })).close();
+  await endOf(spawnCli(folder, ["keys", "new"]));
+  const cache = { ROLLBOOK_CACHE: join(folder, "cache", "launcher") };
+  const { code } = await endOf(spawnCli(folder, ["init", "--book", book], { ...env, ...cache }));
+  if (code !== 0)
+    throw new RollbookError("campaign-failed", { book }, `rollbook init --book ${book} ended with ${code}.`);
+  return { folder, words, queue, rollouts, told: new Map(), book, env };
+}
+
+async function startGateways(scene: Scene, echo: EchoUpstream): Promise<Gateways> {
+  const urls = scene.words[1]!.split(",");
+  const peers = GATEWAYS.map((name, i) => `  ${name}: ${urls[i]}\n`).join("");
+  const config = `upstreams: { up: { baseUrl: "${echo.url}" } }\ndefaultUpstream: up\npeers:\n${peers}`;
+  writeFileSync(join(scene.folder, "gateway.yaml"), config);
+  const running: ChildProcess[] = [];
+  const start = async (i: number) => {
+    running[i] = startPeer(scene, { name: GATEWAYS[i]!, port: Number(new URL(urls[i]!).port) });
+    await answers(urls[i]!);
+  };
+  const end = async (i: number, signal: "SIGKILL" | "SIGTERM") => {
+    const child = running[i];
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = endOf(child);
+    child.kill(signal);
+    await ended;
+  };
+  const all = GATEWAYS.map((_, i) => i);
+  await Promise.all(all.map(start));
+  return {
+    async strike(count, rng, awayMs) {
+      const struck = rng.shuffle([...all]).slice(0, count);
+      await Promise.all(struck.map((i) => end(i, "SIGKILL")));
+      await sleep(awayMs);
+      await Promise.all(struck.map(start));
+    },
+    stop: () => Promise.all(all.map((i) => end(i, "SIGTERM"))).then(() => {}),
+  };
+}
+
+const START_MS = 60_000;
+
+async function answers(url: string): Promise<void> {
+  const until = performance.now() + START_MS;
+  while (!(await fetch(`${url}/healthz`).then(Boolean, () => false))) {
+    if (performance.now() > until)
+      throw new RollbookError("campaign-failed", { url }, `the gateway at ${url} does not start.`);
+    await sleep(50);
   }
 }
 
@@ -102,18 +218,18 @@ async function strike(
   { fault, rng }: { fault: Fault; rng: Rng },
 ): Promise<string[]> {
   const behindProxy = { ...scene, queue: `nats://127.0.0.1:${cluster.proxy.port}/crash?replicas=3` };
-  const launchers = [startLaunch(scene), startLaunch(scene)];
-  const workers = [startWorker(scene), startWorker(behindProxy)];
+  const launchers = [startLaunch(scene), startLaunch(scene, "launcher-2")];
+  const workers = [startWorker(scene, "worker-1"), startWorker(behindProxy, "worker-2")];
   const suffering = suffer(cluster, workers[0]!, { fault, rng });
   // The paused worker lives on until its claims are lost.
   const mortal = [...launchers, ...workers.slice(fault === "worker paused past its claim" ? 1 : 0)];
-  const ends = await Promise.all(mortal.map((child) => killSoon(child, rng)));
+  const ends = await Promise.all(mortal.map((child) => killSoon(child, rng, LIFE_MS)));
   await suffering;
   return ends.slice(0, launchers.length).flatMap(({ lines }) => hear(lines, scene.told));
 }
 
 async function suffer(
-  { servers: { nodes }, proxy }: Cluster,
+  { servers: { nodes }, proxy, s3, bucket, gateways }: Cluster,
   worker: ChildProcess,
   { fault, rng }: { fault: Fault; rng: Rng },
 ): Promise<void> {
@@ -149,6 +265,21 @@ async function suffer(
       return;
     case "network cut":
       return proxy.cutFor(PAUSE_MS);
+    case "one gateway killed":
+      return gateways.strike(1, rng, awayMs);
+    case "both gateways killed":
+      return gateways.strike(GATEWAYS.length, rng, awayMs);
+    case "bucket server killed":
+      await s3.kill();
+      await sleep(awayMs);
+      return s3.restart();
+    case "bucket cut off":
+    case "bucket throttles":
+    case "bucket slow":
+      bucket.fault = BUCKET_FAULTS[fault]!;
+      await sleep(PAUSE_MS);
+      bucket.fault = { kind: "none" };
+      return;
     default:
       return fault satisfies never;
   }
@@ -161,4 +292,21 @@ async function checkQueue({ queue, rollouts }: Scene): Promise<string[]> {
   await opened.close();
   if (done === rollouts && waiting + claimed + dead === 0) return [];
   return [`the queue has ${waiting} waiting, ${claimed} claimed, ${done} done, ${dead} dead of ${rollouts}`];
+}
+
+/** The book as the bucket has it: read on a machine that has seen none of it. The client takes its
+ *  endpoint from the environment, which is set for as long as that takes. */
+async function checkBucket(scene: Scene): Promise<string[]> {
+  const root = join(scene.folder, "reader");
+  const before = { ...process.env };
+  Object.assign(process.env, scene.env);
+  try {
+    await checkOut(scene.book!, root);
+    return await checkBook(scene, root);
+  } finally {
+    for (const name of Object.keys(scene.env!)) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
+  }
 }

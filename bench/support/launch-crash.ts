@@ -80,6 +80,9 @@ export interface Scene {
   readonly rollouts: number;
   /** Envelopes by rollout, as they were told. */
   readonly told: Map<string, string>;
+  /** Where the book is (default: the folder `book`), and what it takes to reach it. */
+  readonly book?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 async function crashBehindGateway(kills: number, rng: Rng): Promise<{ kills: number; faults: string[] }> {
@@ -143,7 +146,7 @@ function writeConfig(folder: string, upstream: string, port: number): void {
   writeFileSync(join(folder, "gateway.yaml"), text);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const { port } = server.address() as AddressInfo;
@@ -155,43 +158,61 @@ function startGateway(folder: string): ChildProcess {
   return spawnCli(folder, ["gateway", "--config", "gateway.yaml", "--book", "book"]);
 }
 
-export function startLaunch({ folder, words, queue }: Scene): ChildProcess {
+/** `machine`: the folder of its cache, where the book is in a bucket. */
+export function startLaunch(scene: Scene, machine = "launcher"): ChildProcess {
+  const { words, queue } = scene;
   const given = ["--tasks", "tasks.jsonl", "--samples", String(SAMPLES), "--queue", queue, ...words];
-  return start(folder, ["launch", ...given]);
+  return start(scene, machine, ["launch", ...given]);
 }
 
 /** Ends at once, with an error, while there is no queue yet: that is no fault. */
-export function startWorker({ folder, words, queue }: Scene): ChildProcess {
-  return start(folder, ["worker", "--queue", queue, ...words]);
+export function startWorker(scene: Scene, machine = "worker"): ChildProcess {
+  const { words, queue } = scene;
+  return start(scene, machine, ["worker", "--queue", queue, ...words]);
 }
 
-function start(folder: string, words: readonly string[]): ChildProcess {
-  const common = [
-    "--agent",
-    "agent.mjs",
-    "--book",
-    "book",
-    "--concurrency",
-    "4",
-    "--claim-ttl",
-    "2",
-    "--json",
-  ];
-  return spawnCli(folder, [...words, ...common]);
+function start(
+  { folder, book = "book", env }: Scene,
+  machine: string,
+  words: readonly string[],
+): ChildProcess {
+  const work = ["--agent", "agent.mjs", "--concurrency", "4", "--claim-ttl", "2", "--json"];
+  return spawnCli(folder, [...words, "--book", book, ...work], { ...env, ...cacheOf(folder, machine) });
 }
 
-function spawnCli(folder: string, words: readonly string[]): ChildProcess {
+function cacheOf(folder: string, machine: string): Record<string, string> {
+  return { ROLLBOOK_CACHE: join(folder, "cache", machine) };
+}
+
+export function spawnCli(
+  folder: string,
+  words: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcess {
   return spawn(process.execPath, [MAIN, ...words], {
     cwd: folder,
-    env: { ...process.env, ROLLBOOK_HOME: join(folder, "home") },
+    env: { ...process.env, ROLLBOOK_HOME: join(folder, "home"), ...env },
     stdio: ["ignore", "pipe", "ignore"],
   });
 }
 
+/** One of several gateways of a cluster, with the configuration of all. */
+export function startPeer(
+  { folder, book = "book", env }: Scene,
+  { name, port }: { name: string; port: number },
+): ChildProcess {
+  const words = ["--config", "gateway.yaml", "--worker", name, "--port", String(port), "--book", book];
+  return spawnCli(folder, ["gateway", ...words], { ...env, ...cacheOf(folder, name) });
+}
+
 /** From before it has opened anything to well into its work. */
-export async function killSoon(child: ChildProcess, rng: Rng): Promise<{ lines: string[] }> {
+export async function killSoon(
+  child: ChildProcess,
+  rng: Rng,
+  withinMs = 2_000,
+): Promise<{ lines: string[] }> {
   const end = endOf(child);
-  await Promise.race([sleep(100 + rng.below(2_000)), end]);
+  await Promise.race([sleep(100 + rng.below(withinMs)), end]);
   child.kill("SIGKILL");
   return end;
 }
@@ -229,8 +250,12 @@ export async function finish(scene: Scene): Promise<string[]> {
   return [...faults, `the launch was not done after ${FINISHING_RUNS} runs without a kill`];
 }
 
-export async function checkBook({ folder, told, rollouts }: Scene): Promise<string[]> {
-  const book = await openBook(join(folder, "book"), { clock: systemClock, mode: "read" });
+/** `root`: the book on this disk. */
+export async function checkBook(
+  { folder, told, rollouts }: Scene,
+  root = join(folder, "book"),
+): Promise<string[]> {
+  const book = await openBook(root, { clock: systemClock, mode: "read" });
   try {
     const held = await readBook(book);
     const faults = [...held.faults, ...checkTold(told, held, rollouts)];

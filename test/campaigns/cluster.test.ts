@@ -1,7 +1,8 @@
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
+import * as versitygw from "../../scripts/setup/versitygw.mjs";
 import { runCampaigns } from "../support/campaign-trials.ts";
-import { describeNeeding } from "../support/needs.ts";
+import { allOf, describeNeeding } from "../support/needs.ts";
 
-await describeNeeding(natsServer, "campaigns that strike servers of a cluster", () =>
+await describeNeeding(allOf(natsServer, versitygw), "campaigns that strike servers of a cluster", () =>
   runCampaigns(["cluster"]),
 );
