@@ -9,7 +9,7 @@ export class WorkerMetrics {
     rollbook_worker_begun_total: { type: "counter", help: "Rollouts begun by this worker." },
     rollbook_worker_running: { type: "gauge", help: "Rollouts whose agent runs now." },
     rollbook_worker_receipts_total: { type: "counter", help: "Uploads by the outcome on their receipts." },
-    rollbook_worker_agent_seconds: { type: "histogram", help: "How long agents ran, whatever came of it." },
+    rollbook_worker_agent_seconds: { type: "histogram", help: "How long agents ran, failures included." },
   });
   #running = 0;
 
