@@ -29,7 +29,7 @@ const state = z.looseObject({
 
 export const ROUTING_ROW = {
   kind: "rollbook.routing-row.v1",
-  summary: "one decision with its outcome: a line of a routing dataset",
+  summary: "One decision with its outcome: a line of a routing dataset.",
   schema: z.looseObject({
     schema_version: z.literal(1).optional(),
     decision_id: z
