@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { manualClock } from "../src/base/index.ts";
 import { identityOf } from "../src/book/collect/index.ts";
 import { keyringOf } from "../src/book/open/index.ts";
-import { Task, type UnsignedHead } from "../src/contract/index.ts";
+import { MESSAGE_KIND, type UnsignedHead } from "../src/contract/index.ts";
 import { openBook } from "../src/store/index.ts";
 import { MAIN, requireBuild } from "./support/build.ts";
 import { printTable } from "./support/interleave.ts";
@@ -14,7 +14,7 @@ import type { Bench } from "./support/programs.ts";
 import { inTempFolder } from "./support/temp-folder.ts";
 
 /** Written to stderr when the process ends. */
-const TELL_PEAK = `data:text/javascript,process.on("exit",()=>process.stderr.write("peak "+process.resourceUsage().maxRSS))`;
+const TELL_USAGE = `data:text/javascript,process.on("exit",()=>{const{userCPUTime:u,systemCPUTime:s,maxRSS}=process.resourceUsage();process.stderr.write("spent "+(u+s)+" "+maxRSS)})`;
 
 export const bench: Bench = {
   summary: "verify, catalog and gc of a book with 80 000 signed heads",
@@ -50,7 +50,7 @@ async function writeHeads(root: string, home: string, count: number): Promise<vo
   const sign = () => (head: UnsignedHead) => signer.signHead(head);
   const book = await openBook(root, { clock, sign });
   for (let i = 0; i < count; i++) {
-    book.put(Task.kind, Buffer.from(JSON.stringify({ id: `t-${i}` })));
+    book.put(MESSAGE_KIND, Buffer.from(JSON.stringify({ content: `message ${i}`, role: "user" })));
     await book.head();
     clock.advance(1000);
   }
@@ -59,15 +59,17 @@ async function writeHeads(root: string, home: string, count: number): Promise<vo
 
 function measure(words: readonly string[], folder: string) {
   const startMs = performance.now();
-  const { status, stderr } = spawnSync(process.execPath, ["--import", TELL_PEAK, MAIN, ...words], {
+  const { status, stderr } = spawnSync(process.execPath, ["--import", TELL_USAGE, MAIN, ...words], {
     encoding: "utf8",
     env: { ...process.env, ROLLBOOK_HOME: folder },
     maxBuffer: 1e9,
   });
-  const peak = Number(/peak (\d+)$/.exec(stderr)?.[1]) / 1024;
+  const [, cpuUs, peakKib] = /spent (\d+) (\d+)$/.exec(stderr) ?? [];
+  if (status !== 0) console.error(stderr);
   return {
     exit: String(status),
     seconds: (performance.now() - startMs) / 1000,
-    "peak MiB": Math.round(peak),
+    "processor s": Number(cpuUs) / 1e6,
+    "peak MiB": Math.round(Number(peakKib) / 1024),
   };
 }
