@@ -46,7 +46,7 @@ describe("the manifests of the example cluster", () => {
     for (const words of all) {
       // A bucket would be looked up before the words are parsed.
       const local = words.map((word) => (word.startsWith("s3://") ? "book" : word));
-      await parseOnly(await buildProgram(), ["rollbook", ...local]);
+      await parseOnly(await buildProgram(undefined, local), ["rollbook", ...local]);
       const queue = words[words.indexOf("--queue") + 1]!;
       if (words.includes("--queue")) expect(parseNatsUrl(queue)).toMatchObject({ name: "sums" });
     }

@@ -26,6 +26,7 @@ export function isBucketUrl(text: string): boolean {
 export async function openS3Bucket(
   url: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
+  { partBytes = PART_BYTES }: { readonly partBytes?: number } = {},
 ): Promise<Bucket> {
   const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*?))?\/?$/.exec(url);
   if (match === null)
@@ -41,7 +42,14 @@ export async function openS3Bucket(
     maxAttempts: Number(env.AWS_MAX_ATTEMPTS) || MAX_ATTEMPTS,
     retryMode: "standard",
   });
-  return new S3Bucket({ url, sdk, client, bucket: match[1]!, prefix: match[2] ? `${match[2]}/` : "" });
+  return new S3Bucket({
+    url,
+    sdk,
+    client,
+    bucket: match[1]!,
+    prefix: match[2] ? `${match[2]}/` : "",
+    partBytes,
+  });
 }
 
 async function loadSdk(): Promise<Sdk> {
@@ -66,6 +74,7 @@ interface S3Place {
   readonly bucket: string;
   /** Empty, or with a slash at its end. */
   readonly prefix: string;
+  readonly partBytes: number;
 }
 
 class S3Bucket implements Bucket {
@@ -88,7 +97,7 @@ class S3Bucket implements Bucket {
   putNewFile(key: string, path: string): Promise<boolean> {
     const { size } = statSync(path);
     return this.#orTaken(key, () =>
-      size > PART_BYTES ? this.#putParts(key, path, size) : this.#putStream(key, path, size),
+      size > this.#at.partBytes ? this.#putParts(key, path, size) : this.#putStream(key, path, size),
     );
   }
 
@@ -174,14 +183,14 @@ class S3Bucket implements Bucket {
 
   /** Nothing is visible until the last request; what fails before it is aborted. */
   async #putParts(key: string, path: string, size: number): Promise<void> {
-    const { sdk, client, bucket: Bucket, prefix } = this.#at;
+    const { sdk, client, bucket: Bucket, prefix, partBytes } = this.#at;
     const Key = `${prefix}${key}`;
     const { UploadId } = await client.send(new sdk.CreateMultipartUploadCommand({ Bucket, Key }));
     try {
       const Parts: { ETag: string | undefined; PartNumber: number }[] = [];
-      for (let from = 0; from < size; from += PART_BYTES) {
+      for (let from = 0; from < size; from += partBytes) {
         const PartNumber = Parts.length + 1;
-        const Body = await readRange(path, from, Math.min(size, from + PART_BYTES));
+        const Body = await readRange(path, from, Math.min(size, from + partBytes));
         const { ETag } = await client.send(
           new sdk.UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }),
         );
