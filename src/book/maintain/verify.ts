@@ -56,7 +56,8 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
     await catalog.sync();
     const comparison = new CatalogComparison(catalog);
     const report = await verifyStore(comparison.watch(store), request);
-    return { what, report, catalog: await comparison.finish(store), catalogMade: catalog.origin() };
+    const differences = await comparison.finish(store, report);
+    return { what, report, catalog: differences, catalogMade: catalog.origin() };
   } finally {
     catalog.close();
   }

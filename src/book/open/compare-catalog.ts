@@ -38,7 +38,10 @@ export class CatalogComparison {
   }
 
   /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
-  async finish(store: Pick<BlobStore, "has">): Promise<readonly CatalogDifference[]> {
+  async finish(
+    store: Pick<BlobStore, "has">,
+    { isFolded }: { isFolded: (head: Digest) => boolean },
+  ): Promise<readonly CatalogDifference[]> {
     if (this.#missed.size + this.#misplaced.size > 0) await this.#catalog.sync();
     for (const [digest, blob] of this.#misplaced)
       if (!this.#catalog.lists({ digest, ...blob }))
@@ -52,7 +55,7 @@ export class CatalogComparison {
     for (const { digest, kind } of unseen)
       if (!(await store.has(digest))) this.#differ(digest, `lists a ${kind} that the packs do not hold`);
     for (const { digest, kind, pack } of this.#catalog.lost())
-      this.#differ(digest, `remembers this ${kind} in packs/${pack}, which is gone`);
+      if (!isFolded(digest)) this.#differ(digest, `remembers this ${kind} in packs/${pack}, which is gone`);
     return this.differences;
   }
 

@@ -61,6 +61,8 @@ export interface VerifyReport {
     count: number;
     latest?: { digest: Digest; sequence: number; atMs: number; signer: PublicKey };
   };
+  /** Whether a trusted key says that gc folded this head: then it is not lost. */
+  isFolded: (head: Digest) => boolean;
   /** `artifacts`, `signed` and `trusted` count rollouts; `roots` counts every kind of record that has to be signed. */
   trust: {
     artifacts: number;

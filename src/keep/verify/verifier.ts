@@ -163,6 +163,7 @@ export class Verifier {
       sameId: [...this.#sameId].map(([rollout, contents]) => ({ rollout, contents: contents.sort() })),
       unrecordedRevisions,
       trust: this.#trust.report(),
+      isFolded: (head) => this.#isFolded(head),
       heads: { count: this.#heads, ...(this.#latest === undefined ? {} : { latest: this.#latest }) },
     };
   }
@@ -287,12 +288,15 @@ export class Verifier {
     return this.#folded.signersOf(digest).some((signer) => signer === own || this.isTrusted(signer));
   }
 
+  #isFolded(head: Digest): boolean {
+    return this.#folded.signersOf(head).some((signer) => this.isTrusted(signer));
+  }
+
   #lookFor(head: Digest): void {
     const kind = this.#facts.kindOf(head);
     if (kind === BookHead.kind) return;
-    const signers = this.#folded.signersOf(head);
-    if (signers.some((signer) => this.isTrusted(signer))) return;
-    const message = missingHead(head, { kind, signer: signers[0] });
+    if (this.#isFolded(head)) return;
+    const message = missingHead(head, { kind, signer: this.#folded.signersOf(head)[0] });
     this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
   }
 

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { entriesOf, type ForgedEntry, forgePack } from "../../../bench/support/forge-pack.ts";
 import { type Digest, manualClock } from "../../base/index.ts";
+import { verifyBook as verifyWithCatalog } from "../../book/maintain/index.ts";
+import { useBook } from "../../book/open/index.ts";
 import {
   BookHead,
   FOLDED_HEADS_KIND,
@@ -16,6 +18,7 @@ import {
 } from "../../contract/index.ts";
 import { verifyBook } from "../../keep/verify/index.ts";
 import { type Book, openBook } from "../book.ts";
+import { openCatalog } from "../catalog/index.ts";
 import { collectGarbage } from "../gc/index.ts";
 
 let scratch = "";
@@ -297,6 +300,25 @@ describe("gc folds heads", () => {
     expect(await findingsOf(root)).toEqual([]);
     for (const head of all) expect(await problemsOf(root, head)).toEqual([]);
     expect(await problemsOf(root, `sha256:${"0".repeat(64)}` as Digest)).toEqual(["head-missing"]);
+  });
+
+  it("and the catalog does not take them for lost, where a trusted key signed the fold", async () => {
+    const root = fresh();
+    await minutes(root, 0, 6);
+    const catalog = openCatalog(root);
+    await catalog.sync();
+    expect((await collectAt(root, 65)).headsFolded).toBe(5);
+    await catalog.sync();
+    expect(catalog.lost()).toHaveLength(5);
+    catalog.close();
+    const differencesFor = (trustedKeys: string[]) =>
+      useBook(
+        root,
+        { mode: "read" },
+        async (book) => (await verifyWithCatalog(book, { trustedKeys })).catalog,
+      );
+    expect(await differencesFor([signer.publicKey])).toEqual([]);
+    expect(await differencesFor([])).toHaveLength(5);
   });
 
   it("not where there are few, none of another key, and none without a key", async () => {
