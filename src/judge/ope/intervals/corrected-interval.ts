@@ -1,11 +1,13 @@
 /** Student-t for rare outcomes and skewed weights: the widest of three intervals, side by side.
  *  1. V ± t·se.
- *  2. Hall's (1992) transformation of t, which removes the first-order effect of skewness on each side:
- *     V − σ·g⁻¹(±t/√n),  g⁻¹(x) = 3/γ·((1 + γ(x − γ/6n))^{1/3} − 1),  γ the skewness of the influence values.
+ *  2. Score limits of events. What lowers the estimate and what raises it are two sums of events, with standard errors s₋ and
+ *     s₊ and events of size e = √(Σφ⁴/Σφ²)/n, φ the influence values of one sign. Score limits of a Poisson sum reach
+ *     ±e·t²/2 + t·√(s² + e²t²/4) above and below it, and limits of a difference add up in squares (Zou and Donner 2008).
+ *     In t the errors of the estimate and of its standard error go together where few events carry both; here they do not.
  *  3. V ± ln(1/α₁)·event, α₁ the error of one side: an outcome that was not seen in m rows has a probability of at most
  *     ln(1/α₁)/m, and `event` is what one such outcome does to the estimate, at the size-weighted mean weight.
  *  The third is the variance floor: no log shows certainty because it has not shown a failure. Asymptotic, as its parts. */
-import { exp, log } from "../../../base/index.ts";
+import { log } from "../../../base/index.ts";
 import { type Estimate, type Exposure, influenceOf } from "../estimators/index.ts";
 import { studentQuantile } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";
@@ -18,7 +20,7 @@ export function correctedInterval(estimate: Estimate, level = 0.95): Interval {
   const event = eventSize(estimate.exposure);
   if (units < 2 || event === Number.POSITIVE_INFINITY)
     return { ...plain, low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY };
-  const { below, above } = hallSides(estimate, studentQuantile(1 - alpha / 2, units - 1));
+  const { below, above } = scoreSides(estimate, studentQuantile(1 - alpha / 2, units - 1));
   const unseen = event * log(2 / alpha);
   return widened(plain, { low: value - Math.max(below, unseen), high: value + Math.max(above, unseen) });
 }
@@ -53,34 +55,45 @@ function eventSize(exposure: Exposure | undefined): number {
 /** Mean weights below this are rounding: the two policies choose alike. */
 const ROUNDING = 1e-12;
 
-function momentsOf(influence: Float64Array): { deviation: number; skewness: number } {
-  let [squares, cubes] = [0, 0];
-  for (const x of influence) {
-    squares += x * x;
-    cubes += x * x * x;
-  }
-  const deviation = Math.sqrt(squares / influence.length);
+/** Contributions of one sign: their standard error, and the size of one event among them. */
+interface EventStream {
+  readonly error: number;
+  readonly size: number;
+}
+
+/** How far the score limits reach below and above the estimate. */
+function scoreSides(estimate: Estimate, t: number): { below: number; above: number } {
+  const influence = influenceOf(estimate);
+  const lowering = streamOf(influence, (x) => x < 0);
+  const raising = streamOf(influence, (x) => x > 0);
   return {
-    deviation,
-    skewness: deviation > 0 ? cubes / influence.length / (deviation * deviation * deviation) : 0,
+    below: joined(more(lowering, t), fewer(raising, t)),
+    above: joined(more(raising, t), fewer(lowering, t)),
   };
 }
 
-/** How far Hall's interval reaches below and above the estimate. */
-function hallSides(estimate: Estimate, t: number): { below: number; above: number } {
-  const n = estimate.units;
-  const { deviation, skewness: g } = momentsOf(influenceOf(estimate));
-  const scale = deviation * Math.sqrt(n / (n - 1));
-  const x = t / Math.sqrt(n);
-  // Below this the cube root loses more digits than the correction has.
-  if (Math.abs(g) < 1e-6) return { below: scale * x, above: scale * x };
-  const inverse = (at: number) => (3 / g) * (cubeRoot(1 + g * (at - g / (6 * n))) - 1);
-  return { below: scale * inverse(x), above: -scale * inverse(-x) };
+function streamOf(influence: Float64Array, isOf: (x: number) => boolean): EventStream {
+  const n = influence.length;
+  let [squares, fourths] = [0, 0];
+  for (const x of influence) {
+    if (!isOf(x)) continue;
+    squares += x * x;
+    fourths += x * x * (x * x);
+  }
+  if (squares === 0) return { error: 0, size: 0 };
+  return { error: Math.sqrt(squares / (n * (n - 1))), size: Math.sqrt(fourths / squares) / n };
 }
 
-/** Engines differ in the last bits of Math.cbrt, and bounds are sealed. */
-function cubeRoot(x: number): number {
-  if (x === 0) return 0;
-  const root = Math.sign(x) * exp(log(Math.abs(x)) / 3);
-  return root - (root - x / (root * root)) / 3;
+/** What more of these events than were seen could add. */
+function more({ error, size }: EventStream, t: number): number {
+  return (size * t * t) / 2 + t * Math.sqrt(error * error + (size * size * t * t) / 4);
+}
+
+/** What fewer of them could take away. */
+function fewer({ error, size }: EventStream, t: number): number {
+  return t * Math.sqrt(error * error + (size * size * t * t) / 4) - (size * t * t) / 2;
+}
+
+function joined(a: number, b: number): number {
+  return Math.sqrt(a * a + b * b);
 }
