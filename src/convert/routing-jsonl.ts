@@ -55,14 +55,34 @@ export interface RoutingRow {
 /** The decisions of a dataset file. Two of one id are refused. */
 export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
   const seen = new IdLines();
+  const lists = new SharedLists();
   for await (const { value, place } of readJsonLines(file, "Write one row per line")) {
-    const row = toLoggedRow(parseRow(value, place));
+    const read = toLoggedRow(parseRow(value, place));
+    const row = { ...read, candidates: lists.shared(read.candidates) };
     const before = seen.add(row.id, place.line);
     if (before !== undefined)
       throw badRow(place, `decision ${row.id} stands on line ${before} already`, "Keep one of them");
     yield row;
   }
 }
+
+/** Lists of candidates that rows have in common are kept once: in a long log they are most of what a row takes in memory. */
+class SharedLists {
+  readonly #known = new Map<string, LoggedRow["candidates"]>();
+  #used = 0;
+
+  shared(list: LoggedRow["candidates"]): LoggedRow["candidates"] {
+    // Lists with probabilities or outcomes of their own are not worth a look each.
+    if (this.#known.size >= MOST_LISTS && this.#used < this.#known.size) return list;
+    const key = JSON.stringify(list);
+    const known = this.#known.get(key);
+    if (known !== undefined) this.#used++;
+    else if (this.#known.size < MOST_LISTS) this.#known.set(key, list);
+    return known ?? list;
+  }
+}
+
+const MOST_LISTS = 1024;
 
 /** The facts of a plain log that have columns of their own in a row; elsewhere they are fields of the request. */
 const FIELD_COLUMNS = ["task_complexity_score", "primary_failure_count"] as const;
