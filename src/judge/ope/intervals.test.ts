@@ -79,7 +79,7 @@ describe("corrected intervals", () => {
     [1, 6],
     [12, 6],
   ])(
-    "counted exactly, at %d against %d expected events a bound of 95 %% errs in at most 5 %%",
+    "counted exactly, at %d against %d expected events a lower bound of level 0.95 errs in one log of 20 at most",
     (up, down) => {
       const units = 2000;
       const of = (raised: number, lowered: number) =>
