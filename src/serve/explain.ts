@@ -21,6 +21,8 @@ interface ExplainRequest {
   readonly model?: PolicyModel | undefined;
   /** Where known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
+  /** What decides where the policy does not: a table, or the candidates in their order where none is configured. */
+  readonly fallback?: "table" | "list" | undefined;
   /** Why this router serves. */
   readonly why?: string | undefined;
 }
@@ -93,16 +95,20 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
   ];
 }
 
-function reasonLine({ reason, confidence }: Facts, { router }: ExplainRequest): string {
+function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" }: ExplainRequest): string {
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
   switch (reason) {
     case "policy":
       return `The learned policy decided${sure}, at or above ${floor}.`;
     case "below-floor":
-      return `The static table decided: the policy answered${sure}, below ${floor}.`;
+      return fallback === "table"
+        ? `The static table decided: the policy answered${sure}, below ${floor}.`
+        : `The policy answered${sure}, below ${floor}, and no table is configured: the first candidate.`;
     case "no-policy":
-      return "The static table decided: no learned policy serves.";
+      return fallback === "table"
+        ? "The static table decided: no learned policy serves."
+        : "No learned policy serves, and no table is configured: the first candidate.";
     case "only-candidate":
       return "It was the only candidate that could be chosen.";
     case "constraints-relaxed":

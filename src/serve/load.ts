@@ -34,6 +34,9 @@ export interface LoadPlace {
   readonly candidates?: readonly DecisionCandidate[] | undefined;
   /** Routers that this process took back, sealed or not. */
   readonly takenBack?: ReleaseHistory["rollbacks"] | undefined;
+  /** A person asks the checkpoint and nothing is served: it answers without a release, and a checkpoint that cannot answer
+   *  is an error (default: false). */
+  readonly asksOnly?: boolean | undefined;
 }
 
 export interface Loaded {
@@ -65,6 +68,7 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
     const previous = await previousOf(context, { standing, served });
     return { served, previous };
   } catch (error) {
+    if (place.asksOnly === true) throw error;
     const refused = reasonOf(error);
     const why = isNoneYet(error) ? refused : `the learned policy is not used: ${refused}`;
     return { served: fallback(context, why), previous: undefined, refused };
@@ -197,21 +201,23 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
 function serveCheckpoint(
   checkpoint: Checkpoint,
   where: string,
-  { config, candidates, configured, ids, standing }: LoadContext & { standing: ReleaseHistory },
+  { config, place, candidates, configured, ids, standing }: LoadContext & { standing: ReleaseHistory },
 ): Served {
   const { model, promise, revision } = checkpoint;
+  const { asksOnly = false } = place;
   const table = tableFor(config, { configured, model, ids });
   const checked = (router: Parameters<typeof serve>[0], facts: Parameters<typeof serve>[1]) => {
     requireFit(checkpoint, { ...config, candidates, where, router });
     return serve(router, facts);
   };
-  const floor = config.floor ?? (promise === undefined ? 0 : promise.record.floor);
-  if (floor === null)
+  const promised = config.floor ?? (promise === undefined ? 0 : promise.record.floor);
+  if (promised === null && !asksOnly)
     throw new RollbookError(
       "no-floor",
       { where },
       `${where}: no floor keeps the promised risk, so the policy may not act. Calibrate it again, or set router.floor.`,
     );
+  const floor = promised ?? 0;
   const exploration = config.exploration ?? DEFAULT_EXPLORATION;
   const ungated = routerAround(checkpoint, config, { table, floor, exploration });
   // A checkpoint that does not fit is told as that, not as one that is not released.
@@ -221,12 +227,13 @@ function serveCheckpoint(
     const why = `revision ${revision.record.id}, released by the gate verdict ${short(verdict)}`;
     return checked(router, { why, model, verdict });
   } catch (error) {
-    if (!config.allowUngated) throw error;
+    if (!config.allowUngated && !asksOnly) throw error;
+    const noFloor = promised === null ? "; no floor keeps its promised risk, so it may not serve" : "";
     const served = checked(ungated, {
-      why: `revision ${revision.record.id}, not gated (allowUngated)`,
+      why: `revision ${revision.record.id}, ${asksOnly ? "not released by a gate verdict" : "not gated (allowUngated)"}${noFloor}`,
       model,
     });
-    if (takenBack(served.digest, standing) !== undefined) throw error;
+    if (!asksOnly && takenBack(served.digest, standing) !== undefined) throw error;
     return served;
   }
 }

@@ -14,7 +14,7 @@ import {
   type PolicyModel,
   type Router,
 } from "../policy/index.ts";
-import { type Declare, declareWith, listTable } from "./candidates.ts";
+import { type Declare, declareWith, defaultTable, listTable } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
@@ -150,8 +150,12 @@ export class ServedRouter {
   explain(answer: ServedAnswer): Explanation {
     const { decision, question, served } = answer;
     const { router, model } = served;
+    const ids = question.candidates.map(({ id }) => id);
+    const isList =
+      this.config.table === undefined && router.table.digest === defaultTable(this.config, ids).digest;
     return explainDecision({
       ...{ decision, context: question.context, model, router, why: served.why },
+      fallback: isList ? "list" : "table",
       candidates: decision.candidates ?? question.candidates,
     });
   }

@@ -214,6 +214,35 @@ router: { exploration: 0, table: ${table} }
     );
   });
 
+  it("asks the checkpoint that is named, and says that no gate verdict releases it", async () => {
+    const cli = new Cli();
+    const data = cli.file("decisions.jsonl", lines(...routingWorld(600, 3)));
+    const checkpoint = join(cli.folder, "bandit");
+    await cli.ok(`train linucb --data ${data} --out ${checkpoint} --id bandit --alpha 0.1`);
+    const ask = (...words: string[]) =>
+      cli.run(["route", "ask", ...words, "Prove theorem 5 about the group"]);
+    const { out } = await ask("--checkpoint", checkpoint);
+    expect(out).toContain("The learned policy decided");
+    expect(out).toContain("revision bandit, not released by a gate verdict.");
+    const served = cli.file(
+      "router.yaml",
+      `router: { checkpoint: ${checkpoint}, candidates: { cheap: {}, strong: {} } }\n`,
+    );
+    const first = "No learned policy serves, and no table is configured: the first candidate.";
+    expect((await ask("--config", served)).out).toContain(first);
+    const table = cli.file(
+      "table.yaml",
+      "router: { table: { default: [strong] }, candidates: { cheap: {}, strong: {} } }\n",
+    );
+    expect((await ask("--config", table)).out).toContain(
+      "The static table decided: no learned policy serves.",
+    );
+    writeFileSync(join(checkpoint, "policy.safetensors"), "torn");
+    const torn = await ask("--checkpoint", checkpoint, "--candidate", "cheap", "strong", "--prompt");
+    expect(torn.code).toBe(1);
+    expect(torn.err).toContain("the bytes hash to");
+  });
+
   it("needs candidates", async () => {
     const cli = new Cli();
     const { code, err } = await cli.run("route ask --prompt hello");

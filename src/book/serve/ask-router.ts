@@ -29,6 +29,8 @@ interface AskRequest {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Where released policies are found. */
   readonly book?: OpenBook | undefined;
+  /** The checkpoint answers whether or not a gate verdict releases it (default: the router answers as it would serve). */
+  readonly asksCheckpoint?: boolean | undefined;
   /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
   readonly trusts?: Trusts | undefined;
 }
@@ -64,7 +66,7 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     book === undefined ? undefined : bookReleases(book, { trusts: trustsOf(config, request.trusts) });
   // One question: nothing is watched.
   const { reload: _, ...once } = config;
-  const router = await openRouter(once, { releases, clock, candidates });
+  const router = await openRouter(once, { releases, clock, candidates, asksOnly: request.asksCheckpoint });
   const alias = config.aliases[0]!;
   // Loaded here, as it brings the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");

@@ -36,8 +36,8 @@ export function addRoute(program: Command, io: Io): void {
     description: `Ask the configured router for one decision, as the gateway would for a chat request with this one message. Nothing is
 called or recorded. The configuration is the gateway's file, or another with a \`router:\` section. The variables
 ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION stand above it. A checkpoint
-that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy decides only if a gate verdict of the
-book releases it.`,
+that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy of the configuration decides only if a
+gate verdict of the book releases it. The policy that --checkpoint names always decides; the answer says if none does.`,
     examples: [
       "rollbook route ask --checkpoint policies/learned 'Prove that 2 is prime.'",
       "rollbook route ask --config gateway.yaml 'Prove that 2 is prime.'",
@@ -61,7 +61,7 @@ book releases it.`,
       "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
     )
     .option("--call <id>", "fixes the draw, with the seed of the configuration")
-    .option("--allow-ungated", "let a checkpoint decide that no gate verdict releases")
+    .option("--allow-ungated", "let a checkpoint of the configuration decide that no gate verdict releases")
     .action((words: string | undefined, flags: AskFlags) => ask(io, promptFrom(words, flags), flags));
   addCommand(route, "explain", {
     summary: "why a recorded call went to its model",
@@ -92,6 +92,7 @@ async function ask(io: Io, prompt: string, flags: AskFlags): Promise<void> {
   const request = {
     ...{ prompt, fields, candidates, known, call, clock: io.clock, env: io.env },
     trusts: (key: PublicKey) => trusted.has(key),
+    asksCheckpoint: flags.checkpoint !== undefined,
   };
   const asked = isBook(bookRoot(io, flags))
     ? await withBook(io, flags, (book) => askRouter(config, { ...request, book }))
