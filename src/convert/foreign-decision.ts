@@ -9,8 +9,6 @@ export type NamedFeatures = readonly (readonly [name: string, value: number])[];
 export interface ForeignDecision {
   /** Line of the file on which the decision begins, from 1. */
   readonly line: number;
-  /** Which decision of its line, from 0, where a line holds several. */
-  readonly within?: number;
   /** Index of the chosen candidate, from 0. */
   readonly action: number;
   /** How many candidates there were, where the format says so. */

@@ -1,15 +1,23 @@
-/** A decision of a foreign log as the row that the rest of the package reads. Pure. */
-import { hash } from "node:crypto";
+/** A decision of a foreign log as the row that the rest of the package reads. */
 import type { LoggedRow } from "../learn/index.ts";
 import { badRow, type ForeignDecision, MAX_ACTIONS } from "./foreign-decision.ts";
+import { type RowIdentities, taskOfQuestion } from "./row-identity.ts";
 
 /** A decision of another format. Its sparse features become fields, its episode the task: steps of one
  *  episode are not independent, and units are tasks unless another is asked for. */
 export function fromForeign(
   decision: ForeignDecision,
-  options: { name: string; source: LoggedRow["source"]; actions?: readonly string[] },
+  options: {
+    /** Of the file, for errors. */
+    name: string;
+    source: LoggedRow["source"];
+    /** Of the rows before it in the file. */
+    identities: RowIdentities;
+    actions?: readonly string[];
+  },
 ): LoggedRow {
-  const { name, source, actions } = options;
+  const { name, source, identities, actions } = options;
+  const { episode } = decision;
   const names = decision.names ?? actions;
   const count = decision.actions ?? names?.length;
   if (count === undefined || count > MAX_ACTIONS || decision.action >= count)
@@ -18,8 +26,12 @@ export function fromForeign(
       `action ${decision.action} of ${count ?? "an unknown number of"} candidates`,
       `State how many there are, ${MAX_ACTIONS} at the most`,
     );
-  const id = decision.id ?? idOf(decision, name);
   const nameOf = (index: number) => names?.[index] ?? `action-${index}`;
+  const context = {
+    prompt: decision.prompt ?? "",
+    fields: { ...Object.fromEntries(decision.context), ...decision.texts },
+  };
+  const id = decision.id ?? idOf(decision, { context, chosen: nameOf(decision.action), identities });
   const candidates = Array.from({ length: count }, (_, i) => ({
     id: nameOf(i),
     selectable: true,
@@ -27,39 +39,41 @@ export function fromForeign(
     probability: decision.distribution?.length === count ? decision.distribution[i]! : null,
     features: Object.fromEntries(decision.candidates?.[i] ?? []),
   }));
-  const episode = decision.episode === undefined ? undefined : `${name}:${decision.episode}`;
   return {
     id,
-    task: decision.task ?? episode ?? id,
-    session: decision.session ?? decision.episode ?? name,
-    // Steps of one episode are one chain, in the order of their lines.
+    task: decision.task ?? episode ?? taskOfQuestion(context, id),
+    session: decision.session ?? episode ?? id,
+    // Steps of one episode are one chain, in the order of their ids.
     chain: episode ?? id,
     family: "imported",
     atMs: decision.atMs ?? 0,
     source,
-    context: {
-      prompt: decision.prompt ?? "",
-      fields: { ...Object.fromEntries(decision.context), ...decision.texts },
-    },
+    context,
     candidates,
     chosen: decision.action,
     propensity: decision.propensity ?? null,
     reward: decision.reward ?? null,
-    terminal:
-      decision.ending === "terminal" || (decision.ending === undefined && decision.episode === undefined),
+    terminal: decision.ending === "terminal" || (decision.ending === undefined && episode === undefined),
     terms: decision.terms ?? {},
     rewardFrom: "imported",
   };
 }
 
-/** File name, line and content: files of one name do not collide, rows appended to a file leave the ids before them as they
- *  were, and ids sort in the order of the lines. */
-function idOf(decision: ForeignDecision, name: string): string {
-  const { line, within, distribution, ...content } = decision;
-  const facts = JSON.stringify([content, distribution === undefined ? null : [...distribution]]);
-  const padded = String(line).padStart(LINE_DIGITS, "0");
-  const place = within === undefined ? padded : `${padded}.${String(within).padStart(LINE_DIGITS, "0")}`;
-  return `${name}:${place}-${hash("sha256", facts).slice(0, 12)}`;
+/** Of what the row itself says. Candidates that the rest of the file names are left out: a row appended to the file leaves
+ *  the ids before it as they were. */
+function idOf(
+  decision: ForeignDecision,
+  facts: { context: LoggedRow["context"]; chosen: string; identities: RowIdentities },
+): string {
+  const { context, chosen, identities } = facts;
+  const { episode, step, distribution, candidates } = decision;
+  const content = {
+    ...{ context, chosen, reward: decision.reward ?? null, propensity: decision.propensity ?? null },
+    ...{ names: decision.names ?? null, features: candidates?.map((one) => Object.fromEntries(one)) ?? null },
+    ...{ distribution: distribution === undefined ? null : [...distribution], terms: decision.terms ?? {} },
+    ...{ atMs: decision.atMs ?? null, session: decision.session ?? null, task: decision.task ?? null },
+    ...{ episode: episode ?? null, step: step ?? null, ending: decision.ending ?? null },
+  };
+  if (episode === undefined) return identities.nameOf("rollbook.foreign-decision.v1", content);
+  return identities.nameOfStep(content, { episode, step });
 }
-
-const LINE_DIGITS = 9;

@@ -14,6 +14,7 @@ import { fromForeign } from "./foreign-row.ts";
 import { readMappedTable } from "./mapped/mapped-table.ts";
 import { readOpenBandit } from "./open-bandit.ts";
 import { readRllibJson } from "./rllib-json.ts";
+import { RowIdentities } from "./row-identity.ts";
 import { readLines } from "./text-lines.ts";
 import { readDsjson } from "./vowpal-dsjson.ts";
 import { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";
@@ -102,7 +103,12 @@ describe("CSV with a column map", () => {
     const file = fileOf("model,score,question,topic\n1,0.5,How far is it?,travel\n");
     const columns = { action: "model", reward: "score", prompt: "question", features: ["topic"] };
     const [decision] = await collect(readMappedTable(file, { columns }));
-    const row = fromForeign(decision!, { name: "log", source: "real", actions: ["small", "large"] });
+    const row = fromForeign(decision!, {
+      name: "log",
+      source: "real",
+      identities: new RowIdentities(),
+      actions: ["small", "large"],
+    });
     expect(row.context).toEqual({ prompt: "How far is it?", fields: { topic: "travel" } });
   });
 

@@ -20,14 +20,12 @@ export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecisi
   let episode: string | undefined;
   let step = 0;
   for await (const { value, place } of readJsonLines(file, "One step or one batch per line")) {
-    let within = 0;
     for (const row of stepsOf(value, place)) {
       const id = row.eps_id === undefined ? undefined : String(row.eps_id);
       step = id !== undefined && id === episode ? step + 1 : 0;
       episode = id;
       const t = row.t === undefined ? step : toIndex(row.t, "t", place);
-      yield { ...decisionOf(row, { place, step: t }), ...(within > 0 ? { within } : {}) };
-      within++;
+      yield decisionOf(row, { place, step: t });
     }
   }
 }

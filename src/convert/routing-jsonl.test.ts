@@ -9,6 +9,7 @@ import type { LoggedRow } from "../learn/index.ts";
 import { fromForeign } from "./foreign-row.ts";
 import { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
 import { MetaTally } from "./routing-meta.ts";
+import { RowIdentities } from "./row-identity.ts";
 
 async function read(...lines: unknown[]): Promise<LoggedRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-routing-"));
@@ -62,7 +63,7 @@ describe("routing rows", () => {
   test("read back as they were written", async () => {
     const row = fromForeign(
       { line: 3, action: 1, reward: undefined, propensity: 0.25, context: [["x", 2]], actions: 3 },
-      { name: "log", source: "real" },
+      { name: "log", source: "real", identities: new RowIdentities() },
     );
     expect(await read(toRoutingRow(row))).toEqual([row]);
     const tally = new MetaTally();
@@ -132,7 +133,7 @@ describe("routing rows", () => {
           ...{ line: 3, action: 1, reward: 0.5, propensity: 0.25, actions: 2, context: [["x", 2]] },
           candidates: [[["cost", 1]], [["cost", 2]]],
         },
-        { name: "log", source: "real" },
+        { name: "log", source: "real", identities: new RowIdentities() },
       ),
     );
     const terms = { quality: { value: 0.5, weight: 1 } };

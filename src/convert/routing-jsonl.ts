@@ -4,7 +4,7 @@
 import { digestJson, isObject, type Json } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
-import { IdLines } from "./id-lines.ts";
+import { IdTable } from "./id-table.ts";
 import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
 const ROUTING_SCHEMA_VERSION = 1;
@@ -54,7 +54,7 @@ export interface RoutingRow {
 
 /** The decisions of a dataset file. Two of one id are refused. */
 export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
-  const seen = new IdLines();
+  const seen = new IdTable();
   const lists = new SharedLists();
   for await (const { value, place } of readJsonLines(file, "Write one row per line")) {
     const read = toLoggedRow(parseRow(value, place));

@@ -1,7 +1,7 @@
 /** The sidecar `.meta.json` of a routing dataset: how many rows and units it holds, of which sources, labelled and with
  *  propensities. */
 import type { LoggedRow } from "../learn/index.ts";
-import { IdLines } from "./id-lines.ts";
+import { IdTable } from "./id-table.ts";
 
 /** Below this many units a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
  *  the policy, the effective sample size is the 50 that an estimate needs. Rows of one unit are no independent evidence. */
@@ -27,7 +27,7 @@ export class MetaTally {
   rows = 0;
   #units = 0;
   #candidates = 0;
-  readonly #tasks = new IdLines();
+  readonly #tasks = new IdTable();
   #labelled = 0;
   #withPropensity = 0;
   readonly #bySource: Record<string, number> = {};

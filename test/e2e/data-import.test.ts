@@ -98,7 +98,7 @@ describe("an imported log", () => {
       action_prob: [0.5, 0.5, 0.5],
     };
     const rows = await imported(lines(batch), "--format rllib");
-    expect(rows.map((row) => row.task_id)).toEqual(["log:7", "log:7", "log:8"]);
+    expect(rows.map((row) => row.task_id)).toEqual(["7", "7", "8"]);
     expect(new Set(rows.map((row) => row.decision_id)).size).toBe(3);
   });
 
@@ -206,5 +206,28 @@ describe("a decision log under ids that the book has", () => {
     expect(filesHolding(cli.book, "my name is Ada")).toEqual([]);
     await cli.ok(`data import ${cli.file("rest.jsonl", lines(decisionLine("d2"), decisionLine("d3")))}`);
     await cli.ok("verify");
+  });
+});
+
+describe("the same rows in two files", () => {
+  const rows = Array.from({ length: 60 }, (_, i) => ({
+    question: `What is ${i} times ${i % 7}?`,
+    arm: i % 2 === 0 ? "small" : "large",
+    score: (i % 3) / 2,
+    p: 0.5,
+  }));
+  const csv = ["question,arm,score,p", ...rows.map((row) => Object.values(row).join(","))].join("\n");
+  const map = "--map prompt=question,model=arm,reward=score,propensity=p --data-source real";
+
+  it("have the same ids and tasks, so none of them judges a policy that learned from them", async () => {
+    const cli = new Cli();
+    const [a, b, policy] = ["a.jsonl", "b.jsonl", "policy"].map((name) => join(cli.folder, name));
+    await cli.ok(`data import ${cli.file("log.csv", csv)} ${map} --out ${a}`);
+    await cli.ok(`data import ${cli.file("other.jsonl", lines(...rows))} ${map} --out ${b}`);
+    expect(readFileSync(b!, "utf8")).toBe(readFileSync(a!, "utf8"));
+    await cli.ok(`train ridge --data ${a} --split all --out ${policy} --id r-1`);
+    const { code, err } = await cli.run(`evaluate --data ${b} --checkpoint ${policy}`);
+    expect(code).toBe(1);
+    expect(err).toContain("none of the 60 rows may judge: 60 are for training or were trained on");
   });
 });

@@ -91,7 +91,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect: "rows keep the order of the file, and --since and --until find none; map it with time=…",
+      effect:
+        "--since and --until find none of these rows, and a book does not keep their order; map it with time=…",
     },
   ],
   [

@@ -7,6 +7,7 @@ import {
   type ForeignDecision,
   findActions,
   fromForeign,
+  RowIdentities,
   readDecisions,
   readDsjson,
   readOpenBandit,
@@ -94,7 +95,10 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
     return;
   }
   const { rows, names } = await decisionsOf(file, flags, flags.format);
-  const options = { name: basename(file), source: flags.dataSource, ...given({ actions: names }) };
+  const options = {
+    ...{ name: basename(file), source: flags.dataSource, identities: new RowIdentities() },
+    ...given({ actions: names }),
+  };
   for await (const decision of rows) yield fromForeign(decision, options);
 }
 

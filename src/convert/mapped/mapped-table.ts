@@ -35,11 +35,11 @@ export interface ColumnMap {
   readonly propensity?: string;
   /** A list in each row: what could have been chosen. Without it every row has the candidates of the whole file. */
   readonly candidates?: string;
-  /** Names each decision; without it an id is made of file name, line and content. */
+  /** Names each decision; without it an id is made of the row's content. */
   readonly id?: string;
   readonly session?: string;
   readonly task?: string;
-  /** ISO 8601, or seconds or milliseconds since 1970. Without it rows keep the order of the file. */
+  /** ISO 8601, or seconds or milliseconds since 1970. Without it a dataset keeps the order of the file, a book sorts by id. */
   readonly time?: string;
   readonly episode?: string;
   readonly step?: string;
@@ -84,7 +84,6 @@ function decisionOf(
   const atMs = columns.time === undefined ? undefined : toTimeMs(cell(columns.time), columns.time, place);
   const fields = (columns.features ?? []).flatMap((name) => toField(name, cell(name)));
   const measured = measuredOf({ cell, place }, columns);
-  // The order of the keys enters the ids that are made of a row's content.
   return {
     line: place.line,
     ...(columns.id === undefined ? {} : { id: text(columns.id) }),

@@ -1,9 +1,9 @@
 /** Full information: a table with one row per question and the outcome of every candidate in a column of its own.
  *  In: a path (CSV, JSON Lines or Parquet, by its name) and a column map. Out: decisions without propensities, whose
  *  candidates all carry their outcomes. The id of a row is a column, else the digest of what it holds. */
-import { digestJson, type Json } from "../../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../../learn/index.ts";
 import { badRow, type LinePlace, toField, toNumber, toReward } from "../foreign-decision.ts";
+import { RowIdentities, taskOfQuestion } from "../row-identity.ts";
 import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-rows.ts";
 import { CategoryTally } from "./survey-table.ts";
 
@@ -30,16 +30,12 @@ export async function* readOutcomes(
   const costs = costColumns(columns);
   const { prompt, id, task, features = [], outcomes } = columns;
   const wanted = [...outcomes, ...costs, ...features, prompt, id, task].filter((name) => name !== undefined);
-  const seen = new Map<string, number>();
+  const identities = new RowIdentities();
   const categories = new CategoryTally(features);
   let rows = 0;
   for await (const { cell, place } of readCells(file, { form, columns: [...new Set(wanted)] })) {
     categories.add(cell, ++rows);
-    const row = rowFrom(cell, { columns, costs, source, place });
-    // Equal rows are two observations: they share a task, not an id.
-    const before = seen.get(row.id) ?? 0;
-    seen.set(row.id, before + 1);
-    yield before === 0 ? row : { ...row, id: `${row.id}:${before + 1}`, chain: `${row.id}:${before + 1}` };
+    yield rowFrom(cell, { columns, costs, source, place, identities });
   }
   categories.check(file, rows);
 }
@@ -58,9 +54,10 @@ function rowFrom(
     costs: readonly string[];
     source: LoggedRow["source"];
     place: LinePlace;
+    identities: RowIdentities;
   },
 ): LoggedRow {
-  const { columns, costs, source, place } = options;
+  const { columns, costs, source, place, identities } = options;
   const text = (name: string) => String(cell(name) ?? "");
   const prompt = columns.prompt === undefined ? "" : text(columns.prompt);
   const fields = Object.fromEntries(
@@ -74,15 +71,20 @@ function rowFrom(
       outcome: { reward: quality, terms: termsOf(quality, cost) },
     };
   });
-  const question = digestJson("rollbook.question.v1", { prompt, fields }).slice(7, 39);
+  const context = { prompt, fields };
   const id =
     columns.id === undefined
-      ? digestJson("rollbook.outcome-row.v1", { question, candidates } as unknown as Json).slice(7, 39)
-      : text(columns.id);
+      ? identities.nameOf("rollbook.outcome-row.v1", { context, candidates })
+      : identities.numbered(text(columns.id));
   const { reward, terms } = candidates[0]!.outcome;
   return {
-    ...{ id, chain: id, session: id, task: columns.task === undefined ? question : text(columns.task) },
-    ...{ family: "imported", atMs: 0, source, context: { prompt, fields }, candidates },
+    ...{
+      id,
+      chain: id,
+      session: id,
+      task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
+    },
+    ...{ family: "imported", atMs: 0, source, context, candidates },
     // Nobody chose: the first candidate stands for the choice, and no probability is claimed.
     ...{ chosen: 0, propensity: null, reward, terminal: true, terms, rewardFrom: "imported" },
   };

@@ -4,7 +4,7 @@
 import { compareUtf8, RollbookError } from "../../base/index.ts";
 import { type ActionSet, checkFound } from "../action-set.ts";
 import { badRow, toField } from "../foreign-decision.ts";
-import { IdLines } from "../id-lines.ts";
+import { IdTable } from "../id-table.ts";
 import { columnsOfTable, readCells, type TableForm } from "./cell-rows.ts";
 import { type ColumnMap, textOf, wantedColumns } from "./mapped-table.ts";
 
@@ -56,10 +56,10 @@ export async function surveyTable(
 
 /** How many different texts each feature holds. */
 export class CategoryTally {
-  readonly #seen: Map<string, { readonly values: IdLines; count: number }>;
+  readonly #seen: Map<string, { readonly values: IdTable; count: number }>;
 
   constructor(features: readonly string[]) {
-    this.#seen = new Map(features.map((name) => [name, { values: new IdLines(), count: 0 }]));
+    this.#seen = new Map(features.map((name) => [name, { values: new IdTable(), count: 0 }]));
   }
 
   add(cell: (column: string) => unknown, row: number): void {

@@ -1,22 +1,32 @@
-/** Which ids a file has had, and on which line: 24 bytes an id, however long it is.
+/** Which ids a file has had, and on which line or how often: 24 bytes an id, however long it is.
  *  Knows ids by 64 bits of SHA-256: among ten million ids a false match has a chance of 3 in a million. */
 import { hash } from "node:crypto";
 
-export class IdLines {
-  /** Two words of hash and a line for each slot; line 0: free. */
+export class IdTable {
+  /** Two words of hash and a line or a count for each slot; 0: free. */
   #slots = new Uint32Array(3 * 1024);
   #count = 0;
 
   /** The line on which `id` stood before; undefined if this is the first time. */
   add(id: string, line: number): number | undefined {
+    const before = this.#change(id, (known) => known || line);
+    return before === 0 ? undefined : before;
+  }
+
+  /** How often `id` has been counted, this time included. */
+  count(id: string): number {
+    return this.#change(id, (known) => known + 1) + 1;
+  }
+
+  /** What stood there before. */
+  #change(id: string, next: (known: number) => number): number {
     const word = hash("sha256", id, "buffer");
     const [high, low] = [word.readUInt32LE(0), word.readUInt32LE(4)];
     const at = this.#find(high, low);
-    if (this.#slots[at + 2] !== 0) return this.#slots[at + 2];
-    this.#slots.set([high, low, line], at);
-    this.#count++;
-    if (this.#count * 6 > this.#slots.length) this.#grow();
-    return undefined;
+    const before = this.#slots[at + 2]!;
+    this.#slots.set([high, low, next(before)], at);
+    if (before === 0 && ++this.#count * 6 > this.#slots.length) this.#grow();
+    return before;
   }
 
   #find(high: number, low: number): number {
