@@ -153,4 +153,13 @@ test("a router without an endpoint says what it lacks; with one the gateway asks
   // Without a vector the policy cannot answer, so the table decides.
   endpoint.otherwise = json({ error: { message: "gone" } }, 400);
   expect(await call(`${prompt} ${prompt}`)).toBe("large");
+  // A silent endpoint is waited for once and briefly, then left alone: calls go on without it.
+  endpoint.otherwise = () => {};
+  const before = endpoint.asked.length;
+  const startMs = performance.now();
+  for (let i = 0; i < 5; i++) expect(await call(`silent-${i}`)).toBe("large");
+  expect(performance.now() - startMs).toBeLessThan(15_000);
+  expect(endpoint.asked.length - before).toBeLessThan(5);
+  // What is known is not asked for, so the policy goes on deciding there.
+  expect(await call(prompt)).toBe("small");
 });

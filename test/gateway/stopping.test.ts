@@ -48,6 +48,24 @@ describe("a stop", () => {
     expect(test.logs).toEqual([]);
   });
 
+  it("does not wait for an embedding that never comes, and counts no call for it", async () => {
+    let waiting = 0;
+    const embed = (_: string, signal: AbortSignal) => {
+      waiting++;
+      return new Promise<undefined>((done) => signal.addEventListener("abort", () => done(undefined)));
+    };
+    const test = await TestGateway.open({ routes: { auto: ["tiny"] } }, { embed });
+    const asking = { ...ASK, model: "auto" };
+    const calls = [send(test, CHAT, asking), send(test, "/v1/route", asking)];
+    await expect.poll(() => waiting).toBe(2);
+    await test.gateway.close(10_000, 1);
+    await Promise.all(calls);
+    expect(test.upstream.asked).toEqual([]);
+    await test.book.close();
+    await test.start();
+    expect(test.gateway.recovered).toEqual([]);
+  });
+
   it("seals what was answered a moment before, also where replies do not wait for the disk", async () => {
     const test = await TestGateway.open({ record: "async" });
     test.upstream.otherwise = good;

@@ -71,7 +71,9 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
       choose: request.choose ?? router?.choose,
       embed:
-        routing === undefined || router === undefined ? undefined : embedderOf(routing, router, env, log),
+        routing === undefined || router === undefined
+          ? undefined
+          : embedderOf(routing, router, { clock, env, log }),
       onEvent: bothHear(onEvent, telemetry?.onEvent),
       moreMetrics: () => (router ? routerMetrics(router.status()) : "") + (telemetry?.metrics() ?? ""),
     });

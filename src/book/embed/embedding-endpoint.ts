@@ -1,9 +1,9 @@
 /** Asks an endpoint of the OpenAI `/v1/embeddings` shape for vectors.
  *  In: texts. Out: one vector each, all of one length. Tries again where the endpoint is busy or away. Caches nothing. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { RollbookError, reasonOf } from "../../base/index.ts";
+import { isRollbookError, RollbookError, reasonOf } from "../../base/index.ts";
 
-export interface EmbeddingEndpoint {
+interface EmbeddingEndpoint {
   /** With or without the `/embeddings` at its end. */
   readonly url: string;
   readonly model: string;
@@ -11,19 +11,29 @@ export interface EmbeddingEndpoint {
   readonly key?: string | undefined;
 }
 
+/** How long an endpoint is waited for. */
+interface EmbeddingPatience {
+  readonly tries: number;
+  /** Of one try. */
+  readonly timeoutMs: number;
+  /** Ends the wait early. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 const BATCH = 64;
-const TRIES = 4;
 const FIRST_WAIT_MS = 250;
 const MOST_WAIT_MS = 30_000;
-const TIMEOUT_MS = 60_000;
+/** For commands: nobody waits for one answer, and a run that stops has to begin again. */
+const OFFLINE: EmbeddingPatience = { tries: 4, timeoutMs: 60_000 };
 
 export async function askEmbeddings(
   endpoint: EmbeddingEndpoint,
   texts: readonly string[],
+  patience = OFFLINE,
 ): Promise<Float32Array[]> {
   const vectors: Float32Array[] = [];
   for (let at = 0; at < texts.length; at += BATCH) {
-    const reply = await post(endpoint, texts.slice(at, at + BATCH));
+    const reply = await post(endpoint, texts.slice(at, at + BATCH), patience);
     vectors.push(...vectorsOf(endpoint, reply, Math.min(BATCH, texts.length - at)));
   }
   const size = vectors[0]?.length;
@@ -32,35 +42,75 @@ export async function askEmbeddings(
   return vectors;
 }
 
-export function embeddingsUrl(url: string): string {
+/** Whether the endpoint itself is in trouble, and not this one text. */
+export function isEndpointAway(error: unknown): boolean {
+  if (isRollbookError(error, "embeddings-away")) return true;
+  return isRollbookError(error, "embeddings-refused") && isBusy(Number(error.fields.status));
+}
+
+function embeddingsUrl(url: string): string {
   const trimmed = url.replace(/\/+$/, "");
   return trimmed.endsWith("/embeddings") ? trimmed : `${trimmed}/embeddings`;
 }
 
-async function post(endpoint: EmbeddingEndpoint, input: readonly string[]): Promise<unknown> {
-  const { url, model, key } = endpoint;
+/** A reply that was read to its end: an endpoint may fall silent in the middle of one. */
+interface EmbeddingReply {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfterMs: number;
+}
+
+async function post(
+  endpoint: EmbeddingEndpoint,
+  input: readonly string[],
+  { tries, timeoutMs, signal }: EmbeddingPatience,
+): Promise<unknown> {
   for (let tried = 1; ; tried++) {
-    const answer = await fetch(embeddingsUrl(url), {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(key === undefined || key === "" ? {} : { authorization: `Bearer ${key}` }),
-      },
-      body: JSON.stringify({ model, input, encoding_format: "float" }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    }).catch((cause: unknown) => cause as Error);
-    if (answer instanceof Response && answer.ok) return answer.json().catch(() => undefined);
-    const isBusy = answer instanceof Error || answer.status === 429 || answer.status >= 500;
-    if (!isBusy || tried === TRIES) throw await refusalOf(endpoint, answer);
-    const asked = answer instanceof Response ? 1000 * Number(answer.headers.get("retry-after")) : 0;
-    await sleep(Math.min(MOST_WAIT_MS, Math.max(asked || 0, FIRST_WAIT_MS * 2 ** (tried - 1))));
+    const late = AbortSignal.timeout(timeoutMs);
+    const answer = await postOnce(
+      endpoint,
+      input,
+      signal === undefined ? late : AbortSignal.any([late, signal]),
+    ).catch((cause: unknown) => cause as Error);
+    if (!(answer instanceof Error) && answer.status < 300) return parsed(answer.text);
+    const mayHelp = answer instanceof Error || isBusy(answer.status);
+    if (!mayHelp || tried === tries) throw refusalOf(endpoint, answer);
+    const asked = answer instanceof Error ? 0 : answer.retryAfterMs;
+    await sleep(Math.min(MOST_WAIT_MS, Math.max(asked, FIRST_WAIT_MS * 2 ** (tried - 1))));
   }
 }
 
-async function refusalOf(
-  { url, model }: EmbeddingEndpoint,
-  answer: Response | Error,
-): Promise<RollbookError> {
+async function postOnce(
+  { url, model, key }: EmbeddingEndpoint,
+  input: readonly string[],
+  signal: AbortSignal,
+): Promise<EmbeddingReply> {
+  const answer = await fetch(embeddingsUrl(url), {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(key === undefined || key === "" ? {} : { authorization: `Bearer ${key}` }),
+    },
+    body: JSON.stringify({ model, input, encoding_format: "float" }),
+    signal,
+  });
+  const retryAfterMs = 1000 * Number(answer.headers.get("retry-after")) || 0;
+  return { status: answer.status, text: await answer.text(), retryAfterMs };
+}
+
+function isBusy(status: number): boolean {
+  return status === 429 || status >= 500;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // told as a reply without vectors
+  }
+}
+
+function refusalOf({ url, model }: EmbeddingEndpoint, answer: EmbeddingReply | Error): RollbookError {
   const where = embeddingsUrl(url);
   if (answer instanceof Error)
     return new RollbookError(
@@ -69,11 +119,10 @@ async function refusalOf(
       `the embeddings endpoint ${where} cannot be reached: ${reasonOf(answer)}. Start it, or correct the address.`,
       { cause: answer },
     );
-  const said = (await answer.text().catch(() => "")).slice(0, 300);
   return new RollbookError(
     "embeddings-refused",
     { url: where, status: answer.status, model },
-    `the embeddings endpoint ${where} refused ${model}: ${answer.status} ${said}. Check the model and the key in ROLLBOOK_EMBEDDINGS_KEY.`,
+    `the embeddings endpoint ${where} refused ${model}: ${answer.status} ${answer.text.slice(0, 300)}. Check the model and the key in ROLLBOOK_EMBEDDINGS_KEY.`,
   );
 }
 

@@ -1,36 +1,45 @@
 /** Embeddings of prompts as requests come in, for a router that serves.
  *  In: a prompt. Out: its vector, or undefined where the policy in service reads none or the endpoint fails: the policy then
- *  says so, and the table decides. Keeps the last vectors in memory, because a conversation asks for one prompt repeatedly. */
-import { reasonOf } from "../../base/index.ts";
+ *  says so, and the table decides. Keeps the last vectors in memory, because a conversation asks for one prompt repeatedly.
+ *  A call waits for this, so the endpoint has one try of bounded length, and after a failure it is left alone for a while. */
+import { type Clock, reasonOf } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
 import { embeddingOf } from "../../serve/index.ts";
-import { askEmbeddings } from "./embedding-endpoint.ts";
+import { askEmbeddings, isEndpointAway } from "./embedding-endpoint.ts";
 
-export type EmbedPrompt = (prompt: string) => Promise<Float32Array | undefined>;
+export type EmbedPrompt = (prompt: string, signal?: AbortSignal) => Promise<Float32Array | undefined>;
 
 const KEPT = 1024;
+const TIMEOUT_MS = 1_500;
+/** An endpoint that did not answer is not asked again for so long: every routed call would wait for it. */
+const REST_MS = 5_000;
 
 export function promptEmbedder(options: {
   readonly url: string;
   readonly key?: string | undefined;
   /** Of the policy in service. */
   readonly model: () => PolicyModel | undefined;
+  readonly clock: Clock;
   readonly log?: ((line: string) => void) | undefined;
 }): EmbedPrompt {
   const kept = new Map<string, Promise<Float32Array | undefined>>();
-  const ask = async (model: string, prompt: string) => {
-    const [vector] = await askEmbeddings({ ...options, model }, [prompt]);
+  let restsUntilMs = 0;
+  const ask = async (model: string, prompt: string, signal: AbortSignal | undefined) => {
+    const patience = { tries: 1, timeoutMs: TIMEOUT_MS, signal };
+    const [vector] = await askEmbeddings({ ...options, model }, [prompt], patience);
     return vector;
   };
-  return async (prompt) => {
+  return async (prompt, signal) => {
     const model = embeddingOf(options.model())?.model;
     if (model === undefined || prompt === "") return undefined;
     const key = `${model}\0${prompt}`;
     let asked = kept.get(key);
     if (asked === undefined) {
+      if (options.clock.nowMs() < restsUntilMs) return undefined;
       if (kept.size >= KEPT) kept.delete(kept.keys().next().value!);
-      asked = ask(model, prompt).catch((error: unknown) => {
+      asked = ask(model, prompt, signal).catch((error: unknown) => {
         kept.delete(key);
+        if (isEndpointAway(error)) restsUntilMs = options.clock.nowMs() + REST_MS;
         options.log?.(`router: ${reasonOf(error)}`);
         return undefined;
       });

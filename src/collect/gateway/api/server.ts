@@ -62,8 +62,9 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
-  /** The vector of a prompt, asked for before that router chooses; undefined: the router gets none. */
-  readonly embed?: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
+  /** The vector of a prompt, asked for before that router chooses; undefined: the router gets none. The call waits for it.
+   *  A stop aborts the signal. */
+  readonly embed?: ((prompt: string, signal: AbortSignal) => Promise<Float32Array | undefined>) | undefined;
   /** More lines of `GET /metrics`, as of that router. */
   readonly moreMetrics?: (() => string) | undefined;
   /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
@@ -174,6 +175,7 @@ class GatewayServer {
   readonly #metrics = new Metrics();
   readonly #control: ControlApi;
   readonly #redact: RedactOptions;
+  readonly #embed: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
   readonly #found: Recovered;
   readonly #directory: string;
   #recovered: string[] = [];
@@ -182,6 +184,8 @@ class GatewayServer {
   /** What the gateway answers itself, and has not answered yet. */
   readonly #posts = new Set<Promise<void>>();
   #stopping = false;
+  /** Aborted once no client waits for an embedding any more. */
+  readonly #embedding = new AbortController();
   readonly #onClose: (this: GatewayResponse) => void;
   /** Bytes of request bodies that are being read, or whose calls are in progress. */
   #heldBytes = 0;
@@ -245,8 +249,10 @@ class GatewayServer {
       tell: options.onEvent,
     };
     const { routes, upstreams } = this.#calls;
+    const { embed } = options;
+    this.#embed = embed && ((prompt) => embed(prompt, this.#embedding.signal));
     this.#control = new ControlApi({
-      ...{ rollouts, routes, upstreams, redact, book, returned, embed: options.embed },
+      ...{ rollouts, routes, upstreams, redact, book, returned, embed: this.#embed },
       maxErrorBytes: config.limits.responseBytes,
       keyFor: (rollout) => this.#gatekeeper.keyFor(rollout),
       metrics: () => {
@@ -333,6 +339,7 @@ class GatewayServer {
     clearTimeout(cut);
     // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
     for (const _ of [1, 2]) await new Promise(setImmediate);
+    this.#embedding.abort();
     await this.#closeUpstreams();
     await this.#rollouts.quiet();
     await Promise.allSettled(this.#posts);
@@ -467,14 +474,18 @@ class GatewayServer {
         : this.#rollouts.enter(caller.rollout, mayCostUsd);
     const below = path.path.slice("/v1".length) + path.query;
     const call = new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls);
-    const { embed } = this.#options;
-    if (embed === undefined || !this.#calls.routes.isAlias(request.model)) call.start(request);
-    else
-      this.#hold(
-        embed(promptOfMessages(request.messages))
-          .then((vector) => (response.destroyed ? call.leave() : call.start(request, vector)))
-          .catch(failed),
-      );
+    const embed = this.#embed;
+    if (embed === undefined || !this.#calls.routes.isAlias(request.model)) {
+      call.start(request);
+      return;
+    }
+    const start = (vector: Float32Array | undefined) =>
+      response.destroyed ? call.leave() : call.start(request, vector);
+    const leave = (error: unknown) => {
+      call.leave();
+      throw error;
+    };
+    this.#hold(embed(promptOfMessages(request.messages)).then(start, leave).catch(failed));
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath, rollout?: string): void {
