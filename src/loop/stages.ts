@@ -9,6 +9,7 @@ import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter, readCheckpoint } from "../policy/index.ts";
 import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
+import { cutOrExplain } from "./empty-window.ts";
 import { type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
@@ -98,15 +99,20 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world } = context;
   const { router } = at.window.need("planned").envelope;
   const { drift } = config.freshness ?? {};
-  const { batch, ...facts } = await cutWindow(book, {
-    ...{ contents: await contentsOf(context, at), family: world.family, target: router! },
-    freshness:
-      drift === undefined ? "none" : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
-    ...{ rule: config.split, seed: BigInt(config.seed) },
-  });
+  const contents = await contentsOf(context, at);
+  const { batch, ...facts } = await cutOrExplain(context, at, () =>
+    cutWindow(book, {
+      ...{ contents, family: world.family, target: router! },
+      freshness:
+        drift === undefined
+          ? "none"
+          : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
+      ...{ rule: config.split, seed: BigInt(config.seed) },
+    }),
+  );
   if (config.replay !== undefined)
     await growReplay(book, {
-      ...{ root: config.replay, families: [world.family], contents: await contentsOf(context, at) },
+      ...{ root: config.replay, families: [world.family], contents },
     });
   return scoredEnd(batch, facts);
 }

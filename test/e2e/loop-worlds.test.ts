@@ -108,4 +108,41 @@ describe("rollbook run with an agent of the user's", () => {
       await upstream.close();
     }
   }, 240_000);
+
+  it.each([
+    [
+      72,
+      /the first 20 rollouts failed for one reason \(agent\): .*no model weak.* continue with `rollbook run resume`/,
+    ],
+    [12, /window 1: .* Failed rollouts: 12 \(agent\): .*no model weak.* another name under run:/],
+  ])(
+    "of %d rollouts that all fail stops with the reason and what to do",
+    async (rollouts, told) => {
+      const cli = new Cli({ clock: systemClock });
+      cli.file(
+        "agent.mjs",
+        `export default async () => { throw new Error("404: there is no model weak"); };\n`,
+      );
+      cli.file(
+        "gateway.yaml",
+        JSON.stringify({
+          ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: "http://127.0.0.1:9" } } },
+          ...{
+            models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
+            routes: { auto: ["weak", "strong"] },
+          },
+        }),
+      );
+      const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+      cli.file("tasks.jsonl", rows.join("\n"));
+      const world = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+      const config = writeConfig(cli.folder, { ...LOOP, windows: 1, rollouts, samples: 2, world });
+      const { code, err } = await cli.run(`run start --config ${config}`);
+      expect([code, err]).toEqual([1, expect.stringMatching(told)]);
+      const sealed = (await cli.json("artifact ls")).length;
+      expect(sealed).toBeGreaterThanOrEqual(Math.min(rollouts, 20));
+      expect(sealed).toBeLessThan(60);
+    },
+    60_000,
+  );
 });

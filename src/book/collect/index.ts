@@ -6,6 +6,7 @@ export { type LaunchRequest, launch } from "./launch.ts";
 export { experimentOutcomes, failedSamples, type LaunchOutcome, outcomeOf } from "./launch-outcomes.ts";
 export {
   compareLaunches,
+  failureReasons,
   type LaunchComparison,
   type LaunchReport,
   type MeanInterval,

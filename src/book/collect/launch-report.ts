@@ -2,7 +2,7 @@
  *  experiments compared task by task. A task counts once, however many samples it has. Pure.
  *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations say nothing about the agent: they are
  *  counted apart. A failure of the agent without a reward does not pass. */
-import { type FailureOwner, outsideBaseline } from "../../contract/index.ts";
+import { type Ending, type FailureOwner, outsideBaseline } from "../../contract/index.ts";
 import { estimateOf, studentInterval } from "../../judge/ope/index.ts";
 import type { LaunchOutcome } from "./launch-outcomes.ts";
 
@@ -78,7 +78,7 @@ export function reportLaunch(
     quartiles: quartilesOf(rewards),
     unlabelled: outcomes.filter((each) => each.reward === null && !isOutside(each)).length,
     outside: outcomes.filter(isOutside).length,
-    failures: failureReasons(outcomes),
+    failures: failureReasons(outcomes.map(({ ending }) => ending)),
     tasks: tasks.sort((a, b) => (a.meanReward ?? -Infinity) - (b.meanReward ?? -Infinity)),
   };
 }
@@ -174,9 +174,10 @@ function isJudged(outcome: LaunchOutcome): boolean {
   return !isOutside(outcome) && (outcome.ending.kind === "failed" || outcome.reward !== null);
 }
 
-function failureReasons(outcomes: readonly LaunchOutcome[]): FailureReason[] {
+/** The most common reason first. Messages that differ in numbers alone are one reason. */
+export function failureReasons(endings: readonly Ending[]): FailureReason[] {
   const reasons = new Map<string, FailureReason>();
-  for (const { ending } of outcomes) {
+  for (const ending of endings) {
     if (ending.kind !== "failed") continue;
     const { owner, message } = ending;
     const key = `${owner}: ${message.split("\n")[0]!.replaceAll(/[0-9a-f]*\d[0-9a-f]*/gi, "#")}`;

@@ -29,8 +29,11 @@ interface LoopFlags extends BookFlags {
   json?: true;
 }
 
-/** Errors of a run that did not begin to work. */
-const REFUSALS: readonly string[] = ["run-exists", "run-busy", "loop-changed", "read-only"];
+/** Errors of a run that did not begin to work, and errors that say themselves how to go on. */
+const REFUSALS: readonly string[] = [
+  ...["run-exists", "run-busy", "loop-changed", "read-only"],
+  ...["window-failing", "window-empty"],
+];
 
 const CONFIG_HELP = "the loop's configuration in YAML (docs/loop.md)";
 

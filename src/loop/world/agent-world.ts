@@ -7,6 +7,7 @@ import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import { serveRouter } from "../../serve/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { readText } from "../read-text.ts";
+import { FailingStart } from "./failing-start.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
 
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
@@ -38,11 +39,13 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
       });
       try {
         const results: RolloutResult[] = [];
+        const start = new FailingStart();
         const launched = launch(
           assigned.rows.map((row) => rows[row]! as object),
           {
             ...{ book, agent, environment, seed, exp: experiment, samples: assigned.samples },
-            ...{ concurrency: workers, queue: place.queue, drain: place.drain, log: place.log },
+            ...{ concurrency: workers, queue: place.queue, log: place.log },
+            drain: AbortSignal.any([place.drain, start.signal]),
             ...{
               gateway: { url: gateway.url, desk: gateway.desk },
               modelId: route,
@@ -52,8 +55,12 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
         );
         const progress = await followLaunch(launched, {
           onProgress: place.onProgress,
-          onResult: (result) => results.push(result),
+          onResult(result) {
+            results.push(result);
+            start.add(result);
+          },
         });
+        start.check(experiment);
         return { results, progress };
       } finally {
         await gateway.close();
