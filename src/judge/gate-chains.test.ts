@@ -59,14 +59,35 @@ describe("the gate on chains", () => {
     expect(refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 })).code).toBe("no-cost");
   });
 
-  it("counts the walks of one task as one, and refuses too few tasks", () => {
-    const few = walks.map((row) => ({ ...row, task: `${row.task.length}` }));
-    const wide = gate(
-      walks.map((row) => ({ ...row, task: row.task.slice(0, -1) })),
+  it("takes copies of a walk in one task for one walk: the same bound, the same support", () => {
+    const copied = [1, 2].flatMap((copy) =>
+      walks.map((row) => ({ ...row, id: `${copy}-${row.id}`, chain: `${copy}-${row.chain}` })),
+    );
+    const [once, often] = [gate(walks, 0.75), gate(copied, 0.75)];
+    const [one, two] = [once.checks[0]!, often.checks[0]!];
+    // The model's penalty weighs less on more rows: all else is the same. Twice as many units would cut the error by √2.
+    expect(two.standardError! / one.standardError!).toBeCloseTo(1, 2);
+    expect(two.bound!).toBeCloseTo(one.bound!, 3);
+    expect(often.support.effectiveSize).toBeCloseTo(once.support.effectiveSize, 6);
+  });
+
+  it("averages by task: by hand, tasks of one walk and of nine", () => {
+    const uneven = inTasks(walks, (walk) => (walk % 10 === 0 ? `long-${walk}` : `${Math.floor(walk / 10)}`));
+    const means = unitMeans(uneven);
+    expect(gate(uneven, 0.75).checks[0]!.baseline).toBeCloseTo(meanOf(means), 12);
+    expect(means).toHaveLength(500);
+  });
+
+  it("refuses many walks of few tasks, and counts the tasks", () => {
+    const judged = gate(
+      inTasks(walks, (walk) => `${walk % 5}`),
       0.75,
     );
-    expect(wide.checks[0]!.standardError!).not.toBe(gate(walks, 0.75).checks[0]!.standardError!);
-    expect(gate(few, 0.75).checks.every(({ clears }) => !clears)).toBe(true);
+    expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
+    expect(judged.reasons.join()).toMatch(
+      /the candidate: effective sample size [45]\.\d of 5 units, 50 needed: there are too few units/,
+    );
+    expect(judged.support.effectiveSize).toBeLessThanOrEqual(5);
   });
 
   it("refuses a policy that the log does not support, and bounds that chains do not have", () => {
@@ -75,6 +96,24 @@ describe("the gate on chains", () => {
     expect(refused.message).toMatch(/not offered for chains.*student-t/);
   });
 });
+
+function inTasks(rows: readonly LoggedRow[], taskOf: (walk: number) => string): LoggedRow[] {
+  return rows.map((row) => ({ ...row, task: taskOf(Number(row.task.slice("walk-".length))) }));
+}
+
+/** The mean discounted return of the walks of each task. */
+function unitMeans(rows: readonly LoggedRow[]): number[] {
+  const tasks = new Map<string, Map<string, number>>();
+  for (const { id, chain, task, reward } of rows) {
+    const returns = tasks.get(task) ?? new Map<string, number>();
+    const step = Number(id.slice(id.lastIndexOf("/") + 1));
+    returns.set(chain, (returns.get(chain) ?? 0) + 0.9 ** step * reward!);
+    tasks.set(task, returns);
+  }
+  return [...tasks.values()].map((returns) => meanOf([...returns.values()]));
+}
+
+const meanOf = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
 /** What a walker earns more than the even one, from a random cell, in walks cut after 12 steps. */
 function gainOf(right: number): number {

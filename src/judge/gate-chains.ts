@@ -2,10 +2,10 @@
  *  In: logged rows in chains, candidates, a baseline, a rule with a discount. Out: what `gatePolicies` returns. Pure.
  *
  *  Quality and cost are returns: Σ γᵗ over the decisions of an episode. Each is estimated by the doubly robust estimator of
- *  chains, paired with the baseline's by episode; the episodes of one unit count as one. Bounds that hold for any number of
+ *  chains, paired with the baseline's by unit: support, estimates and bounds count the episodes of one unit as one. Bounds that hold for any number of
  *  rows are not offered: the range of a chain's weight grows as (1/p)ᴸ with its length L, and no such bound would ever pass. */
 import { RollbookError } from "../base/index.ts";
-import { type LoggedRow, type SplitUnit, unitOf } from "../learn/index.ts";
+import type { LoggedRow, SplitUnit } from "../learn/index.ts";
 import type { Router } from "../policy/index.ts";
 import {
   chainColumns,
@@ -35,9 +35,7 @@ import {
   type Estimate,
   judgePolicy,
   type LoggedDecisions,
-  meanOverUnits,
   type PanelResult,
-  type Units,
 } from "./ope/index.ts";
 
 export interface ChainGateOptions extends GateOptions {
@@ -60,7 +58,6 @@ interface ChainLog {
   readonly judged: ReturnType<typeof toJudgedRows>["rows"];
   /** The measures that are asked for, quality first, each with the columns whose reward it is. */
   readonly columns: ReadonlyMap<Measure, LoggedDecisions>;
-  readonly units: Units;
 }
 
 function chainLogOf(rows: readonly LoggedRow[], { rule, discount, unit }: ChainGateOptions): ChainLog {
@@ -69,26 +66,12 @@ function chainLogOf(rows: readonly LoggedRow[], { rule, discount, unit }: ChainG
   const known = measuresIn(judged);
   const asked = [qualityOf(known), ...(rule.epsilonCost === null ? [] : ["cost" as const])];
   if (!asked.every((measure) => known.includes(measure))) throw noCost();
-  const log = chainColumns(ordered, discount);
+  const log = chainColumns(ordered, { discount, unit });
   const columns = asked.map((measure): [Measure, LoggedDecisions] => [
     measure,
     { ...log, reward: Float64Array.from(judged, ({ measures }) => measures[measure]!) },
   ]);
-  return { ordered, judged, columns: new Map(columns), units: unitsOf(ordered, log, unit) };
-}
-
-/** The unit of each episode. */
-function unitsOf(ordered: readonly LoggedRow[], { episode }: LoggedDecisions, unit: SplitUnit): Units {
-  const numbers = new Map<string, number>();
-  const of = new Int32Array(episode!.at(-1)! + 1);
-  ordered.forEach((row, r) => {
-    const name = unitOf(row, unit);
-    if (!numbers.has(name)) numbers.set(name, numbers.size);
-    of[episode![r]!] = numbers.get(name)!;
-  });
-  const episodes = new Float64Array(numbers.size);
-  for (const each of of) episodes[each] = episodes[each]! + 1;
-  return { count: numbers.size, of, rows: episodes };
+  return { ordered, judged, columns: new Map(columns) };
 }
 
 function gateOne(
@@ -122,11 +105,8 @@ function gateOne(
       ? []
       : mine.map(([measure, panel], i) =>
           gateCheck(
-            byUnit(returnOf(panel), log.units),
-            byUnit(
-              theirs === undefined ? loggedReturns(log.columns.get(measure)!) : returnOf(theirs[i]![1]),
-              log.units,
-            ),
+            returnOf(panel),
+            theirs === undefined ? loggedReturns(log.columns.get(measure)!) : returnOf(theirs[i]![1]),
             { measure, rule, intervalOf: (paired) => correctedInterval(paired, level) },
           ),
         );
@@ -161,11 +141,6 @@ function returnOf(panel: PanelResult): Estimate {
     {},
     "the panel of a chain has no doubly robust estimate. Report a defect.",
   );
-}
-
-/** The mean over units of the mean over their episodes. */
-function byUnit({ name, ratios }: Estimate, units: Units): Estimate {
-  return meanOverUnits(name, ratios[0]!.top, { units });
 }
 
 function onlyStudent(method: string): RollbookError {

@@ -1,9 +1,17 @@
 /** Logged chains of decisions as the columns that chain estimators read.
  *  In: logged rows in any order, a discount, routers. Out: columns by episode and step; the returns of the log itself. Pure. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
-import { armsOf, compareNatural, denseSpec, fieldsOf, type LoggedRow } from "../../learn/index.ts";
+import {
+  armsOf,
+  compareNatural,
+  denseSpec,
+  fieldsOf,
+  type LoggedRow,
+  type SplitUnit,
+  unitOf,
+} from "../../learn/index.ts";
 import { distribution, makeFeatureReader, type Router } from "../../policy/index.ts";
-import { type Estimate, estimateOf, type LoggedDecisions } from "../ope/index.ts";
+import { type Estimate, episodesOf, type LoggedDecisions, meanOverUnits } from "../ope/index.ts";
 
 /** Episodes by name, steps in order; a chain must be logged with probabilities and outcomes throughout. */
 export function inEpisodes(rows: readonly LoggedRow[]): readonly LoggedRow[] {
@@ -17,7 +25,11 @@ export function inEpisodes(rows: readonly LoggedRow[]): readonly LoggedRow[] {
   return [...rows].sort((a, b) => compareUtf8(a.chain, b.chain) || compareNatural(a.id, b.id));
 }
 
-export function chainColumns(rows: readonly LoggedRow[], discount: number): LoggedDecisions {
+/** Episodes that share `unit` count as one. */
+export function chainColumns(
+  rows: readonly LoggedRow[],
+  { discount, unit }: { discount: number; unit: SplitUnit },
+): LoggedDecisions {
   const arms = armsOf(rows);
   const places = new Map(arms.map((id, a) => [id, a]));
   const episode = new Int32Array(rows.length);
@@ -43,8 +55,17 @@ export function chainColumns(rows: readonly LoggedRow[], discount: number): Logg
       target: new Float64Array(rows.length * arms.length),
     },
     context: { width: reader.size, values },
-    ...{ episode, chain: { step, discount } },
+    ...{ episode, chain: { step, discount, unit: numbersOf(rows, unit) } },
   };
+}
+
+function numbersOf(rows: readonly LoggedRow[], unit: SplitUnit): Int32Array {
+  const numbers = new Map<string, number>();
+  return Int32Array.from(rows, (row) => {
+    const name = unitOf(row, unit);
+    if (!numbers.has(name)) numbers.set(name, numbers.size);
+    return numbers.get(name)!;
+  });
 }
 
 export function withTarget(
@@ -67,13 +88,14 @@ export function withTarget(
   };
 }
 
-/** Σ γᵗ·r per episode of the log. */
-export function loggedReturns({ reward, episode, chain }: LoggedDecisions): Estimate {
+/** Σ γᵗ·r per episode of the log, averaged by unit. */
+export function loggedReturns(log: LoggedDecisions): Estimate {
+  const { reward, episode, chain } = log;
   const returns = new Float64Array(episode!.at(-1)! + 1);
   let factor = 1;
   reward.forEach((each, r) => {
     factor = chain!.step[r] === 0 ? 1 : factor * chain!.discount;
     returns[episode![r]!] = returns[episode![r]!]! + factor * each;
   });
-  return estimateOf("mean", [{ top: returns, bottom: undefined }]);
+  return meanOverUnits("mean", returns, episodesOf(log));
 }

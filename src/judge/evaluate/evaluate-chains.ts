@@ -56,7 +56,7 @@ export function evaluateChains(
 ): ChainEvaluation {
   const { setup, single, discount, rng, level = 0.95 } = options;
   const ordered = inEpisodes(rows);
-  const log = chainColumns(ordered, discount);
+  const log = chainColumns(ordered, { discount, unit: "decision" });
   const { table, exploration } = setup;
   const routers: [string, string, Router][] = [
     ["learned", "the policy above its floor, else the table", routerOf(setup)],

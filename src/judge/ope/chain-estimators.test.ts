@@ -8,11 +8,13 @@ import {
   HORIZON,
 } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
+import { diagnose } from "./diagnostics.ts";
 import { chainDr } from "./estimators/chain-dr.ts";
 import { standardError } from "./estimators/estimate.ts";
+import { fittedQValue } from "./estimators/fitted-q-value.ts";
 import { perDecisionIs } from "./estimators/per-decision-is.ts";
 import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
-import type { LoggedDecisions } from "./log/logged-decisions.ts";
+import { checkDecisions, type LoggedDecisions } from "./log/logged-decisions.ts";
 import { crossFitQ } from "./models/fitted-q.ts";
 
 /** All 256 paths of the chain, one episode each: expectations are exact sums over them. */
@@ -87,6 +89,45 @@ describe("chains, sampled", () => {
     };
     expect(weightedPerDecisionIs(log).value).toBeCloseTo(2 + 20 / 6, 14);
     expect(perDecisionIs(log).value).toBe((2 + 6 + 20) / 2);
+  });
+});
+
+describe("chains in units", () => {
+  // Four episodes of one decision with weights 2, 0, 2, 1; the first two are one unit.
+  const log: LoggedDecisions = {
+    reward: Float64Array.of(4, 9, 5, 4),
+    behaviour: Float64Array.of(0.5, 0.5, 0.5, 0.5),
+    target: Float64Array.of(1, 0, 1, 0.5),
+    episode: Int32Array.of(0, 1, 2, 3),
+    chain: { step: new Int32Array(4), discount: 1, unit: Int32Array.of(7, 7, 8, 9) },
+  };
+
+  test("estimates are means of unit means, and so are their errors: by hand", () => {
+    const plain = perDecisionIs(log);
+    // Unit means (8 + 0)/2, 10 and 4: their mean is 6, their error √((4 + 16 + 4)/6).
+    expect(plain).toMatchObject({ value: 6, units: 3 });
+    expect(standardError(plain)).toBeCloseTo(2, 14);
+    expect(weightedPerDecisionIs(log).value).toBeCloseTo((4 + 10 + 4) / (1 + 2 + 1), 14);
+    const ones = new Float64Array(4).fill(1);
+    const robust = chainDr(log, { chosen: ones, expected: ones });
+    // 1 + w·(r − 1): unit means (7 + 1)/2, 9 and 4.
+    expect(robust.value).toBeCloseTo(17 / 3, 14);
+    expect(standardError(robust)).toBeCloseTo(5 / 3, 14);
+    expect(fittedQValue(log, { chosen: ones, expected: Float64Array.of(0, 4, 3, 1) }).value).toBe(2);
+  });
+
+  test("diagnostics count units: by hand, unit weights 1, 2 and 1", () => {
+    expect(diagnose(log)).toMatchObject({
+      ...{ rows: 4, units: 3, effectiveSize: 16 / 6, largestWeight: 2, largestShare: 0.5, meanWeight: 4 / 3 },
+    });
+  });
+
+  test("an episode in two units is refused", () => {
+    const torn = { ...log, episode: Int32Array.of(0, 1, 2, 2) };
+    const chain = { ...log.chain!, step: Int32Array.of(0, 0, 0, 1) };
+    expect(() => checkDecisions({ ...torn, chain })).toThrow(
+      expect.objectContaining({ code: "torn-episode", fields: { row: 3, value: "9" } }),
+    );
   });
 });
 

@@ -1,6 +1,6 @@
 /** Diagnostics of a log: how much of it informs about the target policy.
  *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Units are counted, not rows: a
- *  unit's weight is the mean of its rows' weights, and for chains their product. */
+ *  unit's weight is the mean of its rows' weights, and for chains of its episodes', each the product over its rows. */
 
 import { meanOverUnits, standardError, sum } from "./estimators/index.ts";
 import {
@@ -15,7 +15,7 @@ import {
 
 export interface Diagnostics {
   readonly rows: number;
-  /** Independent units: episodes, or rows that stand alone. */
+  /** Independent units: groups of episodes or rows, or those that stand alone. */
   readonly units: number;
   /** Kish's effective sample size (ΣW)² / ΣW² over the weights W of units: never more than there are units. */
   readonly effectiveSize: number;
@@ -44,12 +44,8 @@ interface Unsupported {
 }
 
 export function diagnose(log: LoggedDecisions): Diagnostics {
-  const weights = log.chain === undefined ? weightsOf(log) : episodeWeights(log, episodesOf(log));
-  const units = unitsOf(log);
-  // A chain's weights are those of its units already.
-  const mean = meanOverUnits("weight", weights, {
-    units: log.chain === undefined ? units : lonely(units.count),
-  });
+  const { weights, units } = log.chain === undefined ? rowWeights(log) : chainWeights(log);
+  const mean = meanOverUnits("weight", weights, { units });
   const { top: perUnit } = mean.ratios[0]!;
   const total = sum(perUnit);
   const squares = sum(perUnit.map((w) => w * w));
@@ -67,6 +63,20 @@ export function diagnose(log: LoggedDecisions): Diagnostics {
   };
 }
 
+interface UnitWeights {
+  readonly weights: Float64Array;
+  /** The unit of each weight. */
+  readonly units: Units;
+}
+
+const rowWeights = (log: LoggedDecisions): UnitWeights => ({ weights: weightsOf(log), units: unitsOf(log) });
+
+/** One weight per episode. */
+function chainWeights(log: LoggedDecisions): UnitWeights {
+  const episodes = episodesOf(log);
+  return { weights: episodeWeights(log, episodes), units: episodes.units };
+}
+
 function effectiveEvents({ reward }: LoggedDecisions, weights: Float64Array, units: Units): number {
   const centre = sum(reward) / reward.length;
   const ofUnit = new Float64Array(units.count);
@@ -79,7 +89,6 @@ function effectiveEvents({ reward }: LoggedDecisions, weights: Float64Array, uni
 }
 
 const largestOf = (weights: Float64Array) => weights.reduce((top, w) => Math.max(top, w), 0);
-const lonely = (count: number): Units => ({ count, of: new Int32Array(0), rows: undefined });
 
 /** A policy judged on its own log has weights of exactly 1 up to rounding: no gap, no error. */
 function zScore(gap: number, error: number): number {

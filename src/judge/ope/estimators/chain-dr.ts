@@ -1,10 +1,10 @@
 /** Doubly robust for chains (Jiang and Li, 2016):
- *  V = mean over episodes of Σ_t γᵗ·(ρ_{t−1}·v̂(s_t) + ρ_t·(r_t − q̂(s_t, a_t))),  v̂(s) = Σ_a π_e(a|s)·q̂(s, a).
+ *  V = mean over units and their episodes of Σ_t γᵗ·(ρ_{t−1}·v̂(s_t) + ρ_t·(r_t − q̂(s_t, a_t))),  v̂(s) = Σ_a π_e(a|s)·q̂(s, a).
  *  Unbiased with logged propensities whatever q̂; the better q̂, the smaller the variance. q̂ predicts the
  *  discounted return from a step on (see fitted-q.ts), where a bandit's predicts the reward. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
-import { type Estimate, estimateOf } from "./estimate.ts";
+import { type Estimate, meanOverUnits } from "./estimate.ts";
 
 export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {
   const episodes = episodesOf(log);
@@ -24,5 +24,5 @@ export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {
     }
     returns[e] = value;
   }
-  return estimateOf("chain DR", [{ top: returns, bottom: undefined }]);
+  return meanOverUnits("chain DR", returns, episodes);
 }

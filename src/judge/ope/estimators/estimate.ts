@@ -121,7 +121,8 @@ export function sum(values: Float64Array): number {
   return total + lost;
 }
 
-function perUnit(terms: Float64Array, units: Units): Float64Array {
+/** The mean term of each unit. */
+export function perUnit(terms: Float64Array, units: Units): Float64Array {
   if (units.rows === undefined) return terms;
   const sums = new Float64Array(units.count);
   for (let i = 0; i < terms.length; i++) sums[units.of[i]!] = sums[units.of[i]!]! + terms[i]!;

@@ -1,8 +1,8 @@
 /** Weighted per-decision importance sampling:  V = Σ_t γᵗ · (Σ_e ρ_t·r_t / Σ_e ρ_t).
- *  Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
+ *  Sums over the episodes e of one unit are means, so that every unit counts once. Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
  *  reward 0, its last weight stays in the denominator. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
-import { type Estimate, estimateOf, type Ratio } from "./estimate.ts";
+import { type Estimate, estimateOf, perUnit, type Ratio } from "./estimate.ts";
 
 export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {
   const episodes = episodesOf(log);
@@ -18,7 +18,7 @@ export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {
       bottom[e] = running[at]!;
       if (at === episodes.start[e]! + t) top[e] = gamma[t]! * running[at]! * log.reward[episodes.rows[at]!]!;
     }
-    ratios.push({ top, bottom });
+    ratios.push({ top: perUnit(top, episodes.units), bottom: perUnit(bottom, episodes.units) });
   }
   return estimateOf("WPDIS", ratios);
 }

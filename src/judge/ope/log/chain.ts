@@ -1,6 +1,6 @@
 /** Chains of decisions: rows in episode and step order, and the running products of their weights. */
 import { RollbookError } from "../../../base/index.ts";
-import { type Chain, type LoggedDecisions, startsOf, unitsOf } from "./logged-decisions.ts";
+import { type Chain, type LoggedDecisions, startsOf, type Units, unitsBy } from "./logged-decisions.ts";
 
 export interface Episodes {
   readonly count: number;
@@ -10,17 +10,21 @@ export interface Episodes {
   /** Length of the longest episode. */
   readonly horizon: number;
   readonly discount: number;
+  /** The unit of each episode: every unit counts once in an estimate, however many episodes it has. */
+  readonly units: Units;
 }
 
 export function episodesOf(log: LoggedDecisions): Episodes {
-  const chain = chainOf(log);
-  const units = unitsOf(log);
-  const start = startsOf(units);
+  const { episode, chain } = chainOf(log);
+  const { count, of } = unitsBy(episode);
+  const start = startsOf({ count, of });
   const horizon = chain.step.reduce((last, step) => Math.max(last, step + 1), 0);
   // Steps are 0 … length−1, each once (checked), so the step is the place.
   const rows = new Int32Array(log.reward.length);
-  for (let row = 0; row < rows.length; row++) rows[start[units.of[row]!]! + chain.step[row]!] = row;
-  return { count: units.count, rows, start, horizon, discount: chain.discount };
+  for (let row = 0; row < rows.length; row++) rows[start[of[row]!]! + chain.step[row]!] = row;
+  const column = chain.unit ?? episode;
+  const units = unitsBy(Int32Array.from({ length: count }, (_, e) => column[rows[start[e]!]!]!));
+  return { count, rows, start, horizon, discount: chain.discount, units };
 }
 
 /** ρ_t = Π_{s ≤ t} w_s per place in `episodes.rows`. */
@@ -54,8 +58,8 @@ export function discounts(episodes: Episodes): Float64Array {
   return powers;
 }
 
-function chainOf(log: LoggedDecisions): Chain {
-  if (log.chain !== undefined && log.episode !== undefined) return log.chain;
+function chainOf({ episode, chain }: LoggedDecisions): { episode: Int32Array; chain: Chain } {
+  if (chain !== undefined && episode !== undefined) return { episode, chain };
   throw new RollbookError(
     "no-chain",
     {},

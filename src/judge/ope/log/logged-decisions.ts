@@ -38,9 +38,11 @@ export interface Chain {
   /** 0, 1, 2, … within each episode, in any row order. */
   readonly step: Int32Array;
   readonly discount: number;
+  /** The independent unit of each row: episodes with the same number are resampled together. Absent: the episode. */
+  readonly unit?: Int32Array;
 }
 
-/** Row → resampling unit (an episode, or the row itself), numbered by first appearance. */
+/** Row → resampling unit (the unit of a chain, an episode, or the row itself), numbered by first appearance. */
 export interface Units {
   readonly count: number;
   readonly of: Int32Array;
@@ -91,19 +93,22 @@ export function weightsOf(log: LoggedDecisions): Float64Array {
 }
 
 export function unitsOf(log: LoggedDecisions): Units {
+  const column = log.chain?.unit ?? log.episode;
+  if (column !== undefined) return unitsBy(column);
   const rows = log.reward.length;
+  return { count: rows, of: Int32Array.from({ length: rows }, (_, i) => i), rows: undefined };
+}
+
+/** Entries with the same number are one unit. */
+export function unitsBy(column: Int32Array): Units {
+  const rows = column.length;
   const of = new Int32Array(rows);
-  if (log.episode === undefined) {
-    for (let i = 0; i < rows; i++) of[i] = i;
-    return { count: rows, of, rows: undefined };
-  }
   const numbers = new Map<number, number>();
   for (let i = 0; i < rows; i++) {
-    const episode = log.episode[i]!;
-    let unit = numbers.get(episode);
+    let unit = numbers.get(column[i]!);
     if (unit === undefined) {
       unit = numbers.size;
-      numbers.set(episode, unit);
+      numbers.set(column[i]!, unit);
     }
     of[i] = unit;
   }
@@ -113,7 +118,7 @@ export function unitsOf(log: LoggedDecisions): Units {
 }
 
 /** Where each unit begins when rows are laid out unit by unit, and the number of rows last. */
-export function startsOf(units: Units): Int32Array {
+export function startsOf(units: Pick<Units, "count" | "of">): Int32Array {
   const start = new Int32Array(units.count + 1);
   for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
   for (let e = 0; e < units.count; e++) start[e + 1] = start[e + 1]! + start[e]!;
@@ -145,6 +150,7 @@ function checkLengths(log: LoggedDecisions): void {
     ["context.values", log.context?.values.length, rows * (log.context?.width ?? 0)],
     ["episode", log.episode?.length, rows],
     ["chain.step", log.chain?.step.length, rows],
+    ["chain.unit", log.chain?.unit?.length, rows],
   ];
   for (const [column, length, expected] of columns) {
     if (length === undefined || length === expected) continue;
@@ -250,8 +256,9 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
     const { discount } = chain;
     throw new RollbookError("bad-discount", { discount }, `discount ${discount} is not in [0, 1].`);
   }
-  const units = unitsOf(log);
+  const units = unitsBy(episode);
   const start = startsOf(units);
+  if (chain.unit !== undefined) checkUnits(chain.unit, units);
   // An episode of T rows holds the steps 0 … T−1: each row claims its place, and no place twice.
   const taken = new Uint8Array(chain.step.length);
   for (let row = 0; row < chain.step.length; row++) {
@@ -272,6 +279,17 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
       throw fault("bad-step", row, step, "step", wrong, remedy);
     }
     taken[place] = 1;
+  }
+}
+
+function checkUnits(unit: Int32Array, episodes: Units): void {
+  const first = new Map<number, number>();
+  for (const [row, episode] of episodes.of.entries()) {
+    const expected = first.get(episode) ?? unit[row]!;
+    first.set(episode, expected);
+    if (unit[row] === expected) continue;
+    const remedy = "Give all rows of an episode one unit, or leave the episode out";
+    throw fault("torn-episode", row, unit[row]!, "unit", `differs from its episode's ${expected}`, remedy);
   }
 }
 
