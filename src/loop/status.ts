@@ -48,6 +48,10 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
     ...defined({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
+    // The gate judges decisions; weights that sample tokens are measured by whole rollouts, without a verdict.
+    ...(judged?.estimate === undefined
+      ? {}
+      : { estimateUnit: judged.verdict === undefined ? ("rollout" as const) : ("decision" as const) }),
     ...(final === undefined
       ? {}
       : {

@@ -30,6 +30,9 @@ export interface WindowStatus {
     readonly high: number;
     readonly level?: number;
   };
+  /** What the estimate is a mean over. The last decision of a rollout carries its reward, so a rollout of two decisions has
+   *  half of it a decision. */
+  readonly estimateUnit?: "decision" | "rollout";
   /** Where several learners are compared. */
   readonly candidates?: readonly CandidateStatus[];
   readonly outcome?: "pass" | "refuse";
@@ -99,7 +102,7 @@ export function renderLoopProgress(
   }: { window: number; done: number; total: number; meanReward: number | null },
   windows: number,
 ): string {
-  const reward = meanReward === null ? "" : `, observed reward ${meanReward.toFixed(3)}`;
+  const reward = meanReward === null ? "" : `, observed reward ${meanReward.toFixed(3)} a rollout`;
   return `window ${window} of ${windows}: collecting, ${done} of ${plural(total, "rollout")}${reward}`;
 }
 
@@ -115,8 +118,8 @@ export function transitionFacts(row: WindowStatus): string {
     planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
     collecting: plural(row.rollouts, "rollout"),
     sealed: plural(row.rollouts, "rollout"),
-    scored: `${row.rows} rows to train from, their observed reward ${number(row.rewardMean)}`,
-    judged: `${row.outcome}, estimate ${interval(row.estimate)}`,
+    scored: `${row.rows} rows to train from, observed reward ${number(row.rewardMean)} a rollout`,
+    judged: `${row.outcome}, estimate ${interval(row.estimate)}${row.estimate === undefined ? "" : ` a ${row.estimateUnit}`}`,
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,
   };

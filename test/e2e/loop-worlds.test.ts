@@ -94,7 +94,7 @@ describe("rollbook run with an agent of the user's", () => {
       expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("agent.mjs cannot be read")]);
       writeFileSync(join(cli.folder, "agent.mjs"), AGENT);
       const { windows } = await statusOf(cli, `resume --config ${config}`);
-      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1", estimateUnit: "decision" });
       expect(windows[0]!.behaviourValue).toBeUndefined();
       expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
       // The gateway serves the router as the plan names it, and its steps name the policy behind it.
