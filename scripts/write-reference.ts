@@ -1,9 +1,11 @@
-/** Writes docs/settings.md from the schemas of the configuration files, and the table of docs/interop.md. Run `npm run reference` after a change of one of
- *  them; a test compares. */
+/** Writes docs/settings.md from the schemas of the configuration files, docs/outputs.md from what the commands print, and
+ *  the table of docs/interop.md. Run `npm run reference` after a change of one of them; a test compares. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { interopPage } from "./reference/interop-table.ts";
+import { outputsPage } from "./reference/outputs-page.ts";
 import { settingsPage } from "./reference/reference-pages.ts";
 
 writeFileSync(new URL("../docs/settings.md", import.meta.url), settingsPage());
+writeFileSync(new URL("../docs/outputs.md", import.meta.url), await outputsPage());
 const interop = new URL("../docs/interop.md", import.meta.url);
 writeFileSync(interop, await interopPage(readFileSync(interop, "utf8")));
