@@ -230,4 +230,16 @@ describe("the same rows in two files", () => {
     expect(code).toBe(1);
     expect(err).toContain("none of the 60 rows may judge: 60 are for training or were trained on");
   });
+
+  it("enter a book once: the second import adds nothing and says so", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const text = await cli.ok(`data import ${cli.file("log.csv", csv)} ${map}`);
+    expect(text).toContain("60 decisions sealed, 60 labelled, 60 with propensity");
+    const other = cli.file("other.jsonl", lines(...rows, { ...rows[0], score: 0.25 }));
+    expect(await cli.ok(`data import ${other} ${map}`)).toContain("1 decision sealed, 60 already there");
+    const again = JSON.parse(await cli.ok(`data import ${other} ${map} --json`));
+    expect(again).toMatchObject({ rows: 61, sealed: 0, known: 61, warnings: [] });
+    expect((await cli.ok("artifact ls --limit 1000 --json")).trim().split("\n")).toHaveLength(61);
+  });
 });

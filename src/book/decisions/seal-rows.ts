@@ -1,5 +1,6 @@
 /** Seals the rows of a decision log into a book, one rollout each, signed and durable, in bounded memory.
- *  In: rows, one at a time. Out: how many, and warnings. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
+ *  In: rows, one at a time. Out: how many were new and how many the book had, and warnings. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
+import type { SealedRollout } from "../../contract/index.ts";
 import { MetaTally, type RoutingMeta, sealDecision } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
@@ -18,6 +19,10 @@ const ROWS_PER_COMMIT = 256;
 const COMMITS_PER_SESSION = 200;
 
 interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | "schema"> {
+  /** Of the rows, those that were new to the book. */
+  readonly sealed: number;
+  /** Of the rows, those that the book had. */
+  readonly known: number;
   /** What entered the book and may surprise later. */
   readonly warnings: readonly ImportWarning[];
 }
@@ -42,6 +47,7 @@ async function sealAll(
   const tally = new MetaTally();
   const conflicts = new IdConflicts(index);
   const groups = inGroups(rows, ROWS_PER_COMMIT);
+  let known = 0;
   let left = true;
   while (left) {
     await useBook(root, { ...options, mode: "write" }, async ({ store, signer }) => {
@@ -54,13 +60,25 @@ async function sealAll(
         }
         const sealed = group.value.map(sealDecision);
         conflicts.see(sealed.map(({ content }) => content));
-        await Promise.all(sealed.map((each) => sealer.add(each)));
+        const lacking = sealed.filter((each) => !isThere(index, each));
+        known += sealed.length - lacking.length;
+        // What the book has without a signature gets one.
+        const unsigned = signer === undefined ? lacking : sealed.filter((each) => !isSigned(index, each));
+        await Promise.all([...new Set([...lacking, ...unsigned])].map((each) => sealer.add(each)));
         for (const row of group.value) tally.add(row);
       }
     });
   }
   const { filters: _, recommended: __, schema: ___, ...counts } = tally.meta({});
-  return { ...counts, warnings: conflicts.warnings() };
+  return { ...counts, sealed: counts.rows - known, known, warnings: conflicts.warnings() };
+}
+
+function isThere(index: BookIndex, { content, envelope }: SealedRollout): boolean {
+  return index.record(content.digest) !== undefined && index.record(envelope.digest) !== undefined;
+}
+
+function isSigned(index: BookIndex, { envelope }: SealedRollout): boolean {
+  return index.attestationsOf(envelope.digest).length > 0;
 }
 
 async function* inGroups<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[], undefined> {

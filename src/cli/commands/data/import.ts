@@ -17,7 +17,7 @@ import { keyringOf, loadSigner } from "../../../book/open/index.ts";
 import type { RoutingMeta } from "../../../convert/index.ts";
 import { renderDataset } from "../../../view/data/dataset-view.ts";
 import { renderPreview } from "../../../view/data/log-preview.ts";
-import { jsonLine, plural, printable } from "../../../view/format.ts";
+import { jsonLine, plural, printable, thousands } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { toActions, toMap } from "../../options/log-options.ts";
@@ -113,8 +113,18 @@ async function sealLog(
   io.out(
     flags.json
       ? jsonLine({ book: root, ...sealed, signedBy: signer?.publicKey ?? null })
-      : `${plural(sealed.rows, "decision")} sealed, ${sealed.labelled} labelled, ${sealed.with_propensity} with propensity: ${root}\n`,
+      : `${sealedText(sealed)}: ${root}\n`,
   );
+}
+
+function sealedText(counts: Awaited<ReturnType<typeof sealDecisions>>): string {
+  const { sealed, known, labelled, with_propensity } = counts;
+  return [
+    `${plural(sealed, "decision")} sealed`,
+    ...(known === 0 ? [] : [`${thousands(known)} already there`]),
+    `${thousands(labelled)} labelled`,
+    `${thousands(with_propensity)} with propensity`,
+  ].join(", ");
 }
 
 export function printDataset(
