@@ -1,4 +1,4 @@
-/** The words of a decision: what a policy sees, what it may choose, what it answers. No behaviour. */
+/** The words of a decision: what a policy sees, what it may choose, what it answers. */
 import type { Rng } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 
@@ -9,6 +9,19 @@ export interface DecisionContext {
   fields: Readonly<Record<string, string | number | boolean>>;
   /** The vector of the prompt, for policies that read embeddings. It follows from the prompt and is never recorded. */
   embedding?: Float32Array | undefined;
+  /** Instead, where several policies read the same request. */
+  vectors?: PromptVectors | undefined;
+}
+
+/** Vectors of one prompt, by the embedding model that made each. */
+export type PromptVectors = ReadonlyMap<string, Float32Array>;
+
+/** The vector of a model: policies of another one must not read it. */
+export function vectorFor(
+  { embedding, vectors }: Pick<DecisionContext, "embedding" | "vectors">,
+  model: string,
+): Float32Array | undefined {
+  return vectors === undefined ? embedding : vectors.get(model);
 }
 
 export interface DecisionCandidate {

@@ -15,14 +15,16 @@ export {
 } from "./checkpoint.ts";
 export type { Constraints } from "./constraints.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
-export type {
-  Decision,
-  DecisionCandidate,
-  DecisionContext,
-  DecisionEnvironment,
-  DecisionPolicy,
-  DecisionReason,
-  EnvironmentStep,
+export {
+  type Decision,
+  type DecisionCandidate,
+  type DecisionContext,
+  type DecisionEnvironment,
+  type DecisionPolicy,
+  type DecisionReason,
+  type EnvironmentStep,
+  type PromptVectors,
+  vectorFor,
 } from "./decision.ts";
 export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
 export {

@@ -9,6 +9,7 @@ import {
   explainPolicy,
   type FeaturePart,
   type PolicyModel,
+  vectorFor,
 } from "../policy/index.ts";
 
 import { embeddingOf } from "./served.ts";
@@ -43,8 +44,9 @@ export interface Explanation {
 }
 
 /** A recorded call does not hold the vector that its router read. */
-function lacksEmbedding(model: PolicyModel, { embedding, prompt }: DecisionContext): boolean {
-  return embeddingOf(model) !== undefined && embedding === undefined && prompt !== "";
+function lacksEmbedding(model: PolicyModel, context: DecisionContext): boolean {
+  const read = embeddingOf(model)?.model;
+  return read !== undefined && vectorFor(context, read) === undefined && context.prompt !== "";
 }
 
 /** Features that are told; the JSON has them all. */

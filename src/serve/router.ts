@@ -19,7 +19,7 @@ import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
 import type { ReleaseHistory } from "./passed-routers.ts";
-import { type Served, serve } from "./served.ts";
+import { embeddingOf, type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
@@ -175,6 +175,12 @@ export class ServedRouter {
   /** What serves, and what would after a rollback. */
   get active(): { readonly served: Served; readonly previous: Served | undefined } {
     return { served: this.#served, previous: this.#previous };
+  }
+
+  /** The embedding models that a decision may read, each once: the shadow and a holdback decide too. */
+  get embeddingModels(): readonly string[] {
+    const all = [this.#served, this.#previous, this.#shadow];
+    return [...new Set(all.flatMap((each) => embeddingOf(each?.model)?.model ?? []))];
   }
 
   /** Looks for a new checkpoint, table or release. A new router is built and verified aside; one that may not serve leaves

@@ -50,17 +50,19 @@ beforeEach(async () => {
     const { input, model } = JSON.parse(body) as { input: string[]; model: string };
     texts.push(...input);
     // Backwards, as nothing promises an order but `index`.
-    const data = input.map((text, index) => ({ index, embedding: vectorOf(text) })).reverse();
+    const data = input
+      .map((text, index) => ({ index, embedding: vectorOf(text).slice(model === MODEL ? 0 : 1) }))
+      .reverse();
     return json({ object: "list", model, data })(response, { url: "", headers: {}, body });
   };
   await cli.ok("init");
 });
 
-function train(data: string, name: string, more = ""): Promise<string> {
+function train(data: string, name: string, more = "", model = MODEL): Promise<string> {
   const out = join(cli.folder, name);
   return cli
     .ok(
-      `train auto --data ${data} --out ${out} --id ${name} --embedding-model ${MODEL} --embeddings ${endpoint.url}/v1${more}`,
+      `train auto --data ${data} --out ${out} --id ${name} --embedding-model ${model} --embeddings ${endpoint.url}/v1${more}`,
     )
     .then(() => out);
 }
@@ -132,6 +134,7 @@ test("a router without an endpoint says what it lacks; with one the gateway asks
       router: {
         ...{ checkpoint, allowUngated: true, exploration: 0, embeddings: { url: `${endpoint.url}/v1` } },
         table: { schema: "rollbook.static-table.v1", default: ["large", "small"] },
+        shadow: { checkpoint: await train(data, "shadow", "", "other-embedder") },
       },
     },
     local: {
@@ -150,6 +153,8 @@ test("a router without an endpoint says what it lacks; with one the gateway asks
   };
   expect(await call(prompt)).toBe("small");
   expect(endpoint.asked.at(-1)!.headers.authorization).toBe("Bearer secret-1");
+  // The shadow reads vectors of another model, and gets its own.
+  expect(gateway.router!.status().counts).toMatchObject({ decisions: 1, fallbacks: 0, shadowed: 1 });
   // Without a vector the policy cannot answer, so the table decides.
   endpoint.otherwise = json({ error: { message: "gone" } }, 400);
   expect(await call(`${prompt} ${prompt}`)).toBe("large");

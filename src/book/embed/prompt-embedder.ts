@@ -1,13 +1,12 @@
 /** Embeddings of prompts as requests come in, for a router that serves.
- *  In: a prompt. Out: its vector, or undefined where the policy in service reads none or the endpoint fails: the policy then
- *  says so, and the table decides. Keeps the last vectors in memory, because a conversation asks for one prompt repeatedly.
+ *  In: a prompt. Out: its vectors by model, without those that the endpoint failed to make: the policy then says so, and the
+ *  table decides. Undefined where no policy reads any. Keeps the last vectors in memory, because a conversation asks for one prompt repeatedly.
  *  A call waits for this, so the endpoint has one try of bounded length, and after a failure it is left alone for a while. */
 import { type Clock, reasonOf } from "../../base/index.ts";
-import type { PolicyModel } from "../../policy/index.ts";
-import { embeddingOf } from "../../serve/index.ts";
+import type { PromptVectors } from "../../policy/index.ts";
 import { askEmbeddings, isEndpointAway } from "./embedding-endpoint.ts";
 
-export type EmbedPrompt = (prompt: string, signal?: AbortSignal) => Promise<Float32Array | undefined>;
+export type EmbedPrompt = (prompt: string, signal?: AbortSignal) => Promise<PromptVectors | undefined>;
 
 const KEPT = 1024;
 const TIMEOUT_MS = 1_500;
@@ -17,8 +16,8 @@ const REST_MS = 5_000;
 export function promptEmbedder(options: {
   readonly url: string;
   readonly key?: string | undefined;
-  /** Of the policy in service. */
-  readonly model: () => PolicyModel | undefined;
+  /** The embedding models that policies in service read. */
+  readonly models: () => readonly string[];
   readonly clock: Clock;
   readonly log?: ((line: string) => void) | undefined;
 }): EmbedPrompt {
@@ -29,9 +28,7 @@ export function promptEmbedder(options: {
     const [vector] = await askEmbeddings({ ...options, model }, [prompt], patience);
     return vector;
   };
-  return async (prompt, signal) => {
-    const model = embeddingOf(options.model())?.model;
-    if (model === undefined || prompt === "") return undefined;
+  const vectorOf = async (model: string, prompt: string, signal: AbortSignal | undefined) => {
     const key = `${model}\0${prompt}`;
     let asked = kept.get(key);
     if (asked === undefined) {
@@ -46,5 +43,16 @@ export function promptEmbedder(options: {
       kept.set(key, asked);
     }
     return asked;
+  };
+  return async (prompt, signal) => {
+    const models = options.models();
+    if (models.length === 0 || prompt === "") return undefined;
+    const vectors = new Map<string, Float32Array>();
+    const add = async (model: string) => {
+      const vector = await vectorOf(model, prompt, signal);
+      if (vector !== undefined) vectors.set(model, vector);
+    };
+    await Promise.all(models.map(add));
+    return vectors;
   };
 }

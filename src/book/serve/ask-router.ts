@@ -71,8 +71,8 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
   // Loaded here, as it brings the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
   const own = contextOfPrompt(prompt, alias);
-  const embedding = await embedderOf(config, router, { clock, env: request.env })?.(prompt);
-  const context = { ...own, fields: { ...own.fields, ...fields }, embedding };
+  const vectors = await embedderOf(config, router, { clock, env: request.env })?.(prompt);
+  const context = { ...own, fields: { ...own.fields, ...fields }, vectors };
   const answer = router.choose({ alias, context, candidates, call });
   const { counts: __, sinceMs: ___, ...status } = router.status();
   return {

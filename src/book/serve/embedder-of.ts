@@ -1,4 +1,4 @@
-/** Embeddings for the policy that a router serves, where its configuration names an endpoint. */
+/** Embeddings for the policies that decide in a router, where its configuration names an endpoint. */
 import type { Clock } from "../../base/index.ts";
 import type { RouterConfig, ServedRouter } from "../../serve/index.ts";
 import { type EmbedPrompt, promptEmbedder } from "../embed/index.ts";
@@ -16,6 +16,6 @@ export function embedderOf(
   },
 ): EmbedPrompt | undefined {
   if (embeddings === undefined) return undefined;
-  const model = () => router.active.served.model;
-  return promptEmbedder({ url: embeddings.url, key: env.ROLLBOOK_EMBEDDINGS_KEY, model, ...rest });
+  const models = () => router.embeddingModels;
+  return promptEmbedder({ url: embeddings.url, key: env.ROLLBOOK_EMBEDDINGS_KEY, models, ...rest });
 }

@@ -4,7 +4,7 @@
  *  enough. Words weigh (1 + ln count)·idf, scaled to length 1. Numbers and prompt measures are standardised. The vectors are
  *  scratch space of the reader, valid until its next call. */
 import { log, RollbookError } from "../../base/index.ts";
-import type { DecisionContext } from "../decision.ts";
+import { type DecisionContext, vectorFor } from "../decision.ts";
 import type { ValueSpec } from "../feature-spec.ts";
 import { type GrowingVector, promptMeasures, type SparseVector, squash } from "../features.ts";
 import { hashText, mix, scanPrompt } from "../scan-prompt.ts";
@@ -143,7 +143,8 @@ export class TermReader {
     this.#fieldSeeds = spec.fields.map(({ name }) => hashText(`field ${name}`));
   }
 
-  read({ prompt, fields, embedding }: DecisionContext): void {
+  read(context: DecisionContext): void {
+    const { prompt, fields } = context;
     const { ids, dense } = this;
     const hashes = this.#hashes;
     const mask = this.#spec.wordBuckets - 1;
@@ -170,17 +171,14 @@ export class TermReader {
       dense[at++] = number === undefined ? 0 : 1;
     });
     this.count = count;
-    if (this.#spec.embedding !== undefined) this.#readVector(this.#spec.embedding, prompt, embedding);
+    if (this.#spec.embedding !== undefined) this.#readVector(this.#spec.embedding, context);
   }
 
   /** An empty prompt has no meaning to embed: its places count as missing. */
-  #readVector(
-    { model, size }: NonNullable<ValueSpec["embedding"]>,
-    prompt: string,
-    vector: Float32Array | undefined,
-  ): void {
+  #readVector({ model, size }: NonNullable<ValueSpec["embedding"]>, context: DecisionContext): void {
+    const vector = vectorFor(context, model);
     const at = embeddingAt(this.#spec);
-    if (prompt === "") this.dense.fill(Number.NaN, at);
+    if (context.prompt === "") this.dense.fill(Number.NaN, at);
     else if (vector === undefined) throw noEmbedding(model);
     else if (vector.length !== size)
       throw new RollbookError(

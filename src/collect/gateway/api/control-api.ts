@@ -2,6 +2,7 @@
  *  on. In: a request and who asks. Out: the response, or a refusal that is thrown. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
+import type { PromptVectors } from "../../../policy/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
@@ -20,8 +21,8 @@ export interface ControlApiOptions {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly redact: RedactOptions;
-  /** The vector of a prompt, for the router. */
-  readonly embed?: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
+  /** The vectors of a prompt, for the router. */
+  readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
   readonly returned: Returned;
   readonly maxErrorBytes: number;
   /** Where rollouts are sealed. */

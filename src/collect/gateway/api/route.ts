@@ -3,7 +3,7 @@
  *  router sees is what is recorded: secrets are replaced before it is asked. */
 import type { Id, Json } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
-import { type DecisionContext, promptOfMessages, stepOf } from "../../../policy/index.ts";
+import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } from "../../../policy/index.ts";
 import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
@@ -35,9 +35,9 @@ export async function decideRoute(
   const { request, fields } = read(redactValue(body as Json, redact));
   if (!routes.isAlias(request.model)) throw notAnAlias(request.model, routes);
   const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
-  const embedding = await embed?.(promptOfMessages(request.messages));
+  const vectors = await embed?.(promptOfMessages(request.messages));
   const decide = (rollout: Id) => {
-    const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields, embedding };
+    const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields, vectors };
     const { decided, family } = routes.choose(request.model, request, at)!;
     const { call: _, ...step } = stepOf(decided);
     return { step, family, prompt: decided.context.prompt };
@@ -58,7 +58,7 @@ interface RouteDeps {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly redact: RedactOptions;
-  readonly embed?: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
+  readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
 }
 
 const NONE: ReadonlySet<string> = new Set();

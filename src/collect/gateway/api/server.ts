@@ -12,7 +12,7 @@ import {
   reasonOf,
 } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
-import { promptOfMessages } from "../../../policy/index.ts";
+import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import type { Admit } from "../../admission.ts";
 import { listenOn } from "../../listen.ts";
@@ -62,9 +62,9 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
-  /** The vector of a prompt, asked for before that router chooses; undefined: the router gets none. The call waits for it.
+  /** The vectors of a prompt, asked for before that router chooses; undefined: the router gets none. The call waits for it.
    *  A stop aborts the signal. */
-  readonly embed?: ((prompt: string, signal: AbortSignal) => Promise<Float32Array | undefined>) | undefined;
+  readonly embed?: ((prompt: string, signal: AbortSignal) => Promise<PromptVectors | undefined>) | undefined;
   /** More lines of `GET /metrics`, as of that router. */
   readonly moreMetrics?: (() => string) | undefined;
   /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
@@ -175,7 +175,7 @@ class GatewayServer {
   readonly #metrics = new Metrics();
   readonly #control: ControlApi;
   readonly #redact: RedactOptions;
-  readonly #embed: ((prompt: string) => Promise<Float32Array | undefined>) | undefined;
+  readonly #embed: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
   readonly #found: Recovered;
   readonly #directory: string;
   #recovered: string[] = [];
@@ -479,8 +479,8 @@ class GatewayServer {
       call.start(request);
       return;
     }
-    const start = (vector: Float32Array | undefined) =>
-      response.destroyed ? call.leave() : call.start(request, vector);
+    const start = (vectors: PromptVectors | undefined) =>
+      response.destroyed ? call.leave() : call.start(request, vectors);
     const leave = (error: unknown) => {
       call.leave();
       throw error;

@@ -4,7 +4,7 @@
  *  for its rollout is found out later, from the journal. */
 import type { ServerResponse } from "node:http";
 import { type Clock, given, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
-import type { DecisionToLog } from "../../../policy/index.ts";
+import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
@@ -79,7 +79,7 @@ export class ModelCall implements Receiver, Waiter {
   readonly #startMs: number;
   readonly #decided: DecisionToLog[] = [];
   #failed: Set<string> | undefined;
-  #embedding: Float32Array | undefined;
+  #vectors: PromptVectors | undefined;
   #stepFamily: Id | undefined;
   #candidate = "";
   #target!: Target;
@@ -109,11 +109,11 @@ export class ModelCall implements Receiver, Waiter {
     this.#index = context.rollouts.begin(incoming.rollout);
   }
 
-  /** `request` is what the body says, `embedding` the vector of its prompt, where the router reads it. Throws a refusal if
+  /** `request` is what the body says, `vectors` those of its prompt, where the router reads them. Throws a refusal if
    *  nobody knows the model; then nothing has been sent. */
-  start(request: RequestFacts, embedding?: Float32Array): void {
+  start(request: RequestFacts, vectors?: PromptVectors): void {
     const { response } = this.#in;
-    this.#embedding = embedding;
+    this.#vectors = vectors;
     try {
       if (!this.#aim(request)) throw unknownModel(request.model, this.#with.routes.names);
     } catch (error) {
@@ -195,7 +195,7 @@ export class ModelCall implements Receiver, Waiter {
         requestBytes: body.length,
         failed: this.#failed ?? NONE,
         isResting,
-        embedding: this.#embedding,
+        vectors: this.#vectors,
       });
       if (choice === undefined) return false;
       this.#decided.push(choice.decided);

@@ -18,6 +18,7 @@ import {
   type DecisionToLog,
   decide,
   digestRouter,
+  type PromptVectors,
   parseStaticTable,
   promptOfMessages,
   type Router,
@@ -152,13 +153,13 @@ export class Routes {
       isResting: (upstream: string) => boolean;
       /** More facts for the router, beside those of the request. */
       fields?: DecisionContext["fields"] | undefined;
-      embedding?: Float32Array | undefined;
+      vectors?: PromptVectors | undefined;
     },
   ): Choice | undefined {
     const candidates = this.#candidates(alias, at);
     if (candidates === undefined) return undefined;
     const own = contextOf(request, this.#config.router === undefined ? undefined : at.requestBytes);
-    if (at.embedding !== undefined) own.embedding = at.embedding;
+    if (at.vectors !== undefined) own.vectors = at.vectors;
     const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
     const { seed } = request.parameters;
     const question = { alias, context, candidates, call: `${at.rollout}.${at.call}` };
