@@ -15,6 +15,20 @@ function files(root: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
+it("an embeddings endpoint gets prompts of calls and of decisions without secrets", async () => {
+  const prompts: string[] = [];
+  const embed = async (prompt: string) => {
+    prompts.push(prompt);
+    return undefined;
+  };
+  const test = await TestGateway.open({ routes: { auto: ["tiny"] }, redact: ["card \\d+"] }, { embed });
+  test.upstream.otherwise = json(chatReply({ content: "ok" }));
+  const messages = [{ role: "user", content: `use ${UPSTREAM_KEY} and card 1234 now` }];
+  for (const path of [CHAT, "/v1/route"])
+    expect((await test.post(path, { model: "auto", messages })).status).toBe(200);
+  expect(prompts).toEqual(Array(2).fill("use [redacted] and [redacted] now"));
+});
+
 describe("an upstream that echoes its key", () => {
   const key = Buffer.from(`${UPSTREAM_KEY}`);
   const spelled = [UPSTREAM_KEY, key.toString("base64"), UPSTREAM_KEY.replaceAll("-", "%2D")];

@@ -7,6 +7,7 @@ import {
   type Clock,
   given,
   isRollbookError,
+  type Json,
   type Rng,
   RollbookError,
   reasonOf,
@@ -31,7 +32,14 @@ import { compile, type GatewayConfig, PLACEHOLDER_KEYS, readSecrets } from "../c
 import { type Dialect, dialectAt, openAiError } from "../dialects/index.ts";
 import { JournalReader } from "../journal/index.ts";
 import { Metrics } from "../metrics.ts";
-import { type Redact, type RedactOptions, redactCall, redactOptions, redactText } from "../redact/index.ts";
+import {
+  type Redact,
+  type RedactOptions,
+  redactCall,
+  redactOptions,
+  redactText,
+  redactValue,
+} from "../redact/index.ts";
 import {
   ClosedIndex,
   type DamagedRollout,
@@ -466,6 +474,9 @@ class GatewayServer {
         bodyBytes: body.length,
         price: this.#calls.routes.dearest(request.model),
       });
+    const embed = this.#calls.routes.isAlias(request.model) ? this.#embed : undefined;
+    // The endpoint sees what is recorded, and what policies are trained on: no secrets.
+    const prompt = embed && promptOfMessages(redactValue(request.messages as Json[], this.#redact) as Json[]);
     // A reply that could not be recorded would be paid for and not delivered.
     if (this.#calls.journal.hasFailed) throw cannotRecord();
     const rollout =
@@ -474,8 +485,7 @@ class GatewayServer {
         : this.#rollouts.enter(caller.rollout, mayCostUsd);
     const below = path.path.slice("/v1".length) + path.query;
     const call = new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, this.#calls);
-    const embed = this.#embed;
-    if (embed === undefined || !this.#calls.routes.isAlias(request.model)) {
+    if (embed === undefined || prompt === undefined) {
       call.start(request);
       return;
     }
@@ -485,7 +495,7 @@ class GatewayServer {
       call.leave();
       throw error;
     };
-    this.#hold(embed(promptOfMessages(request.messages)).then(start, leave).catch(failed));
+    this.#hold(embed(prompt).then(start, leave).catch(failed));
   }
 
   #refuse(response: ServerResponse, error: unknown, { path }: ApiPath, rollout?: string): void {
