@@ -58,9 +58,11 @@ export {
   type LoggedCandidate,
   type LoggedRow,
   type RewardTerms,
+  requireWholeChains,
   type SeenUnits,
   splitOf,
   unitOf,
+  wholeChains,
   withSplit,
 } from "./rows/index.ts";
 export {

@@ -3,17 +3,18 @@ import type { ChainEvaluation } from "../judge/index.ts";
 import { type Interval, type PanelResult, panelText } from "../judge/ope/index.ts";
 import { figure, plural } from "./format.ts";
 
-export function renderChains({
-  evaluation,
-  leftOut,
-}: {
-  evaluation: ChainEvaluation;
-  leftOut: number;
-}): string {
+interface ShownChains {
+  readonly evaluation: ChainEvaluation;
+  readonly leftOut: number;
+  readonly unlabelled: number;
+}
+
+export function renderChains({ evaluation, leftOut, unlabelled }: ShownChains): string {
   const { rows, episodes, horizon, discount, behaviour, contenders, comparisons } = evaluation;
   const left = leftOut === 0 ? "" : `; ${leftOut} rows that it has seen are left out`;
+  const open = unlabelled === 0 ? "" : `; ${unlabelled} rows of episodes without an outcome are left out`;
   return [
-    `${plural(episodes, "episode")} of ${plural(rows, "decision")}, the longest ${horizon}; returns discounted by ${discount}${left}`,
+    `${plural(episodes, "episode")} of ${plural(rows, "decision")}, the longest ${horizon}; returns discounted by ${discount}${left}${open}`,
     `the log itself: ${figure(behaviour.value)} ${span(behaviour.interval)}`,
     ...contenders.flatMap(({ name, about, panel }) => ["", `${name}: ${about}`, panelText(panel)]),
     "",
@@ -25,17 +26,11 @@ export function renderChains({
   ].join("\n");
 }
 
-export function chainsJson({
-  evaluation,
-  leftOut,
-}: {
-  evaluation: ChainEvaluation;
-  leftOut: number;
-}): object {
+export function chainsJson({ evaluation, leftOut, unlabelled }: ShownChains): object {
   const { contenders, ...rest } = evaluation;
   return {
     ...rest,
-    leftOut,
+    ...{ leftOut, unlabelled },
     contenders: contenders.map(({ panel, ...each }) => ({ ...each, ...panelJson(panel) })),
   };
 }

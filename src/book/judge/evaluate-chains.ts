@@ -3,6 +3,7 @@
  *  Writes nothing. */
 import { RollbookError, rngFrom } from "../../base/index.ts";
 import { type ChainEvaluation, evaluateChains } from "../../judge/index.ts";
+import { wholeChains } from "../../learn/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { judgeRowsOf } from "./judge-rows.ts";
@@ -20,6 +21,8 @@ export interface JudgedChains {
   readonly evaluation: ChainEvaluation;
   /** Rows the policy was trained or calibrated on. */
   readonly leftOut: number;
+  /** Rows of chains that lack an outcome. */
+  readonly unlabelled: number;
   readonly refusal?: RollbookError;
 }
 
@@ -27,17 +30,18 @@ export async function evaluateOnChains(source: DecisionSource, request: ChainReq
   const { checkpoint, discount, seed = 0n } = request;
   const loaded = loadPolicy(checkpoint, request.spec);
   requireJudgeable(source, [loaded]);
-  const { rows } = await loadJudgeRows(source, [loaded], request);
-  const judged = judgeRowsOf(rows, [loaded], "id");
+  const { rows } = await loadJudgeRows(source, [loaded], { ...request, unlabelled: "keep" });
+  const { whole, broken } = wholeChains(rows, loaded.rule.unit);
+  const judged = judgeRowsOf(whole, [loaded], "id");
   const fresh = new Set(judged.rows.map(({ id }) => id));
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const evaluation = evaluateChains(
-    rows.filter(({ id }) => fresh.has(id)),
+    whole.filter(({ id }) => fresh.has(id)),
     { setup, single: setup.single, discount, rng: rngFrom(seed) },
   );
   const { panel } = evaluation.contenders[0]!;
   return {
-    ...{ evaluation, leftOut: rows.length - fresh.size },
+    ...{ evaluation, leftOut: whole.length - fresh.size, unlabelled: broken },
     ...(panel.kind === "refused" ? { refusal: refusalOf(panel.reasons) } : {}),
   };
 }

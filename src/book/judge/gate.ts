@@ -15,14 +15,14 @@ import {
   totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import type { LoggedRow } from "../../learn/index.ts";
+import { type LoggedRow, wholeChains } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import type { JudgeRequest } from "./evaluate.ts";
-import { type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
+import { commonRule, type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
@@ -73,7 +73,10 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadJudgeRows(source, policies, { ...request, unlabelled: "keep" });
-  const { whole, broken } = request.discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows);
+  const { whole, broken } =
+    request.discount === undefined
+      ? { whole: rows, broken: 0 }
+      : wholeChains(rows, commonRule(policies).unit);
   const found = judgeRowsOf(whole, policies, request.order);
   const judged = { ...found, unlabelled: found.unlabelled + broken };
   const setups = candidates.map((each) => setupOf(each, flags));
@@ -101,13 +104,6 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const findings = checkData(judged.rows);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
   return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
-}
-
-/** An episode that lacks an outcome anywhere is left out as a whole, as it is from a batch. */
-function wholeChains(rows: readonly LoggedRow[]): { whole: readonly LoggedRow[]; broken: number } {
-  const broken = new Set(rows.filter(({ reward }) => reward === null).map(({ chain }) => chain));
-  const whole = rows.filter(({ chain }) => !broken.has(chain));
-  return { whole, broken: rows.length - whole.length };
 }
 
 /** The logged rows behind the rows that judge. */

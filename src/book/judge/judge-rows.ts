@@ -54,7 +54,8 @@ function partFor(unit: string, { seen }: LoadedPolicy): SplitPart {
   return "judge";
 }
 
-function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
+/** The split that all of them were trained with. */
+export function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
   const { rule, folder } = policies[0]!;
   const other = policies.find((each) => each.rule.unit !== rule.unit);
   if (other === undefined) return rule;

@@ -98,6 +98,11 @@ export function isBandit(learner: Learner): learner is BanditLearner {
   return BANDITS.includes(learner.kind);
 }
 
+/** Whether it learns a row together with those that follow it in its chain. */
+export function readsChains(learner: Learner): boolean {
+  return learner.kind === "cql" && (learner.discount ?? 0) > 0;
+}
+
 const VALUE_KINDS: readonly string[] = ["auto", "ridge", "logistic", "knn"] satisfies ValueKind[];
 
 export function readsEmbeddings(learner: Learner): learner is Extract<Learner, { kind: ValueKind }> {

@@ -14,6 +14,7 @@ import {
   type FitHooks,
   fitStaticTable,
   type LoggedRow,
+  requireWholeChains,
   type SplitRule,
   unitOf,
   withBaseline,
@@ -51,6 +52,7 @@ import {
   type Learned,
   type Learner,
   learn,
+  readsChains,
   readsEmbeddings,
   requireLearner,
 } from "./learners.ts";
@@ -172,6 +174,7 @@ async function learnFromDataset(
 ): Promise<Taught> {
   const loaded = await loadDecisions(source, request);
   const rows = requireDecisions(loaded.rows);
+  if (readsChains(request.learner)) requireWholeChains(rows, rule.unit);
   const train = requirePart(rows, "train", rule);
   return learnFrom(train, request, {
     source,

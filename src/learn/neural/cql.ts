@@ -3,6 +3,7 @@
  *  with a target network Q̄ (double Q), over the candidates that may be chosen. γ = 0 learns one decision at a time: routing.
  *  In: logged rows, a config, an Rng. Out: an "mlp-greedy" model and a report. Training = f(rows, config, seed). */
 import type { Rng } from "../../base/index.ts";
+import { requireWholeChains } from "../rows/index.ts";
 import {
   type AdamState,
   adamW,
@@ -50,6 +51,7 @@ export function trainCql(data: LoggedData, config: CqlConfig, rng: Rng, hooks: F
   const { discount, targetEvery, conservatism, goal } = options;
   checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
   const regression = goal === "return" || discount === 0;
+  if (discount > 0) requireWholeChains(data.rows, "decision");
   const rows = goal === "return" ? withReturns(data.rows, discount) : data.rows;
   return trainNetwork(
     { ...data, rows },

@@ -4,7 +4,7 @@
  *  episodes and fitting again. Needs no propensities; its error is that of the network, which the interval holds in part. */
 import { type Rng, RollbookError } from "../../base/index.ts";
 import { mlpMembers } from "../../policy/index.ts";
-import type { LoggedRow } from "../rows/index.ts";
+import { type LoggedRow, requireWholeChains, rowsByChain } from "../rows/index.ts";
 import { CQL_DEFAULTS, type CqlConfig, makeQLearner } from "./cql.ts";
 import { neuralSpec } from "./setup.ts";
 import { type LoggedData, trainNetwork } from "./train-network.ts";
@@ -110,8 +110,8 @@ function dot(shares: Float64Array, at: number, values: ArrayLike<number>): numbe
 }
 
 function episodesOf(rows: readonly LoggedRow[]): LoggedRow[][] {
-  const chains = new Map<string, LoggedRow[]>();
-  for (const row of rows) chains.set(row.chain, [...(chains.get(row.chain) ?? []), row]);
+  requireWholeChains(rows, "decision");
+  const chains = rowsByChain(rows);
   if (chains.size < 2)
     throw new RollbookError(
       "too-few-units",

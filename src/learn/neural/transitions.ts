@@ -4,7 +4,14 @@
  *  has an unknown successor: with γ > 0 nothing may be learned from it, and treating it as an ending would teach failure. */
 import { RollbookError } from "../../base/index.ts";
 import { type FeatureReader, type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
-import { armsOf, gatherRows, type LoggedRow, labelledRows, type SparseRows } from "../rows/index.ts";
+import {
+  armsOf,
+  gatherRows,
+  type LoggedRow,
+  labelledRows,
+  rowsByChain,
+  type SparseRows,
+} from "../rows/index.ts";
 
 export interface Transitions {
   readonly count: number;
@@ -64,9 +71,7 @@ export function transitionsOf(rows: readonly LoggedRow[], spec: FeatureSpec): Tr
 /** The same rows with the discounted sum of rewards from each to the end of its episode for their reward. Where a chain was
  *  cut or lacks an outcome, that sum is not known, and the row has no outcome. */
 export function withReturns(rows: readonly LoggedRow[], discount: number): LoggedRow[] {
-  const chains = new Map<string, LoggedRow[]>();
-  for (const row of rows) chains.set(row.chain, [...(chains.get(row.chain) ?? []), row]);
-  return [...chains.values()].flatMap((chain) => {
+  return [...rowsByChain(rows).values()].flatMap((chain) => {
     const ordered = chain.sort((a, b) => compareNatural(a.id, b.id));
     let ahead: number | null = ordered.at(-1)!.terminal ? 0 : null;
     return ordered

@@ -3,4 +3,5 @@ export * from "./default-features.ts";
 export * from "./outcomes.ts";
 export * from "./seen-units.ts";
 export * from "./sparse-rows.ts";
+export * from "./whole-chains.ts";
 export * from "./word-scale.ts";
