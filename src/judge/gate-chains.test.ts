@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { corridorValues, corridorWalks } from "../../test/support/chain-world.ts";
+import { corridorValues, corridorWalks, loggedRow } from "../../test/support/chain-world.ts";
 import { refusalOf } from "../../test/support/refusal-of.ts";
 import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
+import { evaluateChains } from "./evaluate/index.ts";
 import type { GateRule } from "./gate.ts";
 import { gateChains } from "./gate-chains.ts";
 
@@ -76,6 +77,32 @@ describe("the gate on chains", () => {
     const means = unitMeans(uneven);
     expect(gate(uneven, 0.75).checks[0]!.baseline).toBeCloseTo(meanOf(means), 12);
     expect(means).toHaveLength(500);
+  });
+
+  it("gives the figures that evaluate gives: tasks of one or of nine episodes, worth 0 … 0.2 and 0.9 … 1.1", () => {
+    const rng = rngFrom(7);
+    const rows = Array.from({ length: 600 }, (_, task) =>
+      Array.from({ length: task % 2 === 0 ? 1 : 9 }, (_each, episode) =>
+        [0, 1].map((step) =>
+          loggedRow({
+            ...{ id: `t${task}-${episode}/0/${step}`, chain: `t${task}-${episode}/0/0`, task: `t${task}` },
+            context: { prompt: "", fields: { step } },
+            ...{ chosen: rng.below(2), terminal: step === 1 },
+            reward: step === 0 ? (task % 2 === 0 ? 0.1 : 1) : 0.2 * rng.float() - 0.1,
+          }),
+        ),
+      ).flat(),
+    ).flat();
+    const evaluation = evaluateChains(rows, {
+      ...{ setup: walker(0.6), discount: 0.9, unit: "task", rng: rngFrom(1) },
+    });
+    const [check] = gate(rows, 0.6).checks;
+    expect(evaluation).toMatchObject({ rows: 6000, episodes: 3000, units: 600 });
+    expect(evaluation.behaviour.value).toBeCloseTo(meanOf(unitMeans(rows)), 12);
+    expect(evaluation.behaviour.value).toBeCloseTo(0.55, 1);
+    expect(check!.baseline).toBe(evaluation.behaviour.value);
+    const against = evaluation.comparisons.find((each) => each.against === "behaviour")!;
+    expect(against.value).toBe(check!.difference);
   });
 
   it("refuses many walks of few tasks, and counts the tasks", () => {

@@ -1,20 +1,24 @@
 /** How an evaluation of whole chains looks on a terminal, and as JSON. Diagnostics come before numbers. */
 import type { ChainEvaluation } from "../judge/index.ts";
 import { type Interval, type PanelResult, panelText } from "../judge/ope/index.ts";
+import type { SplitUnit } from "../learn/index.ts";
 import { figure, plural } from "./format.ts";
 
 interface ShownChains {
   readonly evaluation: ChainEvaluation;
+  readonly unit: SplitUnit;
   readonly leftOut: number;
   readonly unlabelled: number;
 }
 
-export function renderChains({ evaluation, leftOut, unlabelled }: ShownChains): string {
-  const { rows, episodes, horizon, discount, behaviour, contenders, comparisons } = evaluation;
+export function renderChains({ evaluation, unit, leftOut, unlabelled }: ShownChains): string {
+  const { rows, episodes, units, horizon, discount, behaviour, contenders, comparisons } = evaluation;
   const left = leftOut === 0 ? "" : `; ${leftOut} rows that it has seen are left out`;
   const open = unlabelled === 0 ? "" : `; ${unlabelled} rows of episodes without an outcome are left out`;
+  // By decision, the unit is the chain itself.
+  const of = unit === "decision" ? "" : ` of ${plural(units, unit)}`;
   return [
-    `${plural(episodes, "episode")} of ${plural(rows, "decision")}, the longest ${horizon}; returns discounted by ${discount}${left}${open}`,
+    `${plural(episodes, "episode")}${of}, ${plural(rows, "decision")}, the longest episode ${horizon}; returns discounted by ${discount}${left}${open}`,
     `the log itself: ${figure(behaviour.value)} ${span(behaviour.interval)}`,
     ...contenders.flatMap(({ name, about, panel }) => ["", `${name}: ${about}`, panelText(panel)]),
     "",
@@ -26,11 +30,11 @@ export function renderChains({ evaluation, leftOut, unlabelled }: ShownChains): 
   ].join("\n");
 }
 
-export function chainsJson({ evaluation, leftOut, unlabelled }: ShownChains): object {
+export function chainsJson({ evaluation, unit, leftOut, unlabelled }: ShownChains): object {
   const { contenders, ...rest } = evaluation;
   return {
     ...rest,
-    ...{ leftOut, unlabelled },
+    ...{ unit, leftOut, unlabelled },
     contenders: contenders.map(({ panel, ...each }) => ({ ...each, ...panelJson(panel) })),
   };
 }

@@ -3,7 +3,7 @@
  *  Writes nothing. */
 import { RollbookError, rngFrom } from "../../base/index.ts";
 import { type ChainEvaluation, evaluateChains } from "../../judge/index.ts";
-import { wholeChains } from "../../learn/index.ts";
+import { type SplitUnit, wholeChains } from "../../learn/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { judgeRowsOf } from "./judge-rows.ts";
@@ -19,6 +19,7 @@ export interface ChainRequest extends JudgeRequest {
 
 export interface JudgedChains {
   readonly evaluation: ChainEvaluation;
+  readonly unit: SplitUnit;
   /** Rows the policy was trained or calibrated on. */
   readonly leftOut: number;
   /** Rows of chains that lack an outcome. */
@@ -37,11 +38,11 @@ export async function evaluateOnChains(source: DecisionSource, request: ChainReq
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const evaluation = evaluateChains(
     whole.filter(({ id }) => fresh.has(id)),
-    { setup, single: setup.single, discount, rng: rngFrom(seed) },
+    { setup, single: setup.single, discount, unit: loaded.rule.unit, rng: rngFrom(seed) },
   );
   const { panel } = evaluation.contenders[0]!;
   return {
-    ...{ evaluation, leftOut: whole.length - fresh.size, unlabelled: broken },
+    ...{ evaluation, unit: loaded.rule.unit, leftOut: whole.length - fresh.size, unlabelled: broken },
     ...(panel.kind === "refused" ? { refusal: refusalOf(panel.reasons) } : {}),
   };
 }

@@ -1,9 +1,9 @@
 /** Judges a policy by whole chains of decisions: what an episode under it would earn.
  *  In: logged rows in chains, a router, a discount, an Rng. Out: for each contender the diagnostics and the estimators of
  *  chains (per-decision and weighted importance sampling, doubly robust, fitted Q evaluation) with intervals over
- *  episodes, or a refusal; differences paired by episode. Pure. Does not decide. */
+ *  units, or a refusal; differences paired by unit. Every unit counts once, as in the gate. Pure. Does not decide. */
 import type { Rng } from "../../base/index.ts";
-import type { LoggedRow } from "../../learn/index.ts";
+import type { LoggedRow, SplitUnit } from "../../learn/index.ts";
 import type { Router, StaticTable } from "../../policy/index.ts";
 import {
   difference,
@@ -33,14 +33,16 @@ export interface ChainComparison {
 export interface ChainEvaluation {
   readonly rows: number;
   readonly episodes: number;
+  /** Episodes that share a unit count as one. */
+  readonly units: number;
   /** Decisions of the longest episode. */
   readonly horizon: number;
   readonly discount: number;
-  /** The mean return of the log itself. */
+  /** The mean return of the log itself, over units. */
   readonly behaviour: { readonly value: number; readonly standardError: number; readonly interval: Interval };
   /** The learned policy first. */
   readonly contenders: readonly ChainContender[];
-  /** Of the learned policy, by doubly robust estimates of the same episodes. */
+  /** Of the learned policy, by doubly robust estimates of the same units. */
   readonly comparisons: readonly ChainComparison[];
 }
 
@@ -50,13 +52,14 @@ export function evaluateChains(
     readonly setup: RouterSetup;
     readonly single?: StaticTable | undefined;
     readonly discount: number;
+    readonly unit: SplitUnit;
     readonly rng: Rng;
     readonly level?: number;
   },
 ): ChainEvaluation {
-  const { setup, single, discount, rng, level = 0.95 } = options;
+  const { setup, single, discount, unit, rng, level = 0.95 } = options;
   const ordered = inEpisodes(rows);
-  const log = chainColumns(ordered, { discount, unit: "decision" });
+  const log = chainColumns(ordered, { discount, unit });
   const { table, exploration } = setup;
   const routers: [string, string, Router][] = [
     ["learned", "the policy above its floor, else the table", routerOf(setup)],
@@ -75,7 +78,8 @@ export function evaluateChains(
   const returns = loggedReturns(log);
   return {
     rows: rows.length,
-    episodes: returns.units,
+    episodes: log.episode!.at(-1)! + 1,
+    units: returns.units,
     horizon: log.chain!.step.reduce((most, step) => Math.max(most, step + 1), 0),
     discount,
     behaviour: {
