@@ -51,7 +51,7 @@ export function renderEvaluation(
     headOf(evaluation, facts),
     ...(verbose ? detailsOf(evaluation, facts) : []),
     ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
-    `${verdictSentence(evaluation, { policy: facts.revision.id, unit: facts.judged.rule.unit, range: facts.range })}\n`,
+    `${verdictSentence(evaluation, { policy: facts.revision.id, unit: facts.judged.rule.unit })}\n`,
   ];
   return blocks.filter((block) => block !== "").join("\n");
 }

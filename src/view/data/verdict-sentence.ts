@@ -2,7 +2,6 @@
  *  In: an evaluation. Out: text. */
 import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type { Evaluation, Measure } from "../../judge/index.ts";
-import type { Range } from "../../judge/ope/index.ts";
 import { plural } from "../format.ts";
 
 /** Whom the policy is compared with: the first of these that the log can carry. */
@@ -17,11 +16,9 @@ export interface SentenceFacts {
   readonly policy: string;
   /** What a unit is: a task, a session or a decision. */
   readonly unit: string;
-  /** Where quality lies: a figure outside is cut for people. */
-  readonly range?: Range | undefined;
 }
 
-export function verdictSentence(evaluation: Evaluation, { policy, unit, range }: SentenceFacts): string {
+export function verdictSentence(evaluation: Evaluation, { policy, unit }: SentenceFacts): string {
   const { contenders, comparisons, measures, units, certification } = evaluation;
   if (contenders[0]!.basis === "refused")
     return `verdict: this log cannot say how good ${policy} is. Do not release it on this evidence.`;
@@ -29,15 +26,12 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit, range }:
   if (baseline === undefined)
     return `verdict: this log cannot compare ${policy} with any other policy. Do not release it on this evidence.`;
   const [against, called] = baseline;
-  const quality = qualityOf(measures);
-  const asked = [quality, ...measures.filter((each) => each === "cost")];
+  const asked = [qualityOf(measures), ...measures.filter((each) => each === "cost")];
   const compared = asked.flatMap((measure) =>
     comparisons.filter((each) => each.against === against && each.measure === measure),
   );
   const words = compared.map(({ measure, says }) => standing(measure, says));
-  const figures = compared.map((each) =>
-    figuresOf(each, evaluation, each.measure === quality ? range : undefined),
-  );
+  const figures = compared.map((each) => figuresOf(each, evaluation));
   const trust = certification === "certified" ? "" : " NOT CERTIFIED: do not release it on this evidence.";
   return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}. Judged by ${plural(units, unit)} that it has not seen.${trust}`;
 }
@@ -49,27 +43,23 @@ function standing(measure: Measure, says: ComparedMeasure["says"]): string {
   return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measure}`;
 }
 
-/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. */
+/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may leave the range of what it
+ *  estimates; it is not cut there, since the two figures must differ by the difference beside them. */
 function figuresOf(
   { against, measure, difference }: ComparedMeasure,
   { contenders, level }: Evaluation,
-  range: Range | undefined,
 ): string {
   const pointOf = (name: string | undefined) =>
     contenders.find((each, i) => (name === undefined ? i === 0 : each.name === name))?.values[measure]
       ?.estimate.value;
   const [mine, theirs] = [pointOf(undefined), pointOf(against)];
   const [interval] = difference.intervals;
-  const show = (value: number | undefined) => (value === undefined ? "unknown" : figure(cut(value, range)));
+  const show = (value: number | undefined) => (value === undefined ? "unknown" : figure(value));
   const band =
     interval === undefined
       ? ""
       : `, ${figure(100 * level)} % interval ${signed(interval.low)} to ${signed(interval.high)}`;
   return `${measure} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
-}
-
-function cut(value: number, range: Range | undefined): number {
-  return range === undefined ? value : Math.min(range.high, Math.max(range.low, value));
 }
 
 const figure = (value: number) => String(Number(value.toPrecision(3)));
