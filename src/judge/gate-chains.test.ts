@@ -57,7 +57,9 @@ describe("the gate on chains", () => {
     const judged = gate(priced(walks), 0.75, { epsilonCost: 0 });
     expect(judged.reasons.join()).toMatch(/cost: the difference is 0\.\d+ .*must not exceed 0/);
     expect(gate(priced(walks), 0.75, { epsilonCost: 5 }).outcome).toBe("pass");
-    expect(refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 })).code).toBe("no-cost");
+    const refused = refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 }));
+    expect(refused.code).toBe("no-cost");
+    expect(refused.message).toMatch(/no cost is known of [\d ]+ decisions, first \S+: .*features\.price/);
   });
 
   it("takes copies of a walk in one task for one walk: the same bound, the same support", () => {

@@ -65,7 +65,7 @@ function chainLogOf(rows: readonly LoggedRow[], { rule, discount, unit }: ChainG
   const judged = toJudgedRows(ordered, unit).rows;
   const known = measuresIn(judged);
   const asked = [qualityOf(known), ...(rule.epsilonCost === null ? [] : ["cost" as const])];
-  if (!asked.every((measure) => known.includes(measure))) throw noCost();
+  if (!asked.every((measure) => known.includes(measure))) throw noCost(judged);
   const log = chainColumns(ordered, { discount, unit });
   const columns = asked.map((measure): [Measure, LoggedDecisions] => [
     measure,

@@ -6,7 +6,7 @@
  *  of (its cost − the baseline's) at most ε_c, each at error α/m. Requiring both needs no correction (an intersection–union
  *  test has the level of its parts). Trying m candidates does. The correction is Bonferroni's: it holds whatever the
  *  candidates share, and it needs only the number of candidates tried elsewhere. */
-import { RollbookError } from "../base/index.ts";
+import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
   checkData,
@@ -77,7 +77,7 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     qualityOf(data.measures),
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
-  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost();
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
   const faults = checkData(rows).flatMap(({ severity, message }) =>
     severity === "refuse" ? [`the log: ${message}`] : [],
   );
@@ -263,11 +263,13 @@ export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRul
     throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate's rule: ${wrong}. Correct it.`);
 }
 
-export function noCost(): RollbookError {
+export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): RollbookError {
+  const lacking = rows.filter(({ measures }) => measures.cost === null);
+  const id = lacking[0]?.id;
   return new RollbookError(
     "no-cost",
-    {},
-    "no cost is known for every row. Record a reward term called cost or give every candidate a price, or gate quality alone with --quality-only.",
+    { rows: rows.length, lacking: lacking.length, id },
+    `no cost is known of ${plural(lacking.length, "decision")}, first ${id}: it has no reward term called cost, and not every candidate has features.price. The price: of a model in a gateway's file is for tokens and is no cost of a decision. Add a cost term to the reward (costTerm in the agent), or gate quality alone with --quality-only.`,
   );
 }
 
