@@ -49,6 +49,16 @@ describe("a book from the command line", () => {
     expect(await other.ok("artifact show r-3 --json")).toBe(text);
   });
 
+  it("assembles a batch of one experiment, and names those that there are", async () => {
+    const cli = await filled(2);
+    const envelope = { worker: "worker-a", startedAtMs: 1100, endedAtMs: 1200, experiment: "second" };
+    await cli.ok("artifact import -", lines(draftWire("r-9", { envelope })));
+    const assemble = "batch assemble --target policy-r2 --level token --exp";
+    expect((await cli.json(`${assemble} second`))[0].batch.totals).toMatchObject({ rows: 1 });
+    const { code, err } = await cli.run(`${assemble} secnod`);
+    expect([code, err]).toEqual([1, expect.stringContaining("experiment secnod. It has second.")]);
+  });
+
   it("assembles one digest from any order of import and says why two batches differ", async () => {
     const cli = await filled(0);
     await cli.ok("artifact import -", lines(...rollouts(5)));

@@ -43,6 +43,8 @@ export interface RolloutFilter {
   readonly exclude?: readonly string[] | undefined;
   /** Contents by digest; others are not considered. */
   readonly contents?: ReadonlySet<Digest> | undefined;
+  /** As `launch --exp` named it. */
+  readonly experiment?: string | undefined;
   /** A rollout's group, else its id. */
   readonly session?: string | undefined;
   readonly dataSource?: "real" | "synthetic" | undefined;
@@ -193,7 +195,8 @@ export async function requireTrustedManifest(
 const FEW = 10_000;
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
-  const { artifacts, exclude = [], contents, session, dataSource, sinceMs, untilMs } = filter;
+  const { artifacts, exclude = [], contents, session, dataSource, sinceMs, untilMs, experiment } = filter;
+  const ofExperiment = experiment === undefined ? undefined : envelopesOf(index, experiment);
   const chosen =
     artifacts?.map((name) => resolveArtifact(index, name)) ??
     (contents !== undefined && contents.size <= FEW ? artifactsWith(index, contents) : everyArtifact(index));
@@ -205,11 +208,26 @@ export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Indexe
     return (
       !left.has(digest) &&
       (contents === undefined || contents.has(digest)) &&
+      (ofExperiment === undefined || envelopes.some((each) => ofExperiment.has(each))) &&
       (session === undefined || (fields.group ?? id) === session) &&
       (dataSource === undefined || fields.dataSource === dataSource) &&
       (times === undefined || (startedAtMs >= (sinceMs ?? 0) && startedAtMs < (untilMs ?? Infinity)))
     );
   });
+}
+
+function envelopesOf(index: BookIndex, experiment: string): ReadonlySet<Digest> {
+  const all = index.ofKind(RolloutEnvelope.kind);
+  const own = all.filter(({ fields }) => fields.experiment === experiment);
+  if (own.length > 0) return new Set(own.map(({ digest }) => digest));
+  const known = [
+    ...new Set(all.flatMap(({ fields }) => (fields.experiment as string | undefined) ?? [])),
+  ].sort();
+  throw new RollbookError(
+    "not-found",
+    { experiment, known },
+    `no rollout of the book is of experiment ${experiment}. ${known.length === 0 ? "None has an experiment" : `It has ${known.join(", ")}`}.`,
+  );
 }
 
 function startTimes(index: BookIndex): Map<Digest, number> {

@@ -50,6 +50,7 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
   tokenizer?: Digest;
   requireVerdict?: true;
   maxLength?: number;
+  exp?: string;
   artifact?: string[];
   exclude?: string[];
 }
@@ -92,6 +93,7 @@ batch leaves out what is more than 3 revisions behind its target.`,
     .option("--require-verdict", "leave out what no validator has accepted")
     .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
+    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
     .option("--artifact <id...>", "only these artifacts")
     .option("--exclude <id...>", "not these artifacts");
   addFreshnessOptions(command, { none: true }).action((flags: AssembleFlags) => runAssemble(io, flags));
@@ -108,7 +110,12 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
-      ...{ artifacts: flags.artifact, logprobKind: flags.logprobKind, tokenizer: flags.tokenizer },
+      ...{
+        experiment: flags.exp,
+        artifacts: flags.artifact,
+        logprobKind: flags.logprobKind,
+        tokenizer: flags.tokenizer,
+      },
       ...batchFreshness(flags),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);
