@@ -122,6 +122,7 @@ export {
   RolloutEvent,
   readColumn,
   readTokenColumns,
+  recordedReward,
   rolloutIdFor,
   rolloutRun,
   type SealedBlob,

@@ -242,4 +242,16 @@ describe("the same rows in two files", () => {
     expect(again).toMatchObject({ rows: 61, sealed: 0, known: 61, warnings: [] });
     expect((await cli.ok("artifact ls --limit 1000 --json")).trim().split("\n")).toHaveLength(61);
   });
+
+  it("show their reward in lists and alone, are found by it, and have no time where the log has none", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("log.csv", csv)} ${map}`);
+    const best = (await cli.ok("artifact ls --limit 1000 --min-score 1")).trim().split("\n").slice(1);
+    expect(best).toHaveLength(20);
+    for (const line of best) expect(line).toMatch(/^\S+ +- +- .* 1 +terminal$/);
+    const shown = await cli.ok(`artifact show ${best[0]!.split(" ")[0]}`);
+    expect(shown).toMatch(/^rollout \S+ {2}terminal {2}reward 1\n/);
+    expect(shown).toMatch(/\n {2}time +-\n/);
+  });
 });

@@ -154,13 +154,13 @@ describe("artifact ls", () => {
       await cli.ok("artifact ls"),
     ).toBe(`ROLLOUT  ENDED             EXPERIMENT  TASK        MODEL      CALLS  REWARD  ENDING
 new      1970-01-01 00:01  b           task-paris  policy-r1      0     0.5  terminal
-mid      1970-01-01 00:01  -           task-paris  small          0       -  terminal
+mid      1970-01-01 00:01  -           task-paris  small          0       1  terminal
 old      1970-01-01 00:00  -           task-paris  policy-r1      0       -  terminal
 `);
     const ids = async (flags: string) => (await cli.json(`artifact ls ${flags}`)).map((row) => row.rolloutId);
     expect(await ids("--exp b")).toEqual(["new"]);
-    expect(await ids("--min-score 0.5")).toEqual(["new"]);
-    expect(await ids("--min-score 0.6")).toEqual([]);
+    expect(await ids("--min-score 0.5")).toEqual(["new", "mid"]);
+    expect(await ids("--min-score 0.6")).toEqual(["mid"]);
     expect(await ids("--since 1970-01-01T00:01:00Z")).toEqual(["new", "mid"]);
     expect(await ids("--since 2w --limit 1")).toEqual(["new"]);
     expect(await ids("--model small")).toEqual(["mid"]);

@@ -10,6 +10,7 @@ import {
   type ReadBlob,
   type RolloutContent,
   type RolloutEnvelope,
+  recordedReward,
   type Step,
   Task,
 } from "../../contract/index.ts";
@@ -38,7 +39,7 @@ export interface Transcript {
   /** Of calls that are not recorded, or of no call. */
   readonly choices: readonly TranscriptChoice[];
   readonly scores: readonly { readonly name: string; readonly value: number; readonly weight: number }[];
-  /** The weighted sum of the scores; null: unlabelled. */
+  /** The reward it was sealed with; null: unlabelled. */
   readonly reward: number | null;
   readonly feedback: readonly TranscriptFeedback[];
   readonly totals: TranscriptTotals;
@@ -116,7 +117,6 @@ export async function transcriptOf(book: OpenBook, details: RolloutDetails): Pro
   const { envelope } = lastRun(envelopes);
   const read: ReadBlob = (each) => book.store.get(each);
   const calls = await readCalls(read, content, envelope);
-  const counted = content.scores.filter(({ weight }) => weight !== 0);
   return {
     ...{ rolloutId: content.rolloutId, content: digest, environment: content.environment },
     task: await readTask(read, content),
@@ -126,7 +126,7 @@ export async function transcriptOf(book: OpenBook, details: RolloutDetails): Pro
     calls,
     choices: choicesOf(content, undefined),
     scores: content.scores.map(({ name, value, weight }) => ({ name, value, weight })),
-    reward: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
+    reward: recordedReward(content),
     feedback: about
       .filter(({ kind }) => kind === Feedback.kind)
       .map(({ fields }) => fields as unknown as TranscriptFeedback)

@@ -4,6 +4,7 @@ export * from "./ending.ts";
 export * from "./feedback.ts";
 export * from "./final-state.ts";
 export * from "./proof.ts";
+export * from "./recorded-reward.ts";
 export * from "./rollout.ts";
 export * from "./rollout-draft.ts";
 export * from "./rollout-event.ts";

@@ -7,7 +7,7 @@ import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 /** When a run ended, out of what the catalog lists of an envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
-const VERSION = 5;
+const VERSION = 6;
 /** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
 const BUSY_MS = 1000;
 

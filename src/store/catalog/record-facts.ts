@@ -26,6 +26,7 @@ import {
   RolloutContent,
   RolloutEnvelope,
   RolloutEvent,
+  recordedReward,
   recordType,
   sampleCount,
   Task,
@@ -151,9 +152,7 @@ function briefFields(record: object): Record<string, unknown> {
 }
 
 function describeContent(content: RolloutContent): RecordFacts {
-  const { rolloutId, environment, task, group, dataSource, ending, streams, calls, scores } = content;
-  // Scores of weight 0 are kept, and count for nobody: with no other a rollout is unlabelled, not worth 0.
-  const counted = scores.filter(({ weight }) => weight !== 0);
+  const { rolloutId, environment, task, group, dataSource, ending, streams, calls } = content;
   const fields = {
     environment,
     task: task.id,
@@ -165,7 +164,7 @@ function describeContent(content: RolloutContent): RecordFacts {
     samples: streams.reduce((sum, item) => sum + sampleCount(item), 0),
     calls: calls.length,
     models: modelsOf(streams),
-    score: counted.length === 0 ? null : counted.reduce((sum, each) => sum + each.value * each.weight, 0),
+    score: recordedReward(content),
   };
   return { id: rolloutId, family: streams[0]!.family, fields };
 }

@@ -24,9 +24,9 @@ function rewardCell({ score, feedback }: ListedRollout): string {
   return feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", ") || "-";
 }
 
-/** `2026-01-31 12:00`, in UTC. */
+/** `2026-01-31 12:00`, in UTC; an imported decision without a time has 0. */
 function minuteText(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 16).replace("T", " ");
+  return atMs === 0 ? "-" : new Date(atMs).toISOString().slice(0, 16).replace("T", " ");
 }
 
 function brief(text: string): string {

@@ -83,9 +83,15 @@ function headLines(transcript: Transcript, ink: Paint): string[] {
     `${ink.bold(printable(`rollout ${rolloutId}`))}  ${done}  ${rewardText(transcript)}`,
     `  task         ${printable(task.id)}${taskText(task.prompt ?? task.payload)}`,
     `  where        ${printable(place.filter((each) => each !== "").join(", "))}`,
-    `  time         ${timeText(transcript.startedAtMs)} UTC, ${durationText(transcript.endedAtMs - transcript.startedAtMs)}`,
+    `  time         ${spanText(transcript)}`,
     `  calls        ${[plural(totals.calls, "call"), ...(models.length === 0 ? [] : [printable(models.join(", "))]), ...costs({ ...totals, durationMs: totals.callMs })].join(" · ")}`,
   ];
+}
+
+/** An imported decision without a time has 0. */
+function spanText({ startedAtMs, endedAtMs }: Transcript): string {
+  if (endedAtMs === 0) return "-";
+  return `${timeText(startedAtMs)} UTC, ${durationText(endedAtMs - startedAtMs)}`;
 }
 
 /** Feedback stands for a reward where batches are told its name. */
