@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { filesHolding } from "../support/book-files.ts";
@@ -47,6 +49,45 @@ it("gc --older-than erases old rollouts, keeps those that batches hold, and leav
   expect(listed.sort()).toEqual(["new", "taught", "undated"]);
   expect(await cli.ok("verify --require-trusted")).toContain("erased: 1 rollout (old)");
   expect((await cli.json("gc --older-than 30d"))[0].expired).toMatchObject({ erased: 0 });
+});
+
+it("gc --older-than finishes an erasure that was killed before the catalog was scrubbed", async () => {
+  const cli = await agedBook();
+  await cli.ok("artifact ls");
+  const catalog = () => readdirSync(cli.book).filter((name) => name.startsWith("catalog.db"));
+  const before = catalog().map((name) => [join(cli.book, name), readFileSync(join(cli.book, name))] as const);
+  await cli.ok("gc --older-than 30d");
+  for (const name of catalog()) rmSync(join(cli.book, name));
+  for (const [path, bytes] of before) writeFileSync(path, bytes);
+  expect(filesHolding(cli.book, "an old secret")).not.toEqual([]);
+  expect((await cli.json("gc --older-than 30d"))[0].expired).toMatchObject({ erased: 0 });
+  expect(filesHolding(cli.book, "an old secret")).toEqual([]);
+});
+
+it("an erasure removes the cache of embeddings, by age and by name; one that is refused does not", async () => {
+  const cli = await agedBook();
+  const cache = join(cli.book, "embeddings.db");
+  writeFileSync(cache, "vectors");
+  await cli.ok("gc --older-than 90d");
+  await cli.ok("gc --older-than 30d --dry-run");
+  expect((await cli.run("artifact erase taught --reason test --yes")).err).toContain("--with-batches");
+  expect(existsSync(cache)).toBe(true);
+  await cli.ok("gc --older-than 30d");
+  expect(existsSync(cache)).toBe(false);
+  writeFileSync(cache, "vectors");
+  await cli.ok("artifact erase new --reason test --yes");
+  expect(existsSync(cache)).toBe(false);
+});
+
+it("gc --older-than names the texts of tasks that stay, because a newer rollout has them too", async () => {
+  const cli = new Cli({ clock: manualClock(NOW) });
+  await cli.ok("init");
+  const shared = { task: "t", prompt: "asked twice" };
+  const rows = [60, 1].map((days) => decisionLine(`d-${days}`, { ...shared, timestamp: daysAgo(days) }));
+  await cli.ok(`data import ${cli.file("rows.jsonl", lines(...rows))}`);
+  const { out, err } = await cli.run("gc --older-than 30d --json");
+  expect(JSON.parse(out).expired).toMatchObject({ erased: 1, tasksKept: [expect.any(String)] });
+  expect(err).toContain("kept 1 task with prompts");
 });
 
 it("gc --older-than with --with-batches erases what batches hold too", async () => {

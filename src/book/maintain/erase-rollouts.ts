@@ -4,15 +4,8 @@
 import { type Clock, parseId, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
-import { removeEmbeddingCache } from "../embed/index.ts";
-import {
-  loadSigner,
-  ownKeyring,
-  requireWritable,
-  resolveErasable,
-  trustedSet,
-  useBook,
-} from "../open/index.ts";
+import { requireWritable, resolveErasable, useBook } from "../open/index.ts";
+import { eraseSubjects } from "./erase-subjects.ts";
 
 export interface EraseRequest {
   /** The reason. It stays in the book: do not write a name into it. */
@@ -36,17 +29,14 @@ export async function eraseRollouts(
   request: EraseRequest,
 ): Promise<EraseReport> {
   const { reason, by = "owner", withBatches = false, confirmed = false } = request;
-  const { clock = systemClock, signer = () => loadSigner(ownKeyring()) } = request;
+  const { clock = systemClock, signer, trustedKeys } = request;
   const subjects = await useBook(root, { mode: "read", clock }, async (book) => {
     const index = await book.index();
     return names.map((name) => resolveErasable(index, name));
   });
   requireWritable(root);
-  const { eraseRollouts: eraseSubjects } = await import("../../keep/erase/index.ts");
-  if (confirmed) removeEmbeddingCache(root);
   return eraseSubjects(root, {
-    ...{ clock, reason, by: parseId(by, "--by"), signer: signer(), withBatches, dryRun: !confirmed },
-    trusted: new Set(request.trustedKeys ?? trustedSet(ownKeyring())),
+    ...{ clock, reason, by: parseId(by, "--by"), signer, trustedKeys, withBatches, dryRun: !confirmed },
     subjects: [...new Map(subjects.map((each) => [each.content, each])).values()],
   });
 }

@@ -2,19 +2,13 @@
  *  In: the directory of a book that this process does not hold open to write, a time. Out: what went, and what stays and why.
  *  Rollouts that batches were cut from stay: revisions rest on them. So do rollouts without a time. */
 import { type Clock, type Digest, type Id, parseId, systemClock } from "../../base/index.ts";
-import { BatchShard, type Signer } from "../../contract/index.ts";
+import { BatchShard, type Signer, Task } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
-import {
-  loadSigner,
-  type OpenBook,
-  ownKeyring,
-  requireWritable,
-  trustedSet,
-  useBook,
-} from "../open/index.ts";
+import { type OpenBook, requireWritable, useBook } from "../open/index.ts";
 import { listRollouts } from "../rollouts/index.ts";
+import { eraseSubjects } from "./erase-subjects.ts";
 
-export interface ExpireRequest {
+interface ExpireRequest {
   /** Rollouts go whose last run ended before this time. */
   readonly beforeMs: number;
   /** Also erases those that batches hold, with the shards that hold their rows. */
@@ -37,6 +31,8 @@ export interface ExpireReport {
   readonly inBatches: number;
   /** Rollouts of which no time is known. */
   readonly undated: number;
+  /** Tasks of the rollouts that stay, because another record of the book names them. */
+  readonly tasksKept: readonly Digest[];
   /** Files beside the packs that may still hold text of what was erased, by path in the book. */
   readonly journal: readonly string[];
   readonly torn: readonly string[];
@@ -51,28 +47,34 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
   requireWritable(root);
   const found = await useBook(root, { mode: "read", clock }, (book) => oldRollouts(book, beforeMs));
   const going = found.old.filter(({ content }) => withBatches || !found.batched.has(content));
-  const signer = (request.signer ?? (() => loadSigner(ownKeyring())))();
-  const { eraseRollouts } = await import("../../keep/erase/index.ts");
+  const { signer, trustedKeys } = request;
   const tombstones: Digest[] = [];
   const journal = new Set<string>();
+  const tasksKept = new Set<Digest>();
   let remains: Pick<ExpireReport, "torn" | "replay"> = { torn: [], replay: [] };
   let bytes = 0;
   for (let from = 0; from < going.length; from += ROLLOUTS_PER_TOMBSTONE) {
-    const erased = await eraseRollouts(root, {
-      ...{ clock, signer, withBatches, dryRun, by: parseId("retention") },
+    const erased = await eraseSubjects(root, {
+      ...{ clock, signer, trustedKeys, withBatches, dryRun, by: parseId("retention") },
       reason: `retention: ended before ${new Date(beforeMs).toISOString()}`,
-      trusted: new Set(request.trustedKeys ?? trustedSet(ownKeyring())),
       subjects: going.slice(from, from + ROLLOUTS_PER_TOMBSTONE),
     });
     bytes += erased.bytes;
     for (const path of erased.journal) journal.add(path);
+    for (const task of erased.tasksKept) tasksKept.add(task);
+    // Kept for rollouts that a later tombstone names, and gone with them.
+    for (const { digest, kind } of erased.blobs) if (kind === Task.kind) tasksKept.delete(digest);
     remains = { torn: erased.torn, replay: erased.replay };
     if (erased.tombstone !== undefined) tombstones.push(erased.tombstone);
+  }
+  if (!dryRun && going.length === 0) {
+    const { finishErasure } = await import("../../keep/erase/index.ts");
+    await finishErasure(root);
   }
   return {
     ...{ dryRun, beforeMs, erased: going.length, bytes, tombstones },
     ...{ inBatches: found.old.length - going.length, undated: found.undated },
-    ...{ journal: [...journal], torn: remains.torn, replay: remains.replay },
+    ...{ tasksKept: [...tasksKept], journal: [...journal], torn: remains.torn, replay: remains.replay },
   };
 }
 

@@ -14,7 +14,7 @@ import { type Book, eraseBlobs, makeSealer, openBook, planErasure, scrubCatalog 
 import { type ErasableRecords, findErasable, type Subject } from "./erasable-records.ts";
 import { findRemains, type Remains, removeClosedLists } from "./remains.ts";
 
-interface EraseOptions {
+export interface EraseOptions {
   readonly clock: Clock;
   readonly subjects: readonly Subject[];
   readonly reason: string;
@@ -26,6 +26,9 @@ interface EraseOptions {
   readonly withBatches?: boolean;
   /** Only say what would go. */
   readonly dryRun?: boolean;
+  /** Removes copies of text that no digest names. Called once the tombstone is durable and before bytes of the book go: a kill
+   *  in between leaves rollouts that the next call finds and erases. Called again at the end, for writers at the same time. */
+  readonly removeCopies?: (() => void) | undefined;
 }
 
 export interface EraseReport extends Remains {
@@ -62,13 +65,20 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const standing = coveredBy(found, [...gone, ...planned.blobs.filter(({ kind }) => kind === Task.kind)]);
   const tombstone = standing ?? (await writeTombstone(root, { ...options, found, report }));
   const records = found.tombstones.get(tombstone)?.records ?? gone;
-  const { signer } = options;
+  const { signer, removeCopies } = options;
+  removeCopies?.();
   const sign = signer === undefined ? undefined : (head: UnsignedHead) => signer.signHead(head);
   const all = [...digestsOf(records), ...digestsOf(gone)];
   await eraseBlobs(root, { clock, sign, trusted, records: all, ...tasks });
+  await finishErasure(root);
+  removeCopies?.();
+  return { ...report, tombstone, ...findRemains(root, report.rollouts) };
+}
+
+/** What follows once the bytes are gone. A call that finds nothing to erase does it too: one before may have been killed here. */
+export async function finishErasure(root: string): Promise<void> {
   await scrubCatalog(root);
   removeClosedLists(root);
-  return { ...report, tombstone, ...findRemains(root, report.rollouts) };
 }
 
 async function useStore<T>(

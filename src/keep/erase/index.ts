@@ -1,1 +1,1 @@
-export { type EraseReport, eraseRollouts } from "./erase-rollouts.ts";
+export { type EraseOptions, type EraseReport, eraseRollouts, finishErasure } from "./erase-rollouts.ts";
