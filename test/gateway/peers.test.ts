@@ -5,7 +5,7 @@ import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Gateway } from "../../src/collect/gateway/index.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
-import { chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
+import { chatReply, chatStream, json, ScriptedUpstream, stream } from "../support/scripted-upstream.ts";
 
 const ASK = { model: "tiny", messages: [{ role: "user" as const, content: "Hi" }] };
 
@@ -136,6 +136,29 @@ describe("two gateways on one book", () => {
     const reply = await clientOf(a, body.apiKey as string).chat.completions.create(ASK);
     expect(reply.choices[0]!.message.content).toBe("4");
     expect(test.upstream.asked).toHaveLength(1);
+  });
+
+  it("a client that leaves while the owner is looked for asks nothing of it", async () => {
+    const peer = await ScriptedUpstream.open();
+    onTestFinished(() => peer.close());
+    let tell = () => {};
+    peer.otherwise = (response, asked) => {
+      tell = () => void json({ id: "run-1" })(response, asked);
+    };
+    const test = await TestGateway.open({ worker: "a", peers: { b: peer.url } });
+    const left = new AbortController();
+    const close = fetch(`${test.gateway.url}/v1/rollouts/run-1/close`, {
+      ...{ method: "POST", body: "{}", headers: asOwner, signal: left.signal },
+    });
+    await expect.poll(() => peer.asked.length).toBe(1);
+    left.abort();
+    await expect(close).rejects.toThrow();
+    const active = async () =>
+      (await fetch(`${test.gateway.url}/metrics`, { headers: asOwner })).text();
+    await expect.poll(active).toContain("rollbook_gateway_active_calls 1"); // the page itself
+    tell();
+    await new Promise((next) => setTimeout(next, 200));
+    expect(peer.asked).toHaveLength(1);
   });
 
   it("a client that leaves the one leaves the owner, which records it", async () => {

@@ -94,6 +94,8 @@ export class Peers {
     request: IncomingMessage,
     { response, body }: { response: ServerResponse; body: Buffer },
   ): Promise<void> {
+    // The client left while the owner was looked for: nobody would abort what is sent now.
+    if (response.destroyed) return;
     const { pool, prefix } = this.#peers.get(owner)!;
     const { metrics, config } = this.#options;
     const counted = (outcome: string) =>
