@@ -4,6 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Gateway } from "../../src/collect/gateway/index.ts";
+import { endingOfError } from "../../src/collect/rollout/agent/failure.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, chatStream, json, ScriptedUpstream, stream } from "../support/scripted-upstream.ts";
 
@@ -126,6 +127,7 @@ describe("two gateways on one book", () => {
       code: "owner-away",
       message: expect.stringContaining("the gateway b, which does not answer"),
     });
+    expect(endingOfError(await lost.catch((error) => error))).toMatchObject({ owner: "infrastructure" });
     expect(await ask(a, "/v1/rollouts/of-b/close", {})).toMatchObject({
       status: 503,
       body: { error: { code: "owner-away", message: expect.stringContaining("does not answer: b.") } },
@@ -153,8 +155,7 @@ describe("two gateways on one book", () => {
     await expect.poll(() => peer.asked.length).toBe(1);
     left.abort();
     await expect(close).rejects.toThrow();
-    const active = async () =>
-      (await fetch(`${test.gateway.url}/metrics`, { headers: asOwner })).text();
+    const active = async () => (await fetch(`${test.gateway.url}/metrics`, { headers: asOwner })).text();
     await expect.poll(active).toContain("rollbook_gateway_active_calls 1"); // the page itself
     tell();
     await new Promise((next) => setTimeout(next, 200));

@@ -18,8 +18,11 @@ export class HttpRefusal extends RollbookError {
       options.cause === undefined ? undefined : { cause: options.cause },
     );
     this.status = status;
-    // The SDKs of OpenAI and Anthropic both obey this header.
-    this.headers = options.retry === true ? {} : { "x-should-retry": "false" };
+    this.headers = {
+      "x-rollbook-refusal": code,
+      // The SDKs of OpenAI and Anthropic both obey this header.
+      ...(options.retry === true ? {} : { "x-should-retry": "false" }),
+    };
   }
 }
 

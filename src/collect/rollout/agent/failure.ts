@@ -82,26 +82,29 @@ interface ReplyError {
 }
 
 /** A gateway that cannot record, or one that cannot reach the gateway that owns the rollout. */
-const AWAY = ["cannot-record", "owner-away"] as const;
+const AWAY: readonly string[] = ["cannot-record", "owner-away"];
 
 /** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
  *  the provider's. Replies of other servers are the agent's own business. */
 function endingOfReply(error: ReplyError, message: string): Ending | undefined {
   const status = error.status ?? error.statusCode;
   if (typeof status !== "number") return undefined;
+  const headers = error.headers ?? error.responseHeaders;
+  // Not by its text: any server that an agent asks may say these words.
+  if (status === 503 && AWAY.includes(headerIn(headers, "x-rollbook-refusal") ?? ""))
+    return failure("infrastructure", message);
   const said = `${String(error.code)} ${String(error.responseBody)} ${error.message}`;
   if (status === 429 && said.includes("turn-cap")) return { kind: "truncated", limit: "turns" };
   if (status === 402 && said.includes("budget-cap")) return { kind: "truncated", limit: "budget" };
-  if (status === 503 && AWAY.some((code) => said.includes(code))) return failure("infrastructure", message);
-  const isOurs = headerIn(error.headers ?? error.responseHeaders, "x-rollbook-call");
+  const isOurs = headerIn(headers, "x-rollbook-call") !== undefined;
   return isOurs && (status === 408 || status === 429 || status >= 500)
     ? failure("provider", message)
     : undefined;
 }
 
-function headerIn(headers: unknown, name: string): boolean {
-  if (headers instanceof Headers) return headers.has(name);
-  return typeof headers === "object" && headers !== null && Object.hasOwn(headers, name);
+function headerIn(headers: unknown, name: string): string | undefined {
+  if (headers instanceof Headers) return headers.get(name) ?? undefined;
+  return isObject(headers) && Object.hasOwn(headers, name) ? String(headers[name]) : undefined;
 }
 
 /** As many as anybody wraps: a chain may lead back to itself. */
