@@ -52,6 +52,8 @@ function pairsOf(text: string): MapEntries {
     if (at > 0 && at < pair.length - 1) return [pair.slice(0, at).trim(), pair.slice(at + 1)];
     throw wrongUsage(`--map ${JSON.stringify(pair)} is no KEY=COLUMN`);
   });
+  const twice = entries.find(([key], i) => entries.findIndex(([other]) => other === key) < i);
+  if (twice !== undefined) throw wrongUsage(`--map names ${twice[0]} twice. Name one column for it`);
   return Object.fromEntries(entries);
 }
 
@@ -76,7 +78,16 @@ interface WrittenMap extends Omit<ColumnMap, "action" | "terms"> {
   readonly terms?: readonly string[];
 }
 
+/** Two names of one key. */
+const ALIASES = [
+  ["model", "action"],
+  ["time", "timestamp"],
+] as const;
+
 function columnMap(map: WrittenMap): ColumnMap {
+  const both = ALIASES.find(([one, other]) => map[one] !== undefined && map[other] !== undefined);
+  if (both !== undefined)
+    throw wrongUsage(`--map names both ${both.join(" and ")}, which mean the same. Keep one of them`);
   const { model, action = model, timestamp, time = timestamp, terms, ...rest } = map;
   if (action === undefined || (rest.reward === undefined && terms === undefined))
     throw wrongUsage("--map needs model=COLUMN, and reward=COLUMN or terms=COLUMN:WEIGHT+…");
