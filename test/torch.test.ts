@@ -57,6 +57,10 @@ if (hasTorch())
       passes(torchPython, "test_trainer.py");
     });
 
+    it("serves while revisions are given up, as test_server.py says", () => {
+      passes(torchPython, "test_server.py");
+    });
+
     it.each(["synchronous", "asynchronous"])(
       "trains %s windows whose last revision verifies",
       async (mode) => {

@@ -50,8 +50,7 @@ class ModelServer:
                 "digest-mismatch",
                 f"{folder}: the weights hash to {digest}, the revision {revision} says {expected}. Restore the file from the book.",
             )
-        if self.digests.get(revision) == digest:
-            self.models.move_to_end(revision)
+        if self.digests.get(revision) == digest and self._touch(revision):
             return digest
         tokenizer, tokenizer_digest = load_tokenizer(folder)
         if self.tokenizer_digest not in (None, tokenizer_digest):
@@ -74,6 +73,14 @@ class ModelServer:
             self.models[revision] = model
             self.digests[revision] = digest
         return digest
+
+    def _touch(self, revision: str) -> bool:
+        """Whether it is loaded; what is asked for is not given up first. A load in another thread may give it up."""
+        with self._more:
+            if revision not in self.models:
+                return False
+            self.models.move_to_end(revision)
+            return True
 
     # HTTP
 
@@ -116,13 +123,12 @@ class ModelServer:
 
     async def _complete(self, request: dict, chat: bool):
         revision = str(request.get("model"))
-        if revision not in self.models:
+        if not self._touch(revision):
             raise Refusal(
                 "unknown-revision", f"{revision} is not loaded; loaded are {', '.join(self.models) or 'none'}.", status=404
             )
         if request.get("stream"):
             raise Refusal("no-stream", "streams are not spoken here. Ask without `stream`.")
-        self.models.move_to_end(revision)  # what is asked for is not given up first
         prompts = self._prompts(request, chat)
         reply = asyncio.get_running_loop().create_future()
         with self._more:
