@@ -116,7 +116,8 @@ async function tryOne(url: string, trial: SizeTrial, over: () => void): Promise<
   const { status, said } = await close(id);
   if (status !== 200) return `close answered ${status}`;
   if (trial.what === "request") {
-    if (answer !== 413 && answer !== 0) return `the answer was ${answer}, not 413`;
+    if (answer !== 413 && answer !== 0)
+      return `the answer was ${answer}, neither 413 nor a closed connection`;
     if (said.calls !== 0) return `a refused request counts as ${said.calls} calls`;
   } else if (said.ending?.kind !== "failed" || said.ending.owner !== "provider")
     return `the rollout ended as ${JSON.stringify(said.ending)}`;
@@ -128,7 +129,8 @@ async function tryOne(url: string, trial: SizeTrial, over: () => void): Promise<
   return undefined;
 }
 
-/** The status; 0 where the connection was closed before one came: a gateway does not read what it refuses. */
+/** The status; 0 where the connection was closed before one came. A gateway does not read what it refuses, so a client that
+ *  goes on sending may see the reset of the connection first. */
 function askAtLength(url: string, { unit, isStream, isTold }: SizeTrial): Promise<number> {
   const length = isTold ? { "content-length": String(GIGABYTE) } : {};
   const head = `{"model":"tiny","stream":${isStream},"messages":[{"role":"user","content":"`;
