@@ -38,7 +38,7 @@ import {
   type PanelResult,
 } from "./ope/index.ts";
 
-export interface ChainGateOptions extends GateOptions {
+interface ChainGateOptions extends GateOptions {
   readonly discount: number;
   /** Episodes that share this count as one. */
   readonly unit: SplitUnit;

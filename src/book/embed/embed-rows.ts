@@ -30,7 +30,7 @@ export async function embedRows<Row extends { readonly context: DecisionContext 
   }));
 }
 
-export async function embedTexts(
+async function embedTexts(
   texts: readonly string[],
   model: string,
   { url, key, cache: folder }: EmbeddingPlace,

@@ -7,7 +7,7 @@ import { openSqlite, type Sqlite, unlinkIfThere } from "../../store/index.ts";
 
 const FILE = "embeddings.db";
 
-export class EmbeddingCache {
+class EmbeddingCache {
   readonly #db: Sqlite;
 
   constructor(folder: string) {

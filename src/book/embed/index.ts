@@ -1,3 +1,3 @@
-export { type EmbeddingPlace, embedRows, embedTexts } from "./embed-rows.ts";
+export { type EmbeddingPlace, embedRows } from "./embed-rows.ts";
 export { removeEmbeddingCache } from "./embedding-cache.ts";
 export { type EmbedPrompt, promptEmbedder } from "./prompt-embedder.ts";

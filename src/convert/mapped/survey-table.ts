@@ -15,7 +15,7 @@ const ENOUGH_ROWS = 10;
 /** Of the rows: a category with more values than this is free text or an id. */
 const MOST_VALUES = 0.9;
 
-export interface SurveyRequest {
+interface SurveyRequest {
   readonly columns: ColumnMap;
   readonly form?: TableForm | undefined;
   readonly stated?: ActionSet | undefined;

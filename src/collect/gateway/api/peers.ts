@@ -12,7 +12,7 @@ import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { splitCall } from "./requests.ts";
 
 /** Set by the gateway that forwards; holds its name. */
-export const FORWARDED_HEADER = "x-rollbook-forwarded-by";
+const FORWARDED_HEADER = "x-rollbook-forwarded-by";
 const CONNECT_MS = 3_000;
 /** Who owns a rollout is a look into memory. */
 const ASK_MS = 5_000;
@@ -36,7 +36,7 @@ interface Peer {
   restsUntilMs: number;
 }
 
-export interface PeersOptions {
+interface PeersOptions {
   readonly config: Pick<GatewayConfig, "peers" | "worker" | "limits">;
   /** All gateways of a book have it; undefined on loopback without tokens. */
   readonly token: string | undefined;
