@@ -36,7 +36,9 @@ describe("rollbook init", () => {
   it("--upstream puts another URL into the gateway's file, and is refused if it is none", async () => {
     const cli = new Cli();
     const dir = join(cli.folder, "first");
-    await cli.ok(["init", "--example", dir, "--upstream", "https://models.example/v1"]);
+    const { err } = await cli.run(["init", "--example", dir, "--upstream", "https://models.example/v1"]);
+    // The simulated models are replaced: nobody has to start them.
+    expect(err).toContain(`next: cd ${dir}; rollbook run start`);
     const { upstreams } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
     expect(upstreams.models!.baseUrl).toBe("https://models.example/v1");
     for (const url of ["models", "ftp://models", 'http://a"b'])

@@ -45,7 +45,7 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   }
   if (example !== undefined)
     io.err(
-      `next: ${dir === undefined ? "" : `cd ${dir}; `}node model.mjs & ${calledAs(io)} run start --config loop.yaml\n`,
+      `next: ${dir === undefined ? "" : `cd ${dir}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\n`,
     );
   if (loadSigner(keyringOf(io)) === undefined)
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");

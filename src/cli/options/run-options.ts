@@ -114,6 +114,8 @@ export function progressLine(io: Io) {
   let toldMs: number | undefined;
   return {
     onProgress(progress: Progress) {
+      // Nothing is planned yet: an error may be all that follows.
+      if (progress.total === 0) return;
       if (io.live) {
         io.err(`${clear}${renderProgress(progress)}`);
         return;
