@@ -18,7 +18,8 @@ it("train and data export count tasks, not rows, and say when there was no choic
     const row = decisionLine(`d-${i}`, { task: `t-${i % 2}`, reward: i % 3 }) as {
       state: { candidates: object[] };
     };
-    return { ...row, propensity: 1, state: { ...row.state, candidates: row.state.candidates.slice(0, 1) } };
+    const candidates = [{ ...row.state.candidates[0], probability: 1 }];
+    return { ...row, propensity: 1, state: { ...row.state, candidates } };
   });
   const log = cli.file("alone.jsonl", lines(...alone));
   const told = await cli.run(`train ucb --data ${log} --split all --out ${join(cli.folder, "p")} --id r-1`);
