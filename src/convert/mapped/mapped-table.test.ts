@@ -66,7 +66,7 @@ function parquet(): string {
   const writer = new ByteWriter();
   const names = Object.keys(RECORDS[0]!) as (keyof (typeof RECORDS)[number])[];
   const columnData = names.map((name) => ({ name, data: RECORDS.map((each) => each[name]) }));
-  parquetWrite({ writer, columnData } as Parameters<typeof parquetWrite>[0]);
+  void parquetWrite({ writer, columnData } as Parameters<typeof parquetWrite>[0]);
   return place("log.parquet", new Uint8Array(writer.getBuffer()));
 }
 
