@@ -97,6 +97,9 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
   ];
 }
 
+/** As in candidates.ts. */
+const UNTABLED = "the candidate of best declared worth, or else the first";
+
 function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" }: ExplainRequest): string {
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
@@ -106,11 +109,11 @@ function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" 
     case "below-floor":
       return fallback === "table"
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
-        : `The policy answered${sure}, below ${floor}, and no table is configured: the first candidate.`;
+        : `The policy answered${sure}, below ${floor}, and no table is configured: ${UNTABLED}.`;
     case "no-policy":
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
-        : "No learned policy serves, and no table is configured: the first candidate.";
+        : `No learned policy serves, and no table is configured: ${UNTABLED}.`;
     case "only-candidate":
       return "It was the only candidate that could be chosen.";
     case "constraints-relaxed":

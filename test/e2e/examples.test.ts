@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -38,7 +38,16 @@ describe("the examples of the help texts", () => {
     expect(ready.stderr).not.toContain("error");
     writeFileSync(join(folder, "log.vw"), "1:0:0.5 | a\n2:1:0.5 | b\n");
     writeFileSync(join(folder, "all.csv"), "question,small,large\nHow far?,0,1\nHow long?,1,1\n");
-    writeFileSync(join(folder, "log.csv"), "arm,score\n0,1\n1,0\n");
+    writeFileSync(
+      join(folder, "log.csv"),
+      "question,arm,score,p\nHow far?,small,1,0.5\nHow long?,large,0,0.5\n",
+    );
+    const calls = ["small", "large"].map((model) => ({
+      request: { messages: [{ role: "user", content: `Ask ${model}.` }] },
+      ...{ response: { model }, score: 1 },
+    }));
+    writeFileSync(join(folder, "calls.jsonl"), lines(...calls));
+    copyFileSync("examples/own-family/roman-family.mjs", join(folder, "roman-family.mjs"));
     writeFileSync(join(folder, "tasks.jsonl"), '{"prompt": "2 + 2", "metadata": {"a": 2}}\n{"a": 3}\n');
     const upstreams = 'upstreams: { local: { baseUrl: "http://127.0.0.1:9/v1" } }';
     writeFileSync(

@@ -228,7 +228,8 @@ router: { exploration: 0, table: ${table} }
       "router.yaml",
       `router: { checkpoint: ${checkpoint}, candidates: { cheap: {}, strong: {} } }\n`,
     );
-    const first = "No learned policy serves, and no table is configured: the first candidate.";
+    const first =
+      "No learned policy serves, and no table is configured: the candidate of best declared worth, or else the first.";
     expect((await ask("--config", served)).out).toContain(first);
     const table = cli.file(
       "table.yaml",
