@@ -6,13 +6,13 @@ import { progressLine } from "./run-options.ts";
 
 describe("progress", () => {
   it("is a line every few seconds where nobody watches, and one line drawn anew where somebody does", () => {
-    const told = (live: boolean) => {
+    const told = (live: boolean, total = 1) => {
       const clock = manualClock(0);
       let text = "";
       const io = { live, clock, err: (each: string) => (text += each) } as unknown as Io;
       const line = progressLine(io);
       for (let second = 0; second <= 12; second++) {
-        line.onProgress(new LaunchTally(clock).now());
+        line.onProgress({ ...new LaunchTally(clock).now(), total });
         clock.advance(1000);
       }
       line.end();
@@ -21,5 +21,7 @@ describe("progress", () => {
     expect(told(false).split("\n")).toHaveLength(3);
     expect(told(false)).not.toContain("\u001b");
     expect(told(true)).not.toContain("\n");
+    // Nothing is planned: nothing is told.
+    expect(told(false, 0)).toBe("");
   });
 });
