@@ -1,15 +1,16 @@
-import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildProgram } from "../../src/cli/program.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { lines } from "../support/cli.ts";
+import { type CommandShell, startCommandShell } from "../support/command-shell.ts";
 import { commandsOf, helpOf } from "../support/command-tree.ts";
 import { fillDemoBook } from "../support/demo-book.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../support/recorded-answers.ts";
 import { routingWorld } from "../support/routing-world.ts";
+import { runScript } from "../support/run-script.ts";
 import { handTasks } from "../support/sim-tasks.ts";
 
 const main = resolve("dist/cli/main.js");
@@ -24,18 +25,15 @@ const examplesIn = (help: string): string[] =>
 describe("the examples of the help texts", () => {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-examples-"));
   const env = { PATH: process.env.PATH, HOME: folder };
-  const bash = (script: string) =>
-    spawnSync("bash", ["--norc", "-euo", "pipefail", "-c", `rollbook() { node ${main} "$@"; }\n${script}`], {
-      cwd: folder,
-      env,
-      encoding: "utf8",
-    });
+  let shell: CommandShell;
+  const bash = (script: string, rollbook = shell.rollbook()) =>
+    runScript(`set -euo pipefail\n${rollbook}\n${script}`, { cwd: folder, env });
 
   beforeAll(async () => {
-    if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
+    shell = await startCommandShell();
     await fillDemoBook(join(folder, ".rollbook"));
-    const ready = bash("rollbook artifact show r-0001 --json > rollouts.jsonl");
-    expect(ready.stderr).not.toContain("error");
+    const ready = await bash("rollbook artifact show r-0001 --json > rollouts.jsonl");
+    expect(ready.err).not.toContain("error");
     writeFileSync(join(folder, "log.vw"), "1:0:0.5 | a\n2:1:0.5 | b\n");
     writeFileSync(join(folder, "all.csv"), "question,small,large\nHow far?,0,1\nHow long?,1,1\n");
     writeFileSync(
@@ -70,18 +68,23 @@ describe("the examples of the help texts", () => {
     writeFileSync(join(folder, "decisions.jsonl"), lines(...decisions));
     const shadow = decisions.map((row) => `${(row as { decision_id: string }).decision_id},0.5\n`);
     writeFileSync(join(folder, "shadow.csv"), `decision_id,probability\n${shadow.join("")}`);
-    const learned = bash(
+    const learned = await bash(
       "rollbook train linucb --data decisions.jsonl --out policies/learned --id learned --alpha 0.1",
     );
-    expect(learned.stderr).not.toContain("error");
-    const measured = bash("rollbook bench run --suite smoke --out before.json && cp before.json after.json");
-    expect(measured.stderr).not.toContain("error");
+    expect(learned.err).not.toContain("error");
+    const measured = await bash(
+      "rollbook bench run --suite smoke --out before.json && cp before.json after.json",
+    );
+    expect(measured.err).not.toContain("error");
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
     const launch = "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs";
-    const launched = bash(`${launch} --exp before && ${launch} --exp after`);
-    expect(launched.status, launched.stderr).toBe(0);
+    const launched = await bash(`${launch} --exp before && ${launch} --exp after`);
+    expect(launched.code, launched.err).toBe(0);
   }, 180_000);
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(async () => {
+    await shell.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   it("all run as they stand, in a folder with the book of the tour", async () => {
     const found = new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command))));
@@ -96,15 +99,17 @@ describe("the examples of the help texts", () => {
     const serves = (line: string) => /^rollbook (gateway|sim replay|view(?!.*--out))/.test(line);
     const script = (line: string) =>
       serves(line) ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
-    const stopped = (line: string, status: number | null) => serves(line) && status === 124;
-    const failed = examples
-      .map((line) => ({ line, ...bash(script(line)) }))
-      .filter(({ line, status }) => status !== 0 && !stopped(line, status));
-    expect(failed.map(({ line, stderr }) => `${line}: ${stderr}`)).toEqual([]);
+    const failed: string[] = [];
+    for (const line of examples) {
+      const { code, err } = await bash(script(line));
+      if (code !== (serves(line) ? 124 : 0)) failed.push(`${line}: ${err}`);
+    }
+    expect(failed).toEqual([]);
   }, 400_000);
 
-  it("survive a reader that goes away", () => {
-    expect(bash("rollbook artifact ls | head -1").status).toBe(0);
-    expect(bash("rollbook schema rollout | true").stderr).toBe("");
+  it("survive a reader that goes away", async () => {
+    const program = `rollbook() { node ${main} "$@"; }`;
+    expect((await bash("rollbook artifact ls | head -1", program)).code).toBe(0);
+    expect((await bash("rollbook schema rollout | true", program)).err).toBe("");
   });
 });

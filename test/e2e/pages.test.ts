@@ -1,8 +1,6 @@
-import { spawn } from "node:child_process";
 import {
   chmodSync,
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -15,11 +13,12 @@ import {
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { python } from "../../scripts/python.mjs";
 import { serverFolder } from "../../scripts/servers.mjs";
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
 import * as pythonPackage from "../../scripts/setup/python-package.mjs";
+import { type CommandShell, startCommandShell } from "../support/command-shell.ts";
 import { describeNeeding } from "../support/needs.ts";
 import {
   type Block,
@@ -31,6 +30,7 @@ import {
   unmarked,
   withPorts,
 } from "../support/page-examples.ts";
+import { runScript } from "../support/run-script.ts";
 
 const pages = [
   "README.md",
@@ -40,11 +40,13 @@ const pages = [
     .sort(),
 ].map((page) => ({ page, blocks: blocksOf(readFileSync(page, "utf8")) }));
 
-describe("the examples of the documents", () => {
-  beforeAll(() => {
-    if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
-  });
+let shell: CommandShell;
+beforeAll(async () => {
+  shell = await startCommandShell();
+});
+afterAll(() => shell.stop());
 
+describe("the examples of the documents", () => {
   it("are blocks marked as run, or as not run with a reason", () => {
     const faults = pages.flatMap(({ page, blocks }) => unmarked(blocks).map(({ line }) => `${page}:${line}`));
     expect(faults).toEqual([]);
@@ -54,9 +56,9 @@ describe("the examples of the documents", () => {
     const page =
       "# Page\n\n```sh\ntrue\ngrep absent /dev/null # exit 1\n```\n\n```sh\nls absent\necho reached\n```\n";
     const { folder, env } = emptyFolder([1, 2]);
-    const { code, printed, log } = await runScript(scriptOf(blocksOf(page), [1, 2]), { cwd: folder, env });
-    expect([code, printed]).toEqual([2, ""]);
-    expect(log).toContain("line 8: exit 2 from: ls absent");
+    const { code, out, err } = await runScript(scriptOf(blocksOf(page), [1, 2]), { cwd: folder, env });
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain("line 8: exit 2 from: ls absent");
     const marks = ["sh", "sh skip", 'sh no-run=""', 'sh no-run="needs Docker"', "", "yaml"];
     const blocks = blocksOf(marks.map((mark) => `\`\`\`${mark}\nrollbook init\n\`\`\`\n`).join("\n"));
     expect(unmarked(blocks).map(({ info }) => info)).toEqual(["sh skip", 'sh no-run=""', ""]);
@@ -86,23 +88,27 @@ function runPages(run: typeof pages): void {
     "run from an empty folder, in the order of $page",
     async ({ blocks }) => {
       const ports = [await freePort(), await freePort()];
-      const { folder, env } = emptyFolder(ports);
+      const { folder, env, words } = emptyFolder(ports);
       for (const block of blocks) {
         const name = fileOf(block);
         if (name === undefined) continue;
         mkdirSync(dirname(join(folder, name)), { recursive: true });
         writeFileSync(join(folder, name), withPorts(block.text, ports));
       }
-      const { code, printed, log } = await runScript(scriptOf(blocks, ports), { cwd: folder, env });
-      expect(code, log).toBe(0);
-      for (const { text } of blocks.filter(isOutput)) expect(printed).toContain(text);
+      const programs = [shell.rollbook(words), 'npx() { "$@"; }'].join("\n");
+      const { code, out, err } = await runScript(`${programs}\n${scriptOf(blocks, ports)}`, {
+        cwd: folder,
+        env,
+      });
+      expect(code, `${out.slice(-2000)}\n${err.slice(-2000)}`).toBe(0);
+      for (const { text } of blocks.filter(isOutput)) expect(out).toContain(text);
     },
     180_000,
   );
 }
 
-/** A project folder with the package installed, and nothing else. */
-function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.ProcessEnv } {
+/** A project folder with the package installed, and nothing else. `words` is what the shell changes of a command's words. */
+function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.ProcessEnv; words: string } {
   const root = mkdtempSync(join(tmpdir(), "rollbook-page-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const [folder, bin] = [join(root, "project"), join(root, "bin")];
@@ -110,15 +116,14 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
   installPackage(join(folder, "node_modules/rollbook"), ports);
   // As `npm install` leaves it; no package.json further up then decides what `rollbook` is.
   writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { rollbook: "*" } }));
-  const programs = {
-    rollbook: `[ "$1" != gateway ] || set -- "$@" --port ${ports[0]}
-case "$*" in
+  const words = `case "$*" in
+  "gateway "*) set -- "$@" --port ${ports[0]} ;;
   "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;;
   # Its agent imports the package, which is no link to another place once npm has installed it.
   "launch --tasks"*own-family*) set -- "$@" --share "${resolve(".")}" "${realpathSync("node_modules")}" ;;
-esac
-exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
-    npx: 'exec "$@"',
+esac`;
+  const programs = {
+    rollbook: `exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
     // As after `pip install node_modules/rollbook/python`.
     python: `PYTHONPATH="${resolve("python")}" exec "${python}" "$@"`,
   };
@@ -128,7 +133,7 @@ exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
   }
   const { ROLLBOOK_BOOK: _, ...inherited } = process.env;
   const path = `${bin}:${dirname(process.execPath)}:${serverFolder}:${process.env.PATH}`;
-  return { folder, env: { ...inherited, PATH: path, ROLLBOOK_HOME: join(root, "home") } };
+  return { folder, env: { ...inherited, PATH: path, ROLLBOOK_HOME: join(root, "home") }, words };
 }
 
 /** What npm would install, with free ports in the examples. */
@@ -139,36 +144,6 @@ function installPackage(folder: string, ports: readonly number[]): void {
   cpSync("examples", join(folder, "examples"), { recursive: true });
   const config = join(folder, "examples/sums/gateway.yaml");
   writeFileSync(config, withPorts(readFileSync(config, "utf8"), ports));
-}
-
-async function runScript(
-  script: string,
-  { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
-): Promise<{ code: number | null; printed: string; log: string }> {
-  // A group of its own, so that servers which the page left running end with it.
-  const shell = spawn("bash", ["-c", script], {
-    cwd,
-    env,
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let [printed, log] = ["", ""];
-  shell.stdout.on("data", (data) => {
-    printed += data;
-    log += data;
-  });
-  shell.stderr.on("data", (data) => {
-    log += data;
-  });
-  const closed = new Promise((done) => shell.on("close", done));
-  const code = await new Promise<number | null>((done) => shell.on("exit", done));
-  try {
-    process.kill(-shell.pid!, "SIGTERM");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-  await closed;
-  return { code, printed, log: log.slice(-4000) };
 }
 
 async function freePort(): Promise<number> {

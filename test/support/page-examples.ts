@@ -51,7 +51,8 @@ export function withPorts(text: string, ports: readonly number[]): string {
 
 const PRELUDE = [
   "set -Eeuo pipefail",
-  `trap 'echo "line $at: exit $? from: $BASH_COMMAND" >&2' ERR`,
+  // A command that is a function ends in `return`; `asked` names it.
+  `trap 'echo "line $at: exit $? from: \${BASH_COMMAND/#return*/\${asked-}}" >&2' ERR`,
   'listens() { for _ in {1..200}; do (: < "/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; return 1; }',
 ];
 
