@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
-import { mixedRoute } from "./route-dialects.ts";
+import { mixedRoute, VENDORS } from "./dialects/index.ts";
 
 const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not a name");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
@@ -27,7 +27,7 @@ const upstream = z.strictObject({
   auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("How the key travels."),
   headers: z.record(z.string(), z.string()).default({}).describe("Further headers of every request."),
   dialect: z
-    .optional(z.enum(["openai", "anthropic", "both"]))
+    .optional(z.enum([...VENDORS, "both"]))
     .describe(
       "What it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
     ),

@@ -2,6 +2,7 @@
  *  Out: a span, or undefined where the event is none. Ids follow from the names of book, rollout and call, so that calls
  *  need no memory of their rollout, also after a restart. Pure. Exports no message, prompt or reply. */
 import { digestJson } from "../../base/index.ts";
+import { dialectNamed } from "../gateway/dialects/index.ts";
 import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../gateway/index.ts";
 import {
   attributesOf,
@@ -39,7 +40,7 @@ function callSpan(event: CallEvent, book: string): OtlpSpan | undefined {
   // A caller that does not record its trace wants no parts of it.
   if (flags !== undefined && (Number.parseInt(flags, 16) & 1) === 0) return undefined;
   const parent = event.single === true ? {} : { parentSpanId: own.spanId };
-  const operation = event.dialect === "openai-completions" ? "text_completion" : "chat";
+  const { operation } = dialectNamed(event.dialect);
   const isError = event.outcome !== "answered";
   return {
     ...(caller === undefined
@@ -61,8 +62,16 @@ function callSpan(event: CallEvent, book: string): OtlpSpan | undefined {
   };
 }
 
+/** The words of the conventions. */
+const FINISH_REASONS: Readonly<Record<NonNullable<CallEvent["finish"]>, string>> = {
+  stop: "stop",
+  length: "length",
+  tools: "tool_call",
+  other: "other",
+};
+
 function genAiAttributes({ dialect, model, served, promptTokens, completionTokens, finish }: CallEvent) {
-  const provider = text(dialect === "anthropic-messages" ? "anthropic" : "openai");
+  const provider = text(dialectNamed(dialect).vendor);
   return {
     "gen_ai.provider.name": provider,
     // The name of the same attribute in older versions of the conventions.
@@ -71,8 +80,7 @@ function genAiAttributes({ dialect, model, served, promptTokens, completionToken
     "gen_ai.response.model": text(served),
     "gen_ai.usage.input_tokens": promptTokens === undefined ? undefined : whole(promptTokens),
     "gen_ai.usage.output_tokens": completionTokens === undefined ? undefined : whole(completionTokens),
-    "gen_ai.response.finish_reasons":
-      finish === undefined ? undefined : texts([finish === "tools" ? "tool_call" : finish]),
+    "gen_ai.response.finish_reasons": finish === undefined ? undefined : texts([FINISH_REASONS[finish]]),
   };
 }
 

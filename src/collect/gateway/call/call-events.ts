@@ -3,10 +3,9 @@
  *  carries a prompt, a body, or a header other than `traceparent`, and the reason of a refusal is redacted. */
 import type { RevisionKey } from "../../../contract/index.ts";
 import type { DecisionReason } from "../../../policy/index.ts";
-import type { DialectName } from "../dialects/index.ts";
+import type { DialectName, FinishKind } from "../dialects/index.ts";
 import type { CallOutcome } from "../journal/index.ts";
 import type { CloseReport } from "../rollouts/index.ts";
-import type { FinishKind } from "../wire/index.ts";
 
 export type GatewayEvent =
   | {

@@ -6,21 +6,20 @@ import type { ServerResponse } from "node:http";
 import { type Clock, given, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
 import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { Dialect, RequestFacts, TokenUsage } from "../dialects/index.ts";
+import {
+  type Dialect,
+  type FinishKind,
+  finishKind,
+  type RequestFacts,
+  type TokenUsage,
+} from "../dialects/index.ts";
 import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
 import { isSingle, type Rollouts } from "../rollouts/index.ts";
 import { digestBody } from "../sealing/index.ts";
 import type { Exchange, Receiver, ReplyHeaders, Routes, Target, Upstream } from "../upstream/index.ts";
-import {
-  type FinishKind,
-  finishKind,
-  HttpRefusal,
-  parseBody,
-  type ReplyReader,
-  readerOf,
-} from "../wire/index.ts";
+import { HttpRefusal, parseBody, type ReplyReader, readerOf } from "../wire/index.ts";
 import { type CallEvent, type TellEvent, traceparentOf } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
@@ -434,7 +433,7 @@ export class ModelCall implements Receiver, Waiter {
     if (reader === undefined || this.#tooLarge || this.#status >= 400) return undefined;
     if (reader.form === "json" && reader.bytes > MAX_TOLD_BYTES) return undefined;
     const { finishReason } = reader.finish().reply;
-    return finishReason === undefined ? undefined : finishKind(finishReason);
+    return finishReason === undefined ? undefined : finishKind(finishReason, this.#in.dialect);
   }
 
   #route(): CallEvent["route"] {

@@ -1,6 +1,6 @@
 /** The request as it goes to an upstream. In: what the client sent, and the target. Out: headers and body. A body
  *  changes only where a routed alias or a configured capture says so; every other byte passes as it came. Pure. */
-import { type DialectName, isObject, type RequestFacts } from "../dialects/index.ts";
+import { type DialectName, dialectNamed, isObject, type RequestFacts } from "../dialects/index.ts";
 import { MIN_SECRET, type SecretFinder } from "../redact/index.ts";
 import type { Target } from "../upstream/index.ts";
 import { renameModel, spliceFields } from "../wire/index.ts";
@@ -69,35 +69,12 @@ export function rewrittenBody(
   const isNamed = model === request.model;
   if (capture === undefined) return isNamed ? undefined : renameModel(body, request.model, target.modelJson);
   const fields: Record<string, unknown> = isNamed ? {} : { model };
-  for (const [name, value] of Object.entries(captureFields(dialect, capture, request.stream)))
+  const tokenFields =
+    capture.tokens === undefined ? {} : dialectNamed(dialect).tokenFields(capture.tokens, request.stream);
+  for (const [name, value] of Object.entries({ ...tokenFields, ...capture.fields }))
     if (!isAsked(request.parameters[name], value)) fields[name] = value;
   for (const _ in fields) return Buffer.from(spliceFields(body.toString(), fields));
   return undefined;
-}
-
-/** By what versions before `return_token_ids` give prompt ids, and ids with logprobs. */
-const SGLANG_CHAT = { return_prompt_token_ids: true, return_meta_info: true };
-
-function captureFields(
-  dialect: DialectName,
-  capture: NonNullable<Target["capture"]>,
-  stream: boolean,
-): Readonly<Record<string, unknown>> {
-  const isText = dialect === "openai-completions";
-  if (dialect !== "openai-chat" && !isText) return capture.fields;
-  const logprobs = isText ? { logprobs: 1 } : { logprobs: true };
-  switch (capture.tokens) {
-    case undefined:
-      return capture.fields;
-    case "vllm":
-      return { return_token_ids: true, ...logprobs, ...capture.fields };
-    case "sglang":
-      // It refuses to stream a chat with ids: such a stream is recorded without them.
-      if (stream && !isText) return capture.fields;
-      return { return_token_ids: true, ...(isText ? {} : SGLANG_CHAT), ...logprobs, ...capture.fields };
-    default:
-      return capture.tokens satisfies never;
-  }
 }
 
 /** What the client asks for itself is left as it is. */

@@ -9,7 +9,6 @@ export type Price = NonNullable<ModelConfig["price"]>;
 const BYTES_PER_TOKEN = 4;
 /** Taken for the length of a reply where the request sets no limit. */
 const DEFAULT_REPLY_TOKENS = 1024;
-const LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 /** Prices are for so many tokens. */
 const PER_TOKENS = 1e6;
 
@@ -26,13 +25,12 @@ export function estimateUsd(bytes: { readonly asked: number; readonly said: numb
 
 /** What a call that begins may cost: its body as tokens, and as long a reply as it asks for, in each of its choices. */
 export function reservationUsd(
-  { parameters }: RequestFacts,
+  { parameters, maxTokens = DEFAULT_REPLY_TOKENS }: RequestFacts,
   { bodyBytes, price }: { bodyBytes: number; price: Price | undefined },
 ): number {
   if (price === undefined) return 0;
-  const asked = LIMITS.map((name) => parameters[name]).find(isCount) ?? DEFAULT_REPLY_TOKENS;
   const choices = isCount(parameters.n) ? parameters.n : 1;
-  return (tokens(bodyBytes) * price.prompt + asked * choices * price.completion) / PER_TOKENS;
+  return (tokens(bodyBytes) * price.prompt + maxTokens * choices * price.completion) / PER_TOKENS;
 }
 
 function tokens(bytes: number): number {

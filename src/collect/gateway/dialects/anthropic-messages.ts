@@ -1,5 +1,14 @@
 /** Anthropic messages: POST /v1/messages. A reply is one message of content blocks. */
-import { type Accumulator, type Dialect, finishOf, type TokenUsage, usageOf, used } from "./dialect.ts";
+import {
+  type Accumulator,
+  COMMON_SAMPLING,
+  type Dialect,
+  finishOf,
+  limitAt,
+  type TokenUsage,
+  usageOf,
+  used,
+} from "./dialect.ts";
 import {
   countAt,
   define,
@@ -13,6 +22,7 @@ import {
 } from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "system", "tools"]);
+const TOKEN_LIMITS = ["max_tokens"];
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -24,6 +34,17 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 
 export const anthropicMessages: Dialect = {
   name: "anthropic-messages",
+  path: "/v1/messages",
+  vendor: "anthropic",
+  operation: "chat",
+  samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS, "stop_sequences"],
+  finishWords: {
+    stop: ["end_turn", "stop_sequence", "stop"],
+    length: ["max_tokens", "model_context_window_exceeded", "length"],
+    tools: ["tool_use"],
+    other: ["refusal", "pause_turn"],
+  },
+  replyMessages: "choices",
 
   readRequest(body) {
     const model = textAt(body, "model");
@@ -38,6 +59,7 @@ export const anthropicMessages: Dialect = {
         ...messages,
       ],
       ...(tools === undefined || tools === null ? {} : { tools }),
+      maxTokens: limitAt(body, TOKEN_LIMITS),
       parameters: without(body, NOT_PARAMETERS),
     };
   },
@@ -53,6 +75,9 @@ export const anthropicMessages: Dialect = {
 
   readUsage: anthropicUsage,
   accumulate: () => new MessageStream(),
+  wantsTools: (message) =>
+    (listAt(message, "content") ?? []).some((block) => isObject(block) && block.type === "tool_use"),
+  tokenFields: () => ({}),
 
   errorBody({ status, code, message }) {
     return { type: "error", error: { type: ERROR_TYPES[status] ?? "api_error", message, code } };

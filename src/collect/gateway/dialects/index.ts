@@ -3,6 +3,7 @@ export * from "./dialect.ts";
 export * from "./find-dialect.ts";
 export * from "./json.ts";
 export * from "./merge-delta.ts";
+export * from "./mixed-route.ts";
 export * from "./openai-chat.ts";
 export * from "./openai-completions.ts";
 export * from "./openai-responses.ts";

@@ -1,8 +1,10 @@
 /** OpenAI chat completions: POST /v1/chat/completions. Also spoken by vLLM, SGLang, llama.cpp, Ollama and most others. */
 import {
   type Accumulator,
+  COMMON_SAMPLING,
   type Dialect,
   finishOf,
+  limitAt,
   openAiError,
   type TokenUsage,
   usageOf,
@@ -13,9 +15,25 @@ import { mergeDelta } from "./merge-delta.ts";
 import { readTokens } from "./tokens.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "tools"]);
+/** The newer name first: it counts where a client sends both. */
+const TOKEN_LIMITS = ["max_completion_tokens", "max_tokens"];
+/** By what versions of SGLang before `return_token_ids` give prompt ids, and ids with logprobs. */
+const OLDER_SGLANG = { return_prompt_token_ids: true, return_meta_info: true };
 
 export const openAiChat: Dialect = {
   name: "openai-chat",
+  path: "/v1/chat/completions",
+  vendor: "openai",
+  operation: "chat",
+  samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS],
+  // Many servers speak this format; some end with words of their own.
+  finishWords: {
+    stop: ["stop", "eos_token", "stop_sequence", "end_turn"],
+    length: ["length", "max_tokens", "model_length"],
+    tools: ["tool_calls", "function_call"],
+    other: ["content_filter"],
+  },
+  replyMessages: "choices",
 
   readRequest(body) {
     const model = textAt(body, "model");
@@ -26,6 +44,7 @@ export const openAiChat: Dialect = {
       stream: body.stream === true,
       messages,
       ...(body.tools === undefined || body.tools === null ? {} : { tools: body.tools }),
+      maxTokens: limitAt(body, TOKEN_LIMITS),
       parameters: without(body, NOT_PARAMETERS),
     };
   },
@@ -42,6 +61,21 @@ export const openAiChat: Dialect = {
 
   readUsage: chatUsage,
   accumulate: () => new ChoiceStream(openAiChat),
+  wantsTools: (message) =>
+    (listAt(message, "tool_calls") ?? []).length > 0 || objectAt(message, "function_call") !== undefined,
+
+  tokenFields(server, stream) {
+    switch (server) {
+      case "vllm":
+        return { return_token_ids: true, logprobs: true };
+      case "sglang":
+        // It refuses to stream a chat with ids: such a stream is recorded without them.
+        return stream ? {} : { return_token_ids: true, ...OLDER_SGLANG, logprobs: true };
+      default:
+        return server satisfies never;
+    }
+  },
+
   errorBody: openAiError,
 };
 

@@ -1,13 +1,20 @@
 /** OpenAI text completions: POST /v1/completions. A prompt is text, or token ids; a reply is text. */
-import { type Dialect, finishOf, openAiError, used } from "./dialect.ts";
+import { COMMON_SAMPLING, type Dialect, finishOf, limitAt, openAiError, used } from "./dialect.ts";
 import { listAt, textAt, without } from "./json.ts";
-import { ChoiceStream, chatUsage } from "./openai-chat.ts";
+import { ChoiceStream, chatUsage, openAiChat } from "./openai-chat.ts";
 import { readTokens } from "./tokens.ts";
 
 const NOT_PARAMETERS = new Set(["model", "prompt"]);
+const TOKEN_LIMITS = ["max_tokens"];
 
 export const openAiCompletions: Dialect = {
   name: "openai-completions",
+  path: "/v1/completions",
+  vendor: "openai",
+  operation: "text_completion",
+  samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS],
+  finishWords: openAiChat.finishWords,
+  replyMessages: "choices",
 
   readRequest(body) {
     const model = textAt(body, "model");
@@ -20,6 +27,7 @@ export const openAiCompletions: Dialect = {
       model,
       stream: body.stream === true,
       messages: prompts.map((prompt) => ({ role: "prompt", content: prompt })),
+      maxTokens: limitAt(body, TOKEN_LIMITS),
       parameters: without(body, NOT_PARAMETERS),
     };
   },
@@ -36,5 +44,8 @@ export const openAiCompletions: Dialect = {
 
   readUsage: chatUsage,
   accumulate: () => new ChoiceStream(openAiCompletions),
+  wantsTools: () => false,
+  // Both servers take the same: `logprobs` is a number of tokens here.
+  tokenFields: () => ({ return_token_ids: true, logprobs: 1 }),
   errorBody: openAiError,
 };

@@ -1,8 +1,10 @@
 /** OpenAI responses: POST /v1/responses. The input is text or a list of items; the output is a list of items. */
 import {
   type Accumulator,
+  COMMON_SAMPLING,
   type Dialect,
   finishOf,
+  limitAt,
   openAiError,
   type TokenUsage,
   usageOf,
@@ -11,10 +13,23 @@ import {
 import { countAt, isObject, type JsonObject, listAt, objectAt, textAt, without } from "./json.ts";
 
 const NOT_PARAMETERS = new Set(["model", "input", "instructions", "tools"]);
+const TOKEN_LIMITS = ["max_output_tokens"];
 const LAST = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
 export const openAiResponses: Dialect = {
   name: "openai-responses",
+  path: "/v1/responses",
+  vendor: "openai",
+  operation: "chat",
+  samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS],
+  // A reply that asks for a tool is completed: the items tell.
+  finishWords: {
+    stop: ["completed"],
+    length: ["max_output_tokens", "max_tokens"],
+    tools: [],
+    other: ["content_filter", "failed", "cancelled", "incomplete", "in_progress", "queued"],
+  },
+  replyMessages: "parts",
 
   readRequest(body) {
     const model = textAt(body, "model");
@@ -29,6 +44,7 @@ export const openAiResponses: Dialect = {
         ...(items ?? []),
       ],
       ...(tools === undefined || tools === null ? {} : { tools }),
+      maxTokens: limitAt(body, TOKEN_LIMITS),
       parameters: without(body, NOT_PARAMETERS),
     };
   },
@@ -44,6 +60,8 @@ export const openAiResponses: Dialect = {
 
   readUsage: responsesUsage,
   accumulate: () => new ResponseStream(),
+  wantsTools: (item) => isObject(item) && (item.type === "function_call" || item.type === "custom_tool_call"),
+  tokenFields: () => ({}),
   errorBody: openAiError,
 };
 

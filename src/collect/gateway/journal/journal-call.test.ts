@@ -5,11 +5,13 @@ import { parseId } from "../../../base/ids.ts";
 import { type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import {
   type CalledParts,
+  DIALECT_CODES,
   decodeCall,
   decodeFacts,
   encodeCall,
   isCall,
   type NewCall,
+  OUTCOME_CODES,
 } from "./journal-call.ts";
 
 const count = fc.nat({ max: 2 ** 31 - 1 });
@@ -60,9 +62,9 @@ const toLog: fc.Arbitrary<DecisionToLog> = fc.record({
 const facts: fc.Arbitrary<NewCall> = fc.record({
   index: count,
   earlier: count,
-  dialect: fc.constantFrom("openai-chat", "openai-responses", "openai-completions", "anthropic-messages"),
+  dialect: fc.constantFrom(...(Object.keys(DIALECT_CODES) as NewCall["dialect"][])),
   status: fc.nat({ max: 999 }),
-  outcome: fc.constantFrom("answered", "refused", "provider-failed", "cut", "disconnected"),
+  outcome: fc.constantFrom(...(Object.keys(OUTCOME_CODES) as NewCall["outcome"][])),
   decided: fc.array(toLog, { maxLength: 2 }),
   stepFamily: maybe(fc.constant(parseId("family"))),
   startedAtMs: amount,
@@ -153,6 +155,21 @@ describe("a call in the journal", () => {
       ...extra,
     });
     expect(() => decodeFacts(payload(4, {}))).toThrow("another version");
+  });
+
+  it("with a number that has no name is refused, and never read as another or as nothing", () => {
+    const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
+    const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
+    const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
+    for (const [place, what] of [
+      [1, "dialect"],
+      [2, "outcome"],
+      [3, "form"],
+    ] as const) {
+      const changed = Buffer.from(payload);
+      changed[place] = 0x7f;
+      expect(() => decodeFacts(changed), what).toThrow(what);
+    }
   });
 });
 

@@ -84,15 +84,26 @@ const NEWLINE = 0x0a;
 const HEAD_BYTES = 96;
 const FORMER_HEAD_BYTES = 92;
 
-// By their numbers in the entry: new names go to the end.
-const DIALECTS: readonly DialectName[] = [
-  ...(["openai-chat", "openai-responses", "openai-completions", "anthropic-messages"] as const),
-];
-const OUTCOMES: readonly CallOutcome[] = [
-  ...(["answered", "refused", "provider-failed", "cut", "disconnected"] as const),
-];
-const REQUEST_FORMS: readonly RequestForm[] = ["body", "facts"];
-const REPLY_FORMS: readonly ReplyForm[] = ["json", "sse", "facts", "none"];
+// The numbers of names in an entry. A number keeps its meaning for ever: a new name takes the next one.
+export const DIALECT_CODES: Readonly<Record<DialectName, number>> = {
+  "openai-chat": 0,
+  "openai-responses": 1,
+  "openai-completions": 2,
+  "anthropic-messages": 3,
+};
+export const OUTCOME_CODES: Readonly<Record<CallOutcome, number>> = {
+  answered: 0,
+  refused: 1,
+  "provider-failed": 2,
+  cut: 3,
+  disconnected: 4,
+};
+const REQUEST_FORM_CODES: Readonly<Record<RequestForm, number>> = { body: 0, facts: 1 };
+const REPLY_FORM_CODES: Readonly<Record<ReplyForm, number>> = { json: 0, sse: 1, facts: 2, none: 3 };
+const dialectOf = decoderOf("dialect", DIALECT_CODES);
+const outcomeOf = decoderOf("outcome", OUTCOME_CODES);
+const requestFormOf = decoderOf("request form", REQUEST_FORM_CODES);
+const replyFormOf = decoderOf("reply form", REPLY_FORM_CODES);
 /** Beside the forms. */
 const RENAMED = 0x80;
 
@@ -125,9 +136,9 @@ export function encodeCall(
   for (const each of decided) headBytes += decidedBytes(each);
   const head = Buffer.allocUnsafe(headBytes);
   head[0] = VERSION;
-  head[1] = DIALECTS.indexOf(facts.dialect);
-  head[2] = OUTCOMES.indexOf(facts.outcome);
-  head[3] = (REQUEST_FORMS.indexOf(parts.requestForm) << 4) | REPLY_FORMS.indexOf(parts.replyForm);
+  head[1] = DIALECT_CODES[facts.dialect];
+  head[2] = OUTCOME_CODES[facts.outcome];
+  head[3] = (REQUEST_FORM_CODES[parts.requestForm] << 4) | REPLY_FORM_CODES[parts.replyForm];
   if (facts.isRenamed === true) head[3]! |= RENAMED;
   head.writeUInt32LE(facts.status, 4);
   head.writeUInt32LE(facts.index, 8);
@@ -197,11 +208,11 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     target,
     index: payload.readUInt32LE(8),
     earlier: payload.readUInt32LE(88),
-    dialect: DIALECTS[payload[1]!]!,
-    outcome: OUTCOMES[payload[2]!]!,
+    dialect: dialectOf(payload[1]!),
+    outcome: outcomeOf(payload[2]!),
     status: payload.readUInt32LE(4),
-    requestForm: REQUEST_FORMS[(payload[3]! & ~RENAMED) >> 4]!,
-    replyForm: REPLY_FORMS[payload[3]! & 15]!,
+    requestForm: requestFormOf((payload[3]! & ~RENAMED) >> 4),
+    replyForm: replyFormOf(payload[3]! & 15),
     startedAtMs: payload.readDoubleLE(32),
     durationMs: payload.readDoubleLE(40),
     firstByteMs: numberAt(payload, 48),
@@ -214,6 +225,21 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     ...rest,
   };
   return { facts, extra, end };
+}
+
+/** Names by their numbers; a number without a name is of another version. */
+function decoderOf<Name extends string>(what: string, codes: Readonly<Record<Name, number>>) {
+  const names: Name[] = [];
+  for (const name in codes) names[codes[name]] = name;
+  return (code: number): Name => names[code] ?? refuseCode(what, code);
+}
+
+function refuseCode(what: string, code: number): never {
+  throw new RollbookError(
+    "journal-version",
+    { found: code, what },
+    `a call in the journal has the ${what} number ${code}, which this version does not know. Finish its rollouts with the gateway that wrote it.`,
+  );
 }
 
 function numberAt(payload: Buffer, at: number): number | undefined {

@@ -86,6 +86,8 @@ function cleanedCall(call: CallInClear, options: RedactOptions): CleanedCall {
   const [asked, { finishReason, ...said }] = [call.request(), call.reply()];
   const request: RequestFacts = {
     ...asked,
+    // Only a router and a budget read it, before the call; among the parameters it stands as sent.
+    maxTokens: undefined,
     messages: asked.messages.map(clean),
     ...(asked.tools === undefined ? {} : { tools: clean(asked.tools) }),
     parameters: cleanValue(asked.parameters) as JsonObject,
@@ -106,7 +108,9 @@ function withoutTraces({ request, reply, media }: CleanedCall, options: RedactOp
   const nothing = [{ content: REDACTED }];
   const { model, stream } = request;
   return {
-    request: isClean(request) ? request : { model, stream, messages: nothing, parameters: {} },
+    request: isClean(request)
+      ? request
+      : { model, stream, maxTokens: undefined, messages: nothing, parameters: {} },
     reply: isClean(reply) ? reply : { messages: nothing },
     media,
   };

@@ -10,23 +10,17 @@ import {
   type Dialect,
   define,
   dialectNamed,
+  finishKind,
   isObject,
   type JsonObject,
   nestsDeeper,
   type ReplyFacts,
   type RequestFacts,
+  samplingOf,
 } from "../dialects/index.ts";
 import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
-import {
-  extractMedia,
-  parseBody,
-  type ReadReply,
-  readerOf,
-  samplingOf,
-  spliceFields,
-  wantsTools,
-} from "../wire/index.ts";
+import { extractMedia, parseBody, type ReadReply, readerOf, spliceFields } from "../wire/index.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
 import { isReply, messageKey } from "./same-message.ts";
@@ -40,7 +34,6 @@ const REMEMBERED_CHARS = 4 * 1024 * 1024;
 /** A message in the book, and what the tree wants to know of it. */
 interface Stored extends TreeMessage {
   readonly digest: Digest;
-  readonly wantsTools: boolean;
   /** The blob says what the message said. */
   readonly isExact: boolean;
 }
@@ -100,7 +93,8 @@ export class CallRecorder {
    *  `isRaw`: nothing of it is read. Returns how its prompt continued earlier ones. */
   add(record: RolloutRecord, entry: CalledEntry, { isRaw = false } = {}): Drift {
     const { index, target } = entry;
-    const { request, reply, complete, hasUnread } = isRaw ? UNREAD : readCall(entry);
+    const dialect = dialectNamed(entry.dialect);
+    const { request, reply, complete, hasUnread } = isRaw ? UNREAD : readCall(entry, dialect);
     const outcome = entry.outcome === "answered" && !complete ? "cut" : entry.outcome;
     const media = entry.media.map((bytes) => this.#store.put(MEDIA_KIND, bytes));
     const asked = new MessageGroup((value) => this.#putMessage(value, media));
@@ -122,20 +116,22 @@ export class CallRecorder {
     record.signed.push(told, ...media, ...bodies);
     record.calls.set(index, {
       ...{ index, digest, outcome, model: target.model, parent: place.parent },
-      finishReason: reply.finishReason,
-      wantsTools: replies.some((each) => each.wantsTools),
+      finish: finishKind(reply.finishReason, dialect),
+      wantsTools: reply.messages.some(dialect.wantsTools),
       startedAtMs: entry.startedAtMs,
       firstByteMs: entry.firstByteMs,
       durationMs: entry.durationMs,
       delivery: outcome === "disconnected" ? "aborted" : "unknown",
     });
     for (const received of place.received) record.mark(received, "sent");
-    record.sampling ??= samplingOf(parameters.value as JsonObject);
+    record.sampling ??= samplingOf(parameters.value as JsonObject, dialect);
     for (const step of entry.steps) record.steps.push({ family: entry.stepFamily!, step });
     if (outcome !== "answered") return place.drift;
     const tokens = tokenFacts(reply, target);
     if (tokens !== undefined) record.addTokens(index, tokens);
-    addReply(record, entry, replies);
+    const keys = replies.map(({ key }) => key);
+    if (dialect.replyMessages === "parts") record.tree.reply(index, keys);
+    else for (const key of keys) record.tree.reply(index, [key]);
     return place.drift;
   }
 
@@ -195,7 +191,6 @@ export class CallRecorder {
       key: messageKey(value),
       isReply: isReply(value),
       isExact,
-      wantsTools: wantsTools(value),
     };
     this.#remember(text, stored);
     return stored;
@@ -233,15 +228,14 @@ export function digestBody(...chunks: readonly Uint8Array[]): Digest {
 
 /** What nobody could read, or was not to be read. */
 const UNREAD: ReadCall = {
-  request: { model: "", stream: false, messages: [], parameters: {} },
+  request: { model: "", stream: false, maxTokens: undefined, messages: [], parameters: {} },
   reply: { messages: [] },
   complete: true,
   hasUnread: true,
 };
 
 /** Never fails: what cannot be read is left to the bytes. */
-function readCall(entry: CalledEntry): ReadCall {
-  const dialect = dialectNamed(entry.dialect);
+function readCall(entry: CalledEntry, dialect: Dialect): ReadCall {
   const request = attempt(() => requestOf(entry, dialect)) ?? UNREAD.request;
   const reply = attempt(() => replyOf(entry, dialect)) ?? UNREAD;
   return { ...reply, request, hasUnread: reply.hasUnread || !isUtf8(entry.reply) };
@@ -282,13 +276,6 @@ export function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): Re
     default:
       return replyForm satisfies never;
   }
-}
-
-/** Replies of one call are alternatives (choices), except where one reply is a list of items. */
-function addReply(record: RolloutRecord, { index, dialect }: CalledEntry, replies: readonly Stored[]): void {
-  const keys = replies.map(({ key }) => key);
-  if (dialect === "openai-responses") record.tree.reply(index, keys);
-  else for (const key of keys) record.tree.reply(index, [key]);
 }
 
 function tokenFacts({ tokens }: ReplyFacts, target: TargetFacts): TokenFacts | undefined {

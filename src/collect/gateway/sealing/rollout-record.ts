@@ -2,7 +2,7 @@
  *  sealed, call by call. Holds digests and numbers, not messages. Does no I/O. */
 import type { Digest, Id } from "../../../base/index.ts";
 import type { Delivery, LogprobKind, RevisionKey, Step } from "../../../contract/index.ts";
-import type { JsonObject, ReplyTokens } from "../dialects/index.ts";
+import type { FinishKind, JsonObject, ReplyTokens } from "../dialects/index.ts";
 import type { CallOutcome } from "../journal/index.ts";
 import { MessageTree } from "./message-tree.ts";
 import { TokenBranches } from "./token-branches.ts";
@@ -12,7 +12,7 @@ export interface RecordedCall {
   readonly digest: Digest;
   readonly model: string;
   readonly outcome: CallOutcome;
-  readonly finishReason: string | undefined;
+  readonly finish: FinishKind;
   /** The reply asks for tools: the agent has to go on. */
   readonly wantsTools: boolean;
   readonly startedAtMs: number;

@@ -10,7 +10,6 @@ import {
 import { rewardStream } from "../../reward-stream.ts";
 import { totalOf } from "../../rollout/index.ts";
 import type { EventOf, OpenRollout } from "../journal/index.ts";
-import { finishKind } from "../wire/index.ts";
 import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
@@ -73,9 +72,8 @@ export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout[
   if (last.outcome === "provider-failed" || last.outcome === "cut")
     return { kind: "failed", owner: "provider", message: `call ${last.index} to ${last.model} failed` };
   if (last.outcome === "disconnected") return { kind: "cancelled" };
-  const finish = finishKind(last.finishReason);
-  if (finish === "length") return { kind: "truncated", limit: "tokens" };
-  const isOver = last.outcome === "answered" && finish === "stop" && !last.wantsTools;
+  if (last.finish === "length") return { kind: "truncated", limit: "tokens" };
+  const isOver = last.outcome === "answered" && last.finish === "stop" && !last.wantsTools;
   return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
 }
 

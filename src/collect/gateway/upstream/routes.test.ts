@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
 import { decisionWorld } from "../../../../test/support/decision-world.ts";
 import { trainThompsonBeta } from "../../../../test/support/train-bandits.ts";
+import { digestJson, parseId } from "../../../base/index.ts";
 import { rngFrom } from "../../../base/rng.ts";
 import { decide, parseStaticTable, policyOf, sealCheckpoint, stepOf } from "../../../policy/index.ts";
+import { reservationUsd } from "../call/prices.ts";
 import { parseGatewayConfig } from "../config.ts";
-import { Routes } from "./routes.ts";
+import { type DialectName, dialectNamed } from "../dialects/index.ts";
+import { type RouteQuestion, Routes } from "./routes.ts";
 
 const CONFIG = `
 upstreams:
@@ -39,3 +42,37 @@ test("a step that a Thompson router decided tells its draws and its floor", () =
   expect(step.monteCarlo).toEqual({ draws: 64, floor: 0.05 });
   for (const { probability } of step.candidates) expect(probability).toBeGreaterThanOrEqual(0.05);
 });
+
+/** The smallest request of each dialect that limits the tokens of its reply. */
+const LIMITED: Readonly<Record<DialectName, object>> = {
+  "openai-chat": { messages: [], max_completion_tokens: 77, max_tokens: 5 },
+  "openai-completions": { prompt: "", max_tokens: 77 },
+  "openai-responses": { input: "", max_output_tokens: 77 },
+  "anthropic-messages": { messages: [], max_tokens: 77 },
+};
+
+test.each(Object.entries(LIMITED))(
+  "the token limit of a request in %s reaches router and budget",
+  (name, body) => {
+    let asked: RouteQuestion | undefined;
+    const routes = new Routes(parseGatewayConfig(`${CONFIG}router: { strategy: uniform }\n`), (question) => {
+      asked = question;
+      const { context, candidates } = question;
+      const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: [large]\n", "table");
+      const decision = decide(context, candidates, { table, floor: 0, exploration: 0 }, rngFrom(1));
+      return { decision, family: "f", revision: { id: parseId("r"), digest: digestJson("r", {}) } };
+    });
+    const request = dialectNamed(name as DialectName).readRequest({ model: "auto", ...body })!;
+    const failed = new Set<string>();
+    routes.choose("auto", request, {
+      rollout: "r",
+      requestBytes: 8,
+      call: 0,
+      failed,
+      isResting: () => false,
+    });
+    expect(asked?.context.fields.maxTokens).toBe(77);
+    const price = { prompt: 0, completion: 1e6 };
+    expect(reservationUsd(request, { bodyBytes: 8, price })).toBe(77);
+  },
+);

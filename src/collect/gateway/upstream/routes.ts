@@ -24,8 +24,7 @@ import {
   type Router,
 } from "../../../policy/index.ts";
 import type { GatewayConfig, ModelConfig } from "../config.ts";
-import { openAiChat, type RequestFacts } from "../dialects/index.ts";
-import { mixedRoute } from "../route-dialects.ts";
+import { mixedRoute, openAiChat, type RequestFacts } from "../dialects/index.ts";
 
 /** What a record says of a target. */
 export interface TargetFacts {
@@ -289,7 +288,7 @@ const BYTES_PER_TOKEN = 4;
 
 /** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
 function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {
-  const { messages, tools, stream, parameters } = request;
+  const { messages, tools, stream, maxTokens } = request;
   const fields: Record<string, number | boolean> = {
     messages: messages.length,
     tools: Array.isArray(tools) ? tools.length : 0,
@@ -297,8 +296,7 @@ function contextOf(request: RequestFacts, requestBytes: number | undefined): Dec
   };
   if (requestBytes !== undefined) {
     fields.requestTokens = Math.ceil(requestBytes / BYTES_PER_TOKEN);
-    const { max_tokens: maxTokens = parameters.max_completion_tokens } = parameters;
-    if (Number.isFinite(maxTokens)) fields.maxTokens = maxTokens as number;
+    if (maxTokens !== undefined) fields.maxTokens = maxTokens;
   }
   return { prompt: promptOfMessages(messages), fields };
 }

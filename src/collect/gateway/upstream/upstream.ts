@@ -224,9 +224,19 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
 
 function fixedHeaders(config: UpstreamConfig, key: string | undefined): string[] {
   const headers = Object.entries(config.headers).flat();
-  if (key !== undefined)
-    headers.push(...(config.auth === "bearer" ? ["authorization", `Bearer ${key}`] : ["x-api-key", key]));
+  if (key !== undefined) headers.push(...keyHeader(config.auth, key));
   return headers;
+}
+
+function keyHeader(auth: UpstreamConfig["auth"], key: string): [name: string, value: string] {
+  switch (auth) {
+    case "bearer":
+      return ["authorization", `Bearer ${key}`];
+    case "x-api-key":
+      return ["x-api-key", key];
+    default:
+      return auth satisfies never;
+  }
 }
 
 function breakerOpen(upstream: string, waitMs: number): RollbookError {

@@ -3,7 +3,6 @@ export * from "./event-texts.ts";
 export * from "./media.ts";
 export * from "./read-body.ts";
 export * from "./refusal.ts";
-export * from "./reply-facts.ts";
 export * from "./reply-reader.ts";
 export * from "./reply-usage.ts";
 export * from "./splice-json.ts";

@@ -1,0 +1,52 @@
+/** Whether all models of a route understand the same requests. A request is passed on as it came, so a route whose models speak
+ *  different dialects would fail at the first call that its router sends the other way.
+ *  In: a checked configuration. Out: the first route that mixes, in words. Pure. */
+import { VENDORS, type Vendor } from "./dialect.ts";
+
+/** What the configuration says of upstreams, models and routes. */
+interface RouteNames {
+  readonly upstreams: Readonly<Record<string, SpokenAt>>;
+  readonly models: Readonly<Record<string, { readonly upstream: string }>>;
+  readonly routes: Readonly<Record<string, readonly string[]>>;
+}
+
+interface SpokenAt {
+  readonly dialect?: Vendor | "both" | undefined;
+  readonly baseUrl: string;
+  readonly auth: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** How messages call a vendor, and by what an upstream shows that it speaks its formats where `dialect` does not say it. */
+const VENDOR_FACTS: Readonly<Record<Vendor, { owner: string; isShownBy: (at: SpokenAt) => boolean }>> = {
+  // The formats that most servers speak: what shows nothing else.
+  openai: { owner: "OpenAI's", isShownBy: () => false },
+  anthropic: {
+    owner: "Anthropic's",
+    isShownBy: ({ auth, baseUrl, headers }) =>
+      auth === "x-api-key" ||
+      /^https?:\/\/([^/]*\.)?anthropic\.com([:/]|$)/i.test(baseUrl) ||
+      Object.keys(headers).some((name) => name.toLowerCase() === "anthropic-version"),
+  },
+};
+
+export function mixedRoute({ routes, models, upstreams }: RouteNames): string | undefined {
+  const placeOf = (name: string) => `${name} (upstream ${models[name]!.upstream})`;
+  for (const [alias, names] of Object.entries(routes)) {
+    const firstOf = (vendor: Vendor) =>
+      names.find((name) => spokenBy(upstreams[models[name]!.upstream]!) === vendor);
+    const speakers = VENDORS.flatMap((vendor) => {
+      const name = firstOf(vendor);
+      return name === undefined ? [] : [{ place: placeOf(name), owner: VENDOR_FACTS[vendor].owner }];
+    });
+    const [one, other] = speakers;
+    if (one === undefined || other === undefined) continue;
+    return `the route ${alias} mixes ${one.place}, which speaks ${one.owner} dialect, and ${other.place}, which speaks ${other.owner}. Requests are passed on and not translated, so one of them would refuse every call. Give each dialect a route of its own, or state \`dialect: both\` for an upstream that speaks both`;
+  }
+  return undefined;
+}
+
+/** Stated, or told by the address and the headers. */
+function spokenBy(at: SpokenAt): Vendor | "both" {
+  return at.dialect ?? VENDORS.find((vendor) => VENDOR_FACTS[vendor].isShownBy(at)) ?? "openai";
+}
