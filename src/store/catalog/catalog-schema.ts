@@ -3,29 +3,32 @@
 import { rmSync } from "node:fs";
 import { RolloutEnvelope } from "../../contract/index.ts";
 import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
+import { DIGESTS_TABLE } from "./digest-numbers.ts";
 
 /** When a run ended, out of what the catalog lists of an envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
-const VERSION = 6;
+const VERSION = 7;
 /** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
 const BUSY_MS = 1000;
 
+/** Digests stand in `digests` and `lost` alone. Elsewhere `number`, `source` and `target` are numbers of digests. */
 const TABLES = `
+  ${DIGESTS_TABLE}
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
   CREATE TABLE blobs (
-    pack INTEGER NOT NULL, entry INTEGER NOT NULL, digest BLOB NOT NULL, kind TEXT NOT NULL,
+    pack INTEGER NOT NULL, entry INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL,
     large INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
     PRIMARY KEY (pack, entry)
   ) WITHOUT ROWID;
-  CREATE INDEX blobs_by_digest ON blobs (digest);
+  CREATE INDEX blobs_by_number ON blobs (number);
   CREATE TABLE records (
-    digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, id TEXT, family TEXT, fields TEXT NOT NULL
-  ) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT, family TEXT, fields TEXT NOT NULL
+  );
   CREATE INDEX records_by_kind ON records (kind, family, id);
   CREATE INDEX records_by_id ON records (id);
   CREATE INDEX runs_by_time ON records (${endedAt("fields")}) WHERE kind = '${RolloutEnvelope.kind}';
-  CREATE TABLE refs (source BLOB NOT NULL, target BLOB NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
+  CREATE TABLE refs (source INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
   CREATE INDEX refs_by_target ON refs (target);
   CREATE TABLE origin (why TEXT NOT NULL, atMs INTEGER NOT NULL);
   CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
@@ -55,7 +58,7 @@ export function replaceRows(db: Sqlite, path: string): void {
   db.prepare("ATTACH ? AS made").run(path);
   try {
     db.transaction(() => {
-      for (const table of ["packs", "blobs", "records", "refs", "lost"])
+      for (const table of ["digests", "packs", "blobs", "records", "refs", "lost"])
         db.exec(`DELETE FROM ${table}; INSERT INTO ${table} SELECT * FROM made.${table};`);
       noteOrigin(db, "rebuilt");
     });

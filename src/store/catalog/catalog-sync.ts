@@ -4,7 +4,7 @@
 
 import { canonicalize, type Digest, digestToBytes, RollbookError } from "../../base/index.ts";
 import { Tombstone } from "../../contract/index.ts";
-import { isMissing, type Sqlite, type SqlValue } from "../disk/index.ts";
+import { isMissing, type Sqlite } from "../disk/index.ts";
 import {
   type BookPaths,
   type EntryStep,
@@ -21,6 +21,7 @@ import {
   readLarge,
   ScanBlock,
 } from "../pack/index.ts";
+import { DigestNumbers, forgetUnusedDigests, numberOf, withDigest } from "./digest-numbers.ts";
 import { describeRecord, isRecordKind, isRootKind, referencesOf } from "./record-facts.ts";
 
 export interface SyncReport {
@@ -47,9 +48,14 @@ interface PackRow {
 
 /** A row of `blobs` to come, with what follows from its bytes. */
 interface BlobRow {
-  readonly values: SqlValue[];
-  readonly record?: SqlValue[] | undefined;
-  readonly targets?: Uint8Array[];
+  readonly entry: number;
+  readonly digest: Digest;
+  readonly kind: string;
+  /** Large or not, offset and length. */
+  readonly place: readonly [large: 0 | 1, offset: number, length: number];
+  /** Id, family and fields. */
+  readonly record?: readonly [id: string | null, family: string | null, fields: string];
+  readonly targets?: readonly Digest[];
 }
 
 class CatalogSync {
@@ -138,16 +144,17 @@ class CatalogSync {
   }
 
   #rowOf({ digest, kind, bytes, offset, payloadAt }: EntryStep): BlobRow {
-    const values = [offset, digestToBytes(digest), kind, 0, payloadAt, bytes.length];
-    return { values, ...this.#factsOf(digest, kind, bytes) };
+    const facts = this.#factsOf(kind, bytes);
+    return { entry: offset, digest, kind, place: [0, payloadAt, bytes.length], ...facts };
   }
 
   async #rowOfLarge(pack: string, step: EntryStep): Promise<BlobRow[]> {
     const entry = parseLargeEntry(step.bytes);
     if (entry === undefined) return [];
-    const values = [step.offset, digestToBytes(entry.digest), entry.kind, 1, 0, entry.bytes];
-    const bytes = isRecordKind(entry.kind) ? await this.#largeBytes(pack, entry) : undefined;
-    return [{ values, ...(bytes === undefined ? {} : this.#factsOf(entry.digest, entry.kind, bytes)) }];
+    const { digest, kind } = entry;
+    const bytes = isRecordKind(kind) ? await this.#largeBytes(pack, entry) : undefined;
+    const facts = bytes === undefined ? {} : this.#factsOf(kind, bytes);
+    return [{ entry: step.offset, digest, kind, place: [1, 0, entry.bytes], ...facts }];
   }
 
   async #largeBytes(pack: string, entry: LargeEntry): Promise<Uint8Array | undefined> {
@@ -162,16 +169,16 @@ class CatalogSync {
   }
 
   /** What a record says of itself, and what it refers to. */
-  #factsOf(digest: Digest, kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
+  #factsOf(kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
     if (!isRecordKind(kind)) return {};
     try {
       const found = describeRecord(kind, bytes);
-      const targets = [...referencesOf(kind, bytes)].map(digestToBytes);
+      const targets = referencesOf(kind, bytes);
       if (found === undefined) return { targets };
       const { id = null, family = null, fields } = found;
       if (!isText(id) || !isText(family))
         throw new RollbookError("bad-id", { id, family }, "not text for a table");
-      return { targets, record: [digestToBytes(digest), kind, id, family, canonicalize(fields)] };
+      return { targets, record: [id, family, canonicalize(fields)] };
     } catch {
       this.#tally.undescribed++;
       return {};
@@ -189,11 +196,13 @@ class CatalogSync {
       if ((this.#endOf(pack) ?? -1) < from) return false;
       // Nearly always empty, and then there is nothing to look for in it.
       const anyLost = this.#anyLost();
-      for (const row of rows) {
-        this.#tally.blobs += blob.run(pack.number, ...row.values).changes;
-        if (anyLost) found.run(row.values[1]!);
-        if (row.record !== undefined) this.#tally.records += record.run(...row.record).changes;
-        for (const target of row.targets ?? []) ref.run(row.values[1]!, target);
+      const numbers = new DigestNumbers(db);
+      for (const { entry, digest, kind, place, record: facts, targets = [] } of rows) {
+        const number = numbers.of(digest);
+        this.#tally.blobs += blob.run(pack.number, entry, number, kind, ...place).changes;
+        if (anyLost) found.run(digestToBytes(digest));
+        if (facts !== undefined) this.#tally.records += record.run(number, kind, ...facts).changes;
+        for (const target of targets) ref.run(number, numbers.of(target));
       }
       db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack.number);
       return true;
@@ -239,14 +248,16 @@ class CatalogSync {
         this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(row.number);
         this.#db.prepare("DELETE FROM packs WHERE number = ?").run(row.number);
       }
-      this.#db.exec("DELETE FROM lost WHERE digest IN (SELECT digest FROM blobs)");
+      this.#db.exec(`DELETE FROM lost WHERE ${numberOf("lost.digest")} IN (SELECT number FROM blobs)`);
       this.#forgetLoose();
     });
   }
 
   /** gc moves roots, and never removes them: one that shows up nowhere else went with its pack. */
   #rememberRoots({ number, pack }: PackRow): void {
-    const blobs = this.#db.prepare("SELECT DISTINCT digest, kind FROM blobs WHERE pack = ?");
+    const blobs = this.#db.prepare(
+      `SELECT DISTINCT digest, kind FROM blobs ${withDigest("blobs.number")} WHERE pack = ?`,
+    );
     const lost = this.#db.prepare("INSERT OR IGNORE INTO lost VALUES (?, ?, ?)");
     for (const { digest, kind } of blobs.all<{ digest: Uint8Array; kind: string }>(number))
       if (isRootKind(kind)) lost.run(digest, kind, pack);
@@ -257,8 +268,8 @@ class CatalogSync {
     if (!this.#anyLost()) return;
     this.#db.transaction(() =>
       this.#db
-        .prepare(`DELETE FROM lost WHERE digest IN (SELECT target FROM refs JOIN lost ON target = lost.digest
-        JOIN records ON records.digest = source WHERE records.kind = ?)`)
+        .prepare(`DELETE FROM lost WHERE ${numberOf("lost.digest")} IN
+        (SELECT target FROM refs JOIN records ON records.number = source WHERE records.kind = ?)`)
         .run(Tombstone.kind),
     );
   }
@@ -276,8 +287,9 @@ class CatalogSync {
 
   /** Records and references of blobs that are nowhere any more. */
   #forgetLoose(): void {
-    this.#db.exec(`DELETE FROM records WHERE digest NOT IN (SELECT digest FROM blobs);
-      DELETE FROM refs WHERE source NOT IN (SELECT digest FROM blobs);`);
+    this.#db.exec(`DELETE FROM records WHERE number NOT IN (SELECT number FROM blobs);
+      DELETE FROM refs WHERE source NOT IN (SELECT number FROM blobs);`);
+    forgetUnusedDigests(this.#db);
   }
 }
 

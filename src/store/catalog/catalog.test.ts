@@ -42,18 +42,24 @@ interface Note {
 const NOTE = Task.kind;
 const putNote = (book: Book, note: Note) => book.put(NOTE, Buffer.from(JSON.stringify(note)));
 
-/** All rows, with packs by name: numbers follow the order of discovery. */
+/** All rows, with packs by name and digests in full: numbers follow the order of discovery. */
 function rowsOf(root: string): unknown {
   const db = openSqlite(join(root, "catalog.db"));
-  const hex = "lower(hex(digest)) AS digest";
   const rows = {
     packs: db.prepare("SELECT pack, end, sealed FROM packs ORDER BY pack").all(),
+    digests: db.prepare("SELECT hex(digest) AS digest FROM digests ORDER BY digest").all(),
     blobs: db
-      .prepare(`SELECT p.pack, entry, ${hex}, kind, large, offset, length FROM blobs b
-        JOIN packs p ON p.number = b.pack ORDER BY p.pack, entry`)
+      .prepare(`SELECT p.pack, entry, hex(digest) AS digest, kind, large, offset, length FROM blobs b
+        JOIN packs p ON p.number = b.pack JOIN digests USING (number) ORDER BY p.pack, entry`)
       .all(),
-    records: db.prepare(`SELECT ${hex}, kind, id, family, fields FROM records ORDER BY digest`).all(),
-    refs: db.prepare("SELECT hex(source) AS s, hex(target) AS t FROM refs ORDER BY s, t").all(),
+    records: db
+      .prepare(`SELECT hex(digest) AS digest, kind, id, family, fields FROM records
+        JOIN digests USING (number) ORDER BY digest`)
+      .all(),
+    refs: db
+      .prepare(`SELECT hex(s.digest) AS s, hex(t.digest) AS t FROM refs
+        JOIN digests s ON s.number = source JOIN digests t ON t.number = target ORDER BY s, t`)
+      .all(),
   };
   db.close();
   return rows;

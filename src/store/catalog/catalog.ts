@@ -30,6 +30,7 @@ import {
   replaceRows,
 } from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
+import { boundDigests, numberOf, numbersOf, withDigest } from "./digest-numbers.ts";
 
 export interface Catalog {
   /** Brings the catalog up to date with the packs. */
@@ -43,6 +44,8 @@ export interface Catalog {
   /** How many records of this kind there are. */
   count(kind: string): number;
   record(digest: Digest): CatalogRecord | undefined;
+  /** Records of these digests, in no order. */
+  recordsWith(digests: readonly Digest[]): CatalogRecord[];
   /** Records whose digest begins with these hex digits. */
   recordsStarting(hex: string): CatalogRecord[];
   /** Blobs of any kind whose digest begins with these hex digits. */
@@ -57,6 +60,8 @@ export interface Catalog {
   lost(): LostRecord[];
   /** Records of this kind that refer to `digest`. */
   referrersOfKind(digest: Digest, kind: string): Digest[];
+  /** Records of this kind that refer to one of these digests, in no order. */
+  recordsReferringTo(digests: readonly Digest[], kind: string): CatalogRecord[];
   /** What records of this kind refer to and the book does not hold. */
   danglingTargets(kind: string): Digest[];
   /** Blobs as stored, copies included, by kind. */
@@ -65,7 +70,8 @@ export interface Catalog {
   origin(): { readonly why: CatalogOrigin; readonly atMs: number };
   /** Whether a blob is listed at this very place. */
   lists(blob: { digest: Digest; kind: string; location: Location }): boolean;
-  /** Digests of all listed blobs, and sources of references without one. */
+  /** Digests of all listed blobs and sources of references, and digests that no row needs. A row whose digest is gone
+   *  gives zeros. */
   listed(): IterableIterator<Digest>;
   close(): void;
 }
@@ -124,21 +130,34 @@ export async function scrubCatalog(root: string): Promise<void> {
   }
 }
 
+const RECORDS = `SELECT digest, kind, id, family, fields FROM records ${withDigest("records.number")}`;
+
 /** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
  *  sorting. (A column with a plus is none that SQLite looks up in an index.) */
 export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string; values: string[] } {
   const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
   const terms = wanted.map(([name]) => `${id === undefined || name === "id" ? "" : "+"}${name} = ?`);
   const where = terms.length === 0 ? "" : `WHERE ${terms.join(" AND ")}`;
-  const sql = `SELECT * FROM records ${where} ORDER BY kind, family, id, digest`;
+  const sql = `${RECORDS} ${where} ORDER BY kind, family, id, digest`;
   return { sql, values: wanted.map(([, value]) => value!) };
 }
 
 /** SQLite would take the index of kinds and sort everything: told to, it reads in order, and a reader of the first rows
  *  waits for no other. Of runs that ended together, `runs` sorts the ids. */
-const RUNS = `SELECT contents.*, runs.digest AS ownDigest, runs.fields AS ownFields FROM records AS runs INDEXED BY runs_by_time
-  CROSS JOIN records AS contents ON contents.digest = unhex(substr(json_extract(runs.fields, '$.content'), 8))
+const RUNS = `SELECT contents.kind, contents.id, contents.family, contents.fields, named.digest,
+    own.digest AS ownDigest, runs.fields AS ownFields
+  FROM records AS runs INDEXED BY runs_by_time
+  CROSS JOIN digests AS named ON named.digest = unhex(substr(json_extract(runs.fields, '$.content'), 8))
+  CROSS JOIN records AS contents ON contents.number = named.number
+  CROSS JOIN digests AS own ON own.number = runs.number
   WHERE runs.kind = '${RolloutEnvelope.kind}' ORDER BY ${endedAt("runs.fields")} DESC`;
+
+/** All digests but those that are targets and nothing else. */
+const LISTED = `SELECT coalesce(digest, zeroblob(32)) AS digest FROM (
+    SELECT number FROM blobs UNION SELECT source FROM refs
+    UNION SELECT number FROM records WHERE number NOT IN (SELECT number FROM digests)
+    UNION SELECT number FROM digests WHERE number NOT IN (SELECT target FROM refs)
+  ) LEFT JOIN digests USING (number)`;
 
 class SqliteCatalog implements Catalog {
   readonly #paths: BookPaths;
@@ -220,18 +239,31 @@ class SqliteCatalog implements Catalog {
   }
 
   record(digest: Digest): CatalogRecord | undefined {
-    const query = this.#statement("SELECT * FROM records WHERE digest = ?");
+    const query = this.#statement(`${RECORDS} WHERE records.number = ${numberOf()}`);
     const row = query.get<RecordRow>(digestToBytes(digest));
     return row === undefined ? undefined : recordOf(row);
   }
 
+  recordsWith(digests: readonly Digest[]): CatalogRecord[] {
+    const query = this.#statement(`${RECORDS} WHERE records.number IN ${numbersOf()}`);
+    return query.all<RecordRow>(boundDigests(digests)).map(recordOf);
+  }
+
+  recordsReferringTo(digests: readonly Digest[], kind: string): CatalogRecord[] {
+    const query = this.#statement(`${RECORDS}
+      WHERE records.number IN (SELECT source FROM refs WHERE target IN ${numbersOf()}) AND +kind = ?`);
+    return query.all<RecordRow>(boundDigests(digests), kind).map(recordOf);
+  }
+
   recordsStarting(hex: string): CatalogRecord[] {
-    const query = this.#db.prepare("SELECT * FROM records WHERE digest BETWEEN ? AND ? ORDER BY digest");
+    const query = this.#db.prepare(`SELECT digest, kind, id, family, fields
+      FROM digests CROSS JOIN records USING (number) WHERE digest BETWEEN ? AND ? ORDER BY digest`);
     return query.all<RecordRow>(...digestsBetween(hex)).map(recordOf);
   }
 
   blobsStarting(hex: string): Digest[] {
-    const query = "SELECT DISTINCT digest FROM blobs WHERE digest BETWEEN ? AND ? ORDER BY digest";
+    const query = `SELECT digest FROM digests WHERE digest BETWEEN ? AND ?
+      AND number IN (SELECT number FROM blobs) ORDER BY digest`;
     return this.#digests(query, ...digestsBetween(hex));
   }
 
@@ -247,14 +279,16 @@ class SqliteCatalog implements Catalog {
       ids.length === 1
         ? ["id = ?", ids[0]!]
         : ["id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)];
-    const query = this.#statement(`SELECT id, digest FROM records WHERE ${where} AND +kind = ?`);
+    const query = this.#statement(
+      `SELECT id, digest FROM records ${withDigest("records.number")} WHERE ${where} AND +kind = ?`,
+    );
     const rows = query.all<{ id: string; digest: Uint8Array }>(value, kind);
     return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
   }
 
   locate(digest: Digest): Location | undefined {
     const query = this.#statement(`SELECT packs.pack, kind, large, offset, length
-      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ? ORDER BY packs.pack, entry LIMIT 1`);
+      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()} ORDER BY packs.pack, entry LIMIT 1`);
     const row = query.get<LocationRow>(digestToBytes(digest));
     if (row === undefined) return undefined;
     const { pack, kind, large, offset, length } = row;
@@ -264,19 +298,19 @@ class SqliteCatalog implements Catalog {
   }
 
   referencesOf(digest: Digest): Digest[] {
-    const query = "SELECT target AS digest FROM refs WHERE source = ? ORDER BY target";
+    const query = `SELECT digest FROM refs ${withDigest("target")} WHERE source = ${numberOf()} ORDER BY digest`;
     return this.#digests(query, digestToBytes(digest));
   }
 
   referrersOf(digest: Digest): Digest[] {
-    const query = "SELECT source AS digest FROM refs WHERE target = ? ORDER BY source";
+    const query = `SELECT digest FROM refs ${withDigest("source")} WHERE target = ${numberOf()} ORDER BY digest`;
     return this.#digests(query, digestToBytes(digest));
   }
 
   referrersOfKind(digest: Digest, kind: string): Digest[] {
     return this.#digests(
-      `SELECT source AS digest FROM refs JOIN records ON records.digest = source
-        WHERE target = ? AND kind = ? ORDER BY source`,
+      `SELECT digest FROM refs CROSS JOIN records ON records.number = source ${withDigest("source")}
+        WHERE target = ${numberOf()} AND kind = ? ORDER BY digest`,
       digestToBytes(digest),
       kind,
     );
@@ -284,8 +318,8 @@ class SqliteCatalog implements Catalog {
 
   danglingTargets(kind: string): Digest[] {
     return this.#digests(
-      `SELECT DISTINCT target AS digest FROM records JOIN refs ON refs.source = records.digest
-        WHERE records.kind = ? AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = target) ORDER BY target`,
+      `SELECT DISTINCT digest FROM records CROSS JOIN refs ON refs.source = records.number ${withDigest("target")}
+        WHERE records.kind = ? AND target NOT IN (SELECT number FROM blobs) ORDER BY digest`,
       kind,
     );
   }
@@ -309,7 +343,7 @@ class SqliteCatalog implements Catalog {
 
   lists({ digest, kind, location }: { digest: Digest; kind: string; location: Location }): boolean {
     const query = this.#statement(`SELECT packs.pack, large, kind, offset, length
-      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE digest = ?`);
+      FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()}`);
     return query.all<LocationRow>(digestToBytes(digest)).some((row) => {
       const file = row.large === 1 ? largePath(row.pack, { digest, kind }) : `packs/${row.pack}`;
       const { offset, length } = location;
@@ -318,8 +352,7 @@ class SqliteCatalog implements Catalog {
   }
 
   *listed(): IterableIterator<Digest> {
-    const query = "SELECT digest FROM blobs UNION SELECT source AS digest FROM refs";
-    for (const { digest } of this.#db.prepare(query).iterate<{ digest: Uint8Array }>())
+    for (const { digest } of this.#db.prepare(LISTED).iterate<{ digest: Uint8Array }>())
       yield digestFromBytes(digest);
   }
 
