@@ -1,22 +1,23 @@
 /** Bundles the compiled modules of dist/ into few files: a command that loads eight hundred modules spends more time on
  *  loading them than on its work. Every entry shares the same chunks, so that there is one copy of each module whether it is
  *  reached by the command line or by an import. Packages stay outside. */
-import { cpSync, readdirSync, rmSync } from "node:fs";
-import { join, posix, relative, sep } from "node:path";
+import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join, posix, relative, sep } from "node:path";
 import { build } from "vite";
 
-/** Programs and threads are started by their files; the rest is the public API, and the command line for scripts. */
-const STARTED = [
-  ...["cli/main", "cli/run"],
-  ...["collect/sandbox/quickjs/worker", "collect/gateway/sealing/seal-worker"],
-  "collect/rollout/agent/pool/child",
-];
+/** The command line, and the same for scripts. */
+const PROGRAMS = ["cli/main", "cli/run"];
 
 /** In: the absolute path of the folder that tsc filled. Replaces its modules; declarations and other files stay. */
 export async function bundle(dist) {
   const scratch = join(dist, ".bundle");
   const exported = readdirSync(join(dist, "exports")).filter((name) => name.endsWith(".js"));
-  const names = ["index", ...exported.map((name) => `exports/${name.slice(0, -3)}`), ...STARTED];
+  const names = [
+    "index",
+    ...exported.map((name) => `exports/${name.slice(0, -3)}`),
+    ...PROGRAMS,
+    ...started(dist),
+  ];
   await build({
     ...{ root: dist, configFile: false, logLevel: "warn", publicDir: false },
     plugins: [sourceUrls(dist)],
@@ -32,6 +33,18 @@ export async function bundle(dist) {
     if (path.endsWith(".js") && !path.startsWith(".bundle")) rmSync(join(dist, path));
   cpSync(scratch, dist, { recursive: true });
   rmSync(scratch, { recursive: true });
+}
+
+/** Modules that others start by their files, as threads and processes: src/collect/start-thread.ts. */
+function started(dist) {
+  const modules = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".js"),
+  );
+  return modules.flatMap((path) => {
+    const code = readFileSync(join(dist, path), "utf8");
+    const names = [...code.matchAll(/\b(?:startThread|moduleFile)\(import\.meta\.url, "([^"]+)"/g)];
+    return names.map(([, name]) => join(dirname(path), name).split(sep).join("/"));
+  });
 }
 
 /** `import.meta.url` stays the place of the module, although its code moves: files beside it are found through it. */
