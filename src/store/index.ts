@@ -52,6 +52,7 @@ export {
   makeSealer,
   type Sealable,
   type Sealer,
+  SUBJECTS_PER_SIGNATURE,
   signedAmong,
   subjectsOf,
 } from "./sealer.ts";

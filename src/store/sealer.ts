@@ -32,7 +32,7 @@ export interface GroupOptions<R extends Sealable> {
 }
 
 /** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
-const SUBJECTS_PER_SIGNATURE = 256;
+export const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
   return makeGroupSealer(store, {

@@ -1,7 +1,6 @@
 /** Runs one rollout to its typed ending. In: a job, an agent, a recorder. Out: an execution that waits to be sealed or
  *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
  *  does: that is data. Does not claim, retry or count. */
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Clock,
   type Digest,
@@ -154,7 +153,6 @@ async function settle(
   context: RolloutContext,
 ): Promise<ReadOutput> {
   const { signal } = context;
-  const over = new AbortController();
   const running = (async () => readOutput(await agent.run(payload as never, context)))().then(
     (output) => takenAtItsWord(output, agent),
     (error: unknown) => {
@@ -162,18 +160,22 @@ async function settle(
       return agent.inProcess && isNamedByThrower(error) ? takenAtItsWord(output, agent) : output;
     },
   );
+  let timer: NodeJS.Timeout | undefined;
+  let wait = () => {};
   const cutOff = new Promise<ReadOutput>((resolve) => {
-    const wait = () =>
-      void sleep(graceMs, undefined, { signal: over.signal }).then(
-        () => resolve({ ...NOTHING, ending: failure("agent", "the agent did not stop when told") }),
-        () => {},
-      );
-    if (signal.aborted) wait();
-    else signal.addEventListener("abort", wait, { once: true, signal: over.signal });
+    wait = () => {
+      const ending = failure("agent", "the agent did not stop when told");
+      timer = setTimeout(() => resolve({ ...NOTHING, ending }), graceMs);
+    };
   });
-  const output = await Promise.race([running, cutOff]);
-  over.abort();
-  return output;
+  if (signal.aborted) wait();
+  else signal.addEventListener("abort", wait, { once: true });
+  try {
+    return await Promise.race([running, cutOff]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", wait);
+  }
 }
 
 /** What an agent says of others: a task it calls broken would otherwise cost it nothing. */
@@ -259,16 +261,16 @@ async function unlessCancelled<T>(
   signal: AbortSignal | undefined,
 ): Promise<{ ending: Ending; scores: T[] }> {
   if (signal === undefined) return scored;
-  const over = new AbortController();
+  let cancel = () => {};
   const cancelled = new Promise<{ ending: Ending; scores: T[] }>((resolve) => {
-    const cancel = () => resolve({ ending: { kind: "cancelled" }, scores: [] });
-    if (signal.aborted) cancel();
-    else signal.addEventListener("abort", cancel, { once: true, signal: over.signal });
+    cancel = () => resolve({ ending: { kind: "cancelled" }, scores: [] });
   });
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
   try {
     return await Promise.race([scored, cancelled]);
   } finally {
-    over.abort();
+    signal.removeEventListener("abort", cancel);
   }
 }
 

@@ -26,6 +26,7 @@ import {
   type RolloutJob,
 } from "../record/index.ts";
 import { claimId } from "../work/index.ts";
+import type { SignTogether } from "./group-signer.ts";
 import type { WorkOrder } from "./plan.ts";
 import type { SealedIndex } from "./sealed-index.ts";
 import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
@@ -64,6 +65,7 @@ export interface ClaimRunner {
 /** … once the worker server knows the worker. */
 export interface RegisteredRunner extends ClaimRunner {
   readonly session: string;
+  readonly signTogether: SignTogether;
 }
 
 const RETRY_BASE_MS = 1_000;
@@ -145,8 +147,12 @@ async function settleClaim(
 }
 
 async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunner): Promise<Sealed<Receipt>> {
-  const { server, session, signer, book } = options;
-  const attestation = signer.attest([recorded.envelope, ...signedAmong(recorded.blobs)]).bytes;
+  const { server, session, signer, book, signTogether } = options;
+  // What comes inline is not in the book yet: a signature over more of it would name what the book may never hold.
+  const attestation =
+    recorded.blobs.length === 0
+      ? await signTogether(recorded.envelope)
+      : signer.attest([recorded.envelope, ...signedAmong(recorded.blobs)]).bytes;
   const whole = { claim: keyOf(claim), ...recorded, attestation };
   if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return server.upload(session, whole);
   // Too large for one message: into the book with its signature, then by name.

@@ -48,13 +48,12 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
     async find(ids, { fresh, accept = async () => true }) {
       if (fresh) await lookAfresh();
       const found: SealedArtifact[] = [];
-      for (const { digest: content } of ids.flatMap((id) => [
-        ...catalog.records({ kind: RolloutContent.kind, id }),
-      ])) {
-        const signed = referrers(catalog, content, RolloutEnvelope.kind)
-          .sort()
+      for (const content of ids.flatMap((id) => named(catalog, id))) {
+        const signed = catalog
+          .referrersOfKind(content, RolloutEnvelope.kind)
           .map((envelope) => {
-            return { content, envelope, attestations: referrers(catalog, envelope, Attestation.kind) };
+            const attestations = catalog.referrersOfKind(envelope, Attestation.kind);
+            return { content, envelope, attestations };
           })
           .filter(({ attestations }) => attestations.length > 0);
         if (signed.length > 0 && (await accept(content))) found.push(...signed);
@@ -65,7 +64,7 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
       await lookAfresh();
       const given = new Map<Digest, GivenReceipt>();
       for (const content of contents)
-        for (const digest of referrers(catalog, content, Receipt.kind).sort()) {
+        for (const digest of catalog.referrersOfKind(content, Receipt.kind)) {
           const { outcome, claim } = catalog.record(digest)!.fields as {
             outcome: ReceiptOutcome;
             claim?: string;
@@ -83,6 +82,8 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
   };
 }
 
-function referrers(catalog: Catalog, digest: Digest, kind: string): Digest[] {
-  return catalog.referrersOf(digest).filter((each) => catalog.record(each)?.kind === kind);
+/** Asked for every claim, and nearly always in vain. */
+function named(catalog: Catalog, id: string): Digest[] {
+  const found = catalog.digestsOf(RolloutContent.kind, [id]);
+  return found.map(({ digest }) => digest).sort();
 }

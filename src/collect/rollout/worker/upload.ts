@@ -4,7 +4,6 @@
 import { type Digest, digestBytes, type RollbookError } from "../../../base/index.ts";
 import {
   Assignment,
-  Attestation,
   Call,
   checkAttestationAside,
   checkBinding,
@@ -28,6 +27,7 @@ import {
 import type { Blob } from "../../../store/index.ts";
 import type { ClaimKey } from "../../queue/index.ts";
 import { claimedName, claimId } from "../work/index.ts";
+import { type GroupSignatures, requireSubjects } from "./group-signatures.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
 
 /** More travels by reference: the worker puts it into the book and names it. */
@@ -63,6 +63,7 @@ export async function openUpload(
     trusts: (key: PublicKey) => boolean;
     read: ReadBlob;
     has: (digest: Digest) => Promise<boolean>;
+    signatures: GroupSignatures;
   },
 ): Promise<OpenedUpload> {
   const parts = new UploadParts(upload, by.read);
@@ -206,31 +207,28 @@ async function checkSigned(
     worker,
     trusts,
     has,
+    signatures,
   }: {
     worker: RegisteredWorker;
     trusts: (key: PublicKey) => boolean;
     has: (digest: Digest) => Promise<boolean>;
+    signatures: GroupSignatures;
   },
 ): Promise<void> {
-  const attestation = openRecord(Attestation, upload.attestation, "attestation");
+  const { attestation: bytes, blobs, envelope } = upload;
+  const attestation = signatures.open(bytes);
   const { signer, subjects } = attestation;
   const isTheirs = upload.adopted === true ? trusts(signer) : signer === worker.key;
-  if (!isTheirs || !subjects.includes(upload.envelope))
+  if (!isTheirs || !subjects.includes(envelope))
     throw refuse(
       "bad-signature",
-      { signer, expected: worker.key, envelope: upload.envelope },
-      `the upload is signed by ${signer}, over ${subjects.length} subjects; it needs the key ${worker.key} over ${upload.envelope}.`,
+      { signer, expected: worker.key, envelope },
+      `the upload is signed by ${signer}, over ${subjects.length} subjects; it needs the key ${worker.key} over ${envelope}.`,
     );
+  if (blobs.length === 0) return signatures.check(bytes);
   await checkAttestationAside(attestation);
-  // Kept beside the artifact, it must not name what the book will never have.
-  const inline = new Set(upload.blobs.map(({ kind, bytes }) => digestBytes(kind, bytes)));
-  for (const subject of subjects)
-    if (subject !== upload.envelope && !inline.has(subject) && !(await has(subject)))
-      throw refuse(
-        "missing-blob",
-        { digest: subject, what: "attested record" },
-        `the attestation also covers ${subject}, which is not in the book. Sign each inline upload by itself.`,
-      );
+  const inline = new Set(blobs.map((blob) => digestBytes(blob.kind, blob.bytes)));
+  await requireSubjects(subjects, (subject) => subject === envelope || inline.has(subject) || has(subject));
 }
 
 /** Everything the artifact names is there, and its numbers are numbers. */

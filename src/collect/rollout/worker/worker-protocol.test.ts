@@ -21,6 +21,7 @@ import {
 import type { Claim } from "../../queue/queue.ts";
 import { openSqliteQueue } from "../../queue/sqlite-queue.ts";
 import { laneFor, workItems } from "../work/work-item.ts";
+import { makeGroupSigner } from "./group-signer.ts";
 import { INLINE_LIMIT_BYTES, type Upload } from "./upload.ts";
 import { makeRegistration } from "./worker-registration.ts";
 
@@ -59,6 +60,32 @@ describe("the whole way", () => {
     expect(await codeOf(send({ blobs: [] }))).toBe("missing-blob");
     for (const { kind, bytes } of rollout.blobs) book.put(kind, bytes);
     expect((await send({ blobs: [] })).record.outcome).toBe("stored");
+  });
+
+  it("rollouts that are uploaded together by reference share one signature, which must name nothing the book lacks", async () => {
+    const { server, book, join } = await openWorkerServer();
+    const worker = join("w1");
+    const claims = await server.claim(worker.session, { limit: 3 });
+    const rollouts = claims.map((claim) => rolloutFor(claim));
+    for (const { blobs } of rollouts) for (const { kind, bytes } of blobs) book.put(kind, bytes);
+    const signTogether = makeGroupSigner(worker.signer);
+    const send = async (attestation: Promise<Uint8Array>, i: number) =>
+      server.upload(worker.session, {
+        ...uploadOf(claims[i]!, rollouts[i]!, worker.signer),
+        ...{ attestation: await attestation, blobs: [] },
+      });
+    const lost = digestJson("test.v1", "lost");
+    const early = [signTogether(rollouts[0]!.envelope.digest), signTogether(lost)];
+    expect(await codeOf(send(early[0]!, 0))).toBe("missing-blob");
+    const signed = rollouts.map(({ envelope }) => signTogether(envelope.digest));
+    expect(new Set(await Promise.all(signed)).size).toBe(1);
+    const receipts = await Promise.all(signed.map(send));
+    expect(receipts.map(({ record }) => record.outcome)).toEqual(["stored", "stored", "stored"]);
+    const attestations = [];
+    for await (const blob of book.scan())
+      if (blob.type === "blob" && blob.kind === Attestation.kind)
+        attestations.push(openRecord(Attestation, blob.bytes).subjects);
+    expect(attestations).toEqual([rollouts.map(({ envelope }) => envelope.digest).sort()]);
   });
 
   it("what admission says is in the receipt, and its records are in the book", async () => {

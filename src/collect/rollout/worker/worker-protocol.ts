@@ -6,7 +6,6 @@
  *  and accepts none twice: accepted is what the queue says is done. */
 import { type Clock, parseId, RollbookError } from "../../../base/index.ts";
 import {
-  Attestation,
   type PublicKey,
   type Receipt,
   RolloutContent,
@@ -26,6 +25,7 @@ import {
   checkUpload,
   checkWorker,
 } from "./claim-checks.ts";
+import { GroupSignatures } from "./group-signatures.ts";
 import { INLINE_LIMIT_BYTES, inlineBytes, openUpload, type Upload } from "./upload.ts";
 import { checkRegistration, type RegisteredWorker, type Registration } from "./worker-registration.ts";
 
@@ -70,6 +70,7 @@ export interface WorkerServer {
 export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   const { queue, clock, trusts, newSession } = options;
   const receipts = makeSealer(options.book, options.signer);
+  const signatures = new GroupSignatures(options.book);
   const workers = new Map<string, RegisteredWorker>();
   const find = (session: string) => checkWorker(workers.get(session));
   const keep = async (admission: Admission, at: Omit<Parameters<typeof sealReceipt>[1], "atMs">) => {
@@ -111,7 +112,7 @@ export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
     async upload(session, upload) {
       const worker = find(session);
       const at = { subject: upload.content, worker: worker.id, claim: claimId(upload.claim) };
-      return receive(options, { worker, upload }, (admission) => keep(admission, at));
+      return receive({ ...options, signatures }, { worker, upload }, (admission) => keep(admission, at));
     },
     async fail(session, claim, reason) {
       const worker = find(session);
@@ -149,7 +150,7 @@ interface Submission {
 type GiveReceipt = (admission: Admission) => Promise<Sealed<Receipt>>;
 
 async function receive(
-  options: WorkerServerOptions,
+  options: WorkerServerOptions & { signatures: GroupSignatures },
   submission: Submission,
   answer: GiveReceipt,
 ): Promise<Sealed<Receipt>> {
@@ -168,9 +169,11 @@ async function receive(
     trusts: options.trusts,
     read: (each) => book.get(each),
     has: (each) => book.has(each),
+    signatures: options.signatures,
   });
   const admission = (await options.admit?.({ ...opened, digest, nowMs: clock.nowMs() })) ?? STORED;
-  putUpload(book, upload);
+  putBlobs(book, upload);
+  options.signatures.put(upload.attestation);
   await book.flush();
   const { outcome } = await queue.complete(heldBy(worker, claim), envelope);
   if (outcome === "done") return answer(admission);
@@ -205,10 +208,9 @@ function oversize(bytes: number): Admission {
   return { outcome: "oversize", signals: [signal], message };
 }
 
-/** What is referred to first, the envelope as the commit mark last, then who vouches for it. */
-function putUpload(book: WorkerServerOptions["book"], { blobs, attestation }: Upload): void {
+/** What is referred to first, the envelope as the commit mark last. Who vouches for it comes after that. */
+function putBlobs(book: WorkerServerOptions["book"], { blobs }: Upload): void {
   const isEnvelope = ({ kind }: Blob) => kind === RolloutEnvelope.kind;
   for (const { kind, bytes } of [...blobs.filter((blob) => !isEnvelope(blob)), ...blobs.filter(isEnvelope)])
     book.put(kind, bytes);
-  book.put(Attestation.kind, attestation);
 }

@@ -5,6 +5,7 @@ import { isRollbookError } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/index.ts";
 import { claimId } from "../work/index.ts";
+import { makeGroupSigner } from "./group-signer.ts";
 import { laneOf } from "./plan.ts";
 import { makeRateLimit } from "./rate-limit.ts";
 import { type ClaimRunner, type RegisteredRunner, runClaim } from "./run-claim.ts";
@@ -55,7 +56,8 @@ type Joined = WorkerOptions & RegisteredRunner;
 async function join(options: WorkerOptions): Promise<Joined> {
   const { server, signer, name, clock, recorder, book } = options;
   await recorder.checkBook?.(book);
-  return { ...options, ...server.register(makeRegistration(signer, name, clock.nowMs())) };
+  const registered = server.register(makeRegistration(signer, name, clock.nowMs()));
+  return { ...options, ...registered, signTogether: makeGroupSigner(signer) };
 }
 
 async function work(options: Joined, running: Running): Promise<void> {
@@ -65,6 +67,13 @@ async function work(options: Joined, running: Running): Promise<void> {
   const rate = makeRateLimit(options.clock, options.rate);
   let fault: { error: unknown } | undefined;
   let busyAtMs = options.clock.nowMs();
+  // One bell for all: to wait for hundreds of promises anew whenever one ends costs more than a short rollout does.
+  let ring = () => {};
+  const hasEnded = () =>
+    new Promise<void>((resolve) => {
+      ring = resolve;
+    });
+  let changed: Promise<unknown> | undefined;
   const keepAlive = setInterval(() => {
     void beat(options, running).catch((error: unknown) => {
       fault ??= { error };
@@ -88,13 +97,19 @@ async function work(options: Joined, running: Running): Promise<void> {
           .catch((error: unknown) => {
             fault ??= { error };
           })
-          .finally(() => running.delete(claimId(claim)));
+          .finally(() => {
+            running.delete(claimId(claim));
+            ring();
+          });
         running.set(claimId(claim), { key: { item: claim.item, token: claim.token }, stop, done });
       }
       if (claims.length > 0 || running.size > 0) busyAtMs = options.clock.nowMs();
       if (claims.length > 0) continue;
       if (running.size === 0 && (await isDrained(options, busyAtMs))) break;
-      await Promise.race([watch.changed(ASK_MS), ...[...running.values()].map(({ done }) => done)]);
+      changed ??= watch.changed(ASK_MS).finally(() => {
+        changed = undefined;
+      });
+      await Promise.race([changed, hasEnded()]);
     }
   } finally {
     stopAll();
