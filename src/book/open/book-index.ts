@@ -31,12 +31,14 @@ export interface BookIndex {
   /** Blobs of any kind whose digest begins with `name`. */
   blobsNamed(name: string): Digest[];
   record(digest: Digest): IndexedRecord | undefined;
+  /** Records of these digests, sorted by id, then digest. */
+  recordsWith(digests: readonly Digest[]): IndexedRecord[];
   /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
   /** Envelopes with their contents, the run that ended last first. */
   runs(): Iterable<IndexedRun>;
-  /** Records of this kind whose subject or content this is. */
-  about(subject: Digest, kind: string): IndexedRecord[];
+  /** Records of this kind whose subject or content is one of these, sorted by id, then digest. */
+  about(subjects: readonly Digest[], kind: string): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
   /** The tombstones that name this digest as erased. */
   tombstonesOf(erased: Digest): Digest[];
@@ -68,12 +70,9 @@ export function catalogIndex(catalog: Catalog): BookIndex {
     },
     digestsOf: (kind, ids) => catalog.digestsOf(kind, ids),
     runs: () => catalog.runs() as Iterable<IndexedRun>,
-    about(subject, kind) {
-      const found = catalog
-        .referrersOfKind(subject, kind)
-        .map((digest) => toIndexed(catalog.record(digest)!));
-      return found.filter(isAbout(subject)).sort(byIdAndDigest);
-    },
+    recordsWith: (digests) => catalog.recordsWith(digests).map(toIndexed).sort(byIdAndDigest),
+    about: (subjects, kind) =>
+      catalog.recordsReferringTo(subjects, kind).map(toIndexed).filter(isAbout(subjects)).sort(byIdAndDigest),
     attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
     tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
     lostSubjects: () =>
@@ -114,13 +113,15 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
         .sort();
     },
     record: (digest) => records.get(digest),
+    recordsWith: (digests) =>
+      [...new Set(digests)].flatMap((digest) => records.get(digest) ?? []).sort(byIdAndDigest),
     digestsOf(kind, ids) {
       const wanted = new Set<string | undefined>(ids);
       const found = sorted.filter((record) => record.kind === kind && wanted.has(record.id));
       return found.map(({ id, digest }) => ({ id: id!, digest }));
     },
     runs: () => runsIn(records),
-    about: (subject, kind) => sorted.filter((record) => record.kind === kind && isAbout(subject)(record)),
+    about: (subjects, kind) => sorted.filter((record) => record.kind === kind).filter(isAbout(subjects)),
     attestationsOf: (subject) => attestations.get(subject) ?? [],
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],
     lostSubjects: () =>
@@ -129,8 +130,9 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
 }
 
 /** A record mentions more than what it is about. */
-function isAbout(subject: Digest): (record: IndexedRecord) => boolean {
-  return ({ fields }) => fields.subject === subject || fields.content === subject;
+function isAbout(subjects: readonly Digest[]): (record: IndexedRecord) => boolean {
+  const wanted = new Set<unknown>(subjects);
+  return ({ fields }) => wanted.has(fields.subject) || wanted.has(fields.content);
 }
 
 function runsIn(records: ReadonlyMap<Digest, IndexedRecord>): IndexedRun[] {

@@ -1,5 +1,5 @@
 /** From what people type (an id, a digest, the beginning of one) to the one record meant. */
-import { compareUtf8, type Digest, type Id, RollbookError, short } from "../../base/index.ts";
+import { type Digest, type Id, RollbookError, short } from "../../base/index.ts";
 import {
   PolicyRevision,
   RolloutContent,
@@ -16,32 +16,36 @@ export interface IndexedArtifact {
   readonly envelopes: readonly Digest[];
 }
 
-/** All artifacts of the book, sorted by rollout id. A content without an envelope is no artifact. */
+/** All artifacts of the book, sorted by rollout id. */
 export function artifactsOf(index: BookIndex): IndexedArtifact[] {
-  const envelopes = new Map<string, Digest[]>();
-  for (const { digest, fields } of index.ofKind(RolloutEnvelope.kind)) {
-    const content = fields.content as string;
-    envelopes.set(content, [...(envelopes.get(content) ?? []), digest]);
-  }
-  return index.ofKind(RolloutContent.kind).flatMap((content) => {
-    const own = envelopes.get(content.digest);
-    return own === undefined ? [] : [{ content, envelopes: own.sort() }];
-  });
+  return joined(index.ofKind(RolloutContent.kind), index.ofKind(RolloutEnvelope.kind));
 }
 
 /** The artifacts of these contents, sorted by rollout id. All of them must be there. */
 export function artifactsWith(index: BookIndex, contents: ReadonlySet<Digest>): IndexedArtifact[] {
-  const lost: Digest[] = [];
-  const found = [...contents].flatMap((digest) => {
-    const artifact = artifactOf(index, digest);
-    if (artifact === undefined) lost.push(digest);
-    return artifact ?? [];
+  const wanted = [...contents];
+  const found = artifactsAmong(index, wanted);
+  if (found.length === contents.size) return found;
+  const there = new Set(found.map(({ content }) => content.digest));
+  throw missingRecords(wanted.filter((digest) => !there.has(digest)).sort());
+}
+
+function artifactsAmong(index: BookIndex, contents: readonly Digest[]): IndexedArtifact[] {
+  return joined(index.recordsWith(contents), index.about(contents, RolloutEnvelope.kind));
+}
+
+/** A content without an envelope is no artifact. */
+function joined(contents: readonly IndexedRecord[], envelopes: readonly IndexedRecord[]): IndexedArtifact[] {
+  const own = new Map<unknown, Digest[]>();
+  for (const { digest, fields } of envelopes) {
+    const known = own.get(fields.content);
+    if (known === undefined) own.set(fields.content, [digest]);
+    else known.push(digest);
+  }
+  return contents.flatMap((content) => {
+    const found = own.get(content.digest);
+    return found === undefined ? [] : [{ content, envelopes: found.sort() }];
   });
-  if (lost.length > 0) throw missingRecords(lost.sort());
-  return found.sort(
-    (a, b) =>
-      compareUtf8(a.content.id ?? "", b.content.id ?? "") || (a.content.digest < b.content.digest ? -1 : 1),
-  );
 }
 
 /** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
@@ -79,19 +83,11 @@ export function resolveArtifact(
       return kind === RolloutEnvelope.kind ? [fields.content as Digest] : [];
     }),
   );
-  const found = [...named].sort().flatMap((digest) => artifactOf(index, digest) ?? []);
+  const found = artifactsAmong(index, [...named]);
   if (found.length === 0) requireNotErased(index, name);
   if (found.length === 0 && idPrefix && name.length >= SHORTEST_PREFIX)
     found.push(...artifactsOf(index).filter(({ content }) => content.id?.startsWith(name)));
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
-}
-
-function artifactOf(index: BookIndex, digest: Digest): IndexedArtifact | undefined {
-  const content = index.record(digest);
-  const envelopes = index.about(digest, RolloutEnvelope.kind).map((each) => each.digest);
-  return content === undefined || envelopes.length === 0
-    ? undefined
-    : { content, envelopes: envelopes.sort() };
 }
 
 /** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */

@@ -147,11 +147,15 @@ export function collectManifest(
     readonly feedback?: ((name: unknown) => boolean) | undefined;
   } = {},
 ): Sealed<Manifest> {
-  const chosen = new Set<unknown>(artifacts.map(({ content }) => content.digest));
+  const contents = artifacts.map(({ content }) => content.digest);
+  const chosen = new Set<unknown>(contents);
+  const recordsOf = (kind: string) =>
+    artifacts.length <= FEW
+      ? index.about(contents, kind)
+      : index.ofKind(kind).filter(({ fields }) => chosen.has(fields.subject));
   const about = (kind: string, wanted: (name: unknown) => boolean = () => true) =>
-    index
-      .ofKind(kind)
-      .filter(({ fields }) => chosen.has(fields.subject) && wanted(fields.name))
+    recordsOf(kind)
+      .filter(({ fields }) => wanted(fields.name))
       .map(({ digest }) => digest);
   return sealManifest({
     // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
@@ -163,12 +167,7 @@ export function collectManifest(
     verdicts: about(Verdict.kind),
     releases: about(Release.kind),
     feedback: about(Feedback.kind, feedback),
-    receipts:
-      artifacts.length <= FEW
-        ? artifacts.flatMap(({ content }) =>
-            index.about(content.digest, Receipt.kind).map(({ digest }) => digest),
-          )
-        : about(Receipt.kind),
+    receipts: about(Receipt.kind),
   });
 }
 
@@ -191,7 +190,7 @@ export async function requireTrustedManifest(
   ]);
 }
 
-/** So many are looked up one by one; for more, reading all of the book is faster. */
+/** So many are looked up by their digests; for more, reading all of the book is faster. */
 const FEW = 10_000;
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
