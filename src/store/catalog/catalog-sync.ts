@@ -22,7 +22,7 @@ import {
   ScanBlock,
 } from "../pack/index.ts";
 import { DigestNumbers, forgetUnusedDigests, numberOf, withDigest } from "./digest-numbers.ts";
-import { describeRecord, isRecordKind, isRootKind, referencesOf } from "./record-facts.ts";
+import { isRecordKind, isRootKind, listRecord } from "./record-facts.ts";
 
 export interface SyncReport {
   readonly blobs: number;
@@ -172,10 +172,8 @@ class CatalogSync {
   #factsOf(kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
     if (!isRecordKind(kind)) return {};
     try {
-      const found = describeRecord(kind, bytes);
-      const targets = referencesOf(kind, bytes);
-      if (found === undefined) return { targets };
-      const { id = null, family = null, fields } = found;
+      const { facts, references: targets } = listRecord(kind, bytes);
+      const { id = null, family = null, fields } = facts;
       if (!isText(id) || !isText(family))
         throw new RollbookError("bad-id", { id, family }, "not text for a table");
       return { targets, record: [id, family, canonicalize(fields)] };

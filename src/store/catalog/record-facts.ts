@@ -130,8 +130,17 @@ interface RecordFacts {
 
 /** The row of a record in the catalog; undefined for blobs that are not records. */
 export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | undefined {
-  if (recordType(kind) === undefined) return undefined;
-  const record = parse(bytes) as Record<string, unknown>;
+  return isRecordKind(kind) ? factsOf(kind, parse(bytes)) : undefined;
+}
+
+/** `describeRecord` and `referencesOf` in one, for a record: it is parsed once. */
+export function listRecord(kind: string, bytes: Uint8Array): { facts: RecordFacts; references: Digest[] } {
+  const record = parse(bytes);
+  return { facts: factsOf(kind, record), references: digestsIn(record) };
+}
+
+function factsOf(kind: string, parsed: unknown): RecordFacts {
+  const record = parsed as Record<string, unknown>;
   if (kind === RolloutContent.kind) return describeContent(record as unknown as RolloutContent);
   if (kind === Tombstone.kind) return describeTombstone(record as unknown as Tombstone);
   return {

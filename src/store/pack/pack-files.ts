@@ -29,7 +29,7 @@ export class PackFiles {
   ): Blob | undefined {
     const fd = this.#descriptor(pack);
     if (fd === undefined) return undefined;
-    const entry = Buffer.allocUnsafeSlow(bytes);
+    const entry = Buffer.allocUnsafe(bytes);
     let filled = 0;
     while (filled < bytes) {
       const read = readSync(fd, entry, filled, bytes - filled, offset + filled);
