@@ -33,3 +33,16 @@ export function isRollbookError(error: unknown, code?: string): error is Rollboo
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Why a file could not be read: the codes of the common causes in words, else the text of the error. */
+export function fileReason(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  return (typeof code === "string" ? FILE_REASONS[code] : undefined) ?? reasonOf(error);
+}
+
+const FILE_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  EISDIR: "it is a directory",
+  ENOTDIR: "a part of its path is a file",
+  EACCES: "this user may not read it",
+};

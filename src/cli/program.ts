@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { withExamples } from "./command.ts";
 import { STAGES } from "./commands/index.ts";
 import { type Io, processIo } from "./io.ts";
+import { requireOutFolder } from "./options/out-folder.ts";
 
 export async function buildProgram(io: Io = processIo(), words: readonly string[] = []): Promise<Command> {
   const program = new Command("rollbook");
@@ -21,7 +22,10 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
       outputError: () => {},
       writeErr: (text) => io.err(text),
     });
-  program.hook("preAction", (_, command) => checkOutBook(io, command));
+  program.hook("preAction", (_, command) => {
+    requireOutFolder(command);
+    return checkOutBook(io, command);
+  });
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
   if (words[0] === "--version") return program;
   for (const [stage, commands] of Object.entries(STAGES)) {

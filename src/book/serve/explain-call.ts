@@ -1,8 +1,8 @@
 /** Why a recorded call went to the model it went to: every decision of the call, in plain words.
  *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. The features that
  *  mattered are told where the book holds the checkpoint of the policy. Writes nothing. */
-import { RollbookError, short } from "../../base/index.ts";
-import { RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
+import { plural, RollbookError, short } from "../../base/index.ts";
+import { Call, RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
 import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
@@ -27,16 +27,18 @@ interface ExplainedStep extends Explanation {
 /** `name`: `<rollout>.<number>` as the gateway's replies carry it, or a rollout of one call. */
 export async function explainCall(book: OpenBook, name: string): Promise<ExplainedCall> {
   const { rollout, content, call } = await findCall(book, name);
-  const decided = content.streams
+  const routed = content.streams
     .filter((stream): stream is StepStream => stream.level === "step")
-    .flatMap(({ family, steps }) => steps.map((step) => ({ family, step })))
-    .filter(({ step }) => (step.call ?? 0) === call);
-  if (decided.length === 0)
+    .flatMap(({ family, steps }) => steps.map((step) => ({ family, step, of: step.call ?? 0 })));
+  const decided = routed.filter(({ of }) => of === call);
+  if (decided.length === 0) {
+    const others = [...new Set(routed.map(({ of }) => `${rollout}.${of}`))];
     throw new RollbookError(
       "no-decision",
-      { rollout, call },
-      `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself.`,
+      { rollout, call, routed: others },
+      `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself. ${others.length === 0 ? "No call of this rollout was routed." : `Routed: ${listed(others)}.`}`,
     );
+  }
   const steps: ExplainedStep[] = [];
   for (const { family, step } of decided) {
     const { prompt } = await seenBy((digest) => book.store.get(digest), content, step);
@@ -55,13 +57,26 @@ async function findCall(book: OpenBook, name: string) {
   const call = isWhole || digits === undefined ? 0 : Number(digits);
   const calls = Math.max(content.calls.length, 1);
   if (call < calls && (digits !== undefined || calls === 1)) return { rollout: found.id!, content, call };
+  const shown = await Promise.all(
+    content.calls.slice(0, MOST_LISTED).map(async (digest, i) => {
+      const { model } = await readRecord(book.store, Call, digest);
+      return `${found.id}.${i} (${model})`;
+    }),
+  );
+  const names = [...shown, ...Array<string>(calls - shown.length).fill(`${found.id}.0`)];
   throw new RollbookError(
     "unknown-call",
     { rollout: found.id, call, calls },
-    call < calls
-      ? `${found.id} has ${calls} calls. Name one of them: ${found.id}.0 … ${found.id}.${calls - 1}.`
-      : `${found.id} has ${calls} calls; there is no call ${call}. Count from 0.`,
+    `${found.id} has ${plural(calls, "call")}${call < calls ? "" : `, and no call ${call}`}: ${listed(names)}. Name one of them, for example \`rollbook route explain ${found.id}.0\`.`,
   );
+}
+
+/** Calls that an error lists. */
+const MOST_LISTED = 8;
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_LISTED;
+  return `${names.slice(0, MOST_LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 async function explainStep(

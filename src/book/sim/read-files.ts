@@ -1,6 +1,6 @@
 /** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
 import { readFileSync } from "node:fs";
-import { RollbookError, reasonOf } from "../../base/index.ts";
+import { fileReason, RollbookError } from "../../base/index.ts";
 import {
   DEFAULT_MODELS,
   type KnownWorld,
@@ -31,8 +31,11 @@ export function readText(path: string, what: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    throw new RollbookError("no-file", { path }, `${path} cannot be read as ${what}: ${reasonOf(cause)}.`, {
-      cause,
-    });
+    throw new RollbookError(
+      "no-file",
+      { path },
+      `${path} cannot be read as ${what}: ${fileReason(cause)}. Correct the path.`,
+      { cause },
+    );
   }
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
-import { isRollbookError, RollbookError, reasonOf } from "../../base/index.ts";
+import { fileReason, isRollbookError, RollbookError } from "../../base/index.ts";
 import {
   type LoopConfig,
   loopStatus,
@@ -169,7 +169,7 @@ function readConfig(path: string): string {
     throw new RollbookError(
       "no-config",
       { path },
-      `${path} cannot be read: ${reasonOf(cause)}. Name the loop's configuration with --config.`,
+      `${path} cannot be read: ${fileReason(cause)}. Name the loop's configuration with --config.`,
       { cause },
     );
   }

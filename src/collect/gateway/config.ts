@@ -323,7 +323,7 @@ function bad(where: string, problem: string, cause?: unknown): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${problem}${problem.endsWith("?") ? "" : "."} Correct the configuration.`,
+    `${where}: ${problem}${problem.endsWith("?") ? "" : "."} Correct the configuration; docs/gateway.md has examples.`,
     cause === undefined ? undefined : { cause },
   );
 }

@@ -10,6 +10,7 @@ export function configProblem(
 ): string {
   const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0]!;
   const place = issue.path.map(String).join(".");
+  if (issue.code === "invalid_type") return wrongType(issue, place, value);
   if (issue.code !== "unrecognized_keys") {
     const message = `${issue.message[0]!.toLowerCase()}${issue.message.slice(1)}`;
     return place === "" ? message : `${place}: ${message}`;
@@ -20,6 +21,29 @@ export function configProblem(
   const name = place === "" ? unknown : `${place}.${unknown}`;
   return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
 }
+
+function wrongType({ expected, path }: z.core.$ZodIssueInvalidType, place: string, value: unknown): string {
+  const kind = KINDS[expected] ?? expected;
+  const given = path.reduce<unknown>((at, part) => (at as Record<PropertyKey, unknown>)[part], value);
+  if (given !== undefined) {
+    const found = Array.isArray(given) ? "array" : given === null ? "null" : typeof given;
+    return `${place === "" ? "it" : place} must be ${kind}, and is ${KINDS[found] ?? found}`;
+  }
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  return `${isEmpty ? "it is empty; " : ""}${place} is missing, and must be ${kind}`;
+}
+
+/** Types as a person who writes YAML calls them. */
+const KINDS: Readonly<Record<string, string>> = {
+  record: "an object with keys",
+  object: "an object with keys",
+  array: "a list",
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  null: "empty",
+};
 
 /** The names that the object at a path may hold. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {

@@ -4,7 +4,7 @@
 import { accessSync, constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, delimiter, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Digest, digestBytes, reasonOf } from "../../../base/index.ts";
+import { type Digest, digestBytes, fileReason } from "../../../base/index.ts";
 import { type Agent, functionAgent } from "./agent.ts";
 import {
   badAgent,
@@ -96,6 +96,6 @@ function readAgent(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (cause) {
-    throw badAgent(path, `cannot be read: ${reasonOf(cause)}`, cause);
+    throw badAgent(path, `cannot be read: ${fileReason(cause)}. Correct the path of the agent`, cause);
   }
 }

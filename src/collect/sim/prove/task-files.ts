@@ -11,6 +11,7 @@ import {
   type Digest,
   decodeUtf8,
   digestBytes,
+  fileReason,
   type Json,
   parseJson,
   RollbookError,
@@ -238,7 +239,7 @@ function readLines(folder: string, name: string, wanted: { lines: number; digest
   try {
     bytes = readFileSync(path);
   } catch (cause) {
-    throw new RollbookError("bad-task", { path }, `${path} cannot be read: ${reasonOf(cause)}. ${AGAIN}`, {
+    throw new RollbookError("bad-task", { path }, `${path} cannot be read: ${fileReason(cause)}. ${AGAIN}`, {
       cause,
     });
   }
