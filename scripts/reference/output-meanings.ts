@@ -96,6 +96,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   "data export candidates": "selectable candidates of a row, at most",
   labelled: "rows with a reward",
   with_propensity: "rows with the probability of the choice",
+  least_propensity: "least probability of a choice; null if none was logged",
   by_source: "rows by data source",
   filters: "the filters that were given",
   below_recommended: "true if there are fewer units than recommended",

@@ -86,11 +86,13 @@ export function toReward(value: unknown, column: string, place: LinePlace): numb
 export function toPropensity(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
   if (value > 0 && value <= 1) return value;
-  throw badRow(
-    place,
-    `${column} ${value} is not in (0, 1]`,
-    "Log the probability of the choice that was made",
-  );
+  const remedy =
+    value === 0
+      ? "A choice that was made had a probability above 0; leave the cell empty where it is not known"
+      : value > 1 && value <= 100
+        ? `It looks like a percentage: divide the column by 100, so that ${value} becomes ${value / 100}`
+        : "Log the probability of the choice that was made";
+  throw badRow(place, `${column} ${value} is not in (0, 1]`, remedy);
 }
 
 /** More candidates than this are no decision but an id in the wrong column: every row lists all of them. */

@@ -7,7 +7,7 @@ export { readJsonLines } from "./json-lines.ts";
 export { readOpenBandit } from "./open-bandit.ts";
 export { readRllibJson } from "./rllib-json.ts";
 export { readDecisions, toRoutingRow } from "./routing-jsonl.ts";
-export { MetaTally, RECOMMENDED_UNITS, type RoutingMeta } from "./routing-meta.ts";
+export { MetaTally, type RoutingMeta } from "./routing-meta.ts";
 export { RowIdentities } from "./row-identity.ts";
 export { readDsjson } from "./vowpal-dsjson.ts";
 export { readVowpalAdf, readVowpalCb } from "./vowpal-text.ts";

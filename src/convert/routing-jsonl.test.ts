@@ -75,6 +75,7 @@ describe("routing rows", () => {
       candidates: 3,
       labelled: 0,
       with_propensity: 1,
+      least_propensity: 0.25,
       by_source: { real: 1 },
       filters: { session: "s" },
       below_recommended: true,

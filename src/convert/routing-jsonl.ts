@@ -49,6 +49,8 @@ export interface RoutingRow {
   terminal: boolean;
   reward_version: string;
   data_source: RoutingSource;
+  /** What the call cost in US dollars, where it was recorded. */
+  cost_usd?: number;
   state: RoutingState;
 }
 
@@ -109,6 +111,7 @@ export function toLoggedRow(row: RoutingRow): LoggedRow {
     reward: row.reward,
     terminal: row.terminal,
     terms: state.terms,
+    ...(row.cost_usd === undefined ? {} : { costUsd: row.cost_usd }),
     rewardFrom: row.reward_version,
   };
 }
@@ -143,6 +146,7 @@ export function toRoutingRow(row: LoggedRow): RoutingRow {
     terminal: row.terminal,
     reward_version: row.rewardFrom,
     data_source: row.source,
+    ...(row.costUsd === undefined ? {} : { cost_usd: row.costUsd }),
     state: {
       prompt: row.context.prompt,
       fields,
@@ -219,6 +223,9 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
     data_source: DATA_SOURCES.includes(raw.data_source as RoutingSource)
       ? (raw.data_source as RoutingSource)
       : "unknown",
+    ...(raw.cost_usd === undefined || raw.cost_usd === null
+      ? {}
+      : { cost_usd: toNumber(raw.cost_usd, "cost_usd", place) }),
     state,
   };
 }
@@ -339,7 +346,7 @@ function textOf(raw: JsonFields, name: string, place: LinePlace): string {
   throw badRow(
     place,
     `${name} is ${JSON.stringify(value) ?? "missing"}`,
-    "Give a text; a file of another form is read with --map",
+    "Give a text; a file of another form becomes a dataset with `rollbook data import --map`",
   );
 }
 

@@ -1,11 +1,8 @@
 /** The sidecar `.meta.json` of a routing dataset: how many rows and units it holds, of which sources, labelled and with
  *  propensities. */
+import { ENOUGH_UNITS } from "../judge/ope/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { IdTable } from "./id-table.ts";
-
-/** Below this many units a learned router can hardly be judged: a fifth of them judge, and where a quarter of those speak of
- *  the policy, the effective sample size is the 50 that an estimate needs. Rows of one unit are no independent evidence. */
-export const RECOMMENDED_UNITS = 1000;
 
 export interface RoutingMeta {
   schema: "rollbook.routing-meta.v1";
@@ -16,6 +13,8 @@ export interface RoutingMeta {
   candidates: number;
   labelled: number;
   with_propensity: number;
+  /** The least probability of a choice; null where none was logged. */
+  least_propensity: number | null;
   by_source: Record<string, number>;
   filters: Record<string, string>;
   below_recommended: boolean;
@@ -30,6 +29,7 @@ export class MetaTally {
   readonly #tasks = new IdTable();
   #labelled = 0;
   #withPropensity = 0;
+  #leastPropensity = Number.POSITIVE_INFINITY;
   readonly #bySource: Record<string, number> = {};
 
   add({ source, reward, propensity, task, candidates }: LoggedRow): void {
@@ -38,7 +38,9 @@ export class MetaTally {
     this.#candidates = Math.max(this.#candidates, candidates.filter(({ selectable }) => selectable).length);
     this.#bySource[source] = (this.#bySource[source] ?? 0) + 1;
     if (reward !== null) this.#labelled++;
-    if (propensity !== null) this.#withPropensity++;
+    if (propensity === null) return;
+    this.#withPropensity++;
+    this.#leastPropensity = Math.min(this.#leastPropensity, propensity);
   }
 
   meta(filters: Record<string, string>): RoutingMeta {
@@ -49,10 +51,11 @@ export class MetaTally {
       candidates: this.#candidates,
       labelled: this.#labelled,
       with_propensity: this.#withPropensity,
+      least_propensity: this.#withPropensity === 0 ? null : this.#leastPropensity,
       by_source: { ...this.#bySource },
       filters,
-      below_recommended: this.#units < RECOMMENDED_UNITS,
-      recommended: RECOMMENDED_UNITS,
+      below_recommended: this.#units < ENOUGH_UNITS,
+      recommended: ENOUGH_UNITS,
     };
   }
 }

@@ -114,7 +114,7 @@ describe("the gate on chains", () => {
     );
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged.reasons.join()).toMatch(
-      /the candidate: effective sample size [45]\.\d of 5 units, 50 needed: there are too few units/,
+      /the candidate: the log is too small: 5 units left to judge by\. Log about 1000/,
     );
     expect(judged.support.effectiveSize).toBeLessThanOrEqual(5);
   });

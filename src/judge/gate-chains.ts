@@ -27,6 +27,7 @@ import {
   type GatedCandidate,
   type GateOptions,
   gateCheck,
+  jointReasons,
   noCost,
   supportReasons,
 } from "./gate.ts";
@@ -95,8 +96,10 @@ function gateOne(
     ...checkData(log.judged).flatMap(({ severity, message }) =>
       severity === "refuse" ? [`the log: ${message}`] : [],
     ),
-    ...panelReasons("the candidate", mine),
-    ...(theirs === undefined ? [] : panelReasons("the baseline", theirs)),
+    ...jointReasons(
+      panelReasons("the candidate", mine),
+      theirs === undefined ? [] : panelReasons("the baseline", theirs),
+    ),
     ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to release`]),
   ];
   const level = 1 - (2 * rule.alpha) / rule.tried;

@@ -56,7 +56,9 @@ describe("the gate", () => {
     const rows = toJudgedRows(routingWorld(1000, 3, { perTask: 40 }).map(toLoggedRow), "task").rows;
     const [judged] = gate(rows, [wise]);
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
-    expect(judged!.reasons.join()).toMatch(/of 25 units, 50 needed: there are too few units/);
+    expect(judged!.reasons.join()).toMatch(
+      /^the log is too small: 25 units left to judge by\. Log about 1000/,
+    );
   });
 
   it("says of fewer than 1 in 100 logs with exact propensities that estimators disagree", () => {

@@ -112,8 +112,10 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
     ...(data.certified
       ? []
       : ["propensities were not logged: nothing estimated from guessed propensities is released"]),
-    ...supportReasons("the candidate", found),
-    ...(against === undefined ? [] : supportReasons("the baseline", data.support(against, asked[0]!))),
+    ...jointReasons(
+      supportReasons("the candidate", found),
+      against === undefined ? [] : supportReasons("the baseline", data.support(against, asked[0]!)),
+    ),
     ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to release`]),
   ];
   const { effectiveSize, largestWeight, meanWeight, unsupported } = found.diagnostics;
@@ -129,6 +131,14 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
     support,
     live: liveness.live,
   };
+}
+
+/** What holds of both is said once, of the log: both are judged by it. */
+export function jointReasons(candidate: readonly string[], baseline: readonly string[]): string[] {
+  const bare = (reason: string) => reason.replace(/^the (candidate|baseline): /, "");
+  const shared = new Set(baseline.map(bare).filter((reason) => candidate.map(bare).includes(reason)));
+  const own = [...candidate, ...baseline].filter((reason) => !shared.has(bare(reason)));
+  return [...shared, ...own];
 }
 
 export function supportReasons(
@@ -269,7 +279,7 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): Rol
   return new RollbookError(
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
-    `no cost is known of ${plural(lacking.length, "decision")}, first ${id}: it has no reward term called cost, and not every candidate has features.price. The price: of a model in a gateway's file is for tokens and is no cost of a decision. Add a cost term to the reward (costTerm in the agent), or gate quality alone with --quality-only.`,
+    `no cost is known of ${plural(lacking.length, "decision")}, first ${id}: it has no reward term called cost, its call has no recorded cost, and not every candidate has features.price. Set price: of every model in the gateway's file before you record, add a cost term to the reward (costTerm in the agent), map cost=… at \`data import\`, or gate quality alone with --quality-only.`,
   );
 }
 

@@ -20,6 +20,7 @@ import {
 } from "../judge/ope/index.ts";
 import { verdictSentence } from "./data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "./format.ts";
+import { CALL_COSTS } from "./gate-view.ts";
 
 export interface Kept {
   readonly promise: Digest;
@@ -144,6 +145,7 @@ function headOf(
   const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
   return [
     `${revision.id} (${short(revision.digest)}), judged by ${plural(rows, "row")} of ${plural(units, judged.rule.unit)}: ${thousands(train)} train and ${thousands(calibration)} calibration rows left out, ${thousands(judged.unlabelled)} unlabelled`,
+    ...(judged.callCosts ? [CALL_COSTS] : []),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
     ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),

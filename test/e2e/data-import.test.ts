@@ -103,9 +103,12 @@ describe("an imported log", () => {
   });
 
   it("without a decision is refused", async () => {
-    for (const text of ["", "arm,score,p\n"]) {
+    for (const [text, cause] of [
+      ["", "is empty"],
+      ["arm,score,p\n", "has a header and no row below it"],
+    ] as const) {
       const { exit, message } = await faultOf(text, CSV);
-      expect([exit, message]).toEqual([1, expect.stringContaining("holds no decision")]);
+      expect([exit, message]).toEqual([1, expect.stringContaining(cause)]);
     }
   });
 

@@ -4,8 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { decisionRows } from "../../src/book/decisions/index.ts";
 import { explainCall } from "../../src/book/serve/index.ts";
+import { toLoggedRow, toRoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { toJudgedRows } from "../../src/judge/index.ts";
+import { digestRows } from "../../src/learn/index.ts";
 import { writeCheckpoint } from "../../src/policy/index.ts";
+import { collect } from "../support/collect.ts";
 import { rejectionOf } from "../support/refusal-of.ts";
 import { routedGateway } from "../support/routed-gateway.ts";
 import { makePolicy, placePolicy } from "../support/served-policies.ts";
@@ -70,6 +75,56 @@ describe("a router in the gateway's configuration", () => {
     expect(await ask("r-1", "x".repeat(60))).toBe("small");
     const { steps } = await explainCall(await openAgain(), "r-1.0");
     expect(steps[0]).toMatchObject({ chosen: "small", masked: [{ id: "large", reasons: ["over-price"] }] });
+  });
+
+  test("its decisions carry what their calls cost, once a call, for the judges", async () => {
+    const { ask, close, openAgain } = await routedGateway(
+      { table: { default: ["broken", "small"] }, exploration: 0.2, seed: 3 },
+      { names: ["broken", "small"] },
+    );
+    for (let i = 0; i < 4; i++) await ask(`r-${i}`);
+    await close();
+    const { rows } = await decisionRows(await openAgain(), { family: "router", unlabelled: "keep" });
+    const logged = await collect(rows());
+    // 10 prompt tokens at 2 dollars and 1 completion token at 4 dollars a million; a failed first try is the same call.
+    const bill = (10 * 2 + 4) / 1e6;
+    expect(logged.length).toBeGreaterThan(4);
+    for (const row of logged)
+      expect(row.costUsd).toBe(row.candidates[row.chosen]!.id === "broken" ? 0 : bill);
+    const labelled = logged.map((row) => ({ ...row, reward: 1 }));
+    const judged = toJudgedRows(labelled, "task");
+    expect(judged.callCosts).toBe(true);
+    expect(judged.rows.map(({ measures }) => measures.cost)).toEqual(logged.map(({ costUsd }) => costUsd));
+    // One row with a cost of its own: dollars and terms do not mix. The digest is that of rows before costs were carried.
+    const terms = { cost: { value: 3, weight: -1 } };
+    const mixed = toJudgedRows([{ ...labelled[0]!, terms }, ...labelled.slice(1)], "task");
+    expect([mixed.callCosts, mixed.rows[1]!.measures.cost]).toEqual([false, null]);
+    expect(digestRows(logged)).toBe(digestRows(logged.map(({ costUsd: _, ...row }) => row)));
+    expect(toLoggedRow(toRoutingRow(logged[0]!))).toMatchObject({ costUsd: logged[0]!.costUsd });
+  });
+
+  test("says which calls a rollout has, and how to name one", async () => {
+    const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
+    const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
+    const ask = (model: string) =>
+      post(
+        "/v1/chat/completions",
+        { model, messages: [{ role: "user", content: "hello" }] },
+        { authorization: `Bearer ${body.apiKey}` },
+      );
+    for (const model of ["auto", "large"]) expect((await ask(model)).status).toBe(200);
+    await post("/v1/rollouts/r-1/close", {});
+    await close();
+    const book = await openAgain();
+    expect((await rejectionOf(explainCall(book, "r-1"))).message).toBe(
+      "r-1 has 2 calls: r-1.0 (small), r-1.1 (large). Name one of them, for example `rollbook route explain r-1.0`.",
+    );
+    expect((await rejectionOf(explainCall(book, "r-1.7"))).message).toMatch(
+      /^r-1 has 2 calls, and no call 7: r-1\.0/,
+    );
+    expect((await rejectionOf(explainCall(book, "r-1.1"))).message).toMatch(
+      /call 1 was not routed.*Routed: r-1\.0\./,
+    );
   });
 
   test("a limit that must refuse does so in words, before and after a failure, and serves on", async () => {

@@ -46,8 +46,14 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
       terminal: i === last && content.ending.kind === "terminal",
       // Scores are of the whole rollout: they belong to its last decision.
       terms: i === last ? Object.fromEntries(scores) : {},
+      // A call that was tried elsewhere after a failure has several steps: its cost counts once.
+      ...(seen.costUsd === undefined ? {} : { costUsd: isLastOfCall(stream, i) ? seen.costUsd : 0 }),
       rewardFrom,
     });
   }
   return rows;
+}
+
+function isLastOfCall({ steps }: StepStream, i: number): boolean {
+  return steps[i + 1] === undefined || (steps[i + 1]!.call ?? 0) !== (steps[i]!.call ?? 0);
 }

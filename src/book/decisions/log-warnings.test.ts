@@ -5,10 +5,12 @@ import { decisionLine } from "../../../test/support/decision-lines.ts";
 import { logWarnings } from "./log-warnings.ts";
 
 it("a log with enough units and a choice is not warned of; an empty one is small", () => {
-  expect(logWarnings({ units: 1000, candidates: 2, purpose: "dataset" })).toEqual([]);
-  expect(logWarnings({ units: 600, candidates: 2, purpose: "train" })).toEqual([]);
-  expect(logWarnings({ units: 999, candidates: 2, purpose: "dataset" })).toHaveLength(1);
-  expect(logWarnings({ units: 0, candidates: 0, purpose: "dataset" })).toHaveLength(1);
+  expect(logWarnings({ units: 1000, candidates: 2, leastPropensity: 0.1, purpose: "dataset" })).toEqual([]);
+  expect(logWarnings({ units: 600, candidates: 2, leastPropensity: 0.1, purpose: "train" })).toEqual([]);
+  expect(logWarnings({ units: 999, candidates: 2, leastPropensity: 0.1, purpose: "dataset" })).toHaveLength(
+    1,
+  );
+  expect(logWarnings({ units: 0, candidates: 0, leastPropensity: null, purpose: "dataset" })).toHaveLength(1);
 });
 
 it("train and data export count tasks, not rows, and say when there was no choice", async () => {
@@ -25,11 +27,11 @@ it("train and data export count tasks, not rows, and say when there was no choic
   const told = await cli.run(`train ucb --data ${log} --split all --out ${join(cli.folder, "p")} --id r-1`);
   expect(told.code).toBe(0);
   expect(told.err).toMatch(
-    /warning: every decision had one candidate.*\nwarning: 2 units, fewer than the about 600/,
+    /warning: every decision had one candidate.*\nwarning: 2 units to learn from: a small log. Log about 1000/,
   );
   await cli.ok(`data import ${cli.file("few.jsonl", lines(...alone.slice(0, 6)))}`);
   const exported = await cli.run(`data export --out ${join(cli.folder, "out.jsonl")}`);
   expect(exported.err).toMatch(
-    /warning: every decision had one candidate.*\nwarning: 2 units, fewer than the about 1000/,
+    /warning: every decision had one candidate.*\nwarning: 2 units: a small log. Log about 1000/,
   );
 });

@@ -3,6 +3,7 @@
 import { MetaTally, type RoutingMeta } from "../../convert/index.ts";
 import { columnsOfTable, wantedColumns } from "../../convert/mapped/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
+import { logWarnings } from "./log-warnings.ts";
 import { isTableFormat, type LogOptions, readLog } from "./read-log.ts";
 
 const SHOWN_ROWS = 3;
@@ -22,6 +23,8 @@ export interface LogPreview extends Pick<RoutingMeta, "rows" | "units" | "labell
   /** How often each candidate was chosen. */
   readonly chosen: Readonly<Record<string, number>>;
   readonly missing: readonly MissingPart[];
+  /** Whether the log can teach and judge anything. */
+  readonly warnings: readonly string[];
   /** Columns of the file that the map does not name. */
   readonly unread: readonly string[];
 }
@@ -39,13 +42,16 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
     chosen[row.candidates[row.chosen]!.id]!++;
     for (const [what, { lacks }] of PARTS) if (lacks(row)) without.set(what, (without.get(what) ?? 0) + 1);
   }
-  const { rows, units, labelled, with_propensity } = tally.meta({});
+  const { rows, units, candidates, labelled, with_propensity, least_propensity } = tally.meta({});
+  const warnings = logWarnings({
+    ...{ units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
+  });
   const missing = PARTS.flatMap(([what, { effect }]) =>
     without.has(what) ? [{ what, rows: without.get(what)!, effect }] : [],
   );
   return {
     ...{ file, format: options.format, rows, units, labelled, with_propensity },
-    ...{ first, chosen, missing, unread: await unreadColumns(file, options) },
+    ...{ first, chosen, missing, warnings, unread: await unreadColumns(file, options) },
   };
 }
 
@@ -79,8 +85,9 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
   [
     "cost",
     {
-      lacks: ({ terms, candidates }) =>
+      lacks: ({ terms, candidates, costUsd }) =>
         terms.cost === undefined &&
+        costUsd === undefined &&
         candidates.some(
           ({ features, outcome }) => features.price === undefined && outcome?.terms.cost === undefined,
         ),

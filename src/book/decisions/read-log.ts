@@ -1,5 +1,6 @@
 /** Decision logs of every format `data import` knows, as rows, streamed.
  *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
+import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { given, isRollbookError, RollbookError } from "../../base/index.ts";
 import {
@@ -69,8 +70,27 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
     throw new RollbookError(
       "empty-log",
       { file, format: flags.format },
-      `${file} holds no decision that can be read as ${flags.format}. Check the file and --format.`,
+      statSync(file).size === 0
+        ? `${file} is empty. Write the log again.`
+        : flags.format === "csv"
+          ? `${file} has a header and no row below it. Write the log again, with one decision a row.`
+          : `${file} holds no decision that can be read as ${flags.format}. Check the file and --format.`,
     );
+}
+
+/** The rows of a routing dataset. Where the file is a table of another kind, the error says how it becomes one. */
+export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
+  try {
+    yield* readDecisions(file);
+  } catch (error) {
+    if (!isRollbookError(error, "bad-json") && !isRollbookError(error, "bad-row")) throw error;
+    if (tableFormOf(file) === "jsonl") throw error;
+    const map = "--map model=…,reward=…,propensity=…,prompt=…";
+    throw wrongUsage(
+      `${file} is not a routing dataset. Make one with \`rollbook data import ${file} ${map} --out FILE\`, where each … is a column; add --dry-run to see how it is read`,
+      error,
+    );
+  }
 }
 
 async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
@@ -84,14 +104,8 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
   if (flags.map !== undefined && !isTableFormat(flags.format)) throw idle("--map", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
-    try {
-      for await (const row of readDecisions(file))
-        yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
-    } catch (error) {
-      if (tableFormOf(file) === "jsonl" || isRollbookError(error, "no-file")) throw error;
-      const map = "--map model=…,reward=…,propensity=…,prompt=…";
-      throw wrongUsage(`${file} is not a routing dataset. Read CSV and Parquet with ${map}`, error);
-    }
+    for await (const row of readDataset(file))
+      yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
     return;
   }
   const { rows, names } = await decisionsOf(file, flags, flags.format);

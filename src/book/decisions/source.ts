@@ -3,13 +3,12 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type Digest, RollbookError } from "../../base/index.ts";
-import { readDecisions } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
-import { wrongUsage } from "./read-log.ts";
+import { readDataset, wrongUsage } from "./read-log.ts";
 
 /** Decisions outside a book: a routing dataset, or the directory of a replay store. */
 export type DatasetSource = { readonly data: string } | { readonly replay: string };
@@ -34,7 +33,7 @@ export async function loadDecisions(
   if ("replay" in source) return loadReplay(source.replay, request);
   const rows: LoggedRow[] = [];
   if ("data" in source) {
-    for await (const row of readDecisions(source.data)) if (passes(row, request)) rows.push(row);
+    for await (const row of readDataset(source.data)) if (passes(row, request)) rows.push(row);
     return { rows };
   }
   const { admitted, rows: each } = await decisionRows(source, request);

@@ -135,7 +135,7 @@ function refusalOf({ contenders, measures }: Evaluation, judged: JudgeRows): Rol
   return new RollbookError(
     "refused",
     { reasons: learned!.reasons },
-    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}${thin?.kind === "thin-support" ? wholeLog(thin.enough, judged) : ""}`,
+    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}${thin?.kind === "thin-support" && thin.units >= thin.needed ? wholeLog(thin.enough, judged) : ""}`,
   );
 }
 

@@ -2,6 +2,7 @@
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
+import { SMALL_LOG_REMEDY } from "../../judge/ope/index.ts";
 import {
   digestRows,
   hasSeen,
@@ -16,6 +17,8 @@ export interface JudgeRows {
   readonly rows: readonly JudgedRow[];
   readonly digest: Digest;
   readonly unlabelled: number;
+  /** Costs are those that the gateway recorded of the calls, in US dollars. */
+  readonly callCosts: boolean;
   readonly leftOut: { readonly train: number; readonly calibration: number };
   readonly rule: SplitRule;
 }
@@ -87,7 +90,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, and an estimate needs at least ${LEAST_UNITS} units. Log more, or train with another --unit.`,
+    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${SMALL_LOG_REMEDY}. If units are larger than they need to be, train with another --unit.`,
   );
 }
 

@@ -14,7 +14,10 @@ import { stateOfTask } from "../../convert/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import { isUsers, promptOfMessages } from "../../policy/index.ts";
 
-type SeenState = ReturnType<typeof stateOfTask>;
+type SeenState = ReturnType<typeof stateOfTask> & {
+  /** What the call cost, where the gateway recorded it. */
+  readonly costUsd?: number | undefined;
+};
 
 export async function seenBy(read: ReadBlob, content: RolloutContent, step: Step): Promise<SeenState> {
   const place = seenIn(content, step);
@@ -24,7 +27,7 @@ export async function seenBy(read: ReadBlob, content: RolloutContent, step: Step
       return { ...state, fields: step.seen ?? state.fields };
     }
     case "call":
-      return { prompt: await promptOfCall(read, place.call), fields: step.seen ?? {}, features: {} };
+      return { ...(await promptOfCall(read, place.call)), fields: step.seen ?? {}, features: {} };
     default:
       return place satisfies never;
   }
@@ -42,9 +45,12 @@ function seenIn({ environment, task, calls }: RolloutContent, step: Step): SeenI
 }
 
 /** A rollout without calls has none. */
-async function promptOfCall(read: ReadBlob, digest: Digest | undefined): Promise<string> {
-  if (digest === undefined) return "";
-  const { request } = await readRecord(read, Call, digest);
+async function promptOfCall(
+  read: ReadBlob,
+  digest: Digest | undefined,
+): Promise<Pick<SeenState, "prompt" | "costUsd">> {
+  if (digest === undefined) return { prompt: "" };
+  const { request, costUsd } = await readRecord(read, Call, digest);
   // From the end: a long history is not read for its last question.
   const passed: unknown[] = [];
   for (const message of [...request.messages].reverse()) {
@@ -53,5 +59,5 @@ async function promptOfCall(read: ReadBlob, digest: Digest | undefined): Promise
     passed.unshift(openMessage(blob.bytes, message));
     if (isUsers(passed[0])) break;
   }
-  return promptOfMessages(passed);
+  return { prompt: promptOfMessages(passed), costUsd };
 }

@@ -149,9 +149,11 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, ...facts } = taught;
+  const { units: seen, model: _, leastTaught, ...facts } = taught;
   const units = new Set(seen).size;
-  const warnings = logWarnings({ units, candidates: model.arms.length, purpose: "train" });
+  const warnings = logWarnings({
+    ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
+  });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
   return { ...facts, units, warnings, checkpoint, model, sealed, leastPropensity };
 }
@@ -165,6 +167,8 @@ interface Taught extends Learned {
   readonly rows: number;
   readonly heldBack: number;
   readonly added?: number;
+  /** The least probability of a choice among the rows; null where none is known. */
+  readonly leastTaught: number | null;
 }
 
 async function learnFromDataset(
@@ -201,6 +205,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     return {
       ...{ data, batches, datasets: [], added, heldBack },
       ...{ model: withTable(model, rows), units: [...units], rows: statistics.decisions },
+      leastTaught: leastOf(rows),
     };
   }
   const split = splitAdmitted(admitted, rule);
@@ -240,7 +245,14 @@ async function learnFrom(
   const shown = await embedded(rows, request, source);
   const data = { rows: shown, digest: facts.data };
   const { model, ...rest } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
-  return { ...rest, ...facts, model: baseline === false ? model : withTable(model, rows), rows: rows.length };
+  const counts = { rows: rows.length, leastTaught: leastOf(rows) };
+  return { ...rest, ...facts, ...counts, model: baseline === false ? model : withTable(model, rows) };
+}
+
+function leastOf(rows: readonly LoggedRow[]): number | null {
+  let least: number | null = null;
+  for (const { propensity } of rows) if (propensity !== null) least = Math.min(least ?? 1, propensity);
+  return least;
 }
 
 /** The rows with embeddings, where they are asked for. */

@@ -11,7 +11,7 @@ import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { renderVerdict } from "../../view/gate-view.ts";
+import { refusalText, renderVerdict } from "../../view/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -118,7 +118,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   io.out(
     flags.json
       ? jsonLine({ verdict: verdict.digest, sealed, ...verdict.record })
-      : renderVerdict(verdict, { sealed, unit: judged.rule.unit }),
+      : renderVerdict(verdict, { sealed, unit: judged.rule.unit, callCosts: judged.callCosts }),
   );
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
@@ -151,9 +151,9 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
   };
 }
 
-function refusal({ candidates }: GateVerdict): RollbookError {
-  const reasons = candidates.flatMap(({ revision, reasons: each }) =>
+function refusal(verdict: GateVerdict): RollbookError {
+  const reasons = verdict.candidates.flatMap(({ revision, reasons: each }) =>
     each.map((reason) => `${revision.id}: ${reason}`),
   );
-  return new RollbookError("gate-refused", { reasons }, `the gate passes none. ${reasons.join("; ")}`);
+  return new RollbookError("gate-refused", { reasons }, `the gate passes none. ${refusalText(verdict)}`);
 }

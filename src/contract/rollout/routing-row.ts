@@ -53,6 +53,10 @@ export const ROUTING_ROW = {
     terminal: z.boolean().optional(),
     reward_version: z.string().optional(),
     data_source: z.enum(["real", "synthetic", "unknown"]).optional(),
+    cost_usd: z
+      .number()
+      .describe("what the call cost in US dollars; judged as cost where no row has a cost term or prices")
+      .nullish(),
     state: state.describe("what the router was shown").optional(),
   }),
 } as const;

@@ -3,7 +3,7 @@
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
 import { armsOf } from "../../learn/index.ts";
-import { quantile } from "../ope/index.ts";
+import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface DataFinding {
@@ -114,6 +114,11 @@ function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
 /** Σ 1{a chosen}/p over the rows that offer a is their number, if the logged probabilities are those of the choices. */
 function propensities(rows: readonly JudgedRow[]): DataFinding[] {
   if (rows.some(({ propensity }) => propensity === null)) return [];
+  const hasChoice = rows.some(
+    ({ candidates }) => candidates.filter(({ selectable }) => selectable).length > 1,
+  );
+  if (hasChoice && rows.every(({ propensity }) => propensity === 1))
+    return [found("propensities", "warn", `${CERTAIN_LOG}.`)];
   return armsOf(rows).flatMap((arm) => {
     const terms = rows.flatMap(({ candidates, chosen, propensity }) => {
       const offered = candidates.find(({ id }) => id === arm)?.selectable === true;

@@ -16,7 +16,7 @@ import {
   disagreementsOf,
   doublyRobust,
   type Estimate,
-  explainFault,
+  explainFaults,
   ips,
   judgePolicy,
   type LoggedDecisions,
@@ -207,7 +207,7 @@ export class EvaluationData {
   #faults(log: LoggedDecisions) {
     const diagnostics = diagnose(log);
     const faults = supportFaults(diagnostics, this.options.limits);
-    return { diagnostics, faults, reasons: faults.map((fault) => explainFault(fault, this.candidates)) };
+    return { diagnostics, faults, reasons: explainFaults(faults, this.candidates) };
   }
 
   #logOf(target: Float64Array, measure: Measure): LoggedDecisions {

@@ -32,18 +32,33 @@ export interface JudgedRow extends DecisionRow {
 export interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
+  /** Costs are those that the gateway recorded of the calls, in US dollars. */
+  readonly callCosts: boolean;
 }
 
 /** Unlabelled rows are left out and counted, never taken as 0. */
 export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
-  const judged = rows.flatMap((row) => (row.reward === null ? [] : [toJudged(row, row.reward, unit)]));
-  return { rows: judged, unlabelled: rows.length - judged.length };
+  // One log has one kind of cost: a term of the reward and a bill in dollars do not add up.
+  const callCosts = rows.length > 0 && rows.every((row) => row.costUsd !== undefined && !hasOwnCost(row));
+  const judged = rows.flatMap((row) => {
+    return row.reward === null ? [] : [toJudged(row, row.reward, { unit, callCosts })];
+  });
+  return { rows: judged, unlabelled: rows.length - judged.length, callCosts };
 }
 
-function toJudged(row: LoggedRow, reward: number, unit: SplitUnit): JudgedRow {
+function hasOwnCost({ terms, candidates }: LoggedRow): boolean {
+  return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
+}
+
+function toJudged(
+  row: LoggedRow,
+  reward: number,
+  { unit, callCosts }: { unit: SplitUnit; callCosts: boolean },
+): JudgedRow {
   const { candidates, terms } = row;
   const prices = candidates.map((one) => one.features.price);
   const priced = terms.cost === undefined && prices.every((price) => price !== undefined);
+  const cost = callCosts ? row.costUsd : priced ? prices[row.chosen] : undefined;
   const logged = candidates.every((one) => one.probability !== null || !one.selectable);
   const known = candidates.flatMap((one, c): Measures[] =>
     one.outcome === undefined
@@ -63,7 +78,7 @@ function toJudged(row: LoggedRow, reward: number, unit: SplitUnit): JudgedRow {
     propensity: row.propensity,
     reward,
     unit: unitOf(row, unit),
-    measures: measuresOf(reward, { terms, price: priced ? prices[row.chosen] : undefined }),
+    measures: measuresOf(reward, { terms, price: cost }),
     ...(logged ? { behaviour: candidates.map((one) => one.probability ?? 0) } : {}),
     ...(priced ? { prices: prices as number[] } : {}),
     ...(known.length === candidates.length ? { known } : {}),
@@ -71,7 +86,7 @@ function toJudged(row: LoggedRow, reward: number, unit: SplitUnit): JudgedRow {
 }
 
 /** The parts of one outcome. A term's sign says what its value means: "−1 at a dollar" with weight 1 and "a dollar" with
- *  weight −1 are the same cost. Where no cost was logged, the candidate's price stands for it. */
+ *  weight −1 are the same cost. Where no cost was logged, the bill of the call or the candidate's price stands for it. */
 export function measuresOf(
   reward: number,
   { terms, price }: { terms: RewardTerms; price?: number | undefined },
@@ -100,7 +115,7 @@ export function totalRewardRows(
       throw new RollbookError(
         "no-cost",
         { id },
-        `decision ${id} has no cost: neither a reward term called cost nor a price of its candidates. Record one, or judge the logged reward without --cost-weight.`,
+        `decision ${id} has no cost: neither a reward term called cost, nor a recorded cost of its call, nor a price of its candidates. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;
     return { reward: total, quality: total, cost: null, latency: null };

@@ -2,6 +2,7 @@ export * from "./diagnostics.ts";
 export * from "./estimators/index.ts";
 export * from "./intervals/index.ts";
 export * from "./log/index.ts";
+export * from "./log-size.ts";
 export * from "./math/index.ts";
 export * from "./models/index.ts";
 export * from "./panel.ts";

@@ -41,7 +41,7 @@ import {
   type RewardPredictions,
   withEstimatedPropensities,
 } from "./models/index.ts";
-import { explainFault, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
+import { explainFaults, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
 
 interface PanelOptions {
   readonly rng: Rng;
@@ -99,8 +99,7 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): PanelR
   checkDecisions(judged);
   const diagnostics = diagnose(judged);
   const faults = supportFaults(diagnostics, options.limits);
-  if (faults.length > 0)
-    return { kind: "refused", diagnostics, faults, reasons: faults.map((fault) => explainFault(fault)) };
+  if (faults.length > 0) return { kind: "refused", diagnostics, faults, reasons: explainFaults(faults) };
   const level = options.level ?? 0.95;
   const tuned =
     judged.chain === undefined ? banditEstimates(judged, options) : chainEstimates(judged, options);

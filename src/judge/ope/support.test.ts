@@ -57,13 +57,13 @@ describe("diagnostics", () => {
 });
 
 describe("refusal", () => {
-  test("many rows of few units are few, and the reason says how many would do", () => {
+  test("many rows of few units are few, and the reason says how large a log must be", () => {
     const episode = Int32Array.from({ length: 152 }, (_, i) => i % 19);
     const few = { reward: varied(152), behaviour: uniform(152, 0.5), target: uniform(152, 0.5), episode };
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
     expect(panelText(verdict)).toContain(
-      "effective sample size 19.0 of 19 units, 50 needed: there are too few units. About 50 units like these",
+      "the log is too small: 19 units left to judge by. Log about 1000 different tasks in all",
     );
   });
 

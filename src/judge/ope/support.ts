@@ -1,6 +1,8 @@
 /** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
  *  remedy; no fault means that an estimate may be made. */
+import { plural } from "../../base/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
+import { SMALL_LOG_REMEDY } from "./log-size.ts";
 
 export interface SupportLimits {
   readonly effectiveSize: number;
@@ -82,11 +84,24 @@ function roundUp(value: number): number {
   return Math.ceil(value / unit) * unit;
 }
 
+/** Whether the log is too small for any estimate, whatever the policy. */
+export function isSmallLog(faults: readonly SupportFault[]): boolean {
+  return faults.some((fault) => fault.kind === "thin-support" && fault.units < fault.needed);
+}
+
+/** The explanations of all faults. Of a small log one unit holds much of the weight by its size alone: that is left out. */
+export function explainFaults(faults: readonly SupportFault[], names?: readonly string[]): string[] {
+  const told = isSmallLog(faults) ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
+  return told.map((fault) => explainFault(fault, names));
+}
+
 /** `names` of the candidates, where they have any. */
 export function explainFault(fault: SupportFault, names?: readonly string[]): string {
   switch (fault.kind) {
     case "thin-support":
-      return `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: ${fault.units < fault.needed ? "there are too few units" : "the target rarely does what was logged"}. ${enoughText(fault.enough)}Log more, explore more, or judge a policy closer to the logging one.`;
+      return fault.units < fault.needed
+        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${SMALL_LOG_REMEDY}.`
+        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${enoughText(fault.enough)}Log more, explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":

@@ -45,6 +45,8 @@ export interface LoggedRow extends DecisionRow {
   /** Whether the episode ends with it. */
   readonly terminal: boolean;
   readonly terms: RewardTerms;
+  /** US dollars that the call of this decision cost, as the gateway recorded it. */
+  readonly costUsd?: number;
   /** Where the reward comes from: `recorded`, `feedback:NAME`, or the version a file states. */
   readonly rewardFrom: string;
 }
@@ -65,9 +67,12 @@ export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit:
 
 /** The digest of rows, whatever file or book they came from and in whatever order. */
 export function digestRows(rows: readonly LoggedRow[]): Digest {
-  // Embeddings follow from the prompts, and endpoints do not repeat their last bits.
+  // Embeddings follow from the prompts, and endpoints do not repeat their last bits. Costs follow from the recorded calls;
+  // digests of rows are older than they are.
   const lines = rows
-    .map(({ context: { embedding: _, ...context }, ...row }) => canonicalize({ ...row, context }))
+    .map(({ context: { embedding: _, ...context }, costUsd: __, ...row }) =>
+      canonicalize({ ...row, context }),
+    )
     .sort();
   // Line by line: the lines of a large log joined would not fit into one string.
   const hash = createHash("sha256").update("rollbook.decision-rows.v1\0");

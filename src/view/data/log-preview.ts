@@ -8,13 +8,14 @@ type PreviewRow = LogPreview["first"][number];
 const SHOWN_CHARS = 100;
 
 export function renderPreview(preview: LogPreview): string {
-  const { file, format, rows, units, chosen, missing, unread } = preview;
+  const { file, format, rows, units, chosen, missing, warnings, unread } = preview;
   const counts = Object.entries(chosen).map(([id, count]) => `${id} ${count}`);
   return page([
     ...preview.first.flatMap((row, i) => rowLines(row, i)),
     "",
     `${file} as ${format}: ${plural(rows, "row")} of ${plural(units, "task")}; chosen: ${cut(counts.join(", "))}`,
     ...(missing.length === 0 ? ["nothing is missing"] : missing.map((each) => missingLine(each, rows))),
+    ...warnings.map((each) => `warning: ${each}`),
     ...(unread.length === 0 ? [] : [`columns that the map does not name: ${cut(unread.join(", "))}`]),
     "dry run: nothing was written",
   ]);

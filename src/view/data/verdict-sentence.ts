@@ -62,5 +62,7 @@ function figuresOf(
   return `${measure} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
 }
 
-const figure = (value: number) => String(Number(value.toPrecision(3)));
+/** What is nearer to 0 is rounding: differences of sums. */
+const ROUNDING = 1e-9;
+const figure = (value: number) => (Math.abs(value) < ROUNDING ? "0" : String(Number(value.toPrecision(3))));
 const signed = (value: number) => `${value < 0 ? "" : "+"}${figure(value)}`;
