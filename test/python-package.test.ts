@@ -29,6 +29,19 @@ def show(row):
         candidates=[dict(id=c.id, probability=c.probability, selectable=c.selectable) for c in s.candidates]) for s in row.steps]}
 `;
 
+const FIND_ROLLOUT = `
+import json, sys
+from rollbook import Book, RollbookError, read_batch
+book = Book(sys.argv[1])
+def error_of(work):
+    try: work()
+    except RollbookError as error: return str(error)
+endings = [book.rollout(name)["ending"]["kind"] for name in book.rollouts()]
+digest = book.digests("rollbook.rollout-content.v1")[0]
+assert book.rollout(digest[7:19]) == book.rollout("py:1")
+print(json.dumps([book.rollouts(), endings, error_of(lambda: book.rollout("py")), error_of(lambda: read_batch(book, "abcd"))]))
+`;
+
 await describeNeeding(requirement, "the Python package", () => {
   const folder = fastFolder("python-package");
   const installed = join(folder, "installed");
@@ -186,6 +199,17 @@ print(json.dumps([open_ids, added, raised, status, sorted(run.sealed)]))`;
     expect([openIds, added, raised, status]).toEqual([["py:1"], [true, false], "no such page", 409]);
     expect(sealed).toContain("content");
     const artifacts = await test.artifacts();
+    // What was sealed is found again by its id, and a wrong name is answered with those that exist.
+    const found = run(["-c", FIND_ROLLOUT, test.root]);
+    expect([found.stderr, JSON.parse(found.stdout)]).toEqual([
+      "",
+      [
+        ["py:1", "py-2"],
+        ["terminal", "failed"],
+        expect.stringMatching(/has no rollout 'py'\. It has 2: py:1, py-2\. `rollbook artifact ls` lists/),
+        expect.stringMatching(/has no batch yet\. Cut one with `rollbook batch assemble --book /),
+      ],
+    ]);
     expect(
       artifacts.map(({ rolloutId, ending, calls, seed }) => [rolloutId, ending, calls.length, seed]),
     ).toEqual([

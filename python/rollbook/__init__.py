@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import CutBy, DamagedError, FailedBy, GatewayError, RollbookError, cut_by, failed_by
+from .errors import (
+    CutBy,
+    DamagedError,
+    FailedBy,
+    GatewayAwayError,
+    GatewayError,
+    RollbookError,
+    cut_by,
+    failed_by,
+)
 from .executor import Executor, Rollout, executor
 from .gateway import Gateway, OpenRollout
 
@@ -27,6 +36,7 @@ __all__ = [
     "Executor",
     "FailedBy",
     "Gateway",
+    "GatewayAwayError",
     "GatewayError",
     "OpenRollout",
     "ReplayStore",
@@ -54,4 +64,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rollbook' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    try:
+        module = import_module(f".{_LAZY[name]}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise ImportError(f"rollbook.{name} needs numpy. Run: pip install numpy") from None
+    return getattr(module, name)

@@ -162,6 +162,8 @@ class Batch:
 def read_batch(book: Book | str | os.PathLike[str], name: str) -> Batch:
     """The batch of this digest (or the beginning of one) from a book, every blob checked."""
     book = book if isinstance(book, Book) else Book(book)
+    if not book.digests(_BATCH):
+        raise RollbookError(f"{book.root} has no batch yet. Cut one with `rollbook batch assemble --book {book.root}`.")
     digest = book.find(name, _BATCH)
     record = book.record(digest, _BATCH)
     kept = ("manifest", "target", "selection", "seed", "options", "lineage", "ledger", "totals", "tokens")
@@ -191,7 +193,11 @@ def load_batch(path: str | os.PathLike[str], *, book: Book | str | os.PathLike[s
     path = Path(path)
     reader = readers.get(path.suffix)
     if reader is None:
-        raise RollbookError(f"{path}: the ending is none of {', '.join(readers)}")
+        raise RollbookError(
+            f"{path}: the ending is none of {', '.join(readers)}. Name a file that `rollbook batch export` wrote."
+        )
+    if not path.is_file():
+        raise RollbookError(f"{path} does not exist. Write it with `rollbook batch export BATCH --format {path.suffix[1:]} --out {path}`.")
     batch = Batch(*reader(path))
     if book is not None and not batch.same_as(read_batch(book, batch.digest)):
         raise DamagedError(f"{path}: its values are not those of batch {batch.digest} in the book. Export it again.")

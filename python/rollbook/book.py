@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import struct
 import zlib
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _HEADER = struct.Struct("<4sHHQQ32sI")
 _ALIGN = 8
 _OWN_KINDS = ("rollbook.pack-header.v1", "rollbook.pack-footer.v1")
 _LARGE = "rollbook.pack-large.v1"
+_CONTENT = "rollbook.rollout-content.v1"
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,12 @@ class Book:
         self.root = Path(root)
         packs = self.root / "packs"
         if not packs.is_dir():
-            raise RollbookError(f"{self.root} is not a book: it has no folder packs/")
+            raise RollbookError(
+                f"{self.root} is not a book: it has no folder packs/. Name the folder that `rollbook init` made,"
+                " for example .rollbook in the project."
+            )
         self._places: dict[str, _Place] = {}
+        self._ids: dict[str, list[str]] | None = None
         for path in sorted(packs.iterdir()):
             if path.suffix in (".pack", ".open"):
                 self._index(path)
@@ -72,13 +78,17 @@ class Book:
 
     def read(self, digest: str) -> Blob:
         """Raises KeyError where the book has no such blob, and DamagedError where its bytes have changed."""
+        if digest not in self._places:
+            raise KeyError(f"{self.root} has no blob {digest}. Open the book again if it was written since.")
         place = self._places[digest]
         with open(place.path, "rb") as file:
             file.seek(place.start)
             data = file.read(place.length)
         actual = digest_of(place.kind, data)
         if actual != digest:
-            raise DamagedError(f"{place.path}: content is {actual}, its name says {digest}")
+            raise DamagedError(
+                f"{place.path}: content is {actual}, its name says {digest}. Restore the file from a backup."
+            )
         return Blob(digest, place.kind, data)
 
     def record(self, digest: str, kind: str | None = None) -> dict[str, Any]:
@@ -92,10 +102,45 @@ class Book:
     def find(self, name: str, kind: str) -> str:
         """The digest of the one blob of `kind` that begins with `name` (hex digits, `sha256:` optional)."""
         start = "sha256:" + name.removeprefix("sha256:")
-        found = [digest for digest in self.digests(kind) if digest.startswith(start)]
+        every = self.digests(kind)
+        found = [digest for digest in every if digest.startswith(start)]
         if len(found) == 1:
             return found[0]
-        raise RollbookError(f"{self.root}: {len(found)} blobs of kind {kind} begin with {start}")
+        what = kind.removeprefix("rollbook.").rsplit(".", 1)[0].replace("-", " ")
+        if found:
+            raise RollbookError(f"{self.root}: {len(found)} records of kind {what} begin with {start}. Give more digits.")
+        raise RollbookError(
+            f"{self.root} has no {what} that begins with {start}. {_listed(every, what)}"
+            " Open the book again if it was written since."
+        )
+
+    def rollouts(self) -> list[str]:
+        """The ids of all rollouts, in the order in which they were sealed."""
+        return list(self._rollouts())
+
+    def rollout(self, name: str) -> dict[str, Any]:
+        """The sealed content of a rollout: task, calls, streams, scores, ending. `name` is its id, or the beginning of its
+        digest."""
+        known = self._rollouts()
+        if name in known:
+            digests = known[name]
+            if len(digests) > 1:
+                raise RollbookError(f"{self.root}: {len(digests)} rollouts are called {name}. Name one: {', '.join(digests)}.")
+            return self.record(digests[0], _CONTENT)
+        if re.fullmatch(r"(sha256:)?[0-9a-f]{4,64}", name):
+            return self.record(self.find(name, _CONTENT), _CONTENT)
+        raise RollbookError(
+            f"{self.root} has no rollout {name!r}. {_listed(list(known), 'rollout')} `rollbook artifact ls` lists them."
+            " Open the book again if it was written since."
+        )
+
+    def _rollouts(self) -> dict[str, list[str]]:
+        """Digests by id. Read once: a book that is open sees nothing new."""
+        if self._ids is None:
+            self._ids = {}
+            for digest in self.digests(_CONTENT):
+                self._ids.setdefault(self.record(digest)["rolloutId"], []).append(digest)
+        return self._ids
 
     def verify(self) -> int:
         """Reads every blob; returns how many. Raises DamagedError at the first that has changed.
@@ -116,6 +161,14 @@ class Book:
             elif entry.kind not in _OWN_KINDS:
                 place = _Place(entry.kind, path, entry.start, entry.length)
                 self._places.setdefault(entry.digest, place)
+
+
+def _listed(names: list[str], what: str) -> str:
+    """`It has 12: a, b, c, …`"""
+    shown = ", ".join(name[7:19] if name.startswith("sha256:") else name for name in names[:5])
+    if not names:
+        return f"The book has no {what} at all."
+    return f"It has {len(names)}: {shown}{', …' if len(names) > 5 else ''}."
 
 
 def _entries(path: Path) -> Iterator[tuple[_Entry, mmap.mmap]]:

@@ -32,6 +32,10 @@ class CutBy(RollbookError):
         self.limit = limit
 
 
+class GatewayAwayError(RollbookError):
+    """No gateway answers: it does not run, or not at this address."""
+
+
 class GatewayError(RollbookError):
     """The gateway, or a model behind it, answered with an error status."""
 

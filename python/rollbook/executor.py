@@ -16,7 +16,7 @@ from functools import update_wrapper
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Mapping, TextIO
 
-from .errors import CutBy, FailedBy
+from .errors import CutBy, FailedBy, GatewayAwayError
 from .http import join_url, request_json
 
 REQUEST_SCHEMA = "rollbook.executor-request.v1"
@@ -48,7 +48,9 @@ class Rollout:
 
     @property
     def model(self) -> str:
-        return self._need("model_id", "Launch with --model, or name the model in the call")
+        """That of `rollbook launch --model`, else `auto`: the gateway's router chooses."""
+        value = self.config.get("model_id")
+        return value if isinstance(value, str) else "auto"
 
     def chat(
         self,
@@ -58,7 +60,8 @@ class Rollout:
         timeout: float = 600.0,
         **parameters: Any,
     ) -> dict[str, Any]:
-        """One call of `/chat/completions`; returns the whole reply. Raises GatewayError."""
+        """One call of `/chat/completions`; returns the whole reply. Raises GatewayError, and GatewayAwayError where no
+        gateway answers."""
         body = {"model": model or self.model, "messages": messages, **parameters}
         reply: dict[str, Any] = self.post("chat/completions", body, timeout=timeout)
         return reply
@@ -179,6 +182,8 @@ def _result_of_error(error: BaseException) -> dict[str, Any]:
             return {"error": {"owner": each.owner, "message": str(error)}}
         if isinstance(each, CutBy):
             return _truncated(each.limit)
+        if isinstance(each, GatewayAwayError):
+            return {"error": {"owner": "infrastructure", "message": str(error)}}
         named = _result_of_reply(each)
         if named is not None:
             return named
@@ -193,15 +198,26 @@ def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
         return None
     response = getattr(error, "response", error)
     headers = getattr(response, "headers", None) or {}
+    if status == 503 and _header(headers, "x-rollbook-refusal") in _AWAY:
+        return {"error": {"owner": "infrastructure", "message": str(error)}}
     said = f"{getattr(error, 'body', '')} {error}"
     if status == 429 and "turn-cap" in said:
         return _truncated("turns")
     if status == 402 and "budget-cap" in said:
         return _truncated("budget")
     is_providers = status in (408, 429) or status >= 500
-    if is_providers and "x-rollbook-call" in headers:
+    if is_providers and _header(headers, "x-rollbook-call") is not None:
         return {"error": {"owner": "provider", "message": str(error)}}
     return None
+
+
+_AWAY = ("cannot-record", "owner-away")
+"""A gateway that cannot record, or one that cannot reach the gateway that owns the rollout."""
+
+
+def _header(headers: Any, name: str) -> str | None:
+    value = headers.get(name)
+    return None if value is None else str(value)
 
 
 def _truncated(limit: str) -> dict[str, Any]:

@@ -119,8 +119,8 @@ class OpenRollout:
         """For SDKs: `OpenAI(base_url=rollout.base_url, api_key=rollout.api_key)`."""
         return join_url(self.gateway.url, "v1")
 
-    def chat(self, messages: list[dict[str, Any]], *, model: str, **parameters: Any) -> dict[str, Any]:
-        """One recorded call of `/chat/completions`; returns the whole reply."""
+    def chat(self, messages: list[dict[str, Any]], *, model: str = "auto", **parameters: Any) -> dict[str, Any]:
+        """One recorded call of `/chat/completions`; returns the whole reply. `auto` lets the gateway's router choose."""
         reply: dict[str, Any] = self.gateway.post(
             "chat/completions", {"model": model, "messages": messages, **parameters}, key=self.api_key
         )

@@ -28,7 +28,9 @@ class ReplayStore:
         try:
             text = (self.root / "manifest.json").read_text("utf-8")
         except FileNotFoundError:
-            raise RollbookError(f"{self.root} is not a replay store: it has no manifest.json") from None
+            raise RollbookError(
+                f"{self.root} is not a replay store: it has no manifest.json. Write one with `rollbook replay write`."
+            ) from None
         self.manifest: dict[str, Any] = _read_manifest(text, self.root)
 
     @property

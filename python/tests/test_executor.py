@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import socket
 import threading
 import unittest
 import urllib.request
@@ -53,6 +54,28 @@ class Executors(unittest.TestCase):
         said = answer(lambda payload, rollout: rollout.base_url)["error"]["message"]
         self.assertIn("Launch with --gateway", said)
 
+    def test_the_model_is_that_of_the_launch_and_else_the_router_chooses(self):
+        self.assertEqual(answer(lambda payload, rollout: {"final_state": rollout.model})["final_state"], "auto")
+        self.assertEqual(
+            answer(lambda payload, rollout: {"final_state": rollout.model}, model_id="tiny")["final_state"], "tiny"
+        )
+
+    def test_a_gateway_that_is_away_is_told_with_its_address_and_is_nobodys_agent_failure(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        result = answer(lambda payload, rollout: rollout.chat([]), base_url=url, api_key="rb-1")
+        self.assertEqual(result["error"]["owner"], "infrastructure")
+        for part in (f"no gateway answers at {url}/chat/completions", "rollbook gateway --config"):
+            self.assertIn(part, result["error"]["message"])
+        with self.assertRaises(rollbook.GatewayAwayError) as away:
+            rollbook.Gateway(url).rollout()
+        self.assertIn("Start one with", str(away.exception))
+
+    def test_a_gateway_that_cannot_record_is_a_failure_of_the_infrastructure(self):
+        refused = GatewayError(503, "full", {"X-Rollbook-Refusal": "cannot-record"}, "u")
+        self.assertEqual(answer(raising(refused))["error"]["owner"], "infrastructure")
+
     def test_errors_name_their_owner_or_limit_also_as_a_cause(self):
         self.assertEqual(answer(raising(failed_by("task", "broken")))["error"], {"owner": "task", "message": "broken"})
         self.assertEqual(answer(raising(cut_by("turns"))), {"ending": {"kind": "truncated", "limit": "turns"}})
@@ -91,15 +114,15 @@ class Executors(unittest.TestCase):
     def test_a_traceback_shows_the_agent_and_no_frame_of_the_executor(self):
         def careless(payload, rollout):
             try:
-                return rollout.model
+                return rollout.base_url
             except LookupError as error:
-                raise ValueError("no model") from error
+                raise ValueError("no gateway") from error
 
         log = io.StringIO()
         with redirect_stderr(log):
             executor(careless).answer(request(1))
         self.assertIn("in careless", log.getvalue())
-        self.assertIn("ValueError: no model", log.getvalue())
+        self.assertIn("ValueError: no gateway", log.getvalue())
         self.assertNotIn("executor.py\", line", log.getvalue().replace("test_executor.py", "agent.py"))
 
     def test_prints_of_the_agent_do_not_reach_the_result(self):
