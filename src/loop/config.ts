@@ -61,7 +61,10 @@ const agent = z.strictObject({
 export const configSchema = z.strictObject({
   run: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "is not a name")
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+      "must be letters, digits, - _ and . (at most 64), and begin with a letter or a digit",
+    )
     .default("loop")
     .describe("The name of the run: ids of rollouts and revisions begin with it."),
   book: z.optional(path).describe("The book (default: `--book`, else `.rollbook`)."),

@@ -1,7 +1,7 @@
 /** Runs a training loop to its end, from wherever its sealed transitions say it stands.
  *  In: a book, a configuration. Out: the state of the run. Killed at any moment it continues from the same records.
  *  Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
-import { isRollbookError, parseId, RollbookError } from "../base/index.ts";
+import { type Digest, isRollbookError, parseId, RollbookError, short } from "../base/index.ts";
 import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
 import { type BookOnDisk, openBook, useBook } from "../book/open/index.ts";
@@ -83,6 +83,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       };
       const follow = await followed(request);
       const stages = await openStages(context);
+      tellChangedWorld(state, stages.world, log);
       try {
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {
@@ -135,6 +136,16 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
       { run, expected: began, actual: config.digest },
       `the configuration of ${run} has changed since it began. Restore the file, or start another run under another name.`,
     );
+}
+
+/** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */
+function tellChangedWorld({ run, windows }: RunState, world: Digest, log: (line: string) => void): void {
+  const last = windows.at(-1);
+  const began = last?.at("planned")?.step.world;
+  if (last === undefined || began === undefined || began === world) return;
+  log(
+    `the agent, the tasks or the models of ${run} have changed since window ${last.number} began (${short(began)}, now ${short(world)}). The run goes on with the new ones, and compares rollouts of both. Restore the files to undo this, or start another run under another name.`,
+  );
 }
 
 class RunningLoop {

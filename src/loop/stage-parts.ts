@@ -53,6 +53,8 @@ export interface WindowStages
   > {
   /** `policy`: what collects. `releases`: before this window. */
   plan(at: { state: RunState; policy: LoopPolicy; releases: number }): Promise<StageEnd>;
+  /** Of the world that windows are planned in now. */
+  readonly world: Digest;
   /** Ends what was started for the run. */
   close(): Promise<void>;
 }

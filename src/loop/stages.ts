@@ -43,6 +43,7 @@ export function routerStages(context: StageContext): WindowStages {
     scored: (at) => train(context, at),
     trained: (at) => judge(context, at),
     judged: (at) => conclude(context, at),
+    world: context.world.digest,
     close: async () => {},
   };
 }

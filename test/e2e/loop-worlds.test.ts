@@ -104,6 +104,11 @@ describe("rollbook run with an agent of the user's", () => {
       const learned = decided.filter(({ policy }) => policy !== null);
       expect(learned.length).toBeGreaterThan(0);
       for (const { policy, reason } of learned) expect([policy.id, reason]).toEqual(["loop-w1", "policy"]);
+      writeFileSync(join(cli.folder, "agent.mjs"), `${AGENT}// edited\n`);
+      const { err } = await cli.run(`run resume --config ${config}`);
+      expect(err).toMatch(
+        /the agent, the tasks or the models of loop have changed since window 2 began \(\w{12}, now/,
+      );
     } finally {
       await upstream.close();
     }

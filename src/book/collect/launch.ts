@@ -1,10 +1,11 @@
 /** Launches an agent on every task, several times, and seals what happens in a book.
  *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
  *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
-import { given, parseId } from "../../base/index.ts";
+import { type Digest, given, parseId } from "../../base/index.ts";
 import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
 import {
+  AGENT_FAMILY,
   type Launch,
   type LaunchOptions,
   LaunchTally,
@@ -15,6 +16,7 @@ import {
   launch as startLaunch,
 } from "../../collect/rollout/index.ts";
 import type { FailureOwner } from "../../contract/index.ts";
+import { type OpenBook, revisionsIn } from "../open/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { experimentOutcomes, failedSamples } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
@@ -136,6 +138,7 @@ async function openLaunch(
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
       ...given({ admit, retries }),
+      agentsBefore: await agentsIn(book),
       recorder: recorderAt(request.gateway),
     });
     return { launch, close };
@@ -143,6 +146,12 @@ async function openLaunch(
     await close();
     throw error;
   }
+}
+
+/** The agents that have run in this book, by digest. */
+async function agentsIn(book: OpenBook): Promise<Digest[]> {
+  const revisions = revisionsIn(await book.index()).filter(({ family }) => family === AGENT_FAMILY);
+  return [...new Set(revisions.map(({ fields }) => fields.digest as Digest))];
 }
 
 function settingsOf(request: LaunchRequest) {

@@ -1,9 +1,12 @@
 /** Joins a launch from another process: the same queue, the same book, the same agent.
  *  In: a book, an agent. Out: what was begun and how it was received. Ends when the queue is empty, when there was nothing
  *  for this agent for a while, or when stopped. */
+import { plural } from "../../base/index.ts";
 import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
+import type { WorkQueue } from "../../collect/queue/index.ts";
 import {
   type Agent,
+  agentName,
   makeWorkerServer,
   openSealedIndex,
   startWorker as startWork,
@@ -88,10 +91,24 @@ async function workAt(
       ...(idleMs === "never" ? {} : { idleMs }),
     });
     await worker.ended;
+    if (begun === 0 && !signal.aborted) await tellForeignWork(queue, agent, request.log);
   } finally {
     await server?.close();
     await sealed.close();
     await queue.close();
   }
   return { begun, receipts };
+}
+
+/** A worker that found nothing to do while others' work waits: most likely its agent is another version of the file. */
+async function tellForeignWork(
+  queue: Pick<WorkQueue, "counts">,
+  { name, digest }: Agent,
+  log: WorkRequest["log"],
+): Promise<void> {
+  const { waiting } = await queue.counts();
+  if (waiting > 0)
+    log?.(
+      `${plural(waiting, "rollout")} in the queue ${waiting === 1 ? "is" : "are"} for another agent than ${name} (${agentName(digest)}): a worker takes work of the very file that was launched. Copy that file here, or launch again with this one.`,
+    );
 }

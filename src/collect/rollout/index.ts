@@ -48,6 +48,8 @@ export {
   type SealedResult,
 } from "./launch/index.ts";
 export {
+  AGENT_FAMILY,
+  agentName,
   bookRecorder,
   executeRollout,
   type GatewayPlace,

@@ -43,6 +43,7 @@ export async function tokenStages(run: RunContext, settings: TokenWorldConfig): 
     scored: (at) => train(context, at),
     trained: (at) => judge(context, at),
     judged: (at) => conclude(context, at),
+    world: context.world.digest,
     close: () => context.world.close(),
   };
 }

@@ -1,11 +1,11 @@
 /** From rows to queued work. In: rows, and what makes them the rollouts of this launch. Out: tasks and assignments in
  *  the book, items in the queue, every planned rollout told. Tasks are durable before the queue names them. Runs none. */
-import { given, type Id } from "../../../base/index.ts";
+import { type Digest, given, type Id } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { type Book, makeSealer } from "../../../store/index.ts";
 import type { WorkQueue } from "../../queue/index.ts";
 import type { Agent } from "../agent/index.ts";
-import { agentRevision } from "../record/index.ts";
+import { agentName, agentRevision } from "../record/index.ts";
 import type { RowForm } from "../work/index.ts";
 import {
   type FailedSample,
@@ -14,6 +14,7 @@ import {
   type PlannedRollout,
   planner,
 } from "../worker/index.ts";
+import { ChangedAgent } from "./changed-agent.ts";
 
 export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly agent: Agent;
@@ -25,6 +26,8 @@ export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly override?: (row: unknown, index: number) => Overrides | undefined;
   /** The samples of a task that run again; no other runs. */
   readonly retries?: (task: Id) => readonly FailedSample[];
+  /** Digests of agents that have run in this book: a launch that ran with another version of its agent is told. */
+  readonly agentsBefore?: readonly Digest[];
   readonly log?: (message: string) => void;
 }
 
@@ -38,6 +41,12 @@ export async function enqueueRows(
 ): Promise<void> {
   const { book, queue, form, retries, override, log, agent, signer } = options;
   const plan = planner({ ...options, agent: agent.digest }, given({ form, retries }));
+  // Who runs failures again has changed the agent on purpose.
+  const versions = retries === undefined ? (options.agentsBefore ?? []) : [];
+  const changed = new ChangedAgent(
+    { ...options, agent: agent.digest },
+    { book, versions, ...given({ form }) },
+  );
   const sealer = makeSealer(book, signer);
   let chunk: PlannedRollout[] = [];
   let puts: Promise<void>[] = [];
@@ -50,8 +59,11 @@ export async function enqueueRows(
   let index = 0;
   for await (const row of rows) {
     if (signal.aborted) break;
-    const { task, assignments, warning } = plan(row, override?.(row, index++));
+    const overrides = override?.(row, index++);
+    const { task, assignments, warning } = plan(row, overrides);
     if (warning !== undefined) log?.(warning);
+    const before = await changed.find(row, overrides);
+    if (before !== undefined) log?.(changedText(agent, before));
     for (const { assignment, rollouts } of assignments) {
       if (!(await book.has(assignment.digest))) {
         puts.push(sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] }));
@@ -63,4 +75,8 @@ export async function enqueueRows(
     if (chunk.length >= CHUNK) await flush();
   }
   await flush();
+}
+
+function changedText({ name, digest }: Agent, before: Digest): string {
+  return `${name} has changed since this launch ran with it (${agentName(before)}, now ${agentName(digest)}): every rollout runs again, and the earlier ones stay in the book beside them. To go on with the earlier launch, restore the file. To keep the results apart, add --exp NAME. To run failures alone again, add --retry failed.`;
 }

@@ -19,7 +19,7 @@ import { rewardStream } from "../../reward-stream.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
 
 /** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
-const AGENT_FAMILY = parseId("agent");
+export const AGENT_FAMILY = parseId("agent");
 
 export interface RolloutOpening
   extends Pick<
@@ -126,7 +126,7 @@ export function agentRevision({ digest }: RolloutOpening["agent"]): Sealed<Polic
   return nameRevision(AGENT_FAMILY, { id: agentName(digest), digest });
 }
 
-function agentName(digest: Digest): Id {
+export function agentName(digest: Digest): Id {
   return parseId(`agent-${digest.slice(7, 19)}`);
 }
 
