@@ -59,11 +59,6 @@ function terminal(root: string): { figure: string; ms: number }[] {
   const often = (...words: string[]) =>
     median([1, 2, 3, 4, 5].map(() => timed(() => cli(...words, "--book", root))));
   return [
-    {
-      figure: "node, alone",
-      ms: median([1, 2, 3, 4, 5].map(() => timed(() => execFileSync(process.execPath, ["-e", "0"])))),
-    },
-    { figure: "rollbook --help", ms: median([1, 2, 3, 4, 5].map(() => timed(() => cli("--help")))) },
     { figure: "artifact ls --limit 50", ms: often("artifact", "ls", "--limit", "50") },
     { figure: "artifact ls", ms: often("artifact", "ls") },
     { figure: "artifact show", ms: often("artifact", "show", "r-000001") },

@@ -1,23 +1,22 @@
 /** Numbers and times as the page writes them. */
-export function figure(value: number): string {
-  return String(Number(value.toPrecision(6)));
-}
+import { figure, thousands } from "../../src/base/words.ts";
 
-export function thousands(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
-}
+export { figure, short, thousands } from "../../src/base/words.ts";
 
+/** `2026-01-31 12:00:00`, in UTC; an imported decision without a time has 0. */
 export function timeText(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
+  return atMs === 0 ? "–" : new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** When a rollout began, and how long it took. */
+export function spanText({ startedAtMs, endedAtMs }: { startedAtMs: number; endedAtMs: number }): string {
+  if (endedAtMs === 0) return "no time recorded";
+  return `${timeText(startedAtMs)} UTC, ${durationText(endedAtMs - startedAtMs)}`;
 }
 
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   return ms < 60_000 ? `${(ms / 1000).toFixed(2)} s` : `${(ms / 60_000).toFixed(1)} min`;
-}
-
-export function short(digest: string): string {
-  return digest.replace(/^sha256:/, "").slice(0, 12);
 }
 
 /** What a call or a rollout used; what is not known is left out. */

@@ -1,7 +1,7 @@
 /** Writes a first project: a gateway's configuration, an agent, tasks, a training loop and two simulated models.
  *  In: a folder. Out: the files. It overwrites none: if one is there already, nothing is written. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 
@@ -29,11 +29,25 @@ export function initExample(folder: string, { upstream = SIMULATED }: ExampleOpt
   return names.map((name) => {
     const path = join(folder, name);
     const text = readFileSync(new URL(name, FILES), "utf8");
-    writeFileSync(path, name === "gateway.yaml" ? text.replace(SIMULATED, () => upstream) : text, {
-      flag: "wx",
-    });
+    writeFileSync(path, filledIn(name, text, { upstream, run: runName(folder) }), { flag: "wx" });
     return path;
   });
+}
+
+function filledIn(file: string, text: string, { upstream, run }: { upstream: string; run: string }): string {
+  if (file === "gateway.yaml") return text.replace(SIMULATED, () => upstream);
+  // Between quotes: YAML reads a bare 2026 or no as something else.
+  return file === "loop.yaml" ? text.replace(/^run: .*$/m, `run: "${run}"`) : text;
+}
+
+/** Ids of rollouts and revisions begin with it: letters and digits without accents, anything else is a hyphen. */
+const MOST_CHARS = 40;
+
+/** The name of the run: that of the folder, as far as its letters can be written in an id. */
+export function runName(folder: string): string {
+  const plain = basename(resolve(folder)).normalize("NFKD").replaceAll(/\p{M}/gu, "");
+  const name = plain.replaceAll(/[^A-Za-z0-9_]+/g, "-").slice(0, MOST_CHARS);
+  return name.replaceAll(/^[-_]+|-+$/g, "") || "first";
 }
 
 /** It is written into YAML between quotes: a URL as the parser writes it holds none. */
