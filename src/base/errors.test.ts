@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isRollbookError, RollbookError, reasonOf } from "./errors.ts";
+import { fileReason, isRollbookError, RollbookError, reasonOf } from "./errors.ts";
 
 describe("RollbookError", () => {
   it("carries code, fields, message and cause", () => {
@@ -52,5 +52,26 @@ describe("isRollbookError", () => {
 describe("reasonOf", () => {
   it("is the message of an error and the text of anything else", () => {
     expect([new Error("no"), "text", undefined, 3].map(reasonOf)).toEqual(["no", "text", "undefined", "3"]);
+  });
+});
+
+describe("a foreign error in words", () => {
+  it("of a failed fetch is the reason behind it", async () => {
+    const refused = await fetch("http://127.0.0.1:1/").catch((error: unknown) => error);
+    expect(reasonOf(refused)).not.toBe("fetch failed");
+    const several = new TypeError("fetch failed", {
+      cause: Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
+    });
+    expect(reasonOf(several)).toBe("ECONNREFUSED");
+  });
+
+  it("of a file names the common causes, and keeps the text of others", () => {
+    const of = (code: string) => fileReason(Object.assign(new Error(`${code}: open 'x'`), { code }));
+    expect([of("ENOENT"), of("EISDIR"), of("EACCES")]).toEqual([
+      "it does not exist",
+      "it is a directory",
+      "this user may not read it",
+    ]);
+    expect(of("EMFILE")).toBe("EMFILE: open 'x'");
   });
 });

@@ -31,7 +31,11 @@ export function isRollbookError(error: unknown, code?: string): error is Rollboo
 
 /** The text of anything thrown, for messages that wrap a foreign error (which also travels as `cause`). */
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // What `fetch` throws says nothing; its cause says whether the connection was refused or the name is unknown.
+  const { cause } = error;
+  if (error.message !== "fetch failed" || !(cause instanceof Error)) return error.message;
+  return cause.message || String((cause as { code?: unknown }).code ?? error.message);
 }
 
 /** Why a file could not be read: the codes of the common causes in words, else the text of the error. */

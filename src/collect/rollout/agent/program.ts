@@ -63,7 +63,11 @@ export function serverAgent(url: string): Agent {
         body: JSON.stringify(requestOf(payload, context)),
         signal: context.signal,
       }).catch((cause: unknown) => {
-        throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+        throw failedBy(
+          "infrastructure",
+          `${url} cannot be reached: ${reasonOf(cause)}. Start the server of the agent, or correct its URL.`,
+          { cause },
+        );
       });
       const text = await response.text();
       if (!response.ok) throw failedBy("agent", `${url} answered ${response.status}: ${text.slice(0, 500)}`);

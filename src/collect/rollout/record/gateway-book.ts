@@ -66,12 +66,10 @@ async function checkOneBook(
 async function bookOf(place: GatewayPlace, patience: Patience): Promise<{ id: string; root: string }> {
   const { url } = place;
   const response = await ask(place, patience).catch((cause: unknown) => {
-    // fetch says only that it failed; its cause says why.
-    const why = reasonOf((cause as Error).cause ?? cause);
     throw new RollbookError(
       "no-gateway",
       { url },
-      `the gateway at ${url} cannot be reached: ${why}. Start it, or correct its URL.`,
+      `the gateway at ${url} cannot be reached: ${reasonOf(cause)}. Start it with \`rollbook gateway --config FILE\`, or correct its URL.`,
       { cause },
     );
   });
