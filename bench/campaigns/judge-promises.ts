@@ -183,7 +183,7 @@ function coverage(claim: string, logs: number, from: number): Claim {
   const covered = range(logs).filter((log) => {
     const data = new EvaluationData(world(400, from + log), { rng: rngFrom(1) });
     const worthOf = (setup: Parameters<typeof routerOf>[0]) =>
-      data.value("DR", Float64Array.from(data.target(routed(routerOf(setup)))), "reward");
+      data.value(Float64Array.from(data.target(routed(routerOf(setup)))), "reward");
     const { low, high } = correctedInterval(difference(worthOf(wise), worthOf(baseline)));
     return low <= value && value <= high;
   });

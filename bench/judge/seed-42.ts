@@ -12,7 +12,7 @@ export const seed42: JudgePart = {
     const known = row(set, "truth", truth.primary.toFixed(3), equalTo(truth.primary, 0.476, 3));
     if (verdict.kind === "refused") return [known, row(set, "verdict", panelText(verdict))];
     const rows = verdict.rows
-      .filter(({ caveat }) => caveat === undefined)
+      .filter(({ bias }) => bias === "none")
       .map(({ estimate, intervals }) => {
         const [{ low, high }] = intervals as [(typeof intervals)[number]];
         const text = `${estimate.value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;

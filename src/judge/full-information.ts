@@ -14,7 +14,14 @@ import {
   routed,
   routerOf,
 } from "./evaluate/index.ts";
-import { type GateCheck, type GatedCandidate, type GateOptions, type GateRule, gateCheck } from "./gate.ts";
+import {
+  type GateCheck,
+  type GatedCandidate,
+  type GateOptions,
+  type GateRule,
+  gateCheck,
+  levelOf,
+} from "./gate.ts";
 import {
   bernsteinInterval,
   confidenceSequence,
@@ -80,7 +87,7 @@ function checkOn(
   options: { target: Float64Array; against: Float64Array; measure: Measure; rule: GateRule },
 ): GateCheck {
   const { target, against, measure, rule } = options;
-  const [mine, theirs] = [data.value("known", target, measure), data.value("known", against, measure)];
+  const [mine, theirs] = [data.value(target, measure), data.value(against, measure)];
   return gateCheck(mine, theirs, {
     measure,
     rule,
@@ -90,7 +97,7 @@ function checkOn(
 
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. A difference lies within ± the range of the measure. */
 function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: number; high: number } {
-  const level = 1 - (2 * rule.alpha) / rule.tried;
+  const level = levelOf(rule);
   if (rule.method === "student-t") return correctedInterval(paired, level);
   const stated = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   if (stated === undefined)

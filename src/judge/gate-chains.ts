@@ -9,6 +9,7 @@ import type { LoggedRow, SplitUnit } from "../learn/index.ts";
 import type { Router } from "../policy/index.ts";
 import {
   chainColumns,
+  chainDrOf,
   checkData,
   inEpisodes,
   livenessOf,
@@ -28,6 +29,7 @@ import {
   type GateOptions,
   gateCheck,
   jointReasons,
+  levelOf,
   noCost,
   supportReasons,
 } from "./gate.ts";
@@ -102,7 +104,7 @@ function gateOne(
     ),
     ...(liveness.live > 0 ? [] : [`${liveness.warning}: there is nothing to release`]),
   ];
-  const level = 1 - (2 * rule.alpha) / rule.tried;
+  const level = levelOf(rule);
   const checks =
     reasons.length > 0
       ? []
@@ -136,9 +138,8 @@ function panelReasons(who: string, panels: readonly [Measure, PanelResult][]): s
 }
 
 function returnOf(panel: PanelResult): Estimate {
-  const found =
-    panel.kind === "estimated" ? panel.rows.find(({ estimate }) => estimate.name === "chain DR") : undefined;
-  if (found !== undefined) return found.estimate;
+  const found = chainDrOf(panel);
+  if (found !== undefined) return found;
   throw new RollbookError(
     "no-chain",
     {},

@@ -164,6 +164,26 @@ describe("the gate", () => {
     expect(gate(free, [wise], { epsilonCost: null })[0]!.checks).toHaveLength(1);
   });
 
+  it.each(["empirical-bernstein", "confidence-sequence"] as const)(
+    "takes value, baseline, difference and bound of a %s check from one estimate",
+    (method) => {
+      const rows = rowsOf(800, 3);
+      const [quality] = gate(rows, [wise], { method, ...promises, epsilonCost: null })[0]!.checks;
+      // IPS of quality − 0.5, the middle of its range.
+      const centred = (strong: (isHard: boolean) => number) =>
+        rows.reduce((sum, { context, candidates, chosen, propensity, measures }) => {
+          const p = strong(context.prompt.startsWith("Prove"));
+          const weight = (candidates[chosen]!.id === "strong" ? p : 1 - p) / propensity!;
+          return sum + (weight * (measures.quality! - 0.5)) / rows.length;
+        }, 0.5);
+      const [mine, theirs] = [centred((isHard) => (isHard ? 1 : 0)), centred(() => 1)];
+      expect(quality!.candidate).toBeCloseTo(mine, 12);
+      expect(quality!.baseline).toBeCloseTo(theirs, 12);
+      expect(quality!.difference).toBeCloseTo(mine - theirs, 12);
+      expect(quality!.bound!).toBeLessThan(quality!.difference);
+    },
+  );
+
   it("never certifies what rests on estimated propensities", () => {
     const rows = rowsOf(2000, 3).map(({ behaviour: _, ...row }) => ({ ...row, propensity: null }));
     const [judged] = gatePolicies(rows, {

@@ -28,8 +28,8 @@ import {
   correctedInterval,
   difference,
   type Estimate,
-  estimateOf,
   FALSE_ALARMS,
+  meanOverUnits,
   type Range,
   standardError,
 } from "./ope/index.ts";
@@ -161,35 +161,66 @@ interface MeasureCase extends Pick<Case, "against" | "rule"> {
 
 function checkOn(data: EvaluationData, question: MeasureCase): GateCheck {
   const { target, against, measure, rule } = question;
-  const mine = data.value("DR", target, measure);
-  const theirs = against === undefined ? data.logged(measure) : data.value("DR", against, measure);
-  return gateCheck(mine, theirs, {
-    measure,
-    rule,
-    intervalOf: (paired) => intervalOf(data, question, paired),
-  });
+  const level = levelOf(rule);
+  if (rule.method === "student-t") {
+    const mine = data.value(target, measure);
+    const theirs = against === undefined ? data.logged(measure) : data.value(against, measure);
+    return gateCheck(mine, theirs, {
+      measure,
+      rule,
+      intervalOf: (paired) => correctedInterval(paired, level),
+    });
+  }
+  const { baseline, paired, range } = centredIps(data, question);
+  const interval =
+    rule.method === "empirical-bernstein"
+      ? bernsteinInterval(paired, { range, level })
+      : confidenceSequence(paired, { range, level });
+  return checkOf({ measure, rule, baseline, paired, interval });
 }
 
-/** What a gate finds on one measure: the paired difference, and whether its bound stays within the margin. */
+/** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
+export function levelOf({ alpha, tried }: GateRule): number {
+  return 1 - (2 * alpha) / tried;
+}
+
+/** What a gate finds on one measure: the paired difference of two values, and whether its bound stays within the margin. */
 export function gateCheck(
   mine: Estimate,
   theirs: Estimate,
   options: {
     measure: Measure;
     rule: GateRule;
-    intervalOf: (paired: Estimate) => { low: number; high: number };
+    intervalOf: (paired: Estimate) => Bounds;
   },
 ): GateCheck {
-  const { measure, rule } = options;
+  const { measure, rule, intervalOf } = options;
+  const paired = difference(mine, theirs);
+  const check = checkOf({ measure, rule, baseline: theirs.value, paired, interval: intervalOf(paired) });
+  return { ...check, candidate: mine.value };
+}
+
+interface Bounds {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Every number of a check is of one estimate: the paired difference that is bounded. */
+function checkOf(found: {
+  measure: Measure;
+  rule: GateRule;
+  baseline: number;
+  paired: Estimate;
+  interval: Bounds;
+}): GateCheck {
+  const { measure, rule, baseline, paired, interval } = found;
   const burden = isBurden(measure);
   const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
-  const paired = difference(mine, theirs);
-  const { low, high } = options.intervalOf(paired);
-  const bound = burden ? high : low;
+  const bound = burden ? interval.high : interval.low;
   return {
     measure: measure as GateCheck["measure"],
-    candidate: mine.value,
-    baseline: theirs.value,
+    candidate: baseline + paired.value,
+    baseline,
     difference: paired.value,
     standardError: finiteOrNull(standardError(paired)),
     bound: finiteOrNull(bound),
@@ -198,34 +229,19 @@ export function gateCheck(
   };
 }
 
-/** Two-sided at 1 − 2α/m: each side errs with probability α/m. */
-function intervalOf(
-  data: EvaluationData,
-  question: MeasureCase,
-  paired: Estimate,
-): { low: number; high: number } {
-  const { rule, measure } = question;
-  const level = 1 - (2 * rule.alpha) / rule.tried;
-  if (rule.method === "student-t") return correctedInterval(paired, level);
-  const { terms, range } = boundedDifference(data, question);
-  const estimate = estimateOf(`paired ${measure}`, [{ top: terms, bottom: undefined }]);
-  return rule.method === "empirical-bernstein"
-    ? bernsteinInterval(estimate, { range, level })
-    : confidenceSequence(estimate, { range, level });
-}
-
-/** (π_c − π_0)/p·(r − mid) per unit: centring by the middle of the range costs no bias, since both policies sum to 1, and
- *  halves the range, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
-function boundedDifference(
+/** IPS of r − mid: mid + w₀·(r − mid) is the baseline's value, (π_c − π_0)/p·(r − mid) the difference, each per unit.
+ *  Centring by the middle of the range costs no bias, since both policies sum to 1, and halves the range of the
+ *  difference, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
+function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,
-): { terms: Float64Array; range: Range } {
+): { baseline: number; paired: Estimate; range: Range } {
   const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   const least = rule.propensityFloor;
   if (range === undefined || least === undefined) throw noPromise(rule.method, measure);
   const middle = (range.low + range.high) / 2;
   const { units, rows, propensities, candidates } = data;
-  const terms = new Float64Array(units.count);
+  const [theirs, gaps] = [new Float64Array(rows.length), new Float64Array(rows.length)];
   for (const [i, row] of rows.entries()) {
     const value = row.measures[measure]!;
     const p = propensities[i]!;
@@ -237,12 +253,16 @@ function boundedDifference(
       );
     const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
     // The log's own policy has weight 1.
-    const weight = target[at]! / p - (against === undefined ? 1 : against[at]! / p);
-    const unit = units.of[i]!;
-    terms[unit] = terms[unit]! + (weight * (value - middle)) / (units.rows?.[unit] ?? 1);
+    const baselineWeight = against === undefined ? 1 : against[at]! / p;
+    theirs[i] = middle + baselineWeight * (value - middle);
+    gaps[i] = (target[at]! / p - baselineWeight) * (value - middle);
   }
   const half = (range.high - range.low) / 2 / least;
-  return { terms, range: { low: -half, high: half } };
+  return {
+    baseline: meanOverUnits("centred IPS", theirs, { units }).value,
+    paired: meanOverUnits("centred IPS difference", gaps, { units }),
+    range: { low: -half, high: half },
+  };
 }
 
 export function explainCheck(

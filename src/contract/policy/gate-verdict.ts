@@ -19,7 +19,9 @@ import { splitRule } from "./split-rule.ts";
 
 const outcome = z.enum(["pass", "refuse"]);
 
-/** One measure of one candidate: the paired difference to the baseline, its bound, and what it had to clear. */
+/** One measure of one candidate: the paired difference to the baseline, its bound, and what it had to clear. All of it is of
+ *  one estimate, by the rule's method: with `student-t` DR (of chains chain DR, where outcomes are known their mean), with
+ *  the other methods IPS of the outcome minus the middle of its range. */
 const check = z.strictObject({
   measure: id,
   candidate: finite,

@@ -59,7 +59,7 @@ export function costQualityOf(
     return reason === undefined ? [] : [`${(100 * part) / PARTS} % of calls to ${pair.strong}: ${reason}`];
   });
   if (refused.length > 0) return { absent: `the log cannot carry it: ${refused[0]}` };
-  const estimates = targets.map((target, part) => data.value(`share ${part}/${PARTS}`, target, quality));
+  const estimates = targets.map((target) => data.value(target, quality));
   const gap = estimates.at(-1)!.value - estimates[0]!.value;
   if (!(gap > 0))
     return { absent: `${pair.strong} is no better than ${pair.weak}: there is no gap to recover` };
@@ -96,7 +96,7 @@ function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong:
   const supported = open.filter((id) => data.refusals(data.target(always(id))).length === 0);
   const valued = (supported.length < 2 ? open : supported).map((id) => {
     const target = data.target(always(id));
-    return { id, by: data.value(id, target, by).value, quality: data.value(id, target, quality).value };
+    return { id, by: data.value(target, by).value, quality: data.value(target, quality).value };
   });
   if (valued.length < 2) return undefined;
   const ends = [Math.min(...valued.map((each) => each.by)), Math.max(...valued.map((each) => each.by))];
@@ -143,7 +143,7 @@ function hullOf(data: EvaluationData, { router, quality }: { router: Router; qua
     .filter(({ reasons }) => reasons.length > 0)
     .map(({ name, reasons }) => ({ name, reasons }));
   if (named.length === 0) return { points: [], refused };
-  const estimates = (measure: Measure) => named.map(({ name, target }) => data.value(name, target, measure));
+  const estimates = (measure: Measure) => named.map(({ target }) => data.value(target, measure));
   const points = {
     costs: estimates("cost"),
     qualities: estimates(quality),

@@ -6,6 +6,7 @@ import type { Rng } from "../../base/index.ts";
 import type { LoggedRow, SplitUnit } from "../../learn/index.ts";
 import type { Router, StaticTable } from "../../policy/index.ts";
 import {
+  CHAIN_DR,
   difference,
   type Estimate,
   type Interval,
@@ -97,10 +98,10 @@ function comparisonsOf(
   returns: Estimate,
   level: number,
 ): ChainComparison[] {
-  const mine = doublyRobustOf(learned!);
+  const mine = chainDrOf(learned!.panel);
   if (mine === undefined) return [];
   const theirs: [string, Estimate | undefined][] = [
-    ...others.map((other): [string, Estimate | undefined] => [other.name, doublyRobustOf(other)]),
+    ...others.map((other): [string, Estimate | undefined] => [other.name, chainDrOf(other.panel)]),
     ["behaviour", returns],
   ];
   return theirs.flatMap(([against, estimate]) => {
@@ -112,7 +113,8 @@ function comparisonsOf(
   });
 }
 
-function doublyRobustOf({ panel }: ChainContender): Estimate | undefined {
+/** The estimate that differences and gates of chains rest on; undefined where the panel has none. */
+export function chainDrOf(panel: PanelResult): Estimate | undefined {
   if (panel.kind === "refused") return undefined;
-  return panel.rows.find(({ estimate }) => estimate.name === "chain DR")?.estimate;
+  return panel.rows.find(({ estimate }) => estimate.name === CHAIN_DR)?.estimate;
 }

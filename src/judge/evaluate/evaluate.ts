@@ -97,15 +97,13 @@ function reportOn(data: EvaluationData, { name, about, distribution }: Contender
     return { name, about, basis: "on-policy", values: valued(data, estimates), panels: {}, reasons: [] };
   }
   const target = data.target(distribution);
-  const estimates = () =>
-    data.measures.map((measure) => [measure, data.value("DR", target, measure)] as const);
+  const estimates = () => data.measures.map((measure) => [measure, data.value(target, measure)] as const);
   if (data.full) {
-    const known = estimates().map(([measure, each]) => [measure, { ...each, name: "known" }] as const);
     return {
       name,
       about,
       basis: "full information",
-      values: valued(data, known),
+      values: valued(data, estimates()),
       panels: {},
       reasons: [],
     };

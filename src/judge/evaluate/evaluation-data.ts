@@ -1,7 +1,7 @@
 /** The rows of a judge split prepared for evaluation: columns, propensities, and the outcome of each candidate at each row.
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
- *  A value is a plain mean where outcomes are known, else the panel's DR estimate: differences, frontiers and bands are
- *  paired with it row by row. */
+ *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
+ *  and bands are paired with it row by row. */
 import { given, type Rng, RollbookError } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
@@ -17,7 +17,6 @@ import {
   doublyRobust,
   type Estimate,
   explainFaults,
-  ips,
   judgePolicy,
   type LoggedDecisions,
   meanOverUnits,
@@ -29,11 +28,10 @@ import {
   recalibrate,
   type SupportLimits,
   sensitivityBounds,
-  snips,
   supportFaults,
   type Units,
+  unbiasedEstimates,
   unitsOf,
-  weightsOf,
   withEstimatedPropensities,
 } from "../ope/index.ts";
 import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from "./judged-row.ts";
@@ -72,7 +70,7 @@ export class EvaluationData {
   readonly #log: LoggedDecisions;
   readonly #models = new Map<Measure, Float64Array>();
   readonly #outcomes = new Map<Measure, Float64Array>();
-  readonly #widths = new Map<Measure, number>();
+  readonly #insideRange = new Set<Measure>();
 
   constructor(rows: readonly JudgedRow[], options: EvaluationOptions) {
     this.rows = requireRows(rows);
@@ -103,8 +101,7 @@ export class EvaluationData {
     const { diagnostics, faults, reasons } = this.#faults(log);
     if (faults.length > 0) return { diagnostics, reasons, disagreements: [] };
     const q = this.#predictions(log, measure);
-    const unbiased = [ips(log), snips(log), doublyRobust(log, q)];
-    return { diagnostics, reasons, disagreements: disagreementsOf(unbiased) };
+    return { diagnostics, reasons, disagreements: disagreementsOf(unbiasedEstimates(log, q)) };
   }
 
   /** Why the log does not support an estimate of a policy; empty if it does, or if every outcome is known. */
@@ -134,46 +131,34 @@ export class EvaluationData {
     return this.rows.every((row) => row.known?.every((each) => each[measure] !== null) === true);
   }
 
-  /** The mean of a policy's outcomes over units. */
-  value(name: string, target: Float64Array, measure: Measure): Estimate {
+  /** The mean of a policy's outcomes over units, named for how it was found: `known` or `DR`. */
+  value(target: Float64Array, measure: Measure): Estimate {
+    this.#requireInside(measure);
     const log = this.#logOf(target, measure);
-    if (this.#knows(measure)) {
-      const weights = new Float64Array(this.rows.length).fill(1);
-      return this.#mean(name, predictionsFrom(log, this.#known(measure)).expected, { measure, weights });
-    }
-    const q = this.#predictions(log, measure);
-    const weights = weightsOf(log);
-    const terms = weights.map((w, i) => q.expected[i]! + w * (log.reward[i]! - q.chosen[i]!));
-    return this.#mean(name, terms, { measure, weights });
+    return this.#knows(measure)
+      ? this.#mean("known", predictionsFrom(log, this.#known(measure)).expected, measure)
+      : doublyRobust(log, this.#predictions(log, measure));
   }
 
   /** The mean outcome of the logged choices. */
   logged(measure: Measure): Estimate {
-    const terms = Float64Array.from(this.rows, (row) => row.measures[measure]!);
-    return this.#mean("mean", terms, { measure, weights: new Float64Array(terms.length).fill(1) });
+    this.#requireInside(measure);
+    return this.#mean("mean", this.log(measure).reward, measure);
   }
 
-  #mean(name: string, terms: Float64Array, of: { measure: Measure; weights: Float64Array }): Estimate {
+  /** Of outcomes that were all seen, each with weight 1. */
+  #mean(name: string, terms: Float64Array, measure: Measure): Estimate {
     const { units } = this;
     // Prices are known beforehand: no outcome of theirs is unseen.
-    if (this.#isPriced(of.measure)) return meanOverUnits(name, terms, { units });
-    const exposure = { weights: of.weights, units, width: this.#width(of.measure) };
-    return meanOverUnits(name, terms, { units, exposure });
-  }
-
-  #width(measure: Measure): number {
-    let width = this.#widths.get(measure);
-    if (width === undefined) {
-      this.#requireInside(measure);
-      width = outcomeWidth(this.#logOf(this.#log.candidates!.target, measure));
-      this.#widths.set(measure, width);
-    }
-    return width;
+    if (this.#isPriced(measure)) return meanOverUnits(name, terms, { units });
+    const weights = new Float64Array(terms.length).fill(1);
+    const width = outcomeWidth(this.log(measure));
+    return meanOverUnits(name, terms, { units, exposure: { weights, units, width } });
   }
 
   #requireInside(measure: Measure): void {
     const range = this.#statedRange(measure);
-    if (range === undefined) return;
+    if (range === undefined || this.#isPriced(measure) || this.#insideRange.has(measure)) return;
     for (const { id, measures } of this.rows) {
       const value = measures[measure]!;
       if (value >= range.low && value <= range.high) continue;
@@ -183,6 +168,7 @@ export class EvaluationData {
         `decision ${id}: ${measure} ${value} is outside the stated range ${range.low} … ${range.high}. State the true one with --${measure === "cost" ? "cost" : "quality"}-range.`,
       );
     }
+    this.#insideRange.add(measure);
   }
 
   #statedRange(measure: Measure): Range | undefined {
@@ -225,7 +211,7 @@ export class EvaluationData {
   #predictions(log: LoggedDecisions, measure: Measure): RewardPredictions {
     const q = predictionsFrom(log, this.#model(measure));
     return this.#isPriced(measure)
-      ? q
+      ? { ...q, isExact: true }
       : recalibrate(log, q, { rng: this.options.rng.split("recalibration") });
   }
 

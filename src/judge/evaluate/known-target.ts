@@ -59,7 +59,7 @@ function ofCandidates(data: EvaluationData, { values }: TargetProbabilities) {
   const matrix = data.target((_, i) => values[i]!);
   return (measure: Measure) => ({
     panel: data.panel(matrix, measure),
-    estimate: () => data.value("DR", matrix, measure),
+    estimate: () => data.value(matrix, measure),
   });
 }
 

@@ -6,5 +6,6 @@ export * from "./log-size.ts";
 export * from "./math/index.ts";
 export * from "./models/index.ts";
 export * from "./panel.ts";
+export * from "./panel-estimators.ts";
 export * from "./panel-text.ts";
 export * from "./support.ts";

@@ -2,25 +2,7 @@
  *  In: decisions, an Rng, options. Out: a panel. Pure; does not read, print or decide. */
 import type { Rng } from "../../base/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
-import {
-  chainDr,
-  difference,
-  directMethod,
-  doublyRobust,
-  drShrinkage,
-  type Estimate,
-  fittedQValue,
-  ips,
-  lambdaGrid,
-  naiveAgreement,
-  perDecisionIs,
-  snips,
-  standardError,
-  switchDr,
-  tuneLambda,
-  unitValues,
-  weightedPerDecisionIs,
-} from "./estimators/index.ts";
+import { difference, type Estimate, naiveAgreement, standardError, unitValues } from "./estimators/index.ts";
 import {
   bernsteinInterval,
   bootstrap,
@@ -34,13 +16,14 @@ import {
   sensitivityBounds,
   widened,
 } from "./intervals/index.ts";
-import { checkDecisions, checkWithoutPropensities, type LoggedDecisions, weightsOf } from "./log/index.ts";
+import { checkDecisions, checkWithoutPropensities, type LoggedDecisions } from "./log/index.ts";
 import {
   crossFitQ,
   crossFitRewards,
   type RewardPredictions,
   withEstimatedPropensities,
 } from "./models/index.ts";
+import { type EstimateBias, type PanelEntry, panelEntries } from "./panel-estimators.ts";
 import { explainFaults, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
 
 interface PanelOptions {
@@ -77,12 +60,9 @@ export interface PanelEstimates {
   readonly sensitivity?: readonly SensitivityBound[];
 }
 
-export interface PanelRow {
-  readonly estimate: Estimate;
+export interface PanelRow extends PanelEntry {
   readonly standardError: number;
   readonly intervals: readonly Interval[];
-  /** The chosen tuning parameter of Switch-DR and DRos. */
-  readonly lambda?: number;
   /** What the interval leaves out, where it leaves something out. */
   readonly caveat?: string;
 }
@@ -101,65 +81,48 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): PanelR
   const faults = supportFaults(diagnostics, options.limits);
   if (faults.length > 0) return { kind: "refused", diagnostics, faults, reasons: explainFaults(faults) };
   const level = options.level ?? 0.95;
-  const tuned =
-    judged.chain === undefined ? banditEstimates(judged, options) : chainEstimates(judged, options);
+  const entries = panelEntries(judged, predictionsOf(judged, options));
   return {
     kind: "estimated",
     certification: missing ? "not certified" : "certified",
     diagnostics,
-    rows: withIntervals(tuned, options),
+    rows: withIntervals(entries, options),
     disagreements: disagreementsOf(
-      tuned.flatMap(({ estimate, caveat }) => (caveat === undefined ? [estimate] : [])),
+      entries.flatMap(({ estimate, bias }) => (bias === "none" ? [estimate] : [])),
     ),
     naive: naiveAgreement(judged),
     ...(missing && judged.chain === undefined ? { sensitivity: sensitivityBounds(judged, { level }) } : {}),
   };
 }
 
-type PanelEntry = Pick<PanelRow, "estimate" | "lambda" | "caveat">;
-
-const MODEL_ERROR = "the interval leaves out the model's own error";
-const CUT_BIAS = "biased where large weights are cut; the interval leaves that bias out";
+const CAVEATS: Readonly<Record<Exclude<EstimateBias, "none">, string>> = {
+  "model error": "the interval leaves out the model's own error",
+  "cut weights": "biased where large weights are cut; the interval leaves that bias out",
+};
 
 function estimated(log: LoggedDecisions, rng: Rng): LoggedDecisions {
   checkWithoutPropensities(log);
   return withEstimatedPropensities(log, { rng: rng.split("propensities") });
 }
 
-function banditEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): PanelEntry[] {
-  const plain: PanelEntry[] = [{ estimate: ips(log) }, { estimate: snips(log) }];
-  if (predictions === undefined && log.candidates === undefined) return plain;
-  const q = predictions ?? crossFitRewards(log, { rng: rng.split("rewards") });
-  const grid = lambdaGrid(weightsOf(log));
-  return [
-    ...plain,
-    { estimate: directMethod(log, q), caveat: MODEL_ERROR },
-    { estimate: doublyRobust(log, q) },
-    { ...tuneLambda(grid, (lambda) => switchDr(log, q, lambda)), caveat: CUT_BIAS },
-    // ŵ ≤ √λ/2: squares of weights put the cap on the same scale as Switch-DR's.
-    {
-      ...tuneLambda([Number.POSITIVE_INFINITY, ...grid.map((w) => 4 * w * w)], (lambda) =>
-        drShrinkage(log, q, lambda),
-      ),
-      caveat: CUT_BIAS,
-    },
-  ];
+/** Undefined where the columns allow no model. */
+function predictionsOf(
+  log: LoggedDecisions,
+  { rng, predictions }: PanelOptions,
+): RewardPredictions | undefined {
+  if (predictions !== undefined || log.candidates === undefined) return predictions;
+  if (log.chain === undefined) return crossFitRewards(log, { rng: rng.split("rewards") });
+  return log.context === undefined ? undefined : crossFitQ(log, { rng: rng.split("values") });
 }
 
-function chainEstimates(log: LoggedDecisions, { rng, predictions }: PanelOptions): PanelEntry[] {
-  const plain: PanelEntry[] = [{ estimate: perDecisionIs(log) }, { estimate: weightedPerDecisionIs(log) }];
-  if (predictions === undefined && (log.candidates === undefined || log.context === undefined)) return plain;
-  const q = predictions ?? crossFitQ(log, { rng: rng.split("values") });
-  return [...plain, { estimate: chainDr(log, q) }, { estimate: fittedQValue(log, q), caveat: MODEL_ERROR }];
-}
-
-function withIntervals(tuned: readonly PanelEntry[], options: PanelOptions): PanelRow[] {
+function withIntervals(entries: readonly PanelEntry[], options: PanelOptions): PanelRow[] {
   const { rng, level = 0.95, replicates = 1000, range } = options;
   const draws = bootstrap(
-    tuned.map(({ estimate }) => estimate),
+    entries.map(({ estimate }) => estimate),
     { rng: rng.split("bootstrap"), replicates },
   );
-  return tuned.map(({ estimate, ...rest }, i) => {
+  return entries.map((entry, i) => {
+    const { estimate, bias } = entry;
     const intervals = asymptoticIntervals(estimate, { replicates: draws[i]!, level });
     // The promised range is that of w·r, which is IPS's term and no other's.
     if (range !== undefined && estimate.name === "IPS" && unitValues(estimate) !== undefined) {
@@ -169,7 +132,8 @@ function withIntervals(tuned: readonly PanelEntry[], options: PanelOptions): Pan
         confidenceSequence(estimate, { range, level }),
       );
     }
-    return { estimate, standardError: standardError(estimate), intervals, ...rest };
+    const caveat = bias === "none" ? {} : { caveat: CAVEATS[bias] };
+    return { ...entry, standardError: standardError(estimate), intervals, ...caveat };
   });
 }
 

@@ -128,6 +128,8 @@ describe("panel", () => {
       "empirical-bernstein",
       "confidence-sequence",
     ]);
+    const unbiased = verdict.rows.filter(({ bias }) => bias === "none");
+    expect(unbiased.map(({ estimate }) => estimate.name)).toEqual(["IPS", "SNIPS", "DR"]);
     for (const { estimate, intervals, caveat } of verdict.rows) {
       expect(Math.abs(estimate.value - BANDIT_TRUTH), estimate.name).toBeLessThan(0.03);
       if (caveat !== undefined) continue;

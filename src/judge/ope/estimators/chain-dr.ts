@@ -6,6 +6,8 @@ import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../
 import type { RewardPredictions } from "../models/index.ts";
 import { type Estimate, meanOverUnits } from "./estimate.ts";
 
+export const CHAIN_DR = "chain DR";
+
 export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {
   const episodes = episodesOf(log);
   const running = runningWeights(log, episodes);
@@ -24,5 +26,5 @@ export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {
     }
     returns[e] = value;
   }
-  return meanOverUnits("chain DR", returns, episodes);
+  return meanOverUnits(CHAIN_DR, returns, episodes);
 }

@@ -18,5 +18,6 @@ export function correctedBy(
   for (let i = 0; i < weights.length; i++) weights[i] = weight(weights[i]!);
   const terms = weights.map((w, i) => q.expected[i]! + w * (log.reward[i]! - q.chosen[i]!));
   const units = unitsOf(log);
+  if (q.isExact === true) return meanOverUnits(name, terms, { units });
   return meanOverUnits(name, terms, { units, exposure: { weights, units, width: outcomeWidth(log) } });
 }

@@ -9,6 +9,8 @@ export interface RewardPredictions {
   readonly expected: Float64Array;
   /** The same before recalibration, which serves the variance of DR and not the level of q̂: for the direct method. */
   readonly direct?: Float64Array;
+  /** The outcomes themselves, known beforehand: no outcome is unseen. */
+  readonly isExact?: true;
 }
 
 /** From a full matrix q̂ (rows × K), made by any model. It must not have seen the row it predicts. */
