@@ -16,8 +16,8 @@ import { endAgentProcesses } from "../../src/collect/rollout/agent/pool/agent-pr
 import { findBubblewrap, type Isolation } from "../../src/collect/rollout/agent/pool/confine.ts";
 import { openSandbox } from "../../src/collect/sandbox/open.ts";
 import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
-import { prints } from "../../src/collect/sandbox/probe/judge.ts";
 import { faultOf } from "../../src/collect/sandbox/probe/probe.ts";
+import { prints } from "../../src/collect/sandbox/probe/result-checks.ts";
 import { openWitness, type Witness } from "../../src/collect/sandbox/probe/witness.ts";
 import type { Sandbox } from "../../src/collect/sandbox/sandbox.ts";
 import { MISDEEDS, OBEDIENT } from "../../test/support/agent-misdeeds.ts";

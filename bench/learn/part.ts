@@ -2,7 +2,7 @@
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { studentQuantile } from "../../src/judge/ope/index.ts";
 import type { DecisionEnvironment, PolicyModel } from "../../src/policy/index.ts";
-import { answerOf } from "../../src/policy/load-policy.ts";
+import { answerOf } from "../../src/policy/policy-of.ts";
 import { median } from "../support/interleave.ts";
 
 /** Returns of episodes that take the most likely choice. */

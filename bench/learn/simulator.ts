@@ -22,7 +22,7 @@ import {
   type PolicyModel,
   parseStaticTable,
 } from "../../src/policy/index.ts";
-import { answerOf } from "../../src/policy/load-policy.ts";
+import { answerOf } from "../../src/policy/policy-of.ts";
 import { loggedRow } from "../../test/support/chain-world.ts";
 import { type JudgePart, type JudgeRow, row } from "../judge/part.ts";
 import { twoWorlds } from "../judge/simulator.ts";

@@ -11,8 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Digest, type Rng, rngFrom, systemClock } from "../../src/base/index.ts";
-import { isTaken } from "../../src/collect/admission.ts";
 import { itemOf } from "../../src/collect/index.ts";
+import { isTaken } from "../../src/collect/receipt.ts";
 import {
   Attestation,
   Call,

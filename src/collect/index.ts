@@ -1,4 +1,4 @@
-export { isTaken, itemOf } from "./admission.ts";
 export { listenOn } from "./listen.ts";
 export { MetricRegistry } from "./metric-registry.ts";
 export { type MetricsServer, serveMetrics } from "./metrics-server.ts";
+export { isTaken, itemOf } from "./receipt.ts";

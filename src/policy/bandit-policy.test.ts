@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { candidate } from "../../test/support/decision-world.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import { DEFAULT_FEATURES } from "./feature-spec.ts";
-import { answerOf } from "./load-policy.ts";
+import { answerOf } from "./policy-of.ts";
 
 const tally = (kind: PolicyModel["kind"], counts: number[], sums: number[], settings = {}): PolicyModel => ({
   kind,

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { digestJson } from "../base/digest.ts";
 import { type PolicyModel, readCheckpoint, sealCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { DEFAULT_FEATURES, type FeatureSpec } from "./feature-spec.ts";
-import { policyOf } from "./load-policy.ts";
+import { policyOf } from "./policy-of.ts";
 
 const model: PolicyModel = {
   kind: "ucb1",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type DecisionPolicy, explainPolicy, type FeatureSpec, type PolicyModel } from "./index.ts";
-import { answerOf } from "./load-policy.ts";
+import { answerOf } from "./policy-of.ts";
 
 const spec: FeatureSpec = {
   schema: "rollbook.feature-spec.v1",

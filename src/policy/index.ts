@@ -36,9 +36,9 @@ export {
   type ValueSpec,
 } from "./feature-spec.ts";
 export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from "./features.ts";
-export { answerOf, policyOf } from "./load-policy.ts";
 export { type DecisionToLog, stepOf } from "./log-step.ts";
 export { mlpMembers } from "./mlp-policy.ts";
+export { answerOf, policyOf } from "./policy-of.ts";
 export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Digest, digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
-import type { Admission, Submitted } from "../../src/collect/admission.ts";
+import type { Admission, Submitted } from "../../src/collect/receipt.ts";
 import { Attestation, newKeyPem, openRecord, Receipt, signerFromPem } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { TestGateway } from "../support/gateway.ts";

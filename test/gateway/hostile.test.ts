@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { Admission } from "../../src/collect/admission.ts";
 import { dialectNamed } from "../../src/collect/gateway/dialects/index.ts";
+import type { Admission } from "../../src/collect/receipt.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { chatReply, json, slow, stream } from "../support/scripted-upstream.ts";
 

@@ -6,7 +6,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock, systemClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
-import type { Admission } from "../../src/collect/admission.ts";
 import { Journal } from "../../src/collect/gateway/journal/journal.ts";
 import { singleOpening } from "../../src/collect/gateway/rollouts/opening.ts";
 import {
@@ -15,6 +14,7 @@ import {
   startSealWorker,
   type ToSeal,
 } from "../../src/collect/gateway/sealing/seal-queue.ts";
+import type { Admission } from "../../src/collect/receipt.ts";
 import { newKeyPem, openRecord, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { openBook } from "../../src/store/index.ts";

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Admission } from "../../src/collect/admission.ts";
+import type { Admission } from "../../src/collect/receipt.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 

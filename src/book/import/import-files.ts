@@ -4,7 +4,7 @@ import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts
 import { Attestation, type Signer } from "../../contract/index.ts";
 import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
 import type { BookIndex } from "../open/index.ts";
-import { ImportCheck } from "./admission.ts";
+import { ImportCheck } from "./import-check.ts";
 import { type ImportWarning, ImportWatch } from "./import-watch.ts";
 import { type Prepared, type PsionicAnswers, prepare } from "./prepare.ts";
 import { type ImportSource, type Item, readItems } from "./read-items.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { embedderOf } from "./embedder-of.ts";
-import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
+import { bookReleases, type Trusts, trustsOf } from "./policy-releases.ts";
 
 interface AskRequest {
   /** The one message of the user. The router sees what the gateway shows it of such a chat request. */

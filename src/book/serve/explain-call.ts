@@ -8,7 +8,7 @@ import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type OpenBook, resolveArtifact } from "../open/index.ts";
 import { seenBy } from "../rollouts/index.ts";
-import { checkpointOf, judgedAs } from "./releases.ts";
+import { checkpointOf, judgedAs } from "./policy-releases.ts";
 
 export interface ExplainedCall {
   readonly rollout: string;

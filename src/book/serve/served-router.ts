@@ -17,7 +17,7 @@ import {
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { OutcomeReader } from "./outcomes.ts";
-import { bookReleases, type Trusts, trustsOf } from "./releases.ts";
+import { bookReleases, type Trusts, trustsOf } from "./policy-releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
 
 interface ServeRequest {

@@ -13,7 +13,7 @@ import {
   type Sealed,
   type Verdict,
 } from "../../contract/index.ts";
-import { FRESHNESS_VALIDATOR } from "./admission.ts";
+import { FRESHNESS_VALIDATOR } from "./freshness-verdict.ts";
 import { inOrder } from "./read-sources.ts";
 
 type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };

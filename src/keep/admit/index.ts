@@ -1,10 +1,3 @@
-export {
-  type AdmissionOptions,
-  freshnessReceipt,
-  freshnessVerdict,
-  makeAdmission,
-  releaseQuarantined,
-} from "./admission.ts";
 export type { AdmitOptions, AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 export {
   type Budget,
@@ -14,6 +7,13 @@ export {
   type FreshnessOutcome,
   type FreshnessRequest,
 } from "./freshness.ts";
+export {
+  type AdmissionOptions,
+  freshnessReceipt,
+  freshnessVerdict,
+  makeAdmission,
+  releaseQuarantined,
+} from "./freshness-verdict.ts";
 export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
 export { contentReader, readRecord, readSealed } from "./read-sources.ts";
 export { selectAdmitted } from "./select.ts";

@@ -9,8 +9,8 @@ import {
 import { digestBytes, rngFrom } from "../../base/index.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import type { FeatureSpec } from "../../policy/feature-spec.ts";
-import { answerOf } from "../../policy/load-policy.ts";
 import { meanOutput, mlpOutputs } from "../../policy/mlp-policy.ts";
+import { answerOf } from "../../policy/policy-of.ts";
 import { digestRows } from "../index.ts";
 import type { CqlConfig } from "./cql.ts";
 import { trainCql } from "./cql.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { digestJson, rngFrom } from "../../base/index.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import type { DecisionEnvironment } from "../../policy/decision.ts";
-import { answerOf } from "../../policy/load-policy.ts";
+import { answerOf } from "../../policy/policy-of.ts";
 import { CART_POLE_SPEC, makeCartPole } from "./cart-pole.ts";
 import type { Saver } from "./fit.ts";
 import { type PpoConfig, type PpoWorld, trainPpo } from "./ppo.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../../test/support/train-bandits.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES, type FeatureSpec } from "../../policy/feature-spec.ts";
-import { answerOf } from "../../policy/load-policy.ts";
+import { answerOf } from "../../policy/policy-of.ts";
 import type { DecisionData } from "../rows/decision-row.ts";
 import { linearTensors } from "./linucb.ts";
 

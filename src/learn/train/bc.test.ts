@@ -3,7 +3,7 @@ import { behaviour, candidate, decisionWorld, promptOf } from "../../../test/sup
 import { digestBytes } from "../../base/digest.ts";
 import { encodeModel } from "../../policy/checkpoint.ts";
 import { DEFAULT_FEATURES } from "../../policy/feature-spec.ts";
-import { answerOf } from "../../policy/load-policy.ts";
+import { answerOf } from "../../policy/policy-of.ts";
 import { fitTemperature, logLoss } from "../linear/temperature.ts";
 import { trainBc } from "./bc.ts";
 

@@ -1,7 +1,7 @@
 /** Attacks written in JavaScript, which every engine runs: Node inside namespaces, or QuickJS in WebAssembly. */
 
 import { type Attack, PATIENCE_MS } from "../../../src/collect/sandbox/probe/attack.ts";
-import { exits, flags, prints } from "../../../src/collect/sandbox/probe/judge.ts";
+import { exits, flags, prints } from "../../../src/collect/sandbox/probe/result-checks.ts";
 import type { Witness } from "../../../src/collect/sandbox/probe/witness.ts";
 import { type ExecResult, type Limits, textOf } from "../../../src/collect/sandbox/sandbox.ts";
 import { hides } from "./hides.ts";

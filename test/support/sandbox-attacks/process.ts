@@ -1,7 +1,7 @@
 /** Attacks by shell and Python, for engines that run real processes. */
 
 import { type Attack, PATIENCE_MS, shell } from "../../../src/collect/sandbox/probe/attack.ts";
-import { exits, flags, killed, prints, summary } from "../../../src/collect/sandbox/probe/judge.ts";
+import { exits, flags, killed, prints, summary } from "../../../src/collect/sandbox/probe/result-checks.ts";
 import type { Witness } from "../../../src/collect/sandbox/probe/witness.ts";
 import { textOf } from "../../../src/collect/sandbox/sandbox.ts";
 import { hides } from "./hides.ts";

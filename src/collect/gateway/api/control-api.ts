@@ -10,11 +10,11 @@ import type { RedactOptions } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes, Upstream } from "../upstream/index.ts";
 import { HttpRefusal, parseBody } from "../wire/index.ts";
+import { decideRoute } from "./decide-route.ts";
 import { addFeedback } from "./feedback.ts";
 import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { redactClosing, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
-import { decideRoute } from "./route.ts";
 
 export interface ControlApiOptions {
   readonly rollouts: Rollouts;

@@ -15,8 +15,8 @@ import {
 import type { Signer } from "../../../contract/index.ts";
 import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type Book, type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
-import type { Admit } from "../../admission.ts";
 import { listenOn } from "../../listen.ts";
+import type { Admit } from "../../receipt.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import {
   type CallContext,

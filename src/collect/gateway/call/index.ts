@@ -1,4 +1,3 @@
-export * from "./budget.ts";
 export * from "./call-events.ts";
 export * from "./end-of-tick.ts";
 export * from "./journaled-bytes.ts";
@@ -6,3 +5,4 @@ export * from "./model-call.ts";
 export * from "./outgoing.ts";
 export * from "./pass-through.ts";
 export * from "./prices.ts";
+export * from "./restore-estimates.ts";

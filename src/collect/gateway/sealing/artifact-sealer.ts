@@ -18,7 +18,7 @@ import {
   type Sealer,
   subjectsOf,
 } from "../../../store/index.ts";
-import { type Admission, sealReceipt } from "../../admission.ts";
+import { type Admission, sealReceipt } from "../../receipt.ts";
 import { newRevisions } from "../../revision-records.ts";
 import {
   type EventOf,
@@ -28,9 +28,9 @@ import {
   type JournalReader,
   type OpenedEvent,
 } from "../journal/index.ts";
-import { CallRecorder } from "./call-recorder.ts";
+import { CallRecorder } from "./call-sealer.ts";
 import type { Drift } from "./message-tree.ts";
-import { RolloutRecord } from "./rollout-record.ts";
+import { RolloutRecord } from "./rollout-builder.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 import {
   type ClosedEvent,

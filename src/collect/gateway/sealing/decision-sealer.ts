@@ -12,7 +12,7 @@ import {
   Task,
 } from "../../../contract/index.ts";
 import { type BlobStore, makeSealer, type Sealer } from "../../../store/index.ts";
-import type { Admit } from "../../admission.ts";
+import type { Admit } from "../../receipt.ts";
 import { newRevisions } from "../../revision-records.ts";
 import { receiptFor } from "./artifact-sealer.ts";
 

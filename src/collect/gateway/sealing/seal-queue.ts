@@ -7,7 +7,7 @@ import type { Worker } from "node:worker_threads";
 import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
 import { attest, bucketEnvironment, GroupCommit } from "../../../store/index.ts";
-import type { Admit } from "../../admission.ts";
+import type { Admit } from "../../receipt.ts";
 import { startThread } from "../../start-thread.ts";
 import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
 import {

@@ -10,7 +10,7 @@ import {
 import { rewardStream } from "../../reward-stream.ts";
 import { totalOf } from "../../rollout/index.ts";
 import type { EventOf, OpenRollout } from "../journal/index.ts";
-import type { RecordedCall, RolloutRecord } from "./rollout-record.ts";
+import type { RecordedCall, RolloutRecord } from "./rollout-builder.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
 /** The steps of calls whose model the agent named itself: one candidate, no choice of ours. */

@@ -2,7 +2,7 @@
  *  themselves are in the journal, which both can read. */
 import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Delivery, Ending, PublicKey, SealedBlob, UnsignedHead } from "../../../contract/index.ts";
-import type { Admission, Submitted } from "../../admission.ts";
+import type { Admission, Submitted } from "../../receipt.ts";
 import type { EventOf, LogPlace, OpenRollout } from "../journal/index.ts";
 import type { Drift } from "./message-tree.ts";
 

@@ -5,8 +5,8 @@
 import type { Clock, Id, Rng } from "../../../base/index.ts";
 import type { PublicKey, Signer } from "../../../contract/index.ts";
 import type { Book } from "../../../store/index.ts";
-import type { Admit } from "../../admission.ts";
 import type { SettledItem, WorkQueue } from "../../queue/index.ts";
+import type { Admit } from "../../receipt.ts";
 import { bookRecorder, type Recorder } from "../record/index.ts";
 import {
   type Attempts,

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Digest } from "../../../base/index.ts";
 import type { Receipt, Sealed } from "../../../contract/index.ts";
-import { isTaken } from "../../admission.ts";
+import { isTaken } from "../../receipt.ts";
 import type { GivenReceipt, SealedIndex, WorkerServer } from "../worker/index.ts";
 
 interface DoneItem {

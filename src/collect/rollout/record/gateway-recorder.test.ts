@@ -8,7 +8,7 @@ import { chatReply, json } from "../../../../test/support/scripted-upstream.ts";
 import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
 import { failedBy } from "../agent/failure.ts";
 import { compositeReward, costTerm, verificationTerm } from "../agent/reward.ts";
-import type { GatewayPlace } from "./gateway-book.ts";
+import type { GatewayPlace } from "./check-gateway-book.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
 import { bookRecorder, type Recorder } from "./recorder.ts";
 

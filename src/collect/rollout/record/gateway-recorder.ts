@@ -7,7 +7,7 @@ import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
-import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./gateway-book.ts";
+import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./check-gateway-book.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
 /** The score that marked a reported result before endings said who declared them. */

@@ -1,4 +1,4 @@
+export * from "./check-gateway-book.ts";
 export * from "./executor.ts";
-export * from "./gateway-book.ts";
 export * from "./gateway-recorder.ts";
 export * from "./recorder.ts";

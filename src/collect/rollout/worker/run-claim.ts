@@ -15,8 +15,8 @@ import {
   Task,
 } from "../../../contract/index.ts";
 import { type BlobStore, readRecord, signedAmong } from "../../../store/index.ts";
-import { isTaken } from "../../admission.ts";
 import { type Claim, type ClaimKey, MAX_ATTEMPTS } from "../../queue/index.ts";
+import { isTaken } from "../../receipt.ts";
 import type { Agent } from "../agent/index.ts";
 import {
   type Execution,

@@ -9,7 +9,7 @@ import {
   RolloutEnvelope,
 } from "../../../contract/index.ts";
 import { type Catalog, openCatalog } from "../../../store/index.ts";
-import { isTaken } from "../../admission.ts";
+import { isTaken } from "../../receipt.ts";
 
 export interface SealedArtifact {
   readonly content: Digest;

@@ -14,8 +14,8 @@ import {
   type Signer,
 } from "../../../contract/index.ts";
 import { type Blob, type BlobStore, makeSealer, readRecord } from "../../../store/index.ts";
-import { type Admission, type Admit, STORED, sealReceipt } from "../../admission.ts";
 import type { Claim, ClaimKey, FailOutcome, WorkQueue } from "../../queue/index.ts";
+import { type Admission, type Admit, STORED, sealReceipt } from "../../receipt.ts";
 import { claimId } from "../work/index.ts";
 import {
   checkAlive,

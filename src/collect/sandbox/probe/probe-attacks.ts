@@ -2,7 +2,7 @@
  *  In: the host's bait. Out: attacks. Runs nothing itself. */
 import { type SandboxEngine, textOf } from "../sandbox.ts";
 import { type Attack, javascript, shell } from "./attack.ts";
-import { cleanEnvironment, exits, flags, killed, prints } from "./judge.ts";
+import { cleanEnvironment, exits, flags, killed, prints } from "./result-checks.ts";
 import type { Witness } from "./witness.ts";
 
 const MIB = 1024 * 1024;

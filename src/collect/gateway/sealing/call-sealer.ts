@@ -22,7 +22,7 @@ import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
 import { extractMedia, parseBody, type ReadReply, readerOf, spliceFields } from "../wire/index.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
-import type { RolloutRecord, TokenFacts } from "./rollout-record.ts";
+import type { RolloutRecord, TokenFacts } from "./rollout-builder.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
 /** Up to here a copy, hashed in one go, takes less than a hash that is fed twice; past it, memory. */

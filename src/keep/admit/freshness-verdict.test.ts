@@ -6,8 +6,13 @@ import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
 import { LossLedger, openRecord, Receipt, Verdict } from "../../contract/index.ts";
 import { assembleBatch } from "../batch/index.ts";
-import { freshnessReceipt, freshnessVerdict, makeAdmission, releaseQuarantined } from "./admission.ts";
 import { checkFreshness, FRESHNESS_PROFILES } from "./freshness.ts";
+import {
+  freshnessReceipt,
+  freshnessVerdict,
+  makeAdmission,
+  releaseQuarantined,
+} from "./freshness-verdict.ts";
 
 const revisions = Array.from({ length: 11 }, (_, n) => makeRevision(`r${n}`, { number: BigInt(n) }));
 const find = (key: { id: string }) => revisions.find(({ record }) => record.id === key.id)?.record;
