@@ -35,22 +35,26 @@ const SHARED = ["base", "contract", "policy", "judge", "learn", "serve", "conver
   (folder) => `src/${folder}/**/*.test.ts`,
 );
 
+const LIMITS = { pool: "forks", testTimeout: 60_000, hookTimeout: 60_000 } as const;
+
 export default defineConfig({
   test: {
-    pool: "forks",
-    // One more than the cores it is made for: tests wait for other processes much of the time.
+    // One more than the cores it is made for: tests wait for other processes much of the time. Projects that took this over
+    // with `extends` would keep the number whatever `--maxWorkers` says, and run the set-up again.
     maxWorkers: 3,
     globalSetup: "./test/support/memory-folder.ts",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/closing-line.ts"],
     projects: [
       {
-        extends: true,
-        test: { name: "apart", include: ["src/**/*.test.ts", "test/**/*.test.ts"], exclude: SHARED },
+        test: {
+          ...LIMITS,
+          name: "apart",
+          include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+          exclude: SHARED,
+        },
       },
-      { extends: true, test: { name: TOGETHER, include: SHARED, isolate: false } },
+      { test: { ...LIMITS, name: TOGETHER, include: SHARED, isolate: false } },
     ],
   },
 });
