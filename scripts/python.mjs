@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 
 export const PINNED = [
   "zarr==3.1.6",
+  "obstore==0.12.1",
   "numpy==2.4.6",
   "xarray==2026.9.0",
   "safetensors==0.8.0",
@@ -13,6 +14,7 @@ export const PINNED = [
   "flit_core==4.2.0",
   "mypy==2.4.1",
   "duckdb==2.0.0",
+  "polars==2.1.0",
   "datasets==5.2.0",
   "moto[s3]==5.2.5",
   "flask==3.1.3",
@@ -27,6 +29,11 @@ export function hasZarr() {
   return versions !== undefined && Number.parseInt(versions.zarr, 10) >= 3;
 }
 
+/** Whether this Python opens Zarr stores in a bucket. */
+export function hasObstore() {
+  return hasZarr() && versionsOf(python, ["obstore"]) !== undefined;
+}
+
 /** Whether this Python has pyarrow, numpy and safetensors. */
 export function hasArrow() {
   return versionsOf(python, ["pyarrow", "numpy", "safetensors"]) !== undefined;
@@ -37,9 +44,9 @@ export function hasPackageTools() {
   return versionsOf(python, ["numpy", "pyarrow", "zstandard", "flit_core", "mypy"]) !== undefined;
 }
 
-/** Whether this Python has what reads the files of trainers: pyarrow, DuckDB and datasets. */
+/** Whether this Python has what reads the files of trainers: pyarrow, DuckDB, polars and datasets. */
 export function hasReaders() {
-  return versionsOf(python, ["pyarrow", "duckdb", "datasets"]) !== undefined;
+  return versionsOf(python, ["pyarrow", "duckdb", "polars", "datasets"]) !== undefined;
 }
 
 /** Whether this Python has moto, a server that speaks S3. */

@@ -1,6 +1,6 @@
 import { hasReaders } from "../python.mjs";
 
-export const name = "Python with pyarrow, DuckDB and datasets";
+export const name = "Python with pyarrow, DuckDB, polars and datasets";
 export const packages = ["python3-venv"];
 export const command = ["node", "scripts/setup-python.mjs"];
 export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";

@@ -1,11 +1,15 @@
-/** The tables of `data export --format parquet`: pyarrow and DuckDB read the values that `artifact ls` and `artifact show`
- *  print. */
+/** The tables of `data export --format parquet` and `--format arrow`: pyarrow, DuckDB and polars read the values that
+ *  `artifact ls` and `artifact show` print. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { python } from "../../scripts/python.mjs";
 import * as requirement from "../../scripts/setup/python-readers.mjs";
+import { writeArrowRows } from "../../src/convert/arrow/index.ts";
+import { writeNewFile } from "../../src/convert/new-file.ts";
 import { chatWire } from "../support/chat-rollouts.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { describeNeeding } from "../support/needs.ts";
@@ -36,6 +40,44 @@ for path in sys.argv[1:]:
     assert rows == table.to_pylist(), "DuckDB and pyarrow differ"
     print(json.dumps(dict(types=types, rows=rows)))
 `;
+
+/** Prints how many rows each Arrow file has, after pyarrow, DuckDB and polars gave the types and values of the Parquet file. */
+const ARROW_PROGRAM = `
+import json, sys
+import duckdb, polars as pl, pyarrow as pa, pyarrow.parquet as pq
+for path in sys.argv[1:]:
+    expected = pq.read_table(path + ".parquet")
+    with pa.OSFile(path + ".arrow") as source:
+        table = pa.ipc.open_file(source).read_all()
+    table.validate(full=True)
+    arrow_rows = table
+    assert table.schema.equals(expected.schema), (table.schema, expected.schema)
+    assert table.schema.metadata[b"rollbook"] == expected.schema.metadata[b"rollbook"]
+    assert table.equals(expected), "pyarrow reads other values"
+    assert pl.read_ipc(path + ".arrow").equals(pl.read_parquet(path + ".parquet")), "polars reads other values"
+    kept = "read_parquet('" + path + ".parquet')"
+    for one, other in [("arrow_rows", kept), (kept, "arrow_rows")]:
+        found = duckdb.sql(f"SELECT count(*) FROM (SELECT * FROM {one} EXCEPT ALL SELECT * FROM {other})")
+        assert found.fetchone() == (0,), "DuckDB reads other values"
+    print(table.num_rows)
+`;
+
+/** Prints the rows of an Arrow file and the rows of each of its batches. */
+const BATCHES_PROGRAM = `
+import json, sys
+import pyarrow as pa
+file = pa.ipc.open_file(sys.argv[1])
+batches = [file.get_batch(i) for i in range(file.num_record_batches)]
+for batch in batches:
+    batch.validate(full=True)
+print(json.dumps(dict(sizes=[each.num_rows for each in batches], rows=file.read_all().to_pylist())))
+`;
+
+function runPython(program: string, args: readonly string[]): string {
+  const { stdout, stderr, status } = spawnSync(python, ["-c", program, ...args], { encoding: "utf8" });
+  expect([status, stderr]).toEqual([0, ""]);
+  return stdout;
+}
 
 const revision = { family: "writer", id: "writer-r1", digest: weightsOf("writer-r1") };
 const unknownCall = {
@@ -104,9 +146,7 @@ async function exportAll(cli: Cli): Promise<Record<"rollouts" | "calls" | "decis
 
 /** The rows of a file, with the JSON of nested columns parsed, and the types of its columns. */
 function read(files: readonly string[]): { types: Record<string, string>; rows: Row[] }[] {
-  const { stdout, stderr, status } = spawnSync(python, ["-c", PROGRAM, ...files], { encoding: "utf8" });
-  expect([status, stderr]).toEqual([0, ""]);
-  return stdout
+  return runPython(PROGRAM, files)
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
@@ -125,7 +165,7 @@ const parsed = (row: Row, ...names: string[]): Row => ({
   ...Object.fromEntries(names.map((name) => [name, JSON.parse(row[name] ?? "null")])),
 });
 
-await describeNeeding(requirement, "pyarrow and DuckDB", () => {
+await describeNeeding(requirement, "pyarrow, DuckDB and polars", () => {
   it("read rollouts, calls and decisions as `artifact ls` and `artifact show` print them", async () => {
     const cli = await tabledBook();
     const files = await exportAll(cli);
@@ -223,6 +263,49 @@ await describeNeeding(requirement, "pyarrow and DuckDB", () => {
     ]);
   });
 
+  it("read from Arrow files what they read from Parquet files", async () => {
+    const cli = await tabledBook();
+    const paths = ["rollouts", "calls", "decisions", "none"].map((name) => join(cli.folder, name));
+    await exportAll(cli);
+    for (const format of ["parquet", "arrow"])
+      await cli.ok(`data export --format ${format} --table calls --session none --out ${paths[3]}.${format}`);
+    for (const path of paths.slice(0, 3))
+      await cli.ok(`data export --format arrow --table ${basename(path)} --out ${path}.arrow`);
+    expect(runPython(ARROW_PROGRAM, paths).trim().split("\n")).toEqual(["3", "4", "3", "0"]);
+  });
+
+  it("read every value of an Arrow file with several batches", async () => {
+    const path = join(mkdtempSync(join(tmpdir(), "rollbook-arrow-")), "rows.arrow");
+    const cell = fc.record({
+      text: fc.option(fc.string({ unit: "grapheme" })),
+      whole: fc.option(fc.bigInt({ min: -(2n ** 53n), max: 2n ** 53n })),
+      real: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true })),
+    });
+    const rows = fc.sample(cell, { numRuns: 100, seed: 7 });
+    const groups = [rows.slice(0, 1), rows.slice(1, 9), rows.slice(9, 26), rows.slice(26)];
+    await writeNewFile(path, async (file) => {
+      const written = await writeArrowRows(
+        {
+          groups: (async function* () {
+            yield* groups;
+          })(),
+          columns: [
+            { name: "text", type: "text", value: ({ text }) => text },
+            { name: "whole", type: "i64", value: ({ whole }) => whole },
+            { name: "real", type: "f64", value: ({ real }) => real },
+          ],
+          metadata: {},
+        },
+        file,
+      );
+      expect(written).toBe(100);
+    });
+    const found = JSON.parse(runPython(BATCHES_PROGRAM, [path]));
+    expect(found.sizes).toEqual([1, 8, 17, 74]);
+    const plain = rows.map((row) => ({ ...row, whole: row.whole === null ? null : Number(row.whole) }));
+    expect(found.rows).toEqual(plain);
+  });
+
   it("run the query of the page, and read a table that filters leave empty", async () => {
     const cli = await tabledBook();
     await exportAll(cli);
@@ -266,6 +349,7 @@ describe("data export --format parquet", () => {
     const out = join(cli.folder, "out.parquet");
     for (const flags of [
       "--format parquet",
+      "--format arrow",
       "--format sft --table calls",
       "--format parquet --table calls --feedback accepted",
       "--format parquet --table calls --min-score 1",

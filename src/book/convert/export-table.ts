@@ -1,8 +1,13 @@
-/** Writes every rollout of a book, its calls or its decisions as one Parquet file.
+/** Writes every rollout of a book, its calls or its decisions as one Parquet or Arrow file.
  *  In: an open book, a table, filters. Out: the file, there whole or not at all. These tables are for looking: they hold
  *  failed and rejected rollouts too. What learns or judges reads admitted rollouts. */
 import { RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
-import { type BookTableName, type TabledRollout, writeTable } from "../../convert/tables/index.ts";
+import {
+  type BookTableName,
+  type TabledRollout,
+  type TableFormat,
+  writeTable,
+} from "../../convert/tables/index.ts";
 import { readRecord } from "../../keep/admit/index.ts";
 import { type OpenBook, readOf } from "../open/index.ts";
 import {
@@ -16,6 +21,7 @@ import {
 export interface ExportTableRequest
   extends Pick<RolloutFilter, "session" | "dataSource" | "sinceMs" | "untilMs"> {
   readonly table: BookTableName;
+  readonly format: TableFormat;
   /** A free path. */
   readonly out: string;
   /** Rollouts with a stream of this policy family; of decisions, those of the family alone. */
@@ -30,7 +36,7 @@ export interface ExportedTable {
 }
 
 export async function exportTable(book: OpenBook, request: ExportTableRequest): Promise<ExportedTable> {
-  const { table, out, family } = request;
+  const { table, format, out, family } = request;
   const read = readOf(book, `data export --table ${table}`);
   const all = await listRollouts(book, { family });
   const wanted = await withFeedback(
@@ -40,7 +46,7 @@ export async function exportTable(book: OpenBook, request: ExportTableRequest): 
   const rollouts = async function* (): AsyncGenerator<TabledRollout> {
     for (const listed of wanted) yield await readRollout(read, listed);
   };
-  const rows = await writeTable({ table, out, family, read, rollouts: rollouts() });
+  const rows = await writeTable({ table, format, out, family, read, rollouts: rollouts() });
   return { table, out, rollouts: wanted.length, rows };
 }
 

@@ -2,11 +2,9 @@
  *  In: rows, columns, key-value metadata. Out: bytes to a new file. */
 import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
 import type { NewFile } from "../new-file.ts";
+import { rowGroups } from "../row-groups.ts";
 import { elementsOf, isFloat, type ParquetColumn } from "./parquet-columns.ts";
 
-/** A row group ends with the row that reaches one of these. */
-const GROUP_VALUES = 1 << 17;
-const GROUP_ROWS = 1 << 15;
 const FLUSH_BYTES = 1 << 20;
 
 export interface ParquetRows<Row> {
@@ -27,24 +25,14 @@ export async function writeParquetRows<Row>(
     schema: schemaOf(columns),
     kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
   });
-  let group: Row[] = [];
-  let values = 0;
   let count = 0;
-  const writeGroup = async () => {
+  for await (const group of rowGroups(rows, sizeOf)) {
     await parquet.write({
       columnData: columns.map((column) => dataOf(column, group)),
       rowGroupSize: group.length,
     });
-    group = [];
-    values = 0;
-  };
-  for await (const row of rows) {
-    group.push(row);
-    count++;
-    values += sizeOf(row);
-    if (values >= GROUP_VALUES || group.length >= GROUP_ROWS) await writeGroup();
+    count += group.length;
   }
-  if (group.length > 0) await writeGroup();
   await parquet.finish();
   return count;
 }

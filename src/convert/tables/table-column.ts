@@ -1,31 +1,37 @@
 /** Columns of the tables for SQL and data frames. Every column may be null: a value that was not recorded is unknown.
  *  Nested values are JSON in text columns, which DuckDB, pyarrow and polars all read as text; polars reads Parquet's own
  *  JSON type as bytes. */
-import { F64, I64, orNull, type ParquetColumn, TEXT, TIME } from "../parquet/index.ts";
+import type { ArrowType } from "../arrow/index.ts";
+
+export interface TableColumn<Item> {
+  readonly name: string;
+  readonly type: ArrowType;
+  value(item: Item): string | number | bigint | null;
+}
 
 type ValueOf<Item, Value> = (item: Item) => Value | null | undefined;
 
-export function text<Item>(name: string, value: ValueOf<Item, string>): ParquetColumn<Item> {
-  return { name, type: orNull(TEXT), value: (item) => value(item) ?? null };
+export function text<Item>(name: string, value: ValueOf<Item, string>): TableColumn<Item> {
+  return { name, type: "text", value: (item) => value(item) ?? null };
 }
 
-export function real<Item>(name: string, value: ValueOf<Item, number>): ParquetColumn<Item> {
-  return { name, type: orNull(F64), value: (item) => value(item) ?? null };
+export function real<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+  return { name, type: "f64", value: (item) => value(item) ?? null };
 }
 
-export function whole<Item>(name: string, value: ValueOf<Item, number>): ParquetColumn<Item> {
-  return { name, type: orNull(I64), value: (item) => toBigInt(value(item)) };
+export function whole<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+  return { name, type: "i64", value: (item) => toBigInt(value(item)) };
 }
 
 /** From milliseconds since the Unix epoch. */
-export function time<Item>(name: string, value: ValueOf<Item, number>): ParquetColumn<Item> {
-  return { name, type: orNull(TIME), value: (item) => toBigInt(value(item)) };
+export function time<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+  return { name, type: "time", value: (item) => toBigInt(value(item)) };
 }
 
-export function nested<Item>(name: string, value: ValueOf<Item, object>): ParquetColumn<Item> {
+export function nested<Item>(name: string, value: ValueOf<Item, object>): TableColumn<Item> {
   return {
     name,
-    type: orNull(TEXT),
+    type: "text",
     value: (item) => {
       const found = value(item) ?? null;
       return found === null ? null : JSON.stringify(found);

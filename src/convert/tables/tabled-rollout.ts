@@ -1,10 +1,13 @@
 /** What the tables are made from, and what a table is: columns, and the rows that one rollout gives. */
 import type { Digest } from "../../base/index.ts";
 import type { Level, ReadBlob, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
-import type { ParquetColumn } from "../parquet/index.ts";
+import type { TableColumn } from "./table-column.ts";
 
 export const BOOK_TABLES = ["rollouts", "calls", "decisions"] as const;
 export type BookTableName = (typeof BOOK_TABLES)[number];
+
+export const TABLE_FORMATS = ["parquet", "arrow"] as const;
+export type TableFormat = (typeof TABLE_FORMATS)[number];
 
 export interface TabledRollout {
   /** As `artifact ls` lists it. */
@@ -27,12 +30,13 @@ export interface TabledRollout {
 }
 
 export interface BookTable<Item> {
-  readonly columns: readonly ParquetColumn<Item>[];
+  readonly columns: readonly TableColumn<Item>[];
   itemsOf(rollout: TabledRollout, read: ReadBlob): AsyncIterable<Item>;
 }
 
 export interface TableRequest {
   readonly table: BookTableName;
+  readonly format: TableFormat;
   /** A free path. */
   readonly out: string;
   readonly rollouts: AsyncIterable<TabledRollout>;

@@ -1,7 +1,10 @@
-/** Writes one table as a Parquet file. Memory is bounded by one row group: rows are kept as the values of their columns,
+/** Writes one table as a Parquet or an Arrow file. Memory is bounded by one row group: rows are kept as the values of their columns,
  *  and text counts toward the size of a group. */
+
+import { type ArrowType, writeArrowRows } from "../arrow/index.ts";
 import { writeNewFile } from "../new-file.ts";
-import { writeParquetRows } from "../parquet/index.ts";
+import { F64, I64, orNull, TEXT, TIME, writeParquetRows } from "../parquet/index.ts";
+import { rowGroups } from "../row-groups.ts";
 import { callTable } from "./call-table.ts";
 import { decisionTable } from "./decision-table.ts";
 import { rolloutTable } from "./rollout-table.ts";
@@ -29,7 +32,7 @@ type TableRow = readonly unknown[];
 
 async function write<Item>(
   { columns, itemsOf }: BookTable<Item>,
-  { table, out, rollouts, read }: TableRequest,
+  { table, format, out, rollouts, read }: TableRequest,
   isWanted: (item: Item) => boolean = () => true,
 ): Promise<number> {
   const rows = async function* (): AsyncGenerator<TableRow> {
@@ -37,19 +40,22 @@ async function write<Item>(
       for await (const item of itemsOf(rollout, read))
         if (isWanted(item)) yield columns.map(({ value }) => value(item));
   };
+  const inRow = columns.map(({ name, type }, i) => ({ name, type, value: (row: TableRow) => row[i] }));
+  const metadata = { rollbook: JSON.stringify({ table }) };
   let count = 0;
   await writeNewFile(out, async (file) => {
-    count = await writeParquetRows(
-      {
-        rows: rows(),
-        columns: columns.map(({ name, type }, i) => ({ name, type, value: (row: TableRow) => row[i] })),
-        sizeOf,
-        metadata: { rollbook: JSON.stringify({ table }) },
-      },
-      file,
-    );
+    count =
+      format === "arrow"
+        ? await writeArrowRows({ groups: rowGroups(rows(), sizeOf), columns: inRow, metadata }, file)
+        : await writeParquetRows({ rows: rows(), columns: inRow.map(inParquet), sizeOf, metadata }, file);
   });
   return count;
+}
+
+const PARQUET = { text: TEXT, f64: F64, i64: I64, time: TIME };
+
+function inParquet<Column extends { readonly type: ArrowType }>(column: Column) {
+  return { ...column, type: orNull(PARQUET[column.type]) };
 }
 
 function sizeOf(row: TableRow): number {

@@ -5,7 +5,12 @@ import { exportConversations, exportTable } from "../../../book/convert/index.ts
 import { everyDecision, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
-import { BOOK_TABLES, type BookTableName } from "../../../convert/tables/index.ts";
+import {
+  BOOK_TABLES,
+  type BookTableName,
+  TABLE_FORMATS,
+  type TableFormat,
+} from "../../../convert/tables/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
 import { renderLogCheck } from "../../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
@@ -60,7 +65,7 @@ never changes, rewards far from all others, rewards that drift, and logged proba
 }
 type ExportFlags = RowFlags & {
   out: string;
-  format: "decisions" | "sft" | "pairs" | "parquet";
+  format: "decisions" | "sft" | "pairs" | TableFormat;
   table?: BookTableName;
   minScore?: number;
   minGap?: number;
@@ -82,29 +87,30 @@ prompt, chosen, rejected.
 
 \`rollbook data convert --to trl-sft\` and \`--to trl-dpo\` write the same conversations for TRL, with provenance, also from a batch.
 
-parquet: one table for DuckDB, pyarrow or polars, chosen by --table. It holds every rollout of the book, also those that the
+parquet, arrow: one table for DuckDB, pyarrow or polars, chosen by --table. arrow writes an IPC file (Feather). The table holds every rollout of the book, also those that the
 other formats exclude. Nested values are JSON text; unknown values are null.`,
     examples: [
       "rollbook data export --out routing.jsonl",
       "rollbook data export --format sft --min-score 0.5 --out sft.jsonl",
       "rollbook data export --format pairs --out pairs.jsonl",
       "rollbook data export --format parquet --table calls --out calls.parquet",
+      "rollbook data export --format arrow --table rollouts --out rollouts.arrow",
     ],
   })
     .requiredOption("--out <file>", "where to write; never overwritten")
     .addOption(
       new Option("--format <format>", "what to write")
-        .choices(["decisions", "sft", "pairs", "parquet"])
+        .choices(["decisions", "sft", "pairs", ...TABLE_FORMATS])
         .default("decisions"),
     )
-    .addOption(new Option("--table <table>", "parquet: the table to write").choices(BOOK_TABLES))
+    .addOption(new Option("--table <table>", "parquet and arrow: the table to write").choices(BOOK_TABLES))
     .option("--min-score <n>", "sft: only conversations with at least this reward", finite)
     .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);
     return withBook(io, flags, (book) => {
       const { format } = flags;
-      if (format === "parquet") return exportParquet(io, book, flags);
+      if (isTable(format)) return exportRows(io, book, { ...flags, format });
       return format === "decisions"
         ? exportDecisions(io, book, flags)
         : exportChat(io, book, { ...flags, format });
@@ -115,17 +121,29 @@ other formats exclude. Nested values are JSON text; unknown values are null.`,
 function requireFits({ format, minScore, minGap, table, feedback }: ExportFlags): void {
   if (minScore !== undefined && format !== "sft") throw wrongUsage("--min-score belongs to --format sft");
   if (minGap !== undefined && format !== "pairs") throw wrongUsage("--min-gap belongs to --format pairs");
-  if (table !== undefined && format !== "parquet") throw wrongUsage("--table belongs to --format parquet");
-  if (format !== "parquet") return;
-  if (table === undefined) throw wrongUsage(`--format parquet needs --table ${BOOK_TABLES.join("|")}`);
+  if (table !== undefined && !isTable(format))
+    throw wrongUsage("--table belongs to --format parquet and --format arrow");
+  if (!isTable(format)) return;
+  if (table === undefined) throw wrongUsage(`--format ${format} needs --table ${BOOK_TABLES.join("|")}`);
   if (feedback !== undefined)
     throw wrongUsage("--feedback has no effect on a table: rollouts list all feedback. Remove it");
 }
 
-async function exportParquet(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
+function isTable(format: string): format is TableFormat {
+  return TABLE_FORMATS.some((each) => each === format);
+}
+
+async function exportRows(
+  io: Io,
+  book: OpenBook,
+  flags: ExportFlags & { format: TableFormat },
+): Promise<void> {
   const { family, session, dataSource, sinceMs, untilMs } = requestOf(flags);
   const filter = { family, session, dataSource, sinceMs, untilMs };
-  const exported = await exportTable(book, { ...filter, table: flags.table!, out: flags.out });
+  const exported = await exportTable(book, {
+    ...filter,
+    ...{ table: flags.table!, format: flags.format, out: flags.out },
+  });
   const { rows, rollouts, out } = exported;
   io.out(
     flags.json ? jsonLine(exported) : `${plural(rows, "row")} of ${plural(rollouts, "rollout")}: ${out}\n`,

@@ -1,0 +1,1 @@
+export { type ArrowType, writeArrowRows } from "./arrow-file.ts";
