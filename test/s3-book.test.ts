@@ -291,7 +291,14 @@ await describeNeeding(s3Server, "on S3", () => {
         code: 0,
         out: expect.stringContaining("self-consistent: yes"),
       });
-      expect(await on(there, "gc")).toMatchObject({ code: 1, err: expect.stringContaining("in-bucket") });
+      for (const words of ["gc", "gc --dry-run", "artifact erase run-1 --reason asked --yes"])
+        expect([words, await on(there, words)]).toMatchObject([
+          words,
+          { code: 1, err: expect.stringMatching(/Copy the book to a disk.*\[in-bucket\]/s) },
+        ]);
+      expect(await on(there, "artifact ls --json")).toMatchObject({
+        out: expect.stringContaining('"rolloutId":"run-1"'),
+      });
     });
 
     it("is one book when two machines make it at the same time", async () => {

@@ -10,7 +10,7 @@ import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 import { readDataset, wrongUsage } from "./read-log.ts";
 
-/** Decisions outside a book: a routing dataset, or the directory of a replay store. */
+/** Decisions outside a book: a routing dataset, or a replay store: its directory, or s3://bucket/prefix. */
 export type DatasetSource = { readonly data: string } | { readonly replay: string };
 export type DecisionSource = OpenBook | DatasetSource;
 
@@ -52,16 +52,19 @@ async function loadReplay(root: string, request: DecisionRequest): Promise<Loade
     );
   // Loaded when asked for: most decisions come from a book or a file.
   const { openReplay } = await import("../../keep/replay/index.ts");
+  const { withReplay } = await import("../replay/index.ts");
   const { replayRows } = await import("./replay-rows.ts");
-  const store = await openReplay(root);
-  try {
-    const rows: LoggedRow[] = [];
-    for await (const row of replayRows(store)) if (passes(row, request)) rows.push(row);
-    requireOneFamily(root, rows);
-    return { rows: usableOf(rows, request), manifest: store.manifest.digest };
-  } finally {
-    store.close();
-  }
+  return withReplay(root, "read", async (folder) => {
+    const store = await openReplay(folder);
+    try {
+      const rows: LoggedRow[] = [];
+      for await (const row of replayRows(store)) if (passes(row, request)) rows.push(row);
+      requireOneFamily(root, rows);
+      return { rows: usableOf(rows, request), manifest: store.manifest.digest };
+    } finally {
+      store.close();
+    }
+  });
 }
 
 /** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */

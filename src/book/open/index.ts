@@ -48,4 +48,4 @@ export {
   revisionsIn,
 } from "./resolve.ts";
 export { requiredKeys, requireTrusted, splitByTrust, type TrustingBook, trustedSet } from "./trust.ts";
-export { workingCopy } from "./working-copy.ts";
+export { copyOf, workingCopy } from "./working-copy.ts";

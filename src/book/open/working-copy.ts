@@ -15,6 +15,11 @@ export async function workingCopy(
   return root;
 }
 
+/** Its directory, without a look into the bucket. */
+export function copyOf(book: string): string {
+  return isBucketUrl(book) ? workingCopyPath(book, process.env) : book;
+}
+
 /** One directory for each address and endpoint: the same bucket name may exist on two servers. */
 export function workingCopyPath(url: string, env: Readonly<Record<string, string | undefined>>): string {
   const { ROLLBOOK_CACHE, XDG_CACHE_HOME } = env;

@@ -1,4 +1,5 @@
 export { gitCommitOf } from "./git-commit.ts";
+export { withReplay } from "./replay-in-bucket.ts";
 export { compactReplay, describeReplay, type ReplayDescription, validateReplay } from "./replay-store.ts";
 export {
   extendReplay,

@@ -1,7 +1,16 @@
-/** What can be done with a replay store that is there: describe, validate and compact it. `write-replay.ts` fills it. */
-import { listOrphans, openReplay, type ReplayManifest } from "../../keep/replay/index.ts";
-
-export { compactReplay, validateReplay } from "../../keep/replay/index.ts";
+/** What can be done with a replay store that is there: describe, validate and compact it. `write-replay.ts` fills it. A store is
+ *  named by its directory, or by s3://bucket/prefix. */
+import {
+  type CompactOptions,
+  compactReplay as compactStore,
+  listOrphans,
+  openReplay,
+  type ReplayCheckOptions,
+  type ReplayManifest,
+  type ValidationReport,
+  validateReplay as validateStore,
+} from "../../keep/replay/index.ts";
+import { withReplay } from "./replay-in-bucket.ts";
 
 export interface ReplayDescription {
   readonly manifest: ReplayManifest;
@@ -9,8 +18,20 @@ export interface ReplayDescription {
   readonly orphans: readonly string[];
 }
 
-export async function describeReplay(root: string): Promise<ReplayDescription> {
-  const store = await openReplay(root);
-  store.close();
-  return { manifest: store.manifest, orphans: listOrphans(root) };
+export function describeReplay(root: string): Promise<ReplayDescription> {
+  return withReplay(root, "read", async (folder) => {
+    const store = await openReplay(folder);
+    store.close();
+    return { manifest: store.manifest, orphans: listOrphans(folder) };
+  });
+}
+
+export function validateReplay(root: string, options: ReplayCheckOptions = {}): Promise<ValidationReport> {
+  return withReplay(root, "read", (folder) => validateStore(folder, options));
+}
+
+export function compactReplay({ from, to, ...options }: CompactOptions): Promise<ReplayManifest> {
+  return withReplay(from, "read", (source) =>
+    withReplay(to, "write", (target) => compactStore({ ...options, from: source, to: target })),
+  );
 }

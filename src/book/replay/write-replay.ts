@@ -21,10 +21,12 @@ import {
   familiesAt,
   requireFeedback,
 } from "../rollouts/index.ts";
+import { withReplay } from "./replay-in-bucket.ts";
 
 export interface ReplayRequest
   extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,
     Pick<AppendOptions, "layout" | "writer" | "durable"> {
+  /** A directory, or s3://bucket/prefix. */
   readonly root: string;
   /** Default: every family of the book. */
   readonly families?: readonly string[] | undefined;
@@ -46,17 +48,21 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
   const semantics = request.returns ?? (await carriedReturns(admitted));
   const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
   const options = await storeOptions(book, request, admitted);
-  return { ...(await writeStore({ ...options, returns })), admitted };
+  const write = (root: string) => writeStore({ ...options, root, returns });
+  return { ...(await withReplay(request.root, "write", write)), admitted };
 }
 
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
-  return { ...(await appendReplay(await storeOptions(book, request, admitted))), admitted };
+  const options = await storeOptions(book, request, admitted);
+  const append = (root: string) => appendReplay({ ...options, root });
+  return { ...(await withReplay(request.root, "write", append)), admitted };
 }
 
 /** Extends the store, or makes it where there is none. */
-export function growReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
-  return (hasManifest(request.root) ? extendReplay : writeReplay)(book, request);
+export async function growReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
+  const isThere = await withReplay(request.root, "read", async (root) => hasManifest(root));
+  return (isThere ? extendReplay : writeReplay)(book, request);
 }
 
 /** A store keeps what it is given: unlabelled rollouts have no reward there, and unlogged choices no probability. */

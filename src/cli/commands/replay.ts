@@ -54,7 +54,7 @@ function addWrite(replay: Command, io: Io): void {
 The reward of q_h is the root-normalised gain of the errors before and after, which telescopes, or the reward as
 recorded. A rollout without the one has NaN there; nothing is filled in from the other.`,
     examples: [`rollbook replay write ${STORE} --family router`],
-  }).argument("<store>", "a new directory");
+  }).argument("<store>", "a new directory, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command))
     .addOption(
       new Option(
@@ -74,7 +74,7 @@ function addAppend(replay: Command, io: Io): void {
     description: `Add rollouts of the book to a store, as segments of their own. Those that the store has are skipped. Readers
 see the store before or after, and an append that dies leaves the store as it was.`,
     examples: [`rollbook replay append ${STORE} --family router`],
-  }).argument("<store>", "the directory of the store");
+  }).argument("<store>", "the directory of the store, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command)).action((root: string, flags: WriteFlags, self: Command) =>
     write(io, { root, flags, self, fresh: false }),
   );
@@ -126,7 +126,7 @@ function addInfo(replay: Command, io: Io): void {
     examples: [`rollbook replay info ${STORE}`],
     book: false,
   })
-    .argument("<store>", "the directory of the store")
+    .argument("<store>", "the directory of the store, or s3://bucket/prefix")
     .action(async (root: string, flags: BookFlags) => {
       const described = await describeReplay(root);
       io.out(flags.json ? jsonLine({ store: root, ...described }) : renderInfo(root, described));
@@ -142,7 +142,7 @@ array, row and reason.`,
     examples: [`rollbook replay validate ${STORE}`],
     book: false,
   })
-    .argument("<store>", "the directory of the store")
+    .argument("<store>", "the directory of the store, or s3://bucket/prefix")
     .option("--limit <n>", "list at most this many errors; all are counted", wholeNumber, 1000)
     .action(async (root: string, flags: { limit: number; json?: true }) => {
       const report = await validateReplay(root, {
@@ -167,8 +167,8 @@ knowing Rollbook. The store itself stays as it is.`,
     examples: [`rollbook replay compact ${STORE} router.zarr`],
     book: false,
   })
-    .argument("<store>", "the directory of the store")
-    .argument("<out>", "a new directory");
+    .argument("<store>", "the directory of the store, or s3://bucket/prefix")
+    .argument("<out>", "a new directory, or s3://bucket/prefix");
   layoutOptions(command).action(async (from: string, to: string, flags: LayoutFlags, self: Command) => {
     const manifest = await compactReplay({
       from,

@@ -33,11 +33,15 @@ export {
   chainWindows,
   DEFAULT_RETURNS,
   hasManifest,
+  MANIFEST_FILE,
   type ReturnSemantics,
   type Returns,
+  ROOT_FILE,
+  readManifest,
   runs,
   SCHEMA_ID,
   SCHEMA_VERSION,
+  SEGMENTS,
   type SegmentReader,
   TABLES,
   type TableName,
@@ -66,4 +70,4 @@ export {
   type WriteResult,
   writeReplay,
 } from "./write/index.ts";
-export { digestStoredArray } from "./zarr/index.ts";
+export { digestStoredArray, eachInFlight } from "./zarr/index.ts";

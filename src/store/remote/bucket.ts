@@ -1,11 +1,17 @@
-/** A place for objects that never change: put once, read, list, delete. In: keys below one prefix. Out: bytes.
- *  Every write is conditional, so that of two writers of one key exactly one succeeds. Knows nothing of books. */
+/** A place for objects: put once, read, list, delete; and for the few that change, replaced by whoever read the last version.
+ *  In: keys below one prefix. Out: bytes. Every such write is conditional, so that of two writers exactly one succeeds.
+ *  Knows nothing of books. */
 
 export interface BucketObject {
   readonly key: string;
   readonly bytes: number;
   /** By the clock of the server. */
   readonly modifiedMs: number;
+}
+
+export interface VersionedBytes {
+  readonly bytes: Uint8Array;
+  readonly version: string;
 }
 
 export interface Bucket {
@@ -17,6 +23,10 @@ export interface Bucket {
   putNewFile(key: string, path: string): Promise<boolean>;
   /** Overwrites the key. Only for keys with one writer and no history. */
   replace(key: string, bytes: Uint8Array): Promise<void>;
+  /** Puts a key if its version is `version`, or if there is none and `version` is undefined. False: it is another. */
+  putIf(key: string, bytes: Uint8Array, version: string | undefined): Promise<boolean>;
+  /** With its version. Undefined: there is no such key. */
+  getVersion(key: string): Promise<VersionedBytes | undefined>;
   /** Undefined: there is no such key. */
   get(key: string): Promise<Uint8Array | undefined>;
   /** Into a new file; false: there is no such key. */

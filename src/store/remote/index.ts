@@ -1,2 +1,3 @@
+export type { Bucket } from "./bucket.ts";
 export { bucketEnvironment, checkOut, type RemoteBook, type RemoteStay, remoteOf } from "./remote-book.ts";
-export { isBucketUrl } from "./s3-bucket.ts";
+export { isBucketUrl, openS3Bucket } from "./s3-bucket.ts";

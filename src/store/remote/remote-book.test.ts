@@ -28,6 +28,11 @@ function careless(objects: Map<string, Uint8Array>): Bucket {
     url: "s3://careless",
     putNew: put,
     putNewFile: async () => true,
+    putIf: put,
+    getVersion: async (key) => {
+      const bytes = objects.get(key);
+      return bytes === undefined ? undefined : { bytes, version: "1" };
+    },
     replace: async (key, bytes) => void (await put(key, bytes)),
     get: async (key) => objects.get(key),
     getFile: async () => false,

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { RollbookError, reasonOf } from "../../base/index.ts";
-import type { Bucket, BucketObject } from "./bucket.ts";
+import type { Bucket, BucketObject, VersionedBytes } from "./bucket.ts";
 
 type Sdk = typeof import("@aws-sdk/client-s3");
 
@@ -101,18 +101,25 @@ class S3Bucket implements Bucket {
     );
   }
 
+  putIf(key: string, bytes: Uint8Array, version: string | undefined): Promise<boolean> {
+    const condition = version === undefined ? { IfNoneMatch: "*" } : { IfMatch: version };
+    return this.#orTaken(key, () => this.#put(key, bytes, condition));
+  }
+
   async get(key: string): Promise<Uint8Array | undefined> {
-    const body = await this.#body(key);
-    if (body === undefined) return undefined;
-    const chunks: Buffer[] = [];
-    await this.#asked(key, async () => {
-      for await (const chunk of body) chunks.push(chunk as Buffer);
-    });
-    return new Uint8Array(Buffer.concat(chunks));
+    return (await this.#whole(key))?.bytes;
+  }
+
+  async getVersion(key: string): Promise<VersionedBytes | undefined> {
+    const found = await this.#whole(key);
+    if (found === undefined) return undefined;
+    const { bytes, version } = found;
+    if (version !== undefined) return { bytes, version };
+    throw this.#failed(key, new Error("the server sent no ETag"));
   }
 
   async getFile(key: string, path: string): Promise<boolean> {
-    const body = await this.#body(key);
+    const body = (await this.#object(key))?.body;
     if (body === undefined) return false;
     // On disk before it gets its name: a power loss must not leave a name without bytes.
     await this.#asked(key, () => pipeline(body, createWriteStream(path, { mode: 0o600, flush: true })));
@@ -165,7 +172,11 @@ class S3Bucket implements Bucket {
     return date === undefined ? Date.now() : Date.parse(date);
   }
 
-  async #put(key: string, bytes: Uint8Array, condition: { IfNoneMatch?: string }): Promise<void> {
+  async #put(
+    key: string,
+    bytes: Uint8Array,
+    condition: { IfNoneMatch?: string; IfMatch?: string },
+  ): Promise<void> {
     const { sdk, client, bucket: Bucket, prefix } = this.#at;
     await client.send(
       new sdk.PutObjectCommand({ Bucket, Key: `${prefix}${key}`, Body: bytes, ...condition }),
@@ -211,11 +222,21 @@ class S3Bucket implements Bucket {
     }
   }
 
-  async #body(key: string): Promise<Readable | undefined> {
+  async #whole(key: string): Promise<{ bytes: Uint8Array; version: string | undefined } | undefined> {
+    const found = await this.#object(key);
+    if (found === undefined) return undefined;
+    const chunks: Buffer[] = [];
+    await this.#asked(key, async () => {
+      for await (const chunk of found.body) chunks.push(chunk as Buffer);
+    });
+    return { bytes: new Uint8Array(Buffer.concat(chunks)), version: found.version };
+  }
+
+  async #object(key: string): Promise<{ body: Readable; version: string | undefined } | undefined> {
     const { sdk, client, bucket: Bucket, prefix } = this.#at;
     try {
       const reply = await client.send(new sdk.GetObjectCommand({ Bucket, Key: `${prefix}${key}` }));
-      return reply.Body as Readable | undefined;
+      return { body: reply.Body as Readable, version: reply.ETag };
     } catch (error) {
       if (statusOf(error) === 404 && nameOf(error) !== "NoSuchBucket") return undefined;
       throw this.#failed(key, error);

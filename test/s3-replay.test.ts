@@ -1,0 +1,162 @@
+/** Replay stores in a bucket: written and read from any machine, and opened by zarr-python as they are. A cache of its own
+ *  stands for a machine. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { python } from "../scripts/python.mjs";
+import * as obstore from "../scripts/setup/python-obstore.mjs";
+import * as s3Server from "../scripts/setup/s3-server.mjs";
+import { type BookOnDisk, openBook } from "../src/book/open/index.ts";
+import {
+  compactReplay,
+  describeReplay,
+  extendReplay,
+  growReplay,
+  validateReplay,
+  withReplay,
+  writeReplay,
+} from "../src/book/replay/index.ts";
+import { fillDemoBook } from "./support/demo-book.ts";
+import { allOf, describeNeeding } from "./support/needs.ts";
+import { type S3Server, startS3 } from "./support/s3-server.ts";
+
+/** Opens a group by obstore and prints its rows of `chains`; the bucket is all that it is told of. */
+const PROGRAM = `
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import zarr
+from obstore.store import S3Store
+from zarr.storage import ObjectStore
+bucket, endpoint, prefix = sys.argv[1:]
+store = S3Store(bucket, prefix=prefix, endpoint=endpoint, region="us-east-1", client_options={"allow_http": True})
+group = zarr.open_group(ObjectStore(store, read_only=True), mode="r")
+print(json.dumps(dict(chains=group["chains/stream"].shape[0], gain=group["steps/gain"][:].tolist())))
+`;
+
+let server: S3Server;
+let folder: string | undefined;
+let client: S3Client;
+let count = 0;
+
+const newStore = () => `s3://${server.bucket}/replay-${++count}`;
+const prefixOf = (url: string) => url.slice(`s3://${server.bucket}/`.length);
+/** From now on this process is on that machine. */
+const moveTo = (name: string) => vi.stubEnv("ROLLBOOK_CACHE", join(folder!, name));
+
+async function keysOf(url: string): Promise<string[]> {
+  const keys: string[] = [];
+  let token: string | undefined;
+  do {
+    const page = await client.send(
+      new ListObjectsV2Command({
+        ...{ Bucket: server.bucket, Prefix: `${prefixOf(url)}/` },
+        ...(token === undefined ? {} : { ContinuationToken: token }),
+      }),
+    );
+    keys.push(...(page.Contents ?? []).map(({ Key = "" }) => Key.slice(prefixOf(url).length + 1)));
+    token = page.NextContinuationToken;
+  } while (token !== undefined);
+  return keys;
+}
+
+let book: BookOnDisk;
+const some = (root: string, ...artifacts: string[]) => ({
+  ...{ root, families: ["router"], ...(artifacts.length === 0 ? {} : { artifacts }) },
+});
+
+beforeAll(async () => {
+  if (!s3Server.check()) return;
+  folder = mkdtempSync(join(tmpdir(), "rollbook-s3-replay-"));
+  server = await startS3();
+  for (const [name, value] of Object.entries(server.env)) vi.stubEnv(name, value);
+  client = new S3Client({ endpoint: server.endpoint, region: "us-east-1", forcePathStyle: true });
+  await fillDemoBook(join(folder, "book"));
+  book = await openBook(join(folder, "book"));
+}, 60_000);
+afterAll(async () => {
+  await book?.close();
+  vi.unstubAllEnvs();
+  await server?.stop();
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+});
+
+await describeNeeding(s3Server, "a replay store in a bucket", () => {
+  it("is written and grown on one machine, and is the same store on another", async () => {
+    const url = newStore();
+    moveTo("a");
+    await writeReplay(book, some(url, "r-0001"));
+    const { chains, skipped, manifest } = await growReplay(book, some(url));
+    expect([chains, skipped, manifest.generation]).toEqual([26, 1, 2]);
+    await expect(writeReplay(book, some(url))).rejects.toMatchObject({ code: "replay-exists" });
+    moveTo("b");
+    expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 27 } });
+    expect(await describeReplay(url)).toEqual({ manifest, orphans: [] });
+    expect((await keysOf(url)).filter((key) => !key.startsWith("segments/"))).toEqual([
+      "manifest.json",
+      "zarr.json",
+    ]);
+  }, 60_000);
+
+  it("takes one of two appends at once, loses nothing of the other, and passes over what a dead writer left", async () => {
+    const url = newStore();
+    moveTo("a");
+    await writeReplay(book, some(url, "r-0001"));
+    const orphan = { Bucket: server.bucket, Key: `${prefixOf(url)}/segments/s000002/zarr.json` };
+    await client.send(new PutObjectCommand({ ...orphan, Body: "{}" }));
+    const late = withReplay(url, "write", async (root) => {
+      const written = await extendReplay(book, some(root, "r-0002", "r-0003"));
+      moveTo("b");
+      await extendReplay(book, some(url, "r-0004"));
+      moveTo("a");
+      return written;
+    });
+    await expect(late).rejects.toMatchObject({ code: "replay-changed" });
+    const { manifest } = await extendReplay(book, some(url, "r-0002", "r-0003"));
+    expect(manifest.segments.map(({ path }) => path)).toEqual([
+      ...["segments/s000001", "segments/s000003", "segments/s000004"],
+    ]);
+    moveTo("b");
+    expect(await describeReplay(url)).toMatchObject({ manifest, orphans: ["segments/s000002"] });
+    expect(manifest.rows).toMatchObject({ chains: 4 });
+  }, 60_000);
+
+  it("refuses objects that are not what the manifest says", async () => {
+    const url = newStore();
+    moveTo("a");
+    await writeReplay(book, some(url, "r-0001"));
+    const damaged = {
+      Bucket: server.bucket,
+      Key: `${prefixOf(url)}/segments/s000001/steps/gain/c/0`,
+    };
+    const { Body } = await client.send(new GetObjectCommand(damaged));
+    const bytes = await Body!.transformToByteArray();
+    bytes[0]! ^= 1;
+    await client.send(new PutObjectCommand({ ...damaged, Body: bytes }));
+    moveTo("b");
+    await expect(describeReplay(url)).rejects.toMatchObject({ code: "digest-mismatch" });
+  }, 60_000);
+});
+
+await describeNeeding(allOf(s3Server, obstore), "zarr-python on a bucket", () => {
+  it("opens a segment and a compacted store through obstore as they are", async () => {
+    const [url, plain] = [newStore(), newStore()];
+    moveTo("a");
+    await writeReplay(book, some(url));
+    await compactReplay({ from: url, to: plain, clock: book.clock });
+    moveTo("b");
+    expect(await validateReplay(plain)).toMatchObject({ valid: true, rows: { chains: 27 } });
+    const read = (prefix: string) => {
+      const args = ["-c", PROGRAM, server.bucket, server.endpoint, prefix];
+      const { status, stdout, stderr } = spawnSync(python, args, { encoding: "utf8" });
+      expect([status, stderr]).toEqual([0, ""]);
+      return JSON.parse(stdout.replaceAll("NaN", "null"));
+    };
+    const tree = read(prefixOf(plain));
+    expect(tree.chains).toBe(27);
+    expect(tree.gain).toHaveLength(27);
+    expect(read(`${prefixOf(url)}/segments/s000001`)).toEqual(tree);
+  }, 60_000);
+});
