@@ -1,5 +1,5 @@
 /** The worker protocol with the queue on NATS beside SQLite, in turns in one run: whole protocol, claims as the queue grows,
- *  and several worker processes. One node syncs every write to the disk, as SQLite does; three nodes hold three copies. */
+ *  several worker processes, and a bucket beside the client alone. One node syncs every write to the disk, as SQLite does; three nodes hold three copies. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -8,6 +8,7 @@ import { systemClock } from "../src/base/clock.ts";
 import { RollbookError } from "../src/base/errors.ts";
 import { openNatsQueue, openSqliteQueue } from "../src/collect/queue/index.ts";
 import { type NatsServers, startNats } from "../test/support/nats-server.ts";
+import { measureBucketSpeed } from "./support/bucket-speed.ts";
 import { measureTraffic } from "./support/bucket-traffic.ts";
 import { timeWorkers } from "./support/cluster-workers.ts";
 import { median, printTable } from "./support/interleave.ts";
@@ -27,13 +28,16 @@ interface Driver {
 
 export const bench: Bench = {
   summary:
-    "the worker protocol with the queue on NATS, one node and three, beside SQLite; claims; 1 to 8 workers",
+    "the worker protocol with the queue on NATS, one node and three, beside SQLite; claims; 1 to 8 workers; a bucket beside its client",
   async run(args) {
     const { values } = parseArgs({
       args,
       options: {
         json: { type: "boolean", default: false },
-        only: { type: "string", default: "protocol,claims,workers,bucket" },
+        only: { type: "string", default: "protocol,claims,workers,bucket,speed" },
+        rounds: { type: "string", default: "3" },
+        megabytes: { type: "string", default: "100" },
+        candidates: { type: "string", default: "1000000" },
         rollouts: { type: "string", default: "3000" },
         workers: { type: "string", default: "32" },
         largest: { type: "string", default: "100000" },
@@ -46,6 +50,14 @@ export const bench: Bench = {
         "nats-server is missing. Run: node scripts/setup-server.mjs nats-server",
       );
     const parts = values.only.split(",");
+    if (parts.includes("speed")) {
+      const [rounds, megabytes] = [Number(values.rounds), Number(values.megabytes)];
+      printTable(
+        await measureBucketSpeed({ rounds, megabytes, candidates: Number(values.candidates) }),
+        args,
+      );
+    }
+    if (parts.every((part) => part === "speed")) return;
     const [one, three] = await Promise.all([startNats({ syncAlways: true }), startNats({ nodes: 3 })]);
     try {
       const drivers = driversOf(one, three);

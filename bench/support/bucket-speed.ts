@@ -1,0 +1,171 @@
+/** How fast a bucket is written and read beside the official client with the same objects, in turns. In: an S3 server. Out: MB/s.
+ *  A book writes large blobs and packs; a replay store is brought to a machine that has none of it and read from end to end.
+ *  The client puts the same objects one after the other, and reads them in ranges, one after the other. */
+import { randomFillSync } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { systemClock } from "../../src/base/clock.ts";
+import { withReplay } from "../../src/book/replay/index.ts";
+import { openReplay, readDense, TABLES, type TableName } from "../../src/keep/replay/index.ts";
+import { checkOut, openBook } from "../../src/store/index.ts";
+import { type S3Server, startS3 } from "../../test/support/s3-server.ts";
+import { median } from "./interleave.ts";
+import { makeStore } from "./replay-build.ts";
+
+const MB = 1e6;
+const RANGE_BYTES = 8 * 1024 * 1024;
+
+export interface BucketSpeedOptions {
+  readonly rounds: number;
+  /** Of large blobs, of 5 MB each; a quarter as much again in blobs of 64 KB. */
+  readonly megabytes: number;
+  readonly candidates: number;
+}
+
+export async function measureBucketSpeed({ rounds, megabytes, candidates }: BucketSpeedOptions) {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-bucket-speed-"));
+  const server = await startS3();
+  const before = { ...process.env };
+  Object.assign(process.env, server.env);
+  const client = new S3Client({ endpoint: server.endpoint, region: "us-east-1", forcePathStyle: true });
+  const at: SpeedPlace = { folder, server, client };
+  try {
+    const writes = await compareWrites(at, { rounds, megabytes });
+    return [writes, await compareReads(at, { rounds, candidates })];
+  } finally {
+    process.env = before;
+    client.destroy();
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface SpeedPlace {
+  readonly folder: string;
+  readonly server: S3Server;
+  readonly client: S3Client;
+}
+
+async function compareWrites(at: SpeedPlace, { rounds, megabytes }: { rounds: number; megabytes: number }) {
+  const own: number[] = [];
+  const raw: number[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    const blobs = blobsOf(megabytes);
+    const book = `book-${round}`;
+    const ownSeconds = await seconds(() => writeBook(at, book, blobs));
+    const objects = await objectsOf(at, book);
+    const bytes = objects.reduce((sum, each) => sum + each.bytes.length, 0);
+    const rawSeconds = await seconds(async () => {
+      for (const { key, bytes: Body } of objects) await put(at, `raw-${round}/${key}`, Body);
+    });
+    // The first round warms up.
+    if (round === 0) continue;
+    own.push(bytes / MB / ownSeconds);
+    raw.push(bytes / MB / rawSeconds);
+  }
+  return rowOf("book: put, flush, close", "PutObject of the same objects", own, raw);
+}
+
+async function compareReads(at: SpeedPlace, { rounds, candidates }: { rounds: number; candidates: number }) {
+  const url = `s3://${at.server.bucket}/replay`;
+  process.env.ROLLBOOK_CACHE = join(at.folder, "writer");
+  await withReplay(url, "write", (root) => makeStore(root, candidates));
+  const objects = await listOf(at, "replay");
+  const bytes = objects.reduce((sum, each) => sum + each.bytes, 0);
+  const own: number[] = [];
+  const raw: number[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    process.env.ROLLBOOK_CACHE = join(at.folder, `reader-${round}`);
+    const ownSeconds = await seconds(() => withReplay(url, "read", readAll));
+    const rawSeconds = await seconds(async () => {
+      for (const { key, bytes: size } of objects) await getInRanges(at, key, size);
+    });
+    rmSync(process.env.ROLLBOOK_CACHE, { recursive: true, force: true });
+    if (round === 0) continue;
+    own.push(bytes / MB / ownSeconds);
+    raw.push(bytes / MB / rawSeconds);
+  }
+  return rowOf(
+    `replay store: fetch, check, read all columns (${objects.length} objects, ${Math.round(bytes / MB)} MB)`,
+    "GetObject by ranges of 8 MiB",
+    own,
+    raw,
+  );
+}
+
+function rowOf(what: string, client: string, own: readonly number[], raw: readonly number[]) {
+  return {
+    ...{ what, "MB/s": median(own), client, "client MB/s": median(raw) },
+    "/ client": median(own.map((rate, i) => rate / raw[i]!)),
+    bar: "0.5",
+  };
+}
+
+function blobsOf(megabytes: number): Buffer[] {
+  const of = (count: number, size: number) =>
+    Array.from({ length: count }, () => randomFillSync(Buffer.alloc(size)));
+  return [...of(Math.ceil(megabytes / 5), 5e6), ...of(Math.ceil((megabytes * 1e6) / 4 / 65_536), 65_536)];
+}
+
+async function writeBook({ folder, server }: SpeedPlace, name: string, blobs: readonly Buffer[]) {
+  const root = join(folder, name);
+  await checkOut(`s3://${server.bucket}/${name}`, root);
+  const book = await openBook(root, { clock: systemClock });
+  for (const bytes of blobs) book.put("bench.blob", bytes);
+  await book.flush();
+  await book.close();
+}
+
+async function readAll(root: string): Promise<void> {
+  const store = await openReplay(root);
+  for (const { reader } of store.segments)
+    for (const [table, { columns }] of Object.entries(TABLES))
+      for await (const _ of reader.blocks(table as TableName, Object.keys(columns) as never)) void _;
+  await readDense(store);
+  store.close();
+}
+
+async function listOf({ server, client }: SpeedPlace, prefix: string) {
+  const found: { key: string; bytes: number }[] = [];
+  let token: string | undefined;
+  do {
+    const page = await client.send(
+      new ListObjectsV2Command({
+        ...{ Bucket: server.bucket, Prefix: `${prefix}/` },
+        ...(token === undefined ? {} : { ContinuationToken: token }),
+      }),
+    );
+    for (const { Key = "", Size = 0 } of page.Contents ?? []) found.push({ key: Key, bytes: Size });
+    token = page.NextContinuationToken;
+  } while (token !== undefined);
+  return found;
+}
+
+async function objectsOf(at: SpeedPlace, prefix: string) {
+  const objects: { key: string; bytes: Uint8Array }[] = [];
+  for (const { key } of await listOf(at, prefix)) {
+    const { Body } = await at.client.send(new GetObjectCommand({ Bucket: at.server.bucket, Key: key }));
+    objects.push({ key, bytes: await Body!.transformToByteArray() });
+  }
+  return objects;
+}
+
+async function put({ server, client }: SpeedPlace, Key: string, Body: Uint8Array): Promise<void> {
+  await client.send(new PutObjectCommand({ Bucket: server.bucket, Key, Body }));
+}
+
+async function getInRanges({ server, client }: SpeedPlace, Key: string, size: number): Promise<void> {
+  for (let from = 0; from < size; from += RANGE_BYTES) {
+    const Range = `bytes=${from}-${Math.min(size, from + RANGE_BYTES) - 1}`;
+    const { Body } = await client.send(new GetObjectCommand({ Bucket: server.bucket, Key, Range }));
+    await Body!.transformToByteArray();
+  }
+}
+
+async function seconds(work: () => Promise<void>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1000;
+}
