@@ -7,6 +7,7 @@ import { onPath } from "../scripts/on-path.mjs";
 import { buildProgram } from "../src/cli/program.ts";
 import { parseGatewayConfig } from "../src/collect/gateway/index.ts";
 import { parseNatsUrl } from "../src/collect/queue/index.ts";
+import { parseLoopConfig } from "../src/loop/index.ts";
 import { parseOnly } from "./support/command-tree.ts";
 import { composeFaults, kubernetesFaults, rollbookWords } from "./support/manifest-rules.ts";
 
@@ -41,7 +42,7 @@ describe("the manifests of the example cluster", () => {
   it("give rollbook words that it takes, and a queue URL that it reads", async () => {
     const all = rollbookWords(readCompose(), readObjects());
     expect(all.map(([command]) => command).sort()).toEqual(
-      ["gateway", "gateway", "gateway", "launch", "launch", "worker", "worker"].sort(),
+      ["gateway", "gateway", "gateway", "run", "run", "worker", "worker"].sort(),
     );
     for (const words of all) {
       // A bucket would be looked up before the words are parsed.
@@ -50,6 +51,15 @@ describe("the manifests of the example cluster", () => {
       const queue = words[words.indexOf("--queue") + 1]!;
       if (words.includes("--queue")) expect(parseNatsUrl(queue)).toMatchObject({ name: "sums" });
     }
+  });
+
+  it("have a loop whose route and queue are those of the gateways and workers", () => {
+    const { queue, gateways, world } = parseLoopConfig(read("loop.yaml"), "loop.yaml", FOLDER);
+    const { peers, routes } = parseGatewayConfig(read("gateway.yaml"));
+    expect(parseNatsUrl(queue!)).toMatchObject({ name: "sums" });
+    expect(gateways).toEqual(Object.values(peers));
+    expect(world).toMatchObject({ kind: "agent", gateway: join(FOLDER, "gateway.yaml"), route: "auto" });
+    expect(Object.keys(routes)).toEqual(["auto"]);
   });
 
   it("have a gateway configuration that is valid and lists every gateway under its own name", () => {

@@ -1,5 +1,5 @@
-/** A whole cluster on loopback: three NATS nodes, an S3 server, two gateways, workers. Every gateway, worker and launcher
- *  has a home and a cache of its own, as on a machine of its own; they share the queue and the bucket and nothing else.
+/** A whole cluster on loopback: three NATS nodes, an S3 server, two gateways, workers, and the training loop on it. Each process
+ *  of ours has a home and a cache of its own, as on a machine of its own; they share the queue and the bucket and nothing else.
  *  In: a folder. Out: the processes by role, and what a command needs to reach them. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const BOOK = "s3://runs/book";
 const KEYS = { AWS_ACCESS_KEY_ID: "cluster", AWS_SECRET_ACCESS_KEY: "cluster-secret" };
 
 export async function startCluster(folder, { workers, model }) {
-  const ports = await freePorts(9);
+  const ports = await freePorts(10);
   const nats = await startNats(folder, { clients: ports.slice(0, 3), routes: ports.slice(3, 6) });
   const s3 = await startS3(folder, ports[6]);
   const gatewayPorts = ports.slice(7, 9);
@@ -22,7 +22,8 @@ export async function startCluster(folder, { workers, model }) {
       .slice(0, 3)
       .map((port) => `127.0.0.1:${port}`)
       .join(",")}/sums?replicas=3`,
-    gateways: gatewayPorts.map((port) => `http://127.0.0.1:${port}`).join(","),
+    gateways: gatewayPorts.map((port) => `http://127.0.0.1:${port}`),
+    metrics: ports[9],
     env: { ...KEYS, AWS_REGION: "us-east-1", AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${ports[6]}` },
   };
   await command(place, "init", ["init", "--book", BOOK]).ended;
@@ -47,16 +48,23 @@ const COMMON = ["--agent", AGENT, "--isolation", "process", "--claim-ttl", "5", 
 
 function worker(place, i) {
   const { queue, book, gateways } = place;
-  const where = ["--queue", queue, "--book", book, "--gateway", gateways];
+  const where = ["--queue", queue, "--book", book, "--gateway", gateways.join()];
   return command(place, `worker-${i + 1}`, ["worker", ...where, "--stay", "--concurrency", "2", ...COMMON]);
 }
 
-/** Only queues and reports: the workers do the work. */
-export function launcher(place, { tasks, samples, onLine }) {
-  const { queue, book, gateways } = place;
-  const where = ["--queue", queue, "--book", book, "--gateway", gateways];
-  const what = ["--tasks", tasks, "--samples", String(samples), "--model", "tiny", "--concurrency", "0"];
-  return command(place, "launcher", ["launch", ...where, ...what, ...COMMON], onLine);
+/** Collects on the workers and gateways of the cluster: queue, gateways and book are its only settings of place. */
+export function loop(place, { tasks, rollouts, samples, onLine }) {
+  const { queue, book, gateways, metrics, folder } = place;
+  const config = join(folder, "loop.yaml");
+  const settings = {
+    ...{ run: "sums", book, queue, gateways, workers: 0, windows: 1, rollouts, samples },
+    world: { kind: "agent", agent: AGENT, tasks, gateway: join(folder, "gateway.yaml") },
+    learner: { kind: "ucb" },
+    split: { unit: "decision", shares: [0.5, 0, 0.5] },
+  };
+  writeFileSync(config, JSON.stringify(settings)); // JSON is YAML
+  const words = ["run", "resume", "--config", config, "--metrics", String(metrics), "--json"];
+  return command(place, "loop", words, onLine);
 }
 
 async function startNats(folder, { clients, routes }) {
@@ -99,7 +107,10 @@ async function startGateways(place, { ports, model }) {
   writeFileSync(
     config,
     `upstreams: { local: { baseUrl: "${model}" } }
-models: { tiny: { upstream: local, price: { prompt: 1, completion: 2 } } }
+models:
+  tiny: { upstream: local, price: { prompt: 1, completion: 2 } }
+  tiny-careless: { upstream: local, price: { prompt: 0.1, completion: 0.2 } }
+routes: { auto: [tiny, tiny-careless] }
 peers:
 ${names.map((name, i) => `  ${name}: http://127.0.0.1:${ports[i]}\n`).join("")}`,
   );

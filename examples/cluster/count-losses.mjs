@@ -1,27 +1,30 @@
-/** What the book of a cluster holds of a window, read on a machine that has seen none of it. In: where the book is, and
- *  what launchers told. Out: counts of what is missing, doubled or unrecorded, and what verify finds. */
+/** What the book of a cluster holds of a window, read on a machine that has seen none of it. In: where the book is. Out: counts
+ *  of what is missing, doubled or unrecorded, and what verify finds. */
 import { join } from "node:path";
 import { openBook, verifyBook } from "../../dist/index.js";
 
 /** Outcomes of an upload that make it the result of its rollout. */
 const ACCEPTED = ["stored", "accepted-exact", "accepted-off-policy", "quarantined"];
 
-export async function countLosses({ folder, book: url, env }, { told }) {
+export async function countLosses({ folder, book: url, env }) {
   Object.assign(process.env, env, { ROLLBOOK_CACHE: join(folder, "reader") });
   const book = await openBook(url, { mode: "read" });
   try {
     const index = await book.index();
-    const contents = new Map();
-    for (const { envelope, content } of index.runs()) contents.set(envelope.digest, content.digest);
+    const contents = new Set();
+    for (const { content } of index.runs()) contents.add(content.digest);
     const accepted = await acceptedContents(book, index);
+    const sealings = index.ofKind("rollbook.loop-members.v1");
+    const members = (await readJson(book, sealings[0].digest)).rollouts;
     const unrecorded = [];
-    for (const envelope of told.values())
-      if (contents.has(envelope)) unrecorded.push(...(await unrecordedReplies(book, contents.get(envelope))));
+    for (const { content } of members)
+      if (contents.has(content)) unrecorded.push(...(await unrecordedReplies(book, content)));
     const { report } = await verifyBook(book);
     return {
+      ...{ members: members.length, sealings: sealings.length },
       accepted: accepted.size,
       artifacts: contents.size,
-      missing: [...told].filter(([, envelope]) => !contents.has(envelope)),
+      missing: members.filter(({ content }) => !contents.has(content)),
       twice: [...accepted].filter(([, subjects]) => subjects.size > 1),
       unrecorded,
       problems: report.problems,

@@ -1,16 +1,17 @@
-/** `npm run cluster`, or `node run.mjs [tasks]`: starts a cluster on loopback, runs a window of rollouts on it, kills one process of each kind with
- *  SIGKILL on the way, and says what was lost. Exit 0: nothing. Takes about a minute, at most two.
- *  The window is that of a launcher: the training loop opens its own gateway and cannot use those of a cluster yet. */
+/** `npm run cluster`, or `node run.mjs [tasks]`: starts a cluster on loopback, runs a window of the training loop on it, kills one
+ *  process of each kind with SIGKILL while the window collects, and says what was lost. Exit 0: nothing. Takes about a
+ *  minute, at most two. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startUpstream } from "../sums/upstream.mjs";
-import { launcher, startCluster } from "./cluster.mjs";
+import { loop, startCluster } from "./cluster.mjs";
 import { countLosses } from "./count-losses.mjs";
 import { stopAll } from "./processes.mjs";
 
 const [TASKS, SAMPLES, WORKERS] = [Number(process.argv[2] ?? 20), 4, 4];
+const ROLLOUTS = TASKS * SAMPLES;
 const WINDOW_MS = 100_000;
 
 const say = (line) => process.stderr.write(`${line}\n`);
@@ -21,35 +22,28 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => interrupt
 const ended = AbortSignal.any([given, interrupted.signal]);
 const model = await startUpstream();
 try {
-  say(`three NATS nodes, an S3 server, two gateways and ${WORKERS} workers, in ${folder}`);
+  say(`three NATS nodes, an S3 server, two gateways, ${WORKERS} workers and the loop, in ${folder}`);
   const cluster = await startCluster(folder, { workers: WORKERS, model: model.url });
-  const told = new Map();
-  const changed = [];
-  let summary;
-  const launched = launcher(cluster.place, { tasks: writeTasks(), samples: SAMPLES, onLine: hear });
+  let status;
+  const running = loop(cluster.place, {
+    ...{ tasks: writeTasks(), rollouts: ROLLOUTS, samples: SAMPLES },
+    onLine(line) {
+      status = JSON.parse(line);
+    },
+  });
   await strikeAll();
-  while (launched.isRunning) await sleep(50, undefined, { signal: ended });
-  const losses = await countLosses(cluster.place, { told });
-  report({ summary, changed, losses });
-
-  /** A result that was told must stay the result, whichever launcher tells it. */
-  function hear(line) {
-    const result = JSON.parse(line);
-    if (result.kind === "summary") summary = result;
-    if (result.kind !== "rollout" || result.envelope === undefined) return;
-    const before = told.get(result.rolloutId);
-    if (before !== undefined && before !== result.envelope) changed.push(result.rolloutId);
-    told.set(result.rolloutId, result.envelope);
-  }
+  while (running.isRunning) await sleep(50, undefined, { signal: ended });
+  report(status.windows[0], await countLosses(cluster.place));
 
   /** One of each kind, each after more rollouts have ended. */
   async function strikeAll() {
-    const { nats, gateways, s3, workers } = cluster;
-    const victims = [workers[1], nats[0], gateways[0], s3, launched];
+    const { nats, gateways, s3, workers, place } = cluster;
+    const victims = [workers[1], nats[0], gateways[0], s3, running];
     for (const [i, victim] of victims.entries()) {
-      const until = Math.floor(((i + 1) * TASKS * SAMPLES) / (victims.length + 2));
-      while (told.size < until) await sleep(50, undefined, { signal: ended });
-      say(`${told.size} of ${TASKS * SAMPLES} rollouts are done: kill -9 ${victim.name} (${victim.pid})`);
+      const until = Math.floor(((i + 1) * ROLLOUTS) / (victims.length + 2));
+      let done = await collected(place);
+      for (; done < until; done = await collected(place)) await sleep(50, undefined, { signal: ended });
+      say(`${done} of ${ROLLOUTS} rollouts are done: kill -9 ${victim.name} (${victim.pid})`);
       await victim.strike();
     }
   }
@@ -70,21 +64,34 @@ function writeTasks() {
   return path;
 }
 
-function report({ summary, changed, losses }) {
-  const { accepted, missing, twice, unrecorded, artifacts, problems } = losses;
+/** As the loop tells Prometheus; 0 while it does not answer. */
+async function collected({ metrics }) {
+  const page = await fetch(`http://127.0.0.1:${metrics}/metrics`).then(
+    (response) => response.text(),
+    () => "",
+  );
+  return Number(/^rollbook_loop_collected\{count="done"\} (\d+)$/m.exec(page)?.[1] ?? 0);
+}
+
+function report({ state, collectedBy, rewardMean, outcome }, losses) {
+  const { members, accepted, missing, twice, sealings, unrecorded, artifacts, problems } = losses;
   const lines = [
-    ["rollouts of the window", TASKS * SAMPLES],
-    ["told by the launcher as done", summary.done],
+    ["rollouts of the window", ROLLOUTS],
+    ["in the window that the loop sealed", members],
     ["in the book with a receipt that accepts it", accepted],
     ["artifacts, attempts that were given up included", artifacts],
-    ["told and not in the book", missing.length],
+    ["in the window and not in the book", missing.length],
     ["accepted twice", twice.length],
-    ["told twice with different results", changed.length],
+    ["sealings of the window beside the first", sealings - 1],
     ["replies that an agent heard and no record has", unrecorded.length],
     ["problems found by verify", problems.length],
   ];
   for (const [what, count] of lines) process.stdout.write(`${String(count).padStart(5)}  ${what}\n`);
-  const lost = TASKS * SAMPLES - accepted + missing.length + twice.length + changed.length;
+  const mean = rewardMean.toFixed(2);
+  process.stdout.write(
+    `window 1: collected by ${collectedBy}, mean reward ${mean}, gate ${outcome}, ${state}\n`,
+  );
+  const lost = 2 * ROLLOUTS - members - accepted + missing.length + twice.length + sealings - 1;
   const isWhole = lost + unrecorded.length + problems.length === 0;
   process.stdout.write(isWhole ? "lost: nothing\n" : "lost: see above\n");
   if (!isWhole) process.exitCode = 1;

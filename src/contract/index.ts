@@ -71,6 +71,7 @@ export {
   FloorPromise,
   GateVerdict,
   loggedPolicy,
+  NamedRouter,
   nameRevision,
   PolicyRevision,
   type RevisionKey,

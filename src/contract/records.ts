@@ -12,7 +12,14 @@ import {
 } from "./batch/index.ts";
 import type { RecordType } from "./codec/index.ts";
 import { LoopEnvelope, LoopMembers, LoopTransition, RunPack } from "./loop/index.ts";
-import { BanditIncrement, FloorPromise, GateVerdict, PolicyRevision, Rollback } from "./policy/index.ts";
+import {
+  BanditIncrement,
+  FloorPromise,
+  GateVerdict,
+  NamedRouter,
+  PolicyRevision,
+  Rollback,
+} from "./policy/index.ts";
 import {
   Assignment,
   Call,
@@ -50,6 +57,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   FloorPromise,
   GateVerdict,
   Rollback,
+  NamedRouter,
   Tombstone,
   BookHead,
   LoopTransition,

@@ -74,7 +74,26 @@ export const configSchema = z.strictObject({
   windows: positive.max(10_000).describe("Windows of the run."),
   rollouts: positive.describe("Rollouts of one window."),
   samples: positive.default(1).describe("Rollouts of each task in a window."),
-  workers: positive.max(1024).default(4).describe("Rollouts at a time."),
+  workers: z
+    .number()
+    .int()
+    .min(0)
+    .max(1024)
+    .default(4)
+    .describe("Rollouts at a time in this process. 0 with `queue`: only workers elsewhere run them."),
+  queue: z
+    .optional(z.string().regex(/^(nats|tls):\/\//, "is not a nats:// or tls:// URL"))
+    .describe(
+      "A queue on NATS that `rollbook worker` joins from other machines, for `kind: agent` (default: a file in the book).",
+    ),
+  gateways: z
+    .optional(z.array(z.url({ protocol: /^https?$/ })).min(1))
+    .describe(
+      "Gateways that run on the same book, for `kind: agent` (default: the loop opens one). Their file is `world.gateway`.",
+    ),
+  gatewayTokenEnv: z
+    .optional(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable"))
+    .describe("The environment variable with the token of those gateways."),
   learner: z
     .optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner]))
     .describe("The learner. The other keys of this section depend on `kind`."),
@@ -191,7 +210,7 @@ export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learne
   readonly learners: readonly LearnerConfig[];
   /** Of a world of kind tokens. */
   readonly tokenLearner?: TokenLearnerConfig;
-  /** Of everything but where the book is and how many windows there are: a run may move, and may be continued. */
+  /** Of everything but where the run takes place and how many windows there are: it may move, and may be continued. */
   readonly digest: Digest;
 };
 
@@ -203,7 +222,7 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   parseId(config.run, `${where}: run`);
   const problem = idleIn(config, value) ?? contradictionIn(config);
   if (problem !== undefined) throw bad(where, problem);
-  const { book: _, windows: __, ...rest } = config;
+  const { book: _, windows: __, queue, gateways, gatewayTokenEnv, ...rest } = config;
   return { ...withPaths(config, folder), digest: digestJson("rollbook.loop-config.v1", rest) };
 }
 
@@ -211,6 +230,9 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
 const ROUTER_KEYS = [
   ...["behaviour", "exploration", "table", "floor", "split", "gate", "data", "replay", "learners"],
 ] as const;
+
+/** Where the rollouts of an agent run. */
+const PLACE_KEYS = ["queue", "gateways", "gatewayTokenEnv"] as const;
 
 /** A token window learns from its own rollouts: what is older is stale by more than it can correct. */
 function withTokenDefaults(config: z.output<typeof configSchema>): z.output<typeof configSchema> {
@@ -220,6 +242,10 @@ function withTokenDefaults(config: z.output<typeof configSchema>): z.output<type
 /** Settings that the kind of world does not read. */
 function idleIn({ world, learner }: z.output<typeof configSchema>, value: unknown): string | undefined {
   const isTokens = world.kind === "tokens";
+  const elsewhere =
+    world.kind === "agent" ? undefined : PLACE_KEYS.find((key) => Object.hasOwn(value as object, key));
+  if (elsewhere !== undefined)
+    return `${elsewhere} has no effect with world.kind: ${world.kind}, which runs in the process of the loop. Remove it, or use world.kind: agent`;
   const idle = isTokens ? ROUTER_KEYS.find((key) => Object.hasOwn(value as object, key)) : undefined;
   if (idle !== undefined) return `${idle} has no effect with world.kind: tokens. Remove it`;
   if (learner === undefined || isTokens === isTokenLearner(learner)) return undefined;
@@ -247,6 +273,12 @@ function contradictionIn({
   const kinds = (learners ?? []).map(({ kind }) => kind);
   const twice = kinds.find((kind, i) => kinds.indexOf(kind) !== i);
   if (twice !== undefined) return `learners: ${twice} stands twice. Name each kind once`;
+  if (rest.workers === 0 && rest.queue === undefined)
+    return "workers: 0 runs nothing. Name a queue that other workers join, or raise it";
+  if (rest.queue !== undefined && rest.gateways === undefined)
+    return "queue needs gateways: workers on other machines cannot reach the gateway that the loop opens. Name those of the cluster";
+  if (rest.gatewayTokenEnv !== undefined && rest.gateways === undefined)
+    return "gatewayTokenEnv has no effect without gateways. Remove it";
   if (rollouts % samples !== 0)
     return `rollouts: ${rollouts} is not a multiple of samples, ${samples}. Every task of a window gets the same number`;
   const sum = split.shares.reduce((total, each) => total + each, 0);
@@ -272,7 +304,7 @@ function withPaths(
   { learner, learners, ...config }: z.output<typeof configSchema>,
   folder: string,
 ): Omit<LoopConfig, "digest"> {
-  const at = (name: string) => (isAbsolute(name) || /^https?:/.test(name) ? name : join(folder, name));
+  const at = (name: string) => (isAbsolute(name) || /^(https?|s3):/.test(name) ? name : join(folder, name));
   const { book, table, world, replay } = config;
   return {
     ...config,

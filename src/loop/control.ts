@@ -5,6 +5,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RollbookError } from "../base/index.ts";
+import { copyOf } from "../book/open/index.ts";
 import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
 
 /** Where the running process stands. */
@@ -83,10 +84,11 @@ export function activityOf(root: string, run: string): LoopActivity | undefined 
 
 /** Asks the process to stop and waits until it has. Returns whether there was one. */
 export async function stopRun(
-  root: string,
+  book: string,
   run: string,
   { timeoutMs }: { timeoutMs: number },
 ): Promise<boolean> {
+  const root = copyOf(book);
   if (!isRunning(root, run)) return false;
   writeFileSync(stopFile(root, run), "");
   for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += LOOK_MS) {

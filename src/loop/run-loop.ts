@@ -112,7 +112,10 @@ async function openStages(context: RunContext): Promise<WindowStages> {
     case "tokens":
       return tokenStages(context, world);
     case "agent":
-      return routerStages({ ...context, world: await agentWorld(world, hiddenFrom({ book })) });
+      return routerStages({
+        ...context,
+        world: await agentWorld(context.config, world, hiddenFrom({ book })),
+      });
     case "simulator":
       await ensureTasks(world);
       return routerStages({ ...context, world: simWorld(world) });

@@ -7,7 +7,7 @@ import { cutWindow } from "../book/loop/index.ts";
 import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
-import { digestRouter, readCheckpoint } from "../policy/index.ts";
+import { digestRouter } from "../policy/index.ts";
 import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
 import { cutOrExplain } from "./empty-window.ts";
 import { type RunState, servedAfter } from "./fold.ts";
@@ -81,18 +81,19 @@ async function collect(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.collect });
   requireSame("the tasks of the window", expected, assigned.digest);
   requireSame("the router of the window", key.digest, digestRouter(router));
-  const queue = join(folder, `queue-${window.number}.db`);
+  const own = join(folder, `queue-${window.number}.db`);
   const gateway = `loop-${config.run}`;
-  if (existsSync(queue)) forget(context, { queue, gateway });
+  if (existsSync(own)) forget(context, { queue: own, gateway });
   const options: CollectOptions = {
     ...context,
-    ...{ router, assigned, experiment, seed, queue, gateway, workers: config.workers, drain: context.signal },
-    model: checkpoint === undefined ? undefined : readCheckpoint(checkpoint).model,
+    ...{ router, assigned, experiment, seed, gateway, workers: config.workers, drain: context.signal },
+    // One on a server stays: other machines follow it, and claims of a loop that was killed expire.
+    queue: config.queue ?? own,
     onProgress: (progress) => onProgress(window.number, progress),
   };
   const { results, progress } = await world.collect(options);
   const end = sealMembers(context, { window: window.number, results, progress });
-  removeQueue(queue);
+  removeQueue(own);
   return end;
 }
 

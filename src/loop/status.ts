@@ -1,6 +1,6 @@
 /** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
 import { parseId } from "../base/index.ts";
-import { isBook, useBook } from "../book/open/index.ts";
+import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
@@ -10,7 +10,7 @@ import { readRun } from "./run-loop.ts";
 
 export async function loopStatus(book: string, config: LoopConfig): Promise<LoopStatus> {
   parseId(config.run);
-  const state = isBook(book)
+  const state = isBook(await workingCopy(book))
     ? await useBook(book, { mode: "read" }, (open) => readRun(open, config.run))
     : { run: config.run, windows: [] };
   return statusOf(state, { book, config });
@@ -21,8 +21,9 @@ export function statusOf(
   { book, config }: { book: string; config: LoopConfig },
 ): LoopStatus {
   const { run, windows } = state;
-  const running = isRunning(book, run);
-  const activity = running ? activityOf(book, run) : undefined;
+  const root = copyOf(book);
+  const running = isRunning(root, run);
+  const activity = running ? activityOf(root, run) : undefined;
   const digest = runDigest(state, config.windows);
   return {
     ...{ run, book, planned: config.windows, running },

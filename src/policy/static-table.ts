@@ -1,7 +1,7 @@
 /** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
 import { z } from "zod";
-import { type Digest, digestJson, nearestName, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -43,6 +43,8 @@ type Triggers = z.output<typeof triggers>;
 
 export interface StaticTable {
   readonly digest: Digest;
+  /** What it was parsed from, with defaults filled in: the same table can be parsed from it again. */
+  readonly source: Json;
   /** Every candidate the table names. */
   readonly names: ReadonlySet<string>;
   /** Index of its choice among the candidates; -1 if it names none that is selectable. */
@@ -67,6 +69,7 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
   }
   return {
     digest: digestJson(table.schema, table),
+    source: table as Json,
     names,
     choose(context, candidates) {
       for (const rule of table.rules) {

@@ -19,7 +19,7 @@ await describeNeeding(allOf(natsServer, versitygw), "the example cluster", () =>
       new RegExp(`^ +${4 * TASKS} {2}in the book with a receipt that accepts it$`, "m"),
     );
     const killed = [...told.matchAll(/kill -9 ([a-z0-9]+)[-a-z0-9]* \((\d+)\)/g)];
-    expect(killed.map(([, name]) => name)).toEqual(["worker", "nats", "gateway", "s3", "launcher"]);
+    expect(killed.map(([, name]) => name)).toEqual(["worker", "nats", "gateway", "s3", "loop"]);
     for (const [, , pid] of killed) expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
   }, 120_000);
 });

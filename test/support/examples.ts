@@ -448,6 +448,15 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
     by: "rollbook",
     atMs: 9,
   },
+  "rollbook.named-router.v1": {
+    family: "sim.router",
+    router: d("router"),
+    policy: { kind: "checkpoint", revision },
+    table: { schema: "rollbook.static-table.v1", rules: [], default: ["small"] },
+    floor: 0,
+    exploration: 0.2,
+    seed: "7",
+  },
   "rollbook.loop-transition.v1": {
     run: "loop",
     window: 2,

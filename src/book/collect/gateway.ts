@@ -10,6 +10,7 @@ import {
   type BookRouter,
   candidatesOf,
   embedderOf,
+  openNamedRouter,
   openServedRouter,
   routerConfigOf,
   withAliases,
@@ -70,6 +71,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
       choose: request.choose ?? router?.choose,
+      loadRouter: (digest) => openNamedRouter(book, digest, log),
       embed:
         routing === undefined || router === undefined
           ? undefined

@@ -38,6 +38,7 @@ export interface LaunchRequest
         | "limits"
         | "deadlineMs"
         | "override"
+        | "router"
       >
     > {
   /** The experiment: another name, other rollouts (default: default). */
@@ -156,12 +157,12 @@ async function agentsIn(book: OpenBook): Promise<Digest[]> {
 
 function settingsOf(request: LaunchRequest) {
   const { samples = 1, seed = 0n, exp = "default", environment = "local@1", dataSource = "real" } = request;
-  const { modelId, baseUrl, extra, limits, deadlineMs, override, rows } = request;
+  const { modelId, baseUrl, extra, limits, deadlineMs, override, rows, router } = request;
   return {
     ...{ samples, seed, exp: parseId(exp, "--exp"), dataSource },
     environment: environment as LaunchOptions["environment"],
     // Both enter the ids of the rollouts: nothing said is the same as nothing in them.
     ...{ extra: extra ?? {}, limits: limits ?? {} },
-    ...given({ form: rows, modelId, baseUrl, deadlineMs, override }),
+    ...given({ form: rows, modelId, baseUrl, deadlineMs, override, router }),
   };
 }

@@ -5,6 +5,7 @@ export type { Redact } from "./redact/index.ts";
 export {
   type Choose,
   contextOfPrompt,
+  type LoadRouter,
   type LocalUpstream,
   type RouteAnswer,
   type RouteQuestion,

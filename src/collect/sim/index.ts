@@ -17,6 +17,7 @@ export {
   openRecordedRun,
   openSimRun,
   policyOfRouter,
+  priceByLength,
   type RecordedQuestion,
   type RecordedSet,
   ROUTER_FAMILY,

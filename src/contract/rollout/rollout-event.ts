@@ -60,6 +60,8 @@ const event = z.discriminatedUnion("kind", [
     budgetUsd: z.optional(finite),
     /** Who runs it and under which claim, where that is another than the recorder. */
     run: z.optional(rolloutRun),
+    /** The named router that chooses its models, instead of the one that the recorder serves. */
+    router: z.optional(digest),
     atMs: timeMs,
   }),
   z.strictObject({

@@ -1,10 +1,12 @@
 /** An agent of the user's as the world of a loop: its tasks, and a gateway that asks the policy for a model.
- *  The gateway is opened for a window and closed after it. What models answer is not a function of seeds: two such runs differ. */
-import { digestJson, type Json, parseJson, RollbookError } from "../../base/index.ts";
-import { followLaunch, launch, openGateway } from "../../book/collect/index.ts";
-import { loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
+ *  The rollouts name the router of the window, so any gateway on the book can serve it: those of the configuration, or one
+ *  that is opened for the window and closed after it. What models answer is not a function of seeds: two such runs differ. */
+import { type Digest, digestJson, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { followLaunch, type GatewayRequest, launch, openGateway } from "../../book/collect/index.ts";
+import type { BookOnDisk } from "../../book/open/index.ts";
+import { openNamedRouter, sealNamedRouter } from "../../book/serve/index.ts";
+import { type GatewayPlace, loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
 import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
-import { serveRouter } from "../../serve/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { readText } from "../read-text.ts";
 import { FailingStart } from "./failing-start.ts";
@@ -13,9 +15,16 @@ import { assignedOf, type LoopWorld } from "./world.ts";
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
 
 /** `hidden`: what the agent must not see beside its tasks. */
-export async function agentWorld(config: AgentConfig, hidden: readonly string[]): Promise<LoopWorld> {
+export async function agentWorld(
+  loop: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">,
+  config: AgentConfig,
+  hidden: readonly string[],
+): Promise<LoopWorld> {
   const { route, environment } = config;
-  const agent = await loadAgent(config.agent, { hidden: [config.tasks, ...hidden] });
+  const agent = await loadAgent(config.agent, {
+    hidden: [config.tasks, ...hidden],
+    ...(loop.gatewayTokenEnv === undefined ? {} : { hiddenEnv: [loop.gatewayTokenEnv] }),
+  });
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
   const models = await routedModels(config);
@@ -25,17 +34,15 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
     }),
     ...{ models, family: ROUTER_FAMILY, rows: rows.length },
     assign: (chosen, samples) => assignedOf(chosen, samples, digests),
-    async collect({ router, model, assigned, experiment, identity, book, seed, workers, ...place }) {
-      const served = serveRouter(router, {
-        ...{ family: ROUTER_FAMILY, seed: Number(seed), model, why: `the router of ${experiment}` },
-        ...{ clock: book.clock, log: place.log },
-      });
-      const gateway = await openGateway({
+    async collect({ assigned, experiment, identity, book, seed, workers, ...place }) {
+      const family = ROUTER_FAMILY;
+      const { signer } = identity;
+      const named = await sealNamedRouter(book, place.router, { family, seed, signer });
+      const gateway = await placeOf(loop, {
         // A name of its own: a gateway with the same file may serve the same book. Not the name whose journal a restart
         // forgets: what real models answered is kept.
         ...{ book, config: config.gateway, port: 0, worker: `${place.gateway}.agent`, log: place.log },
-        identity: () => identity,
-        choose: served.choose,
+        ...{ identity: () => identity, router: named.digest },
       });
       try {
         const results: RolloutResult[] = [];
@@ -44,13 +51,9 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
           assigned.rows.map((row) => rows[row]! as object),
           {
             ...{ book, agent, environment, seed, exp: experiment, samples: assigned.samples },
-            ...{ concurrency: workers, queue: place.queue, log: place.log },
+            ...{ concurrency: workers, queue: place.queue, log: place.log, modelId: route },
+            ...{ gateway: gateway.place, router: named.digest, identity: () => identity },
             drain: AbortSignal.any([place.drain, start.signal]),
-            ...{
-              gateway: { url: gateway.url, desk: gateway.desk },
-              modelId: route,
-              identity: () => identity,
-            },
           },
         );
         const progress = await followLaunch(launched, {
@@ -68,6 +71,30 @@ export async function agentWorld(config: AgentConfig, hidden: readonly string[])
     },
     exact: undefined,
   };
+}
+
+/** The gateways of the configuration, or one that is opened for the window. */
+async function placeOf(
+  { gateways, gatewayTokenEnv }: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">,
+  { router, ...request }: GatewayRequest & { book: BookOnDisk; router: Digest },
+): Promise<{ place: GatewayPlace; close(): Promise<void> }> {
+  if (gateways !== undefined)
+    return { place: { url: gateways.join(), ...tokenIn(gatewayTokenEnv) }, close: async () => {} };
+  // Instead of the router of the file, if it has one.
+  const choose = await openNamedRouter(request.book, router, undefined);
+  const { url, desk, close } = await openGateway({ ...request, choose });
+  return { place: { url, desk }, close: () => close() };
+}
+
+function tokenIn(variable: string | undefined): { token?: string } {
+  if (variable === undefined) return {};
+  const token = process.env[variable];
+  if (token) return { token };
+  throw new RollbookError(
+    "no-key",
+    { variable },
+    `the environment variable ${variable} is not set. Set it to the token of the gateways.`,
+  );
 }
 
 export function readRows(path: string): readonly Json[] {

@@ -3,7 +3,7 @@ import { type Digest, digestJson, type Rng, RollbookError } from "../../base/ind
 import type { Identity } from "../../book/collect/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
-import type { PolicyModel, Router } from "../../policy/index.ts";
+import type { Router } from "../../policy/index.ts";
 
 /** The rollouts of a window: rows of the world by index, each run `samples` times. */
 export interface Assigned {
@@ -17,13 +17,11 @@ export interface CollectOptions {
   readonly book: BookOnDisk;
   readonly identity: Identity;
   readonly router: Router;
-  /** Of the learned policy in the router, where there is one. */
-  readonly model: PolicyModel | undefined;
   readonly assigned: Assigned;
   readonly experiment: string;
   readonly seed: bigint;
   readonly workers: number;
-  /** The queue of this window, used by this process alone. */
+  /** The queue of this window: a file that this process alone uses, or one on a server. */
   readonly queue: string;
   /** The journal of a gateway that only this run uses. */
   readonly gateway: string;

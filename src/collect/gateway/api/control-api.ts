@@ -105,8 +105,9 @@ export class ControlApi {
   }
 
   async open(value: unknown): Promise<{ id: string; apiKey: string; basePath: string; created: boolean }> {
-    const { redact, rollouts, keyFor } = this.#deps;
+    const { redact, rollouts, routes, keyFor } = this.#deps;
     const opening = redactOpening(check(openRequest, value), redact);
+    if (opening.router !== undefined) await routes.ready(opening.router);
     const wanted = Object.entries(opening).filter(([, each]) => each !== undefined);
     const { id, created } = await rollouts.open(Object.fromEntries(wanted));
     return { id, apiKey: keyFor(id), basePath: `/r/${encodeURIComponent(id)}`, created };

@@ -39,6 +39,7 @@ export const openRequest = z.strictObject({
   maxTurns: z.optional(count),
   budgetUsd: z.optional(finite),
   run: z.optional(rolloutRun),
+  router: z.optional(digest),
 });
 
 export const closeRequest = z.strictObject({

@@ -50,7 +50,14 @@ import {
   recoverRollouts,
 } from "../rollouts/index.ts";
 import { DecisionSealer, SealQueue } from "../sealing/index.ts";
-import { type Choose, firstInList, type LocalUpstream, Routes, Upstream } from "../upstream/index.ts";
+import {
+  type Choose,
+  firstInList,
+  type LoadRouter,
+  type LocalUpstream,
+  Routes,
+  Upstream,
+} from "../upstream/index.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure, parseBody, readBody } from "../wire/index.ts";
 import { ControlApi, sendJson } from "./control-api.ts";
 import { HostCheck, LOOPBACK } from "./host-check.ts";
@@ -70,6 +77,8 @@ export interface GatewayOptions {
   readonly signer?: Signer | undefined;
   /** The router for aliases; without one, the first of the list that works. */
   readonly choose?: Choose | undefined;
+  /** Reads the routers that rollouts name when they are opened; without it such an opening is refused. */
+  readonly loadRouter?: LoadRouter | undefined;
   /** The vectors of a prompt, asked for before that router chooses; undefined: the router gets none. The call waits for it.
    *  A stop aborts the signal. */
   readonly embed?: ((prompt: string, signal: AbortSignal) => Promise<PromptVectors | undefined>) | undefined;
@@ -251,7 +260,7 @@ class GatewayServer {
       turnEnd: new TurnEnd(),
       redact: redactCall(redact),
       ...{ returned, replies: { heldBytes: 0 } },
-      routes: new Routes(config, options.choose ?? firstInList(rng.split("routes"))),
+      routes: new Routes(config, options.choose ?? firstInList(rng.split("routes")), options.loadRouter),
       upstreams: openUpstreams(options, keys, metrics),
       log,
       tell: options.onEvent,
@@ -290,12 +299,23 @@ class GatewayServer {
       journal.close();
     }
     await this.#rollouts.adopt(this.#found);
+    await this.#readyRouters();
     this.#recovered = this.#rollouts.openIds;
     await listenOn(this.#server, config.listen);
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
       this.#rollouts.sealIdle().catch(ignore); // logged with the rollout's name
     }, everyMs).unref();
+  }
+
+  /** Of rollouts that an earlier run left open. One whose router is gone refuses its calls, and says why. */
+  async #readyRouters(): Promise<void> {
+    const { routes, log } = this.#calls;
+    const named = this.#found.open.flatMap(({ opening: { router } }) =>
+      router === undefined ? [] : [router],
+    );
+    for (const router of new Set(named))
+      await routes.ready(router).catch((error) => log(`the router ${router}: ${reasonOf(error)}`));
   }
 
   handle(release: () => void): Gateway {

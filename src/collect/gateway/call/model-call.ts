@@ -191,6 +191,7 @@ export class ModelCall implements Receiver, Waiter {
       const choice = routes.choose(request.model, request, {
         rollout: this.#in.rollout.id,
         call: this.#index,
+        router: this.#in.rollout.opening.router,
         requestBytes: body.length,
         failed: this.#failed ?? NONE,
         isResting,

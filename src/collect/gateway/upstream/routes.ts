@@ -6,6 +6,7 @@ import {
   digestJson,
   type Id,
   idFault,
+  isRollbookError,
   parseId,
   type Rng,
   RollbookError,
@@ -25,6 +26,7 @@ import {
 } from "../../../policy/index.ts";
 import type { GatewayConfig, ModelConfig } from "../config.ts";
 import { mixedRoute, openAiChat, type RequestFacts } from "../dialects/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
 
 /** What a record says of a target. */
 export interface TargetFacts {
@@ -68,6 +70,9 @@ export interface RouteAnswer {
 
 export type Choose = (question: RouteQuestion) => RouteAnswer;
 
+/** Finds the router that a rollout names, by the digest of its record. Rejects if the book does not hold it. */
+export type LoadRouter = (router: Digest) => Promise<Choose>;
+
 export interface Choice {
   readonly target: Target;
   readonly candidate: string;
@@ -77,6 +82,8 @@ export interface Choice {
 }
 
 const MAX_OTHERS = 1000;
+/** Routers that rollouts named. A window of a loop has one, so open rollouts name few. */
+const MAX_NAMED = 256;
 
 export class Routes {
   readonly #config: GatewayConfig;
@@ -84,17 +91,20 @@ export class Routes {
   /** Models that are not configured, as clients name them. */
   readonly #others = new Map<string, Target>();
   readonly #choose: Choose;
+  readonly #load: LoadRouter | undefined;
+  readonly #loaded = new Map<Digest, Promise<Choose> | Choose>();
   /** Of every alias while nothing fails or rests: one list, so that what is known of it is known again. */
   readonly #allOpen = new Map<string, readonly DecisionCandidate[]>();
   #family: { readonly name: string; readonly id: Id } | undefined;
 
-  constructor(config: GatewayConfig, choose: Choose) {
+  constructor(config: GatewayConfig, choose: Choose, load?: LoadRouter) {
     // The aliases of a router are added after the file was checked.
     const mixed = mixedRoute(config);
     if (mixed !== undefined)
       throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
     this.#config = config;
     this.#choose = choose;
+    this.#load = load;
     for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
   }
 
@@ -140,6 +150,42 @@ export class Routes {
     return target;
   }
 
+  /** Makes a named router ready: calls do not wait for the book. */
+  async ready(router: Digest): Promise<void> {
+    const known = this.#loaded.get(router);
+    if (known === undefined && this.#load === undefined)
+      throw new HttpRefusal(422, "no-named-routers", "this gateway has no book to read a named router from.");
+    const choose = known ?? this.#load!(router);
+    // Again at the end: the oldest is the one that was not named for longest.
+    this.#loaded.delete(router);
+    this.#loaded.set(router, choose);
+    try {
+      const found = await choose;
+      if (this.#loaded.has(router)) this.#loaded.set(router, found);
+    } catch (error) {
+      this.#loaded.delete(router);
+      if (!isRollbookError(error)) throw error;
+      // Another gateway may hold it already, or this one at the next attempt.
+      const said = `the router ${router} cannot be served: ${error.message}`;
+      throw new HttpRefusal(503, error.code, said, { retry: true, cause: error });
+    }
+    for (const oldest of this.#loaded.keys()) {
+      if (this.#loaded.size <= MAX_NAMED) break;
+      this.#loaded.delete(oldest);
+    }
+  }
+
+  #chooserOf(router: Digest | undefined): Choose {
+    if (router === undefined) return this.#choose;
+    const choose = this.#loaded.get(router);
+    if (typeof choose === "function") return choose;
+    throw new HttpRefusal(
+      503,
+      "router-not-ready",
+      `the router ${router} that the rollout names could not be read from the book. Open the rollout again.`,
+    );
+  }
+
   /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
   choose(
     alias: string,
@@ -147,6 +193,8 @@ export class Routes {
     at: {
       rollout: string;
       call: number;
+      /** The named router that chooses, instead of the one that serves. */
+      router?: Digest | undefined;
       requestBytes: number;
       failed: ReadonlySet<string>;
       isResting: (upstream: string) => boolean;
@@ -162,7 +210,7 @@ export class Routes {
     const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
     const { seed } = request.parameters;
     const question = { alias, context, candidates, call: `${at.rollout}.${at.call}` };
-    const { decision, family, revision } = this.#choose(
+    const { decision, family, revision } = this.#chooserOf(at.router)(
       Number.isFinite(seed) ? { ...question, seed: seed as number } : question,
     );
     const candidate = candidates[decision.chosen]!.id;

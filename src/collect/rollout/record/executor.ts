@@ -40,6 +40,7 @@ export interface RolloutJob {
   readonly attempt: number;
   readonly claim?: Id;
   readonly experiment?: Id;
+  readonly router?: Digest;
   readonly token?: number;
   readonly config: ConfigParts;
   readonly limits: RolloutLimits;
@@ -84,6 +85,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
     ...(job.group === undefined ? {} : { group: job.group }),
     ...(job.claim === undefined ? {} : { claim: job.claim }),
     ...(job.experiment === undefined ? {} : { experiment: job.experiment }),
+    ...(job.router === undefined ? {} : { router: job.router }),
     ...(job.token === undefined ? {} : { token: job.token }),
     ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
     ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),

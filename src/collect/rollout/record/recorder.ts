@@ -33,6 +33,8 @@ export interface RolloutOpening
   readonly claim?: Id;
   /** The launch it is run for. */
   readonly experiment?: Id;
+  /** The named router that chooses its models. */
+  readonly router?: Digest;
   /** The number of the claim, which grows with every claim, also where the attempt does not. */
   readonly token?: number;
   readonly startedAtMs: number;

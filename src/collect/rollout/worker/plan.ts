@@ -27,6 +27,8 @@ export interface LaunchSettings {
   /** Further fields of `rollout_config`. */
   readonly extra?: Readonly<Record<string, Json>>;
   readonly limits?: RolloutLimits;
+  /** The named router that chooses among the models of a route: a record of the book, which the gateway reads. */
+  readonly router?: Digest;
 }
 
 export interface Overrides {
@@ -77,6 +79,7 @@ interface OrderExtra {
   readonly extra?: Readonly<Record<string, Json>>;
   readonly overrides?: Readonly<Record<string, Json>>;
   readonly limits?: RolloutLimits;
+  readonly router?: Digest;
 }
 
 /** With `retries` only these samples of a task are planned, in the groups they are of. */
@@ -158,12 +161,13 @@ function planRollouts(plan: {
   row: number;
 }): PlannedRollout[] {
   const { settings, overrides, task, assignment, row } = plan;
-  const { agent, exp, modelId, baseUrl, extra } = settings;
+  const { agent, exp, modelId, baseUrl, extra, router } = settings;
   const order: OrderExtra = {
     ...{ exp, limits: { ...settings.limits, ...overrides.limits } },
     ...(modelId === undefined ? {} : { modelId }),
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(extra === undefined ? {} : { extra }),
+    ...(router === undefined ? {} : { router }),
     ...(overrides.config === undefined ? {} : { overrides: overrides.config }),
   };
   const items = workItems(assignment, { lane: laneOf(agent), extra: order as unknown as Json });
@@ -176,6 +180,7 @@ function planRollouts(plan: {
 
 function settingsJson(settings: LaunchSettings): Json {
   const { exp, agent, samples, seed, environment, dataSource, modelId, baseUrl, extra, limits } = settings;
+  const { router } = settings;
   return {
     ...{ exp, agent, samples, environment, dataSource },
     seed: String(seed),
@@ -183,6 +188,8 @@ function settingsJson(settings: LaunchSettings): Json {
     baseUrl: baseUrl ?? null,
     extra: (extra ?? {}) as Json,
     limits: (limits ?? {}) as Json,
+    // Absent, not null: a launch without one has the ids it always had.
+    ...(router === undefined ? {} : { router }),
   };
 }
 

@@ -194,7 +194,7 @@ function attemptsFor({ attempts }: ClaimRunner, owner: FailureOwner): number {
 
 async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob> {
   const order = claim.payload as unknown as WorkOrder;
-  const { exp, extra, baseUrl, modelId, overrides, limits } = order.extra;
+  const { exp, extra, baseUrl, modelId, overrides, limits, router } = order.extra;
   const assignment = await readRecord(book, Assignment, order.assignment);
   const task = await readRecord(book, Task, assignment.task.digest!);
   return {
@@ -208,6 +208,7 @@ async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob>
     claim: parseId(claimId(claim)),
     token: claim.token,
     experiment: parseId(exp),
+    ...(router === undefined ? {} : { router }),
     config: {
       required: { exp_id: exp, input_id: task.id },
       ...(extra === undefined ? {} : { extra }),

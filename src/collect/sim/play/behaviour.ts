@@ -81,14 +81,20 @@ function firstOf(models: readonly string[]): StaticTable {
   );
 }
 
+/** A policy without weights: its temperature is all there is of it. */
+interface PriceByLength extends DecisionPolicy {
+  readonly temperature: number;
+}
+
 /** P ∝ exp(length · price / T): the longer a prompt, the dearer the model; short prompts lean to cheap ones. */
-function priceByLength(temperature: number): DecisionPolicy {
+export function priceByLength(temperature: number): PriceByLength {
   if (!(temperature > 0))
     throw new RollbookError("bad-temperature", { temperature }, `temperature ${temperature} is not above 0.`);
   const digest = digestJson("rollbook.sim-softmax.v1", { temperature });
   return {
     family: ROUTER_FAMILY,
     revision: { id: parseId("price-by-length"), digest },
+    temperature,
     answer({ prompt }, candidates) {
       const length = log1p(prompt.length) / log1p(1500) - 1;
       const scores = Float64Array.from(candidates, (one) =>

@@ -1,0 +1,40 @@
+/** A router that rollouts name when they are opened: everything that its choices follow from. A gateway that holds the
+ *  same book serves it, whoever trained it. */
+import { z } from "zod";
+import { defineRecord, digest, finite, id, json, probability, type RecordOf, u64 } from "../codec/index.ts";
+import { revisionKey } from "./policy-revision.ts";
+
+export const NamedRouter = defineRecord({
+  kind: "rollbook.named-router.v1",
+  summary: "A router that rollouts name when they are opened, as those of a window of a training loop do.",
+  shape: {
+    family: id,
+    /** The digest under which its choices are logged. */
+    router: digest,
+    policy: z.optional(
+      z.discriminatedUnion("kind", [
+        z.strictObject({ kind: z.literal("checkpoint"), revision: revisionKey }),
+        z.strictObject({ kind: z.literal("price-by-length"), temperature: finite }),
+      ]),
+    ),
+    /** A static table, as `rollbook.static-table.v1` writes it. */
+    table: json,
+    floor: probability,
+    exploration: probability,
+    constraints: z.optional(json),
+    /** Draws follow from it and from the call. */
+    seed: u64,
+  },
+  references: ({ policy }) =>
+    policy?.kind === "checkpoint"
+      ? [
+          {
+            digest: policy.revision.digest,
+            kind: "rollbook.checkpoint.v1",
+            field: "policy.revision.digest",
+            external: true,
+          },
+        ]
+      : [],
+});
+export type NamedRouter = RecordOf<typeof NamedRouter>;
