@@ -58,7 +58,7 @@ for path in sys.argv[1:]:
     kept = "read_parquet('" + path + ".parquet')"
     for one, other in [("arrow_rows", kept), (kept, "arrow_rows")]:
         found = duckdb.sql(f"SELECT count(*) FROM (SELECT * FROM {one} EXCEPT ALL SELECT * FROM {other})")
-        assert found.fetchone() == (0,), "DuckDB reads other values"
+        assert found.fetchall() == [(0,)], "DuckDB reads other values"
     print(table.num_rows)
 `;
 
