@@ -17,7 +17,7 @@ import {
 import { serveRouter } from "../../serve/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import { checkpointOf } from "./releases.ts";
+import { checkpointOf } from "./policy-releases.ts";
 
 export async function sealNamedRouter(
   { store }: OpenBook,
