@@ -3,7 +3,7 @@
  *  JSON type as bytes. */
 import type { ArrowType } from "../arrow/index.ts";
 
-export interface TableColumn<Item> {
+export interface BookColumn<Item> {
   readonly name: string;
   readonly type: ArrowType;
   value(item: Item): string | number | bigint | null;
@@ -11,24 +11,24 @@ export interface TableColumn<Item> {
 
 type ValueOf<Item, Value> = (item: Item) => Value | null | undefined;
 
-export function text<Item>(name: string, value: ValueOf<Item, string>): TableColumn<Item> {
+export function text<Item>(name: string, value: ValueOf<Item, string>): BookColumn<Item> {
   return { name, type: "text", value: (item) => value(item) ?? null };
 }
 
-export function real<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+export function real<Item>(name: string, value: ValueOf<Item, number>): BookColumn<Item> {
   return { name, type: "f64", value: (item) => value(item) ?? null };
 }
 
-export function whole<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+export function whole<Item>(name: string, value: ValueOf<Item, number>): BookColumn<Item> {
   return { name, type: "i64", value: (item) => toBigInt(value(item)) };
 }
 
 /** From milliseconds since the Unix epoch. */
-export function time<Item>(name: string, value: ValueOf<Item, number>): TableColumn<Item> {
+export function time<Item>(name: string, value: ValueOf<Item, number>): BookColumn<Item> {
   return { name, type: "time", value: (item) => toBigInt(value(item)) };
 }
 
-export function nested<Item>(name: string, value: ValueOf<Item, object>): TableColumn<Item> {
+export function nested<Item>(name: string, value: ValueOf<Item, object>): BookColumn<Item> {
   return {
     name,
     type: "text",

@@ -1,7 +1,7 @@
 /** What the tables are made from, and what a table is: columns, and the rows that one rollout gives. */
 import type { Digest } from "../../base/index.ts";
 import type { Level, ReadBlob, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
-import type { TableColumn } from "./table-column.ts";
+import type { BookColumn } from "./table-column.ts";
 
 export const BOOK_TABLES = ["rollouts", "calls", "decisions"] as const;
 export type BookTableName = (typeof BOOK_TABLES)[number];
@@ -30,7 +30,7 @@ export interface TabledRollout {
 }
 
 export interface BookTable<Item> {
-  readonly columns: readonly TableColumn<Item>[];
+  readonly columns: readonly BookColumn<Item>[];
   itemsOf(rollout: TabledRollout, read: ReadBlob): AsyncIterable<Item>;
 }
 
