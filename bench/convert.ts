@@ -121,7 +121,10 @@ function written({ to, book, batch, scratch, rollouts }: SizedBook & { to: strin
   const out = join(scratch, to);
   rmSync(out, { force: true });
   const from = ["--to", to, "--batch", batch, "--book", book];
-  const run = measured(["data", "convert", ...from, "--out", out, "--threshold", "0.5", "--json"], scratch);
+  const run = measured(
+    ["data", "convert", ...from, "--out", out, ...(to === "trl-kto" ? ["--threshold", "0.5"] : []), "--json"],
+    scratch,
+  );
   const { rows } = JSON.parse(run.stdout) as { rows: number };
   return { rows, perSecond: rollouts / run.cpuSeconds, peakMiB: run.peakMiB, bytes: statSync(out).size };
 }

@@ -32,9 +32,10 @@ def generate_rollout(args, rollout_id, data_source, evaluation=False):
         "top_p": getattr(args, "rollout_top_p", 1.0),
         "max_tokens": args.rollout_max_response_len,
     }
-    rollouts = _run(args, step, [group[0] for group in groups], len(groups[0]), sampling)
+    rollouts, launched = _run(args, step, [group[0] for group in groups], len(groups[0]), sampling)
     filled = [
-        [_fill(group[i], rollouts.get((row, i), []), step) for i in range(len(group))] for row, group in enumerate(groups)
+        [_fill(group[i], rollouts.get((row, i), []), launched.get((row, i)), step) for i in range(len(group))]
+        for row, group in enumerate(groups)
     ]
     kept = [sample for group in filled for samples in group for sample in samples if not sample.remove_sample]
     total = sum(len(group) for group in filled)
@@ -86,7 +87,7 @@ def _evaluate(args, rollout_id):
             "top_p": dataset.top_p,
             "max_tokens": dataset.max_response_len,
         }
-        rollouts = _run(args, step, rows, count, sampling)
+        rollouts, _ = _run(args, step, rows, count, sampling)
         found = [each for row in range(len(rows)) for i in range(count) for each in rollouts.get((row, i), [])[:1]]
         graded = [each for each in found if each["reward"] is not None and not each["remove_sample"]]
         data[dataset.name] = {
@@ -97,7 +98,8 @@ def _evaluate(args, rollout_id):
 
 
 def _run(args, step, rows, count, sampling):
-    """Launches `count` rollouts of every row and cuts a sealed batch. Out: the samples of (row, number), as plain objects."""
+    """Launches `count` rollouts of every row and cuts a sealed batch. Out: by (row, number), the samples as plain objects, and
+    what the launcher says of each sealed rollout. A failed rollout has no samples."""
     folder = Path(args.rollbook_run_dir) / "rollouts" / step
     folder.mkdir(parents=True, exist_ok=True)
     tasks = folder / "tasks.jsonl"
@@ -112,28 +114,35 @@ def _run(args, step, rows, count, sampling):
         # 1 also says that some rollouts failed: those are data.
         codes=(0, 1),
     )
-    places = {}
+    sealed, places = {}, {}
     for line in launched.splitlines():
         result = json.loads(line)
         if result.get("kind") == "rollout" and result["state"] == "sealed":
-            places[result["content"]] = (result["row"], result["sample"])
+            place = (result["row"], result["sample"])
+            sealed[place], places[result["content"]] = result, place
     if not places:
-        return {}
-    batch = json.loads(
-        _rollbook(
+        return {}, sealed
+    try:
+        cut = _rollbook(
             args,
             ["batch", "assemble", "--target", revision["id"], "--level", "token", "--json", "--artifact", *places],
         )
-    )
+    except RuntimeError as error:
+        if "[empty-batch]" in str(error):
+            return {}, sealed
+        raise
     out = folder / "samples.jsonl"
     out.unlink(missing_ok=True)
+    # Failures are left out of the file: a group of failures only must not stop a step that has others.
     _rollbook(
-        args, ["data", "convert", "--to", "slime", "--batch", batch["digest"], "--uneven", "keep", "--out", str(out)]
+        args,
+        ["data", "convert", "--to", "slime", "--batch", json.loads(cut)["digest"]],
+        ["--uneven", "keep", "--failures", "omit", "--out", str(out)],
     )
     rollouts = defaultdict(list)
     for sample in _read_lines(out):
         rollouts[places[sample["metadata"]["rollbook"]["content"]]].append(sample)
-    return rollouts
+    return rollouts, sealed
 
 
 def _seal_revision(args, step, folder):
@@ -148,8 +157,9 @@ def _seal_revision(args, step, folder):
     return {"id": step, "digest": sealed["digest"]}
 
 
-def _fill(sample, recorded, step):
-    """slime's own sample with what was recorded; a further one for every further stream of tokens of the rollout."""
+def _fill(sample, recorded, launched, step):
+    """slime's own sample with what was recorded; a further one for every further stream of tokens of the rollout. A rollout
+    that failed, or has no tokens, is a placeholder."""
     filled = []
     for each in recorded:
         one = copy.copy(sample)
@@ -163,7 +173,10 @@ def _fill(sample, recorded, step):
         filled.append(one if one.response_length > 0 else _placeholder(one))
     if not filled:
         lost = copy.copy(sample)
-        lost.status = type(sample).Status("failed")
+        known = {} if launched is None else {"content": launched["content"]}
+        lost.metadata = {**copy.deepcopy(sample.metadata or {}), "rollbook": {**known, "step": step}}
+        cancelled = launched is not None and launched["ending"]["kind"] == "cancelled"
+        lost.status = type(sample).Status("aborted" if cancelled else "failed")
         lost.rollout_id = sample.index
         filled.append(_placeholder(lost))
     return filled

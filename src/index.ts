@@ -20,6 +20,7 @@ export {
   type ImportInput,
   type ImportReport,
   importRollouts,
+  importTraces,
   type Launch,
   type LaunchRequest,
   type Learner,

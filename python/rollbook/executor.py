@@ -145,6 +145,9 @@ def executor(function: AgentFunction) -> Executor:
 
 
 def _read_request(request: Mapping[str, Any]) -> tuple[Any, Rollout]:
+    for place in (request, request.get("payload")):
+        if isinstance(place, Mapping) and "_rollout" in place:
+            raise ValueError("_rollout is called rollout_config now. Rename it, or update the program that sends the request")
     schema = request.get("schema")
     if schema != REQUEST_SCHEMA:
         raise ValueError(f"the request has schema {schema!r}; this package reads {REQUEST_SCHEMA!r}")

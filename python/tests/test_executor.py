@@ -104,6 +104,12 @@ class Executors(unittest.TestCase):
         budget = GatewayError(402, '{"error":{"code":"budget-cap"}}', {}, "u")
         self.assertEqual(answer(raising(budget))["ending"]["limit"], "budget")
 
+    def test_the_former_name_of_rollout_config_is_refused(self):
+        for bad in ({"_rollout": {}}, request({"_rollout": {}})):
+            with redirect_stderr(io.StringIO()):
+                said = executor(lambda *_: 1).answer(bad)
+            self.assertIn("_rollout is called rollout_config now", said["error"]["message"])
+
     def test_an_unknown_owner_limit_or_schema_is_refused(self):
         self.assertRaises(ValueError, failed_by, "me", "")
         self.assertRaises(ValueError, cut_by, "mood")

@@ -116,7 +116,10 @@ async function exportAll(out: string): Promise<void> {
       await importRollouts(book, record as never);
     const { digest } = await cutBatch(book, { target: "policy-r2", level: "token" });
     for (const to of TRAINER_FORMATS)
-      await convertRollouts(book, { to, batch: digest, out: join(out, to), threshold: 0.5 });
+      await convertRollouts(book, {
+        ...{ to, batch: digest, out: join(out, to) },
+        ...(to === "trl-kto" ? { threshold: 0.5 } : {}),
+      });
     for (const format of ["npz", "safetensors", "parquet"] as const)
       await exportBatch(book, digest, { format, out: join(out, `batch.${format}`) });
   });

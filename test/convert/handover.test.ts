@@ -169,13 +169,28 @@ describe("formats of tokens", () => {
   });
 });
 
+it("options without an effect are refused", async () => {
+  const cli = new Cli();
+  const batch = await handedBook(cli, { questions: 1, size: 2 });
+  const cases = [
+    ["--to trl-sft --uneven keep", "--uneven has no effect on trl-sft"],
+    ["--to trl-sft --threshold 1", "--threshold has no effect on trl-sft: it belongs to trl-kto"],
+    ["--to slime --batch B --min-gap 1", "--min-gap has no effect on slime"],
+    ["--to trl-sft --batch B --since 2026-01-01", "--since has no effect with --batch"],
+    ["--from atif x.jsonl --batch B", "--batch has no effect with --from"],
+  ] as const;
+  for (const [words, message] of cases)
+    expect(await refused(cli, words.replace("B", batch), 2)).toContain(message);
+});
+
 describe("formats of conversations", () => {
   it("slime-prompts writes each task once: its payload verbatim, its provenance beside it", async () => {
     const cli = new Cli();
     const batch = await handedBook(cli);
     for (const words of ["--to slime-prompts", `--to slime-prompts --batch ${batch}`]) {
-      const { rows } = await convert(cli, words);
+      const { rows, losses } = await convert(cli, words);
       expect(rows).toHaveLength(3);
+      expect(losses.reward).toBe(12); // of every rollout of the three tasks
       for (const { prompt, label, metadata, rollbook } of rows) {
         const question = Number(label) - 1;
         expect(prompt).toBe(taskWire(question).prompt);

@@ -1,9 +1,10 @@
 /** verifiers and ATIF in both directions. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { Digest } from "../../src/base/digest.ts";
 import { rolloutsOfAdmitted } from "../../src/book/convert/gather-rollouts.ts";
 import { parseRolloutDraft, type SealedRollout, sealRollout } from "../../src/contract/index.ts";
 import { readTraces, trainerFormat } from "../../src/convert/formats/index.ts";
@@ -36,7 +37,8 @@ function handedFrom({ content, envelope, blobs }: SealedRollout): AsyncIterable<
     ...{ stream: Math.max(0, tokens), reward: null, weightBps: 10_000 },
   };
   const admitted = { level: tokens < 0 ? "step" : "token", rows: [row] } as never;
-  return rolloutsOfAdmitted(async (digest) => stored.get(digest), [admitted], "group");
+  const source = { read: async (digest: Digest) => stored.get(digest), revisions: () => [] };
+  return rolloutsOfAdmitted(source, [admitted], "group");
 }
 
 /** Two calls: a tool is asked, and its result answered. Tokens of both, prompts between them. */
@@ -122,6 +124,29 @@ describe.each(FORMATS)("%s", (format) => {
     expect(await cli.json("artifact ls")).toHaveLength(14);
   });
 
+  it("brings rollouts into another book with the records that they refer to, and a batch of them is the same", async () => {
+    const cli = new Cli();
+    await cli.ok(`init`);
+    await cli.ok("artifact import examples/rollouts.jsonl");
+    const out = join(cli.folder, "traces.jsonl");
+    const [exported] = await cli.json(`data convert --to ${format} --out ${out}`);
+    const other = new Cli();
+    await other.ok("init");
+    const [read] = await other.json(`data convert --from ${format} ${out}`);
+    expect(read).toMatchObject({
+      ...{ rollouts: exported.rows, identical: exported.rows },
+      imported: { refused: 0, warnings: [] },
+    });
+    const contents = async (each: Cli) =>
+      new Map((await each.json("artifact ls")).map(({ rolloutId, content }) => [rolloutId, content]));
+    const known = await contents(cli);
+    for (const [id, content] of await contents(other)) expect(known.get(id)).toBe(content);
+    const admitted = [...(await contents(other)).values()].join(" ");
+    const cut = `batch assemble --target writer-r2 --level token --artifact ${admitted}`;
+    const [[batch], [again]] = [await cli.json(cut), await other.json(cut)];
+    expect(again.rows).toBe(batch.rows);
+  });
+
   it("gives back any rollout that it writes, by digest, and counts those that it leaves out", async () => {
     const folder = mkdtempSync(join(tmpdir(), "rollbook-traces-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -140,8 +165,8 @@ describe.each(FORMATS)("%s", (format) => {
         }
         const file = join(folder, `${run++}.jsonl`);
         writeFileSync(file, written.join("\n"));
-        for await (const draft of readTraces(file, { from: format, dataSource: "real" }))
-          expect(sealRollout(parseRolloutDraft(draft)).content.digest).toBe(sealed.content.digest);
+        for await (const { rollout } of readTraces(file, { from: format, dataSource: "real" }))
+          expect(sealRollout(parseRolloutDraft(rollout)).content.digest).toBe(sealed.content.digest);
       }),
       { numRuns: 150, seed: 5 },
     );
@@ -241,6 +266,123 @@ describe.each(FORMATS)("%s", (format) => {
     expect(err).toContain("[unknown-version]");
     expect(await other.json("artifact ls")).toEqual([]);
   });
+});
+
+/** A change of one field, by its path; the value takes its place. */
+const DAMAGES: readonly (readonly [format: (typeof FORMATS)[number], path: string, value: unknown])[] = [
+  ...(
+    [
+      ["steps", "x"],
+      ["steps.0", null],
+      ["steps.1.tool_calls", "x"],
+      ["steps.1.tool_calls", [null]],
+      ["steps.1.tool_calls", [{ tool_call_id: "c", function_name: "f", arguments: "{}" }]],
+      ["steps.1.metrics", 3],
+      ["steps.1.metrics", { logprobs: ["a"] }],
+      ["steps.0.observation", [1]],
+      ["steps.0.timestamp", 12],
+      ["session_id", 5],
+      ["agent", "x"],
+      ["extra.rollbook.calls", undefined],
+      ["extra.rollbook.steps", 5],
+      ["extra.rollbook.scores", [null]],
+      ["extra.rollbook.records", "x"],
+    ] as const
+  ).map(([path, value]) => ["atif", path, value] as const),
+  ...(
+    [
+      ["env", "x"],
+      ["group", {}],
+      ["traces.0.id", 7],
+      ["traces.0.nodes", "xy"],
+      ["traces.0.nodes.0", null],
+      ["traces.0.nodes.0.message.role", "weird"],
+      ["traces.0.nodes.0.tools", "x"],
+      ["traces.0.nodes.2.mask", [1, 1, 1]],
+      ["traces.0.calls", "x"],
+      ["traces.0.calls.0", null],
+      ["traces.0.calls.0.node", 99],
+      ["traces.0.rewards", { a: 5 }],
+      ["traces.0.errors", [null]],
+      ["traces.0.timing.start", "x"],
+      ["traces.0.info.rollbook.calls", undefined],
+      ["traces.0.info.rollbook.scorers", null],
+      ["traces.0.info.rollbook.whole", {}],
+    ] as const
+  ).map(([path, value]) => ["verifiers", path, value] as const),
+];
+
+describe("a damaged trace", () => {
+  let cli: Cli;
+  beforeAll(async () => {
+    cli = new Cli({ whenDone: afterAll });
+    await handedBook(cli, { questions: 1, size: 2 });
+    for (const format of FORMATS)
+      await cli.ok(`data convert --to ${format} --out ${join(cli.folder, format)}`);
+  });
+
+  it.each(DAMAGES)(
+    "of %s with %s = %j is refused with its line, and nothing is written",
+    async (...damage) => {
+      const [format, path, value] = damage;
+      const rows = rowsOf(join(cli.folder, format));
+      const names = path.split(".");
+      const holder = names.slice(0, -1).reduce((at, name) => at[name], rows[1]);
+      holder[names.at(-1)!] = value;
+      const back = join(cli.folder, "back.jsonl");
+      const { code, err } = await cli.run(
+        `data convert --from ${format} ${cli.file("x.jsonl", lines(...rows))} --out ${back}`,
+      );
+      expect([code, err]).toEqual([1, expect.stringContaining("x.jsonl:2")]);
+      expect(err).toContain("[bad-row]");
+      expect(existsSync(back)).toBe(false);
+    },
+  );
+});
+
+it("a trace whose tokens break a rule of records is refused with its place", async () => {
+  const cli = new Cli();
+  await handedBook(cli, { questions: 1, size: 1 });
+  const out = join(cli.folder, "traces.jsonl");
+  await cli.ok(`data convert --to atif --out ${out}`);
+  const [row] = rowsOf(out);
+  row.steps.find(({ source }: Row) => source === "agent").metrics.logprobs[0] = 0.5;
+  const { code, err } = await cli.run(`data convert --from atif ${cli.file("x.jsonl", lines(row))}`);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/x\.jsonl:1: .*probability above 1.*\[bad-logprob\]/),
+  ]);
+});
+
+it("a damaged line of ATIF is named by its number", async () => {
+  const cli = new Cli();
+  await handedBook(cli, { questions: 1, size: 3 });
+  const out = join(cli.folder, "traces.jsonl");
+  await cli.ok(`data convert --to atif --out ${out}`);
+  const [first, second, third] = readFileSync(out, "utf8").trim().split("\n") as [string, string, string];
+  const text = [first, second.slice(0, -9), third].join("\n");
+  const { code, err } = await cli.run(`data convert --from atif ${cli.file("x.jsonl", text)}`);
+  expect([code, err]).toEqual([1, expect.stringMatching(/x\.jsonl:2:.*\[bad-json\]/)]);
+});
+
+it("a trace of 200 000 tokens comes back", async () => {
+  const cli = new Cli();
+  const long = Array.from({ length: 200_000 }, (_, i) => i % 1000);
+  const wire = handedWire("r-long") as Row;
+  Object.assign(wire.streams[0], {
+    ids: [...long, 7],
+    mask: [...long.map(() => 0), 1],
+    logprobs: [...long.map(() => 0), -0.5],
+    rewards: [...long.map(() => 0), 1],
+    segments: [{ ...wire.streams[0].segments[0], end: long.length + 1 }],
+  });
+  await handedBook(cli, { questions: 1, size: 1, extra: [wire] });
+  for (const format of FORMATS) {
+    const out = join(cli.folder, `${format}.jsonl`);
+    await cli.ok(`data convert --to ${format} --out ${out}`);
+    const [read] = await cli.json(`data convert --from ${format} ${out} --out ${out}.back`);
+    expect(read).toMatchObject({ rollouts: 2, identical: 2 });
+  }
 });
 
 describe("verifiers traces", () => {

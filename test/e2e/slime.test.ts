@@ -29,24 +29,27 @@ interface Trained {
   }[];
 }
 
-/** Says 7 or 8 as the model does; the third task's agent fails before it asks. It writes into its payload's copy. */
+/** Says 7 or 8 as the model does. The third task's agent fails before it asks; the fourth task turns out to be broken after the
+ *  model has answered. The agent writes into its payload's copy. */
 const AGENT = `
 import json, os, sys, urllib.request
 request = json.load(sys.stdin)
 payload, config = request["payload"], request["rollout_config"]
 if payload["a"] == 3: sys.exit("no scale at hand")
+broken = payload["a"] == 4
 payload["a"] = "changed by the agent"
 body = {"model": config["model_id"], "messages": [{"role": "user", "content": "3 + 4"}], **config["sampling_params"]}
 call = urllib.request.Request(config["base_url"] + "/chat/completions", json.dumps(body).encode(),
   {"content-type": "application/json", "authorization": "Bearer " + config["api_key"]})
 answer = json.load(urllib.request.urlopen(call))["choices"][0]["message"]["content"]
-print(json.dumps({"reward": 1.0 if answer == "7" else 0.0}))
+if broken: print(json.dumps({"error": {"owner": "task", "message": "no such sum"}}))
+else: print(json.dumps({"reward": 1.0 if answer == "7" else 0.0}))
 `;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "rollbook-slime-e2e-"));
   writeFileSync(join(folder, "agent.py"), AGENT);
-  const rows = [1, 2, 3].map((a) => ({ prompt: `${a}`, label: "7", metadata: { a } }));
+  const rows = [1, 2, 3, 4].map((a) => ({ prompt: `${a}`, label: "7", metadata: { a } }));
   writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   writeFileSync(
     join(folder, "slime.yaml"),
@@ -58,7 +61,7 @@ dataPath: rows.jsonl
 book: book
 slimeDir: ${STAND_IN}
 gatewayPort: 0
-rolloutBatchSize: 3
+rolloutBatchSize: 4
 nSamplesPerPrompt: 4
 maxConcurrent: 4
 `,
@@ -97,15 +100,18 @@ it("gives slime samples of recorded tokens, and advantages that no failure moves
   expect(others.slice(-2)).toEqual(["--num-epoch", "3"]);
   expect(steps).toHaveLength(2);
   for (const { samples, rewards, metrics } of steps) {
-    expect(samples).toHaveLength(12);
-    expect(metrics).toMatchObject({ "rollout/rollbook_removed": 4 });
+    expect(samples).toHaveLength(16);
+    expect(metrics).toMatchObject({ "rollout/rollbook_removed": 8 });
     for (const [i, sample] of samples.entries()) {
       const failed = i >= 8;
       expect(sample).toMatchObject({
         rollout_id: sample.index,
         remove_sample: failed,
         status: failed ? "failed" : "completed",
-        metadata: expect.objectContaining({ a: 1 + Math.floor(i / 4) }),
+        metadata: {
+          a: 1 + Math.floor(i / 4),
+          rollbook: expect.objectContaining({ content: expect.stringMatching(/^sha256:/) }),
+        },
       });
       if (failed) expect([sample.reward, sample.loss_mask, rewards[i]]).toEqual([null, [0], 0]);
       else {

@@ -57,7 +57,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   keep: ["numcodecs"],
   serve: ["zod"],
-  convert: ["hyparquet", "hyparquet-writer"],
+  convert: ["hyparquet", "hyparquet-writer", "zod"],
   loop: ["zod"],
   cli: ["commander"],
 };

@@ -11,9 +11,9 @@ import {
 import type { HandoverOptions } from "../../convert/handover/index.ts";
 import { readBatch } from "../batches/index.ts";
 import { type DecisionRequest, everyAdmitted } from "../decisions/index.ts";
-import { type OpenBook, readOf } from "../open/index.ts";
+import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
-import { handoverBatch, rolloutsOfAdmitted, rolloutsOfBatch } from "./gather-rollouts.ts";
+import { handoverBatch, rolloutSource, rolloutsOfAdmitted, rolloutsOfBatch } from "./gather-rollouts.ts";
 
 export interface ConvertRequest extends HandoverOptions {
   readonly to: TrainerFormatName;
@@ -39,12 +39,13 @@ export async function convertRollouts(book: OpenBook, request: ConvertRequest): 
     ...{ uneven: request.uneven, failures: request.failures },
     ...{ threshold: request.threshold, minGap: request.minGap },
   });
+  requireUsed(request);
   const format = await trainerFormat(to);
   if (name === undefined) {
     if (format.from === "tokens") throw needsBatch(to);
-    const read = readOf(book, `data convert --to ${to}`);
+    const source = await rolloutSource(book, `data convert --to ${to}`);
     const admitted = await everyAdmitted(book, filter);
-    const rollouts = rolloutsOfAdmitted(read, admitted, format.together);
+    const rollouts = rolloutsOfAdmitted(source, admitted, format.together);
     return {
       to,
       out,
@@ -55,10 +56,42 @@ export async function convertRollouts(book: OpenBook, request: ConvertRequest): 
   }
   const batch = await readBatch(book, name);
   if (format.from === "tokens" && batch.level !== "token") throw noTokens(to, batch.digest);
-  const read = readOf(book, `batch ${short(batch.digest)}`);
-  const rollouts = rolloutsOfBatch(read, batch, format.together);
+  const source = await rolloutSource(book, `batch ${short(batch.digest)}`);
+  const rollouts = rolloutsOfBatch(source, batch, format.together);
   const report = await writeHandover(format, { rollouts, batch: handoverBatch(batch), options, out });
   return { to, out, batch: batch.digest, admitted: [], ...report };
+}
+
+/** Which formats an option changes. */
+const OPTION_FORMATS: Readonly<Record<keyof HandoverOptions, readonly TrainerFormatName[]>> = {
+  uneven: ["slime"],
+  failures: ["slime"],
+  threshold: ["trl-kto"],
+  minGap: ["trl-dpo"],
+};
+
+/** An option without an effect is a mistake of the caller: the file would not be what was asked for. */
+function requireUsed(request: ConvertRequest): void {
+  const { to, batch, filter = {} } = request;
+  for (const [option, formats] of Object.entries(OPTION_FORMATS))
+    if (request[option as keyof HandoverOptions] !== undefined && !formats.includes(to))
+      throw new RollbookError(
+        "wrong-usage",
+        { option, format: to },
+        `${flagOf(option)} has no effect on ${to}: it belongs to ${formats.join(", ")}. Remove it.`,
+      );
+  const [idle] = Object.entries(filter).find(([, value]) => value !== undefined) ?? [];
+  if (batch !== undefined && idle !== undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { option: idle, batch },
+      `${flagOf(idle)} has no effect with --batch: the rows of a batch are fixed. Remove one of them.`,
+    );
+}
+
+/** As the command line spells it. */
+function flagOf(option: string): string {
+  return `--${option.replace(/Ms$/, "").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 function needsBatch(format: string): RollbookError {

@@ -1,12 +1,23 @@
 /** Brings the traces of another program into a book, or into a file of rollouts in the exchange form.
  *  In: a file of verifiers or ATIF. Out: what became of them. A bad trace stops everything: nothing enters the book. */
-import { type Digest, type Json, parseId, RollbookError } from "../../base/index.ts";
 import {
+  type Digest,
+  digestJson,
+  isRollbookError,
+  type Json,
+  parseId,
+  RollbookError,
+} from "../../base/index.ts";
+import {
+  Assignment,
+  EnvironmentPackage,
   encodeWire,
   loggedPolicy,
   PolicyRevision,
   parseRolloutDraft,
+  type SealedRollout,
   sealRollout,
+  Task,
 } from "../../contract/index.ts";
 import { readTraces, type TraceFormatName } from "../../convert/formats/index.ts";
 import { type ImportReport, importRollouts } from "../import/index.ts";
@@ -15,8 +26,8 @@ import type { OpenBook } from "../open/index.ts";
 export interface TraceRequest {
   readonly from: TraceFormatName;
   readonly file: string;
-  /** What the traces are, where they do not say. */
-  readonly dataSource: "real" | "synthetic";
+  /** What the traces are, where they do not say (default: real). */
+  readonly dataSource?: "real" | "synthetic" | undefined;
 }
 
 export interface TracesRead {
@@ -57,9 +68,25 @@ function lineOf(record: Json): Buffer {
   return Buffer.from(`${JSON.stringify(record)}\n`);
 }
 
+/** The records that a trace may bring along: those that a rollout refers to. */
+const TRAVELLING: ReadonlySet<string> = new Set(
+  [EnvironmentPackage, Task, Assignment, PolicyRevision].map(({ kind }) => kind),
+);
+
+function sealed(rollout: Record<string, Json>, where: string): SealedRollout {
+  try {
+    return sealRollout(parseRolloutDraft(rollout, where));
+  } catch (error) {
+    if (!isRollbookError(error) || error.message.startsWith(where)) throw error;
+    throw new RollbookError(error.code, { ...error.fields, where }, `${where}: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
 /** Every rollout is sealed here first: a trace that breaks a rule of records is named by its place. */
 async function* recordsOf(
-  { from, file, dataSource }: TraceRequest,
+  { from, file, dataSource = "real" }: TraceRequest,
   {
     count,
     isKnown = async () => false,
@@ -67,9 +94,10 @@ async function* recordsOf(
 ): AsyncGenerator<Json> {
   const policy = loggedPolicy(parseId(from)).record;
   let named = false;
-  for await (const rollout of readTraces(file, { from, dataSource })) {
+  const sent = new Set<Digest>();
+  for await (const { rollout, records, where } of readTraces(file, { from, dataSource })) {
     count.rollouts++;
-    const { content } = sealRollout(parseRolloutDraft(rollout, `${file}: trace ${count.rollouts}`));
+    const { content } = sealed(rollout, where);
     const { origin } = rollout.envelope as { origin: { fields: { content?: string } } };
     const { content: exported } = origin.fields;
     if (exported === content.digest) {
@@ -81,6 +109,12 @@ async function* recordsOf(
     const isLogged = content.record.streams.some(({ family }) => family === from);
     if (isLogged && !named) yield encodeWire(PolicyRevision, policy) as Json;
     named ||= isLogged;
+    for (const record of records) {
+      const digest = digestJson("rollbook.trace-record.v1", record);
+      if (!TRAVELLING.has(String(record.schema)) || sent.has(digest)) continue;
+      sent.add(digest);
+      yield record;
+    }
     yield isOther ? { ...rollout, rolloutId: `${content.record.rolloutId}.${from}` } : rollout;
   }
   if (count.rollouts === 0)

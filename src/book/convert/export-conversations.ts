@@ -5,9 +5,9 @@ import { given } from "../../base/index.ts";
 import { pairRows, sftRow } from "../../convert/chat/index.ts";
 import { type HandedRollout, inGroups, toExported } from "../../convert/handover/index.ts";
 import { type DecisionRequest, everyAdmitted, writeJsonLines } from "../decisions/index.ts";
-import { type OpenBook, readOf } from "../open/index.ts";
+import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
-import { rolloutsOfAdmitted } from "./gather-rollouts.ts";
+import { rolloutSource, rolloutsOfAdmitted } from "./gather-rollouts.ts";
 
 export interface ExportConversationsRequest {
   readonly format: "sft" | "pairs";
@@ -25,9 +25,9 @@ export async function exportConversations(
   request: ExportConversationsRequest,
 ): Promise<{ readonly rows: number; readonly admitted: readonly AdmittedRollouts[] }> {
   const { format, out, filter = {} } = request;
-  const read = readOf(book, `data export --format ${format}`);
+  const source = await rolloutSource(book, `data export --format ${format}`);
   const admitted = await everyAdmitted(book, filter);
-  const rollouts = rolloutsOfAdmitted(read, admitted, format === "pairs" ? "task" : "group");
+  const rollouts = rolloutsOfAdmitted(source, admitted, format === "pairs" ? "task" : "group");
   const rows = format === "pairs" ? pairs(rollouts, request) : conversations(rollouts, request);
   return { rows: await writeJsonLines(out, rows), admitted };
 }

@@ -26,7 +26,20 @@ import type {
 import { readRecord } from "../../keep/admit/index.ts";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 import { conversationsOf, readCalls } from "../decisions/index.ts";
+import { type OpenBook, readOf } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { type RevisionsNamed, referredRecords, revisionsNamed } from "./referred-records.ts";
+
+/** What rollouts are read from. */
+export interface RolloutSource {
+  readonly read: ReadBlob;
+  readonly revisions: RevisionsNamed;
+}
+
+/** `action` names the work in errors. */
+export async function rolloutSource(book: OpenBook, action: string): Promise<RolloutSource> {
+  return { read: readOf(book, action), revisions: revisionsNamed(await book.index()) };
+}
 
 /** What is known of a rollout before it is read. */
 interface RolloutFacts {
@@ -56,18 +69,19 @@ export function handoverBatch(batch: ReadableBatch): HandoverBatch {
 
 /** The rows of a batch, and the failures of its groups. */
 export async function* rolloutsOfBatch(
-  read: ReadBlob,
+  source: RolloutSource,
   batch: ReadableBatch,
   together: TrainerFormat["together"],
 ): AsyncGenerator<HandedRollout> {
+  const { read } = source;
   const facts = await factsOfBatch(read, batch);
   const failures = await failuresOf(read, batch, new Set(facts.map(({ group }) => group)));
-  yield* handOver(read, await arranged(read, [...facts, ...failures], together), true);
+  yield* handOver(source, await arranged(read, [...facts, ...failures], together), true);
 }
 
 /** Rollouts that were admitted, each once, whichever of its streams was. */
 export async function* rolloutsOfAdmitted(
-  read: ReadBlob,
+  source: RolloutSource,
   admitted: readonly AdmittedRollouts[],
   together: TrainerFormat["together"],
 ): AsyncGenerator<HandedRollout> {
@@ -85,7 +99,7 @@ export async function* rolloutsOfAdmitted(
       });
     }
   const ordered = [...rollouts.values()].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
-  yield* handOver(read, await arranged(read, ordered, together), false);
+  yield* handOver(source, await arranged(source.read, ordered, together), false);
 }
 
 function isToken(level: Level): boolean {
@@ -173,10 +187,11 @@ async function arranged(
 }
 
 async function* handOver(
-  read: ReadBlob,
+  source: RolloutSource,
   facts: readonly RolloutFacts[],
   batched: boolean,
 ): AsyncGenerator<HandedRollout> {
+  const { read } = source;
   for (const { content, envelope, reward, excluded, ...rest } of facts) {
     const record = await readRecord(read, RolloutContent, content);
     const scores = record.scores.filter(({ weight }) => weight !== 0);
@@ -190,6 +205,7 @@ async function* handOver(
       conversations: conversationsOf(calls),
       tokens:
         rest.stream === undefined ? null : await tokensOf(read, record, { ...rest, stream: rest.stream }),
+      records: () => referredRecords(source, record),
       whole: () => inlineContent(read, content) as Promise<Record<string, Json>>,
     };
   }

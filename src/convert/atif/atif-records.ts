@@ -1,4 +1,6 @@
-/** The records of ATIF (Agent Trajectory Interchange Format), as far as Rollbook reads and writes them. No behaviour. */
+/** The records of ATIF (Agent Trajectory Interchange Format), as far as Rollbook reads and writes them: the types that it
+ *  writes, and the schema of what it reads. No behaviour. */
+import { z } from "zod";
 import type { Json } from "../../base/index.ts";
 
 export const ATIF_VERSION = "ATIF-v1.7";
@@ -61,3 +63,44 @@ export interface AtifTrajectory {
   };
   readonly extra?: Readonly<Record<string, unknown>>;
 }
+
+const text = z.string().nullish();
+const amount = z.number().nullish();
+const parts = z.union([z.string(), z.array(z.unknown())], "expected a text or a list of parts").nullish();
+
+/** A trajectory in a file: null stands for an absent field. Ids and sources of steps are checked with their place. */
+export const atifShape = z.object({
+  session_id: text,
+  trajectory_id: text,
+  agent: z.object({ name: text, model_name: text, tool_definitions: z.array(z.json()).nullish() }).nullish(),
+  steps: z.array(
+    z.object({
+      source: z.string(),
+      message: parts,
+      reasoning_content: text,
+      model_name: text,
+      timestamp: text,
+      tool_calls: z
+        .array(
+          z.object({
+            tool_call_id: z.string(),
+            function_name: z.string(),
+            arguments: z.record(z.string(), z.unknown()),
+          }),
+        )
+        .nullish(),
+      observation: z
+        .object({ results: z.array(z.object({ source_call_id: text, content: parts })) })
+        .nullish(),
+      metrics: z
+        .object({
+          ...{ prompt_tokens: amount, completion_tokens: amount, cached_tokens: amount, cost_usd: amount },
+          prompt_token_ids: z.array(z.number()).nullish(),
+          completion_token_ids: z.array(z.number()).nullish(),
+          logprobs: z.array(z.number()).nullish(),
+        })
+        .nullish(),
+    }),
+  ),
+  extra: z.record(z.string(), z.unknown()).nullish(),
+});

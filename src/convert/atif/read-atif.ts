@@ -3,12 +3,14 @@
 import { digestJson, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { readLines } from "../text-lines.ts";
 import {
+  type ReadTrace,
   readExtras,
-  rolloutOfTrace,
+  requireShape,
   type TraceCall,
   type TracedRollout,
   type TraceMessage,
   type TraceTokens,
+  tracedToRead,
 } from "../traces/index.ts";
 import {
   ARGUMENTS_TEXT,
@@ -16,24 +18,34 @@ import {
   type AtifMetrics,
   type AtifStep,
   type AtifTrajectory,
+  atifShape,
 } from "./atif-records.ts";
+
+const REMEDY = "Check the trajectory against the specification of ATIF.";
 
 export async function* readAtif(
   file: string,
   options: { readonly dataSource: "real" | "synthetic" },
-): AsyncGenerator<Record<string, Json>> {
-  for await (const { value, where } of trajectoriesOf(file))
-    yield rolloutOfTrace(readTrajectory(value, { where, options }));
+): AsyncGenerator<ReadTrace> {
+  for await (const { value, where } of trajectoriesOf(file)) {
+    requireVersion(value, where);
+    requireShape(atifShape, value, { where, remedy: REMEDY });
+    yield tracedToRead(readTrajectory(value as AtifTrajectory, { where, options }), where);
+  }
 }
 
 /** A trajectory a line; or one document over many lines, as agents write it. */
 async function* trajectoriesOf(file: string): AsyncGenerator<{ value: unknown; where: string }> {
   const open: string[] = [];
+  let isLines = false;
   for await (const { text, line } of readLines(file)) {
     if (text.trim() === "") continue;
+    const where = `${file}:${line}`;
     const whole = open.length === 0 ? parsed(text) : undefined;
-    if (whole !== undefined) yield { value: whole, where: `${file}:${line}` };
-    else open.push(text);
+    // After a line that was whole, one that is not is damaged.
+    if (whole === undefined && !isLines) open.push(text);
+    else yield { value: whole ?? parseJson(text, where), where };
+    isLines ||= whole !== undefined;
   }
   if (open.length > 0) yield { value: parseJson(open.join("\n"), file), where: file };
 }
@@ -48,24 +60,18 @@ function parsed(text: string): unknown {
 }
 
 export function readTrajectory(
-  value: unknown,
+  trajectory: AtifTrajectory,
   { where, options }: { where: string; options: { readonly dataSource: "real" | "synthetic" } },
 ): TracedRollout {
-  const trajectory = value as AtifTrajectory;
-  if (!isObject(value) || !ATIF_VERSIONS.includes(trajectory.schema_version))
-    throw new RollbookError(
-      "unknown-version",
-      { where, actual: isObject(value) ? value.schema_version : undefined, known: ATIF_VERSIONS },
-      `${where}: schema_version is ${JSON.stringify(isObject(value) ? value.schema_version : undefined)}; this release reads ${ATIF_VERSIONS[0]} to ${ATIF_VERSIONS.at(-1)}. Write the trajectory again in one of these, or update Rollbook.`,
-    );
   const { steps, agent } = trajectory;
   const id =
-    trajectory.session_id ?? trajectory.trajectory_id ?? digestJson("rollbook.atif.v1", value as Json);
+    trajectory.session_id ??
+    trajectory.trajectory_id ??
+    digestJson("rollbook.atif.v1", trajectory as unknown as Json);
   checkSteps(steps, where);
   const extras = readExtras(trajectory.extra, where);
-  const scores =
-    (extras as { scores?: { name: string; value: number; weight: number }[] } | undefined)?.scores ?? [];
-  const { calls, messages } = callsOf(trajectory, where);
+  const scores = extras?.scores ?? [];
+  const { calls, messages } = callsOf(trajectory);
   const times = steps
     .flatMap(({ timestamp }) => (timestamp ? [Date.parse(timestamp)] : []))
     .filter(Number.isFinite);
@@ -77,9 +83,19 @@ export function readTrajectory(
     ...{ group: undefined, dataSource: options.dataSource, sampling: {}, calls, scores, extras },
     tokens: streamsOf(steps),
     ending: { kind: "terminal" },
-    startedAtMs: times.length === 0 ? 0 : Math.min(...times),
-    endedAtMs: times.length === 0 ? 0 : Math.max(...times),
+    startedAtMs: times.reduce((least, each) => Math.min(least, each), times[0] ?? 0),
+    endedAtMs: times.reduce((most, each) => Math.max(most, each), times[0] ?? 0),
   };
+}
+
+function requireVersion(value: unknown, where: string): void {
+  const version = isObject(value) ? value.schema_version : undefined;
+  if (typeof version === "string" && ATIF_VERSIONS.includes(version)) return;
+  throw new RollbookError(
+    "unknown-version",
+    { where, actual: version, known: ATIF_VERSIONS },
+    `${where}: ${isObject(value) ? `schema_version is ${JSON.stringify(version)}` : "this is not a trajectory, which is a JSON object"}; this release reads ${ATIF_VERSIONS[0]} to ${ATIF_VERSIONS.at(-1)}. Write the trajectory again in one of these, or update Rollbook.`,
+  );
 }
 
 function checkSteps(steps: readonly AtifStep[], where: string): void {
@@ -87,9 +103,9 @@ function checkSteps(steps: readonly AtifStep[], where: string): void {
     new RollbookError(
       "bad-row",
       { where, ...(i === undefined ? {} : { step: i }) },
-      `${where}: ${what}. Check the trajectory against the specification of ATIF.`,
+      `${where}: ${what}. ${REMEDY}`,
     );
-  if (!Array.isArray(steps) || steps.length === 0) throw bad("there are no steps");
+  if (steps.length === 0) throw bad("there are no steps");
   for (const [i, { step_id, source, metrics }] of steps.entries()) {
     if (step_id !== i + 1) throw bad(`steps[${i}] has step_id ${JSON.stringify(step_id)}, not ${i + 1}`, i);
     if (!["system", "user", "agent"].includes(source))
@@ -104,16 +120,16 @@ function checkSteps(steps: readonly AtifStep[], where: string): void {
   if (!steps.some(({ source }) => source === "agent")) throw bad("no step is the agent's");
 }
 
-function callsOf(
-  { steps, agent }: AtifTrajectory,
-  where: string,
-): { calls: TraceCall[]; messages: readonly TraceMessage[] } {
+function callsOf({ steps, agent }: AtifTrajectory): {
+  calls: TraceCall[];
+  messages: readonly TraceMessage[];
+} {
   const messages: TraceMessage[] = [];
   const calls: TraceCall[] = [];
   const tools = agent?.tool_definitions ?? [];
   for (const step of steps) {
     const { prompt_tokens, completion_tokens, cached_tokens, cost_usd } = known(step.metrics);
-    const message = messageOf(step, where);
+    const message = messageOf(step);
     if (step.source === "agent")
       calls.push({
         prompt: [...messages],
@@ -137,7 +153,7 @@ function callsOf(
   return { calls, messages };
 }
 
-function messageOf(step: AtifStep, where: string): TraceMessage {
+function messageOf(step: AtifStep): TraceMessage {
   const { source, message, reasoning_content } = step;
   const tool_calls = step.tool_calls ?? undefined;
   if (source !== "agent") return { role: source, content: textOf(message) };
@@ -149,12 +165,6 @@ function messageOf(step: AtifStep, where: string): TraceMessage {
       ? {}
       : {
           tool_calls: tool_calls.map(({ tool_call_id, function_name, arguments: given }) => {
-            if (!isObject(given))
-              throw new RollbookError(
-                "bad-row",
-                { where, step: step.step_id },
-                `${where}: step ${step.step_id} calls ${function_name} with arguments that are not an object. ATIF demands one.`,
-              );
             const text = given[ARGUMENTS_TEXT];
             const isText = typeof text === "string" && Object.keys(given).length === 1;
             return {
@@ -179,12 +189,20 @@ function streamsOf(steps: readonly AtifStep[]): TraceTokens[] {
       stream = { ids: [], mask: [], logprobs: [] };
       streams.push(stream);
     }
-    const fresh = prompt.slice(stream.ids.length);
-    stream.ids.push(...fresh, ...said);
-    stream.mask.push(...fresh.map(() => 0), ...said.map(() => 1));
-    stream.logprobs.push(...fresh.map(() => 0), ...logprobs);
+    // One at a time: a call with as many arguments as a long prompt has tokens would overflow the stack.
+    for (const id of prompt.slice(stream.ids.length)) add(stream, id, 0, 0);
+    for (const [i, id] of said.entries()) add(stream, id, 1, logprobs[i]!);
   }
   return streams;
+}
+
+function add(
+  { ids, mask, logprobs }: { ids: number[]; mask: number[]; logprobs: number[] },
+  ...[id, sampled, logprob]: [id: number, sampled: 0 | 1, logprob: number]
+): void {
+  ids.push(id);
+  mask.push(sampled);
+  logprobs.push(logprob);
 }
 
 /** Some writers spell an absent number as null. */

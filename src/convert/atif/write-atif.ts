@@ -49,6 +49,7 @@ const CARRIED: readonly RolloutPart[] = [
     "times",
     "tokens.ids",
   ] as const),
+  ...(["task.label", "task.payload"] as const),
   ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
 ];
 
@@ -65,7 +66,7 @@ export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
         continue;
       }
       losses.addParts(rollout, CARRIED);
-      const extras = traceExtras(rollout, batch);
+      const extras = await traceExtras(rollout, batch);
       const trajectory = trajectoryOf(rollout, { conversation, extras });
       const read = { where: rollout.record.rolloutId, options: { dataSource: "real" } } as const;
       const whole = await wholeFor(rollout, readTrajectory(trajectory, read), losses);

@@ -1,6 +1,6 @@
 /** Writes rollouts in the format of a trainer or a trace tool: one file, there whole or not at all.
  *  In: rollouts in the order the format asks for. Out: the file, how many rows, and what the format could not carry. */
-import { type Digest, type Json, RollbookError } from "../../base/index.ts";
+import { type Digest, RollbookError } from "../../base/index.ts";
 import {
   type FieldLoss,
   type HandedRollout,
@@ -10,6 +10,7 @@ import {
   type TrainerFormat,
 } from "../handover/index.ts";
 import { type NewFile, writeNewFile } from "../new-file.ts";
+import type { ReadTrace } from "../traces/index.ts";
 
 export const TRAINER_FORMATS = [
   "slime",
@@ -70,11 +71,11 @@ export async function trainerFormat(name: TrainerFormatName): Promise<TrainerFor
 export const TRACE_FORMATS = ["verifiers", "atif"] as const;
 export type TraceFormatName = (typeof TRACE_FORMATS)[number];
 
-/** Rollouts in the exchange form, one at a time. */
+/** Rollouts in the exchange form with the records that they refer to, one at a time. */
 export async function* readTraces(
   file: string,
   { from, dataSource }: { from: TraceFormatName; dataSource: "real" | "synthetic" },
-): AsyncGenerator<Record<string, Json>> {
+): AsyncGenerator<ReadTrace> {
   switch (from) {
     case "verifiers":
       yield* (await import("../verifiers/index.ts")).readVerifiers(file, { dataSource });
@@ -131,11 +132,15 @@ async function writeRows(
   return count;
 }
 
-/** Lists are long, everything else counts little. */
-function valuesIn(row: object): number {
-  let values = 8;
-  for (const each of Object.values(row)) if (Array.isArray(each)) values += each.length;
-  return values;
+/** How much a row weighs in a row group: one for each number, and one for every 8 characters of text. */
+function valuesIn(value: unknown): number {
+  if (typeof value === "string") return 1 + value.length / 8;
+  if (typeof value !== "object" || value === null) return 1;
+  if (ArrayBuffer.isView(value)) return value.byteLength / 4;
+  const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  // A list of numbers is long and flat: it is not walked.
+  if (inner.length > 64 && typeof inner[0] !== "object" && typeof inner[0] !== "string") return inner.length;
+  return inner.reduce<number>((sum, each) => sum + valuesIn(each), 1);
 }
 
 function describe(losses: LossTally): string {

@@ -68,6 +68,9 @@ export interface HandedRollout {
   readonly calls: readonly HandedCall[];
   readonly conversations: readonly HandedConversation[];
   readonly tokens: HandedTokens | null;
+  /** The records that the content refers to (its task, assignment, environment, revisions), in the order in which another
+   *  book can take them. One that is gone from the book is left out. */
+  records(): Promise<readonly Json[]>;
   /** The exchange form of the content, read from the book. Rejects where a message of it is gone. */
   whole(): Promise<{ readonly [key: string]: Json }>;
 }

@@ -8,7 +8,7 @@ export {
   type HandedTimes,
   type HandedTokens,
 } from "./handed-rollout.ts";
-export { inGroups } from "./in-groups.ts";
+export { byTask, inGroups } from "./in-groups.ts";
 export { type FieldLoss, LossTally, ROLLOUT_PARTS, type RolloutPart } from "./loss-tally.ts";
 export { promptMessages, promptOf, responseText, splitConversation } from "./prompt-of.ts";
 export { provenanceOfRollout, type RowProvenance } from "./provenance-of.ts";

@@ -3,8 +3,8 @@
 import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import type { ChatMessage } from "../chat/index.ts";
 import {
+  byTask,
   type HandoverContext,
-  inGroups,
   promptOf,
   type RolloutPart,
   type TrainerFormat,
@@ -24,10 +24,10 @@ export const slimePrompts: TrainerFormat<SlimePrompt> = {
   together: "task",
   carried: CARRIED,
   async *rows(rollouts, context) {
-    for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
-      const rollout = same[0]!;
-      const { task } = rollout;
+    for await (const { rollout, isFirst } of byTask(rollouts)) {
       context.losses.addParts(rollout, CARRIED);
+      if (!isFirst) continue;
+      const { task } = rollout;
       const prompt = promptOf(rollout);
       if (prompt === undefined)
         throw new RollbookError(

@@ -1,10 +1,12 @@
 export {
   idOf,
-  rolloutOfTrace,
+  type ReadTrace,
   type TraceCall,
   type TracedRollout,
   type TraceTokens,
+  tracedToRead,
 } from "./rollout-of-trace.ts";
 export { EXTRAS_KEY, readExtras, type TraceExtras, traceExtras } from "./trace-extras.ts";
 export { type TraceMessage, type TraceToolCall, traceMessages, traceTools } from "./trace-messages.ts";
+export { requireShape } from "./trace-shape.ts";
 export { wholeFor } from "./whole-rollout.ts";

@@ -41,6 +41,18 @@ export interface TracedRollout {
   readonly format: string;
 }
 
+/** A trace as the book takes it: the rollout, and the records that it refers to, as far as the trace carries them. */
+export interface ReadTrace {
+  /** Its place in the file. */
+  readonly where: string;
+  readonly rollout: Record<string, Json>;
+  readonly records: readonly TraceFields[];
+}
+
+export function tracedToRead(trace: TracedRollout, where: string): ReadTrace {
+  return { where, rollout: rolloutOfTrace(trace), records: trace.extras?.records ?? [] };
+}
+
 /** Of what a trace shows. */
 export function shownOf({ calls, tokens, scores }: TracedRollout): Digest {
   return digestJson("rollbook.trace-shown.v1", { calls, tokens, scores });

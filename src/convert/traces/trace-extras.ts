@@ -1,8 +1,10 @@
 /** What a trace format has no field for and its free-form part carries: everything sealed but messages, ids, masks,
  *  log-probabilities and scores, which have fields of their own. With it a trace that comes back is the same rollout. */
+import { z } from "zod";
 import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
 import type { HandedRollout, HandoverBatch } from "../handover/index.ts";
+import { requireShape } from "./trace-shape.ts";
 
 /** The key under which it stands. */
 export const EXTRAS_KEY = "rollbook";
@@ -29,6 +31,10 @@ export interface TraceExtras {
   readonly scorers: TraceFields;
   readonly reward: number | null;
   readonly excluded: string | null;
+  /** The records that the rollout refers to, in the order in which another book can take them. */
+  readonly records?: readonly TraceFields[];
+  /** Where the format itself has no place for scores. */
+  readonly scores?: readonly { readonly name: string; readonly value: number; readonly weight: number }[];
   /** Present where the trace alone would come back as another rollout. */
   readonly whole?: TraceWhole;
 }
@@ -40,7 +46,23 @@ export interface TraceWhole {
   readonly rollout: TraceFields;
 }
 
-export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null): TraceExtras {
+const fields = z.record(z.string(), z.unknown());
+const extrasShape = z.object({
+  batch: z.string().nullable(),
+  contentDigest: z.string(),
+  envelopeDigest: z.string().nullable(),
+  content: fields,
+  calls: z.array(fields),
+  stream: fields.nullable(),
+  at: z.number(),
+  steps: z.array(z.tuple([z.number(), fields])),
+  scorers: fields,
+  records: z.array(fields).optional(),
+  scores: z.array(z.object({ name: z.string(), value: z.number(), weight: z.number() })).optional(),
+  whole: z.object({ shown: z.string(), rollout: fields }).optional(),
+});
+
+export async function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null): Promise<TraceExtras> {
   const wire = encodeWire(RolloutContent, rollout.record) as Record<string, Json>;
   const { schema: _, calls: _calls, streams, scores: _scores, ...content } = wire;
   const scorers = rollout.record.scores.filter(({ scorer }) => scorer !== undefined);
@@ -59,6 +81,7 @@ export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null)
     scorers: Object.fromEntries(scorers.map(({ name, scorer }) => [name, scorer!])),
     reward: rollout.reward,
     excluded: rollout.excluded,
+    records: (await rollout.records()) as TraceFields[],
   };
 }
 
@@ -66,7 +89,11 @@ export function traceExtras(rollout: HandedRollout, batch: HandoverBatch | null)
 export function readExtras(free: unknown, where: string): TraceExtras | undefined {
   const found = isObject(free) ? free[EXTRAS_KEY] : undefined;
   if (!isObject(found)) return undefined;
-  if (found.schema === EXTRAS_SCHEMA) return found as unknown as TraceExtras;
+  if (found.schema === EXTRAS_SCHEMA) {
+    const remedy = `Remove ${EXTRAS_KEY} to read the trace as one of another program.`;
+    requireShape(extrasShape, found, { where: `${where}: ${EXTRAS_KEY}`, remedy });
+    return found as unknown as TraceExtras;
+  }
   throw new RollbookError(
     "unknown-version",
     { where, actual: found.schema, known: [EXTRAS_SCHEMA] },

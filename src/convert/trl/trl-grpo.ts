@@ -1,6 +1,6 @@
 /** Prompts for TRL's GRPO and RLOO trainers, one for each task; the other columns reach the reward functions. */
 import { RollbookError } from "../../base/index.ts";
-import { inGroups, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
+import { byTask, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
 import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";
 
 interface TrlGrpoRow {
@@ -21,10 +21,10 @@ export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
   together: "task",
   carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
-    for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
-      const rollout = same[0]!;
-      const { task, conversations } = rollout;
+    for await (const { rollout, isFirst } of byTask(rollouts)) {
       losses.addParts(rollout, CARRIED);
+      if (!isFirst) continue;
+      const { task, conversations } = rollout;
       const messages = promptMessages(rollout);
       const prompt = messages === undefined ? undefined : trlMessages(messages);
       if (prompt === undefined)

@@ -4,15 +4,19 @@ import { isObject, type Json, RollbookError } from "../../base/index.ts";
 import type { Ending } from "../../contract/index.ts";
 import { readJsonLines } from "../json-lines.ts";
 import {
+  type ReadTrace,
   readExtras,
-  rolloutOfTrace,
+  requireShape,
   type TraceCall,
   type TracedRollout,
   type TraceMessage,
   type TraceTokens,
+  tracedToRead,
 } from "../traces/index.ts";
 import {
+  episodeShape,
   TRACE_VERSION,
+  traceShape,
   UNNAMED_REWARD,
   type VerifiersEpisode,
   type VerifiersMessage,
@@ -20,24 +24,27 @@ import {
   type VerifiersTrace,
 } from "./verifiers-records.ts";
 
+const REMEDY = `Write the trace again with records of version ${TRACE_VERSION}.`;
+
 export interface ReadTraceOptions {
   readonly dataSource: "real" | "synthetic";
 }
 
-export async function* readVerifiers(
-  file: string,
-  options: ReadTraceOptions,
-): AsyncGenerator<Record<string, Json>> {
+export async function* readVerifiers(file: string, options: ReadTraceOptions): AsyncGenerator<ReadTrace> {
   const remedy = "A line holds one episode: {task, traces: […]}";
   for await (const { value, place } of readJsonLines(file, remedy)) {
     const where = `${file}:${place.line}`;
     const { traces } = value;
     if (!Array.isArray(traces))
       throw unknownVersion(where, "no list of traces, as results of verifiers v0", undefined);
-    for (const trace of traces as unknown as VerifiersTrace[])
-      yield rolloutOfTrace(
-        readTrace(trace, { where, options, episode: value as unknown as VerifiersEpisode }),
-      );
+    requireShape(episodeShape, value, { where, remedy: REMEDY });
+    const episode = value as unknown as VerifiersEpisode;
+    for (const [i, trace] of (traces as unknown as VerifiersTrace[]).entries()) {
+      const place = `${where}: traces[${i}]`;
+      requireVersion(trace, place);
+      requireShape(traceShape, trace, { where: place, remedy: REMEDY });
+      yield tracedToRead(readTrace(trace, { where: place, options, episode }), place);
+    }
   }
 }
 
@@ -45,13 +52,12 @@ export function readTrace(
   trace: VerifiersTrace,
   { where, options, episode }: { where: string; options: ReadTraceOptions; episode: VerifiersEpisode },
 ): TracedRollout {
-  if (!isObject(trace) || trace.version !== TRACE_VERSION)
-    throw unknownVersion(where, `trace version ${JSON.stringify(trace?.version)}`, trace?.version);
   const nodes = trace.nodes ?? [];
   checkNodes(nodes, where);
   const extras = readExtras(trace.info, where);
   const data = (trace.task?.data ?? {}) as Record<string, unknown>;
-  const { start = 0, agent } = trace.timing ?? {};
+  const { agent } = trace.timing ?? {};
+  const start = trace.timing?.start ?? 0;
   const named = Object.entries(trace.rewards ?? {}).filter(([name]) => !(extras && name === UNNAMED_REWARD));
   return {
     format: "verifiers",
@@ -61,7 +67,7 @@ export function readTrace(
     group: episode.group?.id,
     dataSource: options.dataSource,
     sampling: {},
-    calls: callsOf(trace, nodes, extras !== undefined),
+    calls: callsOf(trace, { nodes, placed: extras !== undefined, where }),
     tokens: leavesOf(nodes).map((leaf) => tokensOf(pathTo(nodes, leaf))),
     // A reward that was not computed is missing, not 0.
     scores: named.flatMap(([name, reward]) =>
@@ -74,19 +80,21 @@ export function readTrace(
   };
 }
 
+function requireVersion(trace: unknown, where: string): void {
+  const version = isObject(trace) ? trace.version : undefined;
+  if (version !== TRACE_VERSION)
+    throw unknownVersion(where, `trace version ${JSON.stringify(version)}`, version);
+}
+
 /** The invariants of the graph: parents come first, masks are as long as ids, one log-probability for each sampled token. */
 function checkNodes(nodes: readonly VerifiersNode[], where: string): void {
   for (const [i, node] of nodes.entries()) {
     const bad = (what: string) =>
-      new RollbookError(
-        "bad-row",
-        { where, node: i },
-        `${where}: nodes[${i}] ${what}. Write the trace again with verifiers ${TRACE_VERSION}.x records.`,
-      );
-    const { parent = null, token_ids = [], mask = [], logprobs = [] } = node;
+      new RollbookError("bad-row", { where, node: i }, `${where}: nodes[${i}] ${what}. ${REMEDY}`);
+    const parent = node.parent ?? null;
+    const [token_ids, mask, logprobs] = [node.token_ids ?? [], node.mask ?? [], node.logprobs ?? []];
     if (parent !== null && !(Number.isInteger(parent) && parent >= 0 && parent < i))
       throw bad(`has parent ${JSON.stringify(parent)}, which is not a node before it`);
-    if (!isObject(node.message)) throw bad("has no message");
     if (mask.length !== token_ids.length)
       throw bad(`has ${token_ids.length} token ids and a mask of ${mask.length}`);
     const sampled = mask.filter(Boolean).length;
@@ -95,22 +103,32 @@ function checkNodes(nodes: readonly VerifiersNode[], where: string): void {
   }
 }
 
-function callsOf(trace: VerifiersTrace, nodes: readonly VerifiersNode[], placed: boolean): TraceCall[] {
+function callsOf(
+  trace: VerifiersTrace,
+  { nodes, placed, where }: { nodes: readonly VerifiersNode[]; placed: boolean; where: string },
+): TraceCall[] {
   // Segments count the calls of the rollout that was exported: one that got no reply keeps its place.
   const recorded = (trace.calls ?? []).filter(({ node }) => placed || (node !== null && node !== undefined));
+  for (const [i, { node }] of recorded.entries())
+    if (node !== null && node !== undefined && node >= nodes.length)
+      throw new RollbookError(
+        "bad-row",
+        { where, call: i },
+        `${where}: calls[${i}] names node ${node}, and there are ${nodes.length} nodes. ${REMEDY}`,
+      );
   const calls =
     recorded.length > 0
       ? recorded
       : nodes.flatMap(({ sampled }, node) => (sampled ? [{ node, model: undefined, usage: undefined }] : []));
   return calls.map(({ node, model, usage, ...rest }): TraceCall => {
     const path = node === null || node === undefined ? [] : pathTo(nodes, node);
-    const tools = path[0]?.tools;
+    const tools = path[0]?.tools ?? [];
     const cached = usage?.cached_input_tokens ?? undefined;
     return {
       prompt: path.slice(0, -1).map(({ message }) => messageOf(message)),
       reply: path.slice(-1).map(({ message }) => messageOf(message)),
       model: model ?? trace.agent?.config?.model ?? "unknown",
-      ...(tools === undefined || tools.length === 0 ? {} : { tools: tools.map(openAiTool) }),
+      ...(tools.length === 0 ? {} : { tools: tools.map(openAiTool) }),
       ...(usage
         ? {
             usage: {
@@ -171,7 +189,7 @@ function messageOf(message: VerifiersMessage): TraceMessage {
     ...(tool_calls
       ? { tool_calls: tool_calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })) }
       : {}),
-    ...(tool_call_id === undefined ? {} : { tool_call_id }),
+    ...(tool_call_id ? { tool_call_id } : {}),
   };
 }
 
@@ -182,10 +200,11 @@ const OWNERS: readonly (readonly [RegExp, Extract<Ending, { kind: "failed" }>["o
   [/agent|harness|tool/i, "agent"],
 ];
 
-function endingOf({ errors = [], ok, stop_condition, is_timeout }: VerifiersTrace): Ending {
-  const error = errors.at(-1);
+function endingOf({ errors, ok, stop_condition, is_timeout }: VerifiersTrace): Ending {
+  const error = errors?.at(-1);
   if (error !== undefined || !ok) {
-    const { type = "", message = "the trace is not ok, and names no error" } = error ?? {};
+    const type = error?.type ?? "";
+    const message = error?.message ?? "the trace is not ok, and names no error";
     const owner = OWNERS.find(([pattern]) => pattern.test(type))?.[1] ?? "infrastructure";
     if (!is_timeout) return { kind: "failed", owner, message: `${type} ${message}`.trim().slice(0, 2000) };
   }

@@ -1,4 +1,6 @@
-/** The records of verifiers v1 (`traces.jsonl`), as far as Rollbook reads and writes them. No behaviour. */
+/** The records of verifiers v1 (`traces.jsonl`), as far as Rollbook reads and writes them: the types that it writes, and the
+ *  schemas of what it reads. No behaviour. */
+import { z } from "zod";
 import type { Json } from "../../base/index.ts";
 
 export const TRACE_VERSION = 1;
@@ -85,3 +87,66 @@ export interface VerifiersEpisode {
 
 /** The reward of a rollout that has no named score, where the format wants a name. */
 export const UNNAMED_REWARD = "rollbook.reward";
+
+const text = z.string().nullish();
+const amount = z.number().nullish();
+const span = z.object({ start: amount, end: amount }).nullish();
+const errors = z.array(z.object({ type: text, message: text })).nullish();
+const task = z.object({ data: z.record(z.string(), z.unknown()).nullish(), key: text }).nullish();
+
+/** An episode in a file, without its traces. Null stands for an absent field. */
+export const episodeShape = z.object({
+  env: z.object({ id: text }).nullish(),
+  group: z.object({ id: z.string() }).nullish(),
+});
+
+export const traceShape = z.object({
+  id: z.string(),
+  task,
+  agent: z.object({ config: z.object({ model: text }).nullish() }).nullish(),
+  nodes: z
+    .array(
+      z.object({
+        parent: z.number().nullish(),
+        message: z.object({
+          role: z.enum(["system", "user", "assistant", "tool"]),
+          content: z
+            .union([z.string(), z.array(z.unknown())], "expected a text or a list of parts")
+            .nullish(),
+          reasoning_content: text,
+          tool_calls: z
+            .array(z.object({ id: z.string(), name: z.string(), arguments: z.string() }))
+            .nullish(),
+          tool_call_id: text,
+        }),
+        sampled: z.boolean().nullish(),
+        token_ids: z.array(z.number()).nullish(),
+        mask: z.array(z.boolean()).nullish(),
+        logprobs: z.array(z.number()).nullish(),
+        tools: z.array(z.json()).nullish(),
+      }),
+    )
+    .nullish(),
+  calls: z
+    .array(
+      z.object({
+        node: z.number().int().min(0).nullish(),
+        model: text,
+        finish_reason: text,
+        usage: z
+          .object({
+            ...{ prompt_tokens: z.number(), completion_tokens: z.number() },
+            ...{ cached_input_tokens: amount, cost: amount },
+          })
+          .nullish(),
+      }),
+    )
+    .nullish(),
+  rewards: z.record(z.string(), z.object({ score: z.number(), weight: amount }).nullable()).nullish(),
+  info: z.record(z.string(), z.unknown()).nullish(),
+  ok: z.boolean().nullish(),
+  stop_condition: text,
+  is_timeout: z.boolean().nullish(),
+  errors,
+  timing: z.object({ start: amount, agent: span }).nullish(),
+});

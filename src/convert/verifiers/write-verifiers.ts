@@ -55,10 +55,11 @@ export const verifiersTraces: TrainerFormat<VerifiersEpisode> = {
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       losses.addParts(rollout, CARRIED);
-      const episode = episodeOf(rollout, traceExtras(rollout, batch));
+      const extras = await traceExtras(rollout, batch);
+      const episode = episodeOf(rollout, extras);
       const read = { where: rollout.record.rolloutId, options: { dataSource: "real" }, episode } as const;
       const whole = await wholeFor(rollout, readTrace(episode.traces[0]!, read), losses);
-      yield whole === undefined ? episode : episodeOf(rollout, { ...traceExtras(rollout, batch), whole });
+      yield whole === undefined ? episode : episodeOf(rollout, { ...extras, whole });
     }
   },
 };

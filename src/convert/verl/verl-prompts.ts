@@ -1,7 +1,7 @@
 /** Prompts for verl's RLHFDataset: one row for each task, as Parquet. The label is the ground truth; the payload of the
  *  agent is JSON text in `extra_info`, because payloads of two tasks have no common columns. */
 import { RollbookError } from "../../base/index.ts";
-import { inGroups, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
+import { byTask, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
 import { field, I64, list, orNull, struct, TEXT } from "../parquet/index.ts";
 
 interface VerlPrompt {
@@ -41,10 +41,10 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
   ],
   async *rows(rollouts, { batch, losses }) {
     let index = 0n;
-    for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
-      const rollout = same[0]!;
-      const { task, record } = rollout;
+    for await (const { rollout, isFirst } of byTask(rollouts)) {
       losses.addParts(rollout, CARRIED);
+      if (!isFirst) continue;
+      const { task, record } = rollout;
       const messages = promptMessages(rollout);
       if (messages === undefined)
         throw new RollbookError(

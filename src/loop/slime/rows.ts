@@ -12,7 +12,7 @@ export async function checkedRows(file: string): Promise<{ text: string; rows: n
   let [empty, first] = [0, ""];
   for await (const { value, place } of readJsonLines(file, `${FORM}.`)) {
     const where = `${file}:${place.line}`;
-    checkRow(value as Record<string, Json>, where);
+    requirePrompt(value as Record<string, Json>, where);
     const { warning } = readRow(value, { form: "slime", where });
     if (warning !== undefined && empty++ === 0) first = warning;
     lines.push(JSON.stringify(value));
@@ -23,21 +23,13 @@ export async function checkedRows(file: string): Promise<{ text: string; rows: n
   return { text: `${lines.join("\n")}\n`, rows: lines.length, warnings };
 }
 
-function checkRow(row: Record<string, Json>, where: string): void {
-  const { prompt, metadata } = row;
-  if (typeof prompt !== "string" && !isMessages(prompt))
-    throw refused(where, "prompt is neither a text nor a list of messages. slime counts its tokens");
-  if (metadata === undefined) return;
-  if (!isObject(metadata))
-    throw refused(
-      where,
-      `metadata is ${Array.isArray(metadata) ? "a list" : "no object"}. It is the agent's payload: an object`,
-    );
-  if (Object.hasOwn(metadata, "_rollout"))
-    throw refused(
-      where,
-      "metadata holds _rollout, whose name is rollout_config now, and which Rollbook writes. Leave it out",
-    );
+function requirePrompt({ prompt }: Record<string, Json>, where: string): void {
+  if (typeof prompt === "string" || isMessages(prompt)) return;
+  throw new RollbookError(
+    "bad-row",
+    { where, field: "prompt" },
+    `${where}: prompt is neither a text nor a list of messages. slime counts its tokens. ${FORM}.`,
+  );
 }
 
 function isMessages(value: Json | undefined): boolean {
@@ -46,8 +38,4 @@ function isMessages(value: Json | undefined): boolean {
     value.length > 0 &&
     value.every((each) => isObject(each) && Object.hasOwn(each, "role"))
   );
-}
-
-function refused(where: string, what: string): RollbookError {
-  return new RollbookError("bad-row", { where }, `${where}: ${what}.`);
 }

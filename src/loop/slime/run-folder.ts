@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { canonicalize, type Json, RollbookError } from "../../base/index.ts";
+import { canonicalize, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { HOOK, slimeFlags } from "./flags.ts";
 import { checkedRows } from "./rows.ts";
 import type { SlimeSettings } from "./settings.ts";
@@ -38,6 +38,7 @@ export function plannedFlags(settings: SlimeSettings, numRollout: number): strin
 export async function writeRunFolder(settings: SlimeSettings, numRollout: number): Promise<RunFolder> {
   const { runDir: path } = settings;
   refuseOtherRun(settings);
+  requireAgent(settings.agent);
   const { text, rows, warnings } = await checkedRows(settings.dataPath);
   const flags = plannedFlags(settings, numRollout);
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -58,13 +59,26 @@ export async function writeRunFolder(settings: SlimeSettings, numRollout: number
 /** Rollouts of another run under the same names would be taken for those of this one. */
 function refuseOtherRun(settings: SlimeSettings): void {
   const file = join(settings.runDir, "settings.json");
-  if (!existsSync(file) || readFileSync(file, "utf8").trimEnd() === canonicalize(settings as unknown as Json))
-    return;
+  if (!existsSync(file)) return;
+  const other = parseJson(readFileSync(file, "utf8"), file) as Readonly<Record<string, Json>>;
+  const own = settings as unknown as Readonly<Record<string, Json>>;
+  const names = [...new Set([...Object.keys(own), ...Object.keys(other)])];
+  const differ = names.filter((name) => textOf(own[name]) !== textOf(other[name])).sort();
+  if (differ.length === 0) return;
   throw new RollbookError(
     "slime-run-exists",
-    { runDir: settings.runDir },
-    `${settings.runDir} holds a run with other settings. Give another expId or runDir, or the settings of that run to continue it.`,
+    { runDir: settings.runDir, differ },
+    `${settings.runDir} holds a run with other settings (${differ.join(", ")}). Give another expId or runDir, or the settings of that run to continue it.`,
   );
+}
+
+function textOf(value: Json | undefined): string {
+  return value === undefined ? "" : canonicalize(value);
+}
+
+function requireAgent(agent: string): void {
+  if (/^https?:/.test(agent) || existsSync(agent)) return;
+  throw new RollbookError("no-file", { path: agent }, `the agent ${agent} does not exist. Check the path.`);
 }
 
 function hookSettings(settings: SlimeSettings): Record<string, Json> {
@@ -92,8 +106,8 @@ function scriptOf({ slimeDir, modelType, numGpus, python }: SlimeSettings): stri
 # SLIME_DIR, PYTHON and RAY_ADDRESS override what stands here. A Ray that runs already is used and left running.
 set -euo pipefail
 cd "$(dirname "\${BASH_SOURCE[0]}")"
-SLIME_DIR="\${SLIME_DIR:-${quoted(slimeDir)}}"
-PYTHON="\${PYTHON:-${quoted(python)}}"
+SLIME_DIR=\${SLIME_DIR:-${quoted(slimeDir)}}
+PYTHON=\${PYTHON:-${quoted(python)}}
 export PYTHONUNBUFFERED=1
 
 model="$SLIME_DIR/scripts/models/"${quoted(modelType)}.sh

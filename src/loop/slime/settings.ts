@@ -58,7 +58,10 @@ export const slimeSchema = z.strictObject({
     .optional(z.string().min(1))
     .describe("Logs to this project of Weights & Biases; the key comes from WANDB_API_KEY."),
   wandbGroup: z.optional(z.string().min(1)).describe("The group of the run there."),
-  extraFlags: z.array(z.string()).default([]).describe("Passed to slime's train.py as they are."),
+  extraFlags: z
+    .array(z.string().regex(/^[^\n]*$/, "a flag is one line"))
+    .default([])
+    .describe("Passed to slime's train.py as they are."),
 });
 
 export type SlimeOptions = z.input<typeof slimeSchema>;

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function runnerOf(rows: readonly unknown[], options: Record<string, unknown> = {}): SlimeRunner {
   writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  writeFileSync(join(folder, "agent.py"), "");
   return new SlimeRunner({
     ...{ expId: "e1", agent: join(folder, "agent.py"), modelDir: "/m", modelType: "qwen2.5-3B" },
     ...{ dataPath: join(folder, "rows.jsonl"), book: join(folder, "book"), runDir: join(folder, "run") },
@@ -38,7 +40,25 @@ describe("the folder of a run with slime", () => {
     const row = { prompt: "p", metadata: {} };
     await runnerOf([row]).prepare();
     await expect(runnerOf([row]).prepare({ numRollout: 9 })).resolves.toMatchObject({ rows: 1 });
-    await expect(runnerOf([row], { lr: 1e-5 }).prepare()).rejects.toMatchObject({ code: "slime-run-exists" });
+    await expect(runnerOf([row], { lr: 1e-5, tpSize: 4 }).prepare()).rejects.toMatchObject({
+      code: "slime-run-exists",
+      message: expect.stringContaining("other settings (lr, tpSize)"),
+    });
+  });
+
+  it("is not written for an agent that is not there", async () => {
+    const runner = runnerOf([{ prompt: "p", metadata: {} }], { agent: join(folder, "gone.py") });
+    await expect(runner.prepare()).rejects.toMatchObject({ code: "no-file" });
+    await expect(
+      runnerOf([{ prompt: "p", metadata: {} }], { agent: "http://127.0.0.1:9/" }).prepare(),
+    ).resolves.toMatchObject({ rows: 1 });
+  });
+
+  it("has a script that finds slime in a folder with spaces", async () => {
+    const slimeDir = join(folder, "it's my slime");
+    const run = await runnerOf([{ prompt: "p", metadata: {} }], { slimeDir }).prepare();
+    const { status, stderr } = spawnSync("bash", [run.script], { encoding: "utf8" });
+    expect([status, stderr]).toEqual([2, expect.stringMatching(`^${slimeDir}/scripts/models/`)]);
   });
 
   it("warns of rows without metadata and says how to write them", async () => {
@@ -52,10 +72,10 @@ describe("the folder of a run with slime", () => {
   });
 
   it.each([
-    [{ prompt: "p", metadata: [1] }, "metadata is a list"],
+    [{ prompt: "p", metadata: [1] }, "metadata is an array"],
     [{ prompt: 4, metadata: {} }, "prompt is neither a text nor a list of messages"],
     [{ metadata: {} }, "prompt is neither"],
-    [{ prompt: "p", metadata: { _rollout: {} } }, "whose name is rollout_config now"],
+    [{ prompt: "p", metadata: { _rollout: {} } }, "metadata._rollout is called rollout_config now"],
   ])("refuses the row %j before anything is written", async (row, message) => {
     await expect(runnerOf([{ prompt: "fine", metadata: {} }, row]).prepare()).rejects.toThrow(
       new RegExp(`rows.jsonl:2: .*${message}`),

@@ -41,7 +41,8 @@ verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop and art are P
 \`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and trl-dpo in OpenAI's chat form.
 
 With --from the traces of another program enter the book as rollouts, signed with your key if there is one; with --out they are
-written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout.`,
+written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout,
+with the records that it refers to, so that it also enters another book.`,
     examples: [
       "rollbook data convert --to trl-sft --out trl.jsonl",
       "rollbook data convert --to slime --batch b745 --uneven keep --failures omit --out samples.jsonl",
@@ -78,6 +79,11 @@ async function runConvert(io: Io, file: string | undefined, flags: ConvertFlags)
   if ((to === undefined) === (from === undefined)) throw wrongUsage("name either --to or --from");
   if (from !== undefined) {
     if (file === undefined) throw wrongUsage(`--from ${from} needs the file to read`);
+    const { batch, uneven, failures, threshold, minGap, family, session, since, until, feedback } = flags;
+    const idle = { batch, uneven, failures, threshold, minGap, family, session, since, until, feedback };
+    const [name] = Object.entries(idle).find(([, value]) => value !== undefined) ?? [];
+    if (name !== undefined)
+      throw wrongUsage(`--${name === "minGap" ? "min-gap" : name} has no effect with --from. Remove it`);
     return runRead(io, { ...flags, from, file });
   }
   if (file !== undefined) throw wrongUsage(`--to reads the book, and ${file} belongs to --from`);
@@ -86,7 +92,7 @@ async function runConvert(io: Io, file: string | undefined, flags: ConvertFlags)
 }
 
 async function runRead(io: Io, flags: ConvertFlags & { from: TraceFormatName; file: string }): Promise<void> {
-  const { from, file, out, dataSource = "real" } = flags;
+  const { from, file, out, dataSource } = flags;
   const request = { from, file, dataSource };
   const read =
     out === undefined

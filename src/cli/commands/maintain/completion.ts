@@ -1,6 +1,7 @@
 /** `rollbook completion`: what a shell needs to complete commands and options. */
 import { Argument, type Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
+import { jsonLine } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 
@@ -17,8 +18,9 @@ export function addCompletion(program: Command, io: Io, whole: () => Promise<Com
     book: false,
   })
     .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
-    .action(async (shell: Shell) => {
-      io.out(scriptFor(shell, wordsOf(await whole())));
+    .action(async (shell: Shell, { json }: { json?: true }) => {
+      const script = scriptFor(shell, wordsOf(await whole()));
+      io.out(json ? jsonLine({ shell, script }) : script);
     });
 }
 
