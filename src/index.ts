@@ -15,7 +15,6 @@ export {
   exportBatch,
   extendReplay,
   type GateResult,
-  type GatewayConfig,
   gateCheckpoints,
   type ImportInput,
   type ImportReport,
