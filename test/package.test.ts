@@ -82,11 +82,6 @@ describe("the packed package", () => {
     expect(run("npx", ["--no-install", "rollbook", "--version"]).trim()).toBe(manifest.version);
   });
 
-  it("runs the demo in an empty folder", () => {
-    const words = ["demo", "--windows", "1", "--rollouts", "40"];
-    expect(run("npx", ["--no-install", "rollbook", ...words])).toContain("verified");
-  });
-
   const exampleFile = (name: string) => join(folder, "node_modules/rollbook/examples", name);
 
   it("runs the TypeScript of its README in an empty folder, with no sealing by hand", () => {

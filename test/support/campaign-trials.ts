@@ -8,10 +8,9 @@ const SCALE = 1 / 100;
 /** Campaigns whose trials are cheap: more of them find more. */
 const CHEAP: Readonly<Record<string, number>> = {
   cluster: 1 / 30,
-  packs: 1 / 40,
-  replay: 1 / 40,
+  replay: 1 / 50,
   rollback: 1 / 20,
-  sandbox: 1 / 50,
+  "store-crash": 1 / 30,
   tamper: 1 / 40,
 };
 

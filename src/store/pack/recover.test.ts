@@ -3,17 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { crashStore } from "../../../bench/support/store-crash.ts";
 import { type Digest, systemClock } from "../../base/index.ts";
 import { openBook } from "../book.ts";
-
-it("after 20 kills -9 of writers and collectors at random points everything acknowledged is there and complete", async () => {
-  const failures: string[] = [];
-  const onFailure = (what: string) => failures.push(what);
-  const result = await crashStore({ kills: 20, seed: 11n, onFailure });
-  expect(failures).toEqual([]);
-  expect(result).toEqual({ passed: 20, failed: 0 });
-});
 
 it.skipIf(process.platform === "win32")(
   "when the disk takes no more, put or flush says so, the session ends, and what was flushed is there",
