@@ -44,15 +44,17 @@ export function startCatalogKeeper(root: string, log: (line: string) => void): C
   thread.unref();
   return {
     async caughtUp() {
+      thread.ref(); // without it a process that waits for nothing else would end here
       while (looking !== undefined) await looking; // one that is under way may have passed what was just written
       await look();
+      thread.unref();
     },
     async close() {
       clearInterval(timer);
+      thread.ref();
       await looking;
       if (ended) return;
       const exit = once(thread, "exit");
-      thread.ref();
       thread.postMessage("close");
       await exit;
     },
