@@ -2,7 +2,6 @@
  *  In: a path (`queue.db`; `:memory:` for one process), a clock. Out: a WorkQueue.
  *  Durable: WAL with a full sync per group commit. Claims look at partial indexes of what waits and what is claimed,
  *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, type Json, parseId } from "../../base/index.ts";
 import { openSqlite, type Sqlite, whenFree } from "../../store/index.ts";
 import {
@@ -169,12 +168,21 @@ function watchChanges(db: Sqlite) {
   const look = () => version.get<{ data_version: number }>()!.data_version;
   let elsewhere = look();
   let changes = 0;
-  let waking = new AbortController();
+  const waiting = new Set<() => void>();
   const tell = () => {
     changes++;
-    waking.abort();
-    waking = new AbortController();
+    for (const wake of [...waiting]) wake();
   };
+  const pause = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        waiting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      waiting.add(wake);
+    });
   let closed = false;
   return {
     tell,
@@ -193,7 +201,7 @@ function watchChanges(db: Sqlite) {
             const changed = changes !== seen;
             seen = changes;
             if (changed || leftMs <= 0) return changed;
-            await sleep(Math.min(LOOK_MS, leftMs), undefined, { signal: waking.signal }).catch(() => {});
+            await pause(Math.min(LOOK_MS, leftMs));
           }
         },
       };
