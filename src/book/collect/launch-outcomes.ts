@@ -26,7 +26,7 @@ export async function experimentOutcomes(book: OpenBook, experiment: string): Pr
   // The one that ended last comes first.
   for (const { content, task, taskTitle, group } of await listRollouts(book, { experiment })) {
     const { assignment, ending, scores } = await readRecord(book.store, RolloutContent, content);
-    if (assignment === undefined || index.about([content], Receipt.kind).length === 0) continue;
+    if (assignment === undefined || index.about([content], [Receipt.kind]).length === 0) continue;
     const key = JSON.stringify([task, group, assignment.sample]);
     const known = outcomes.get(key);
     const outcome = { task, taskTitle, group, sample: assignment.sample, reward: totalOf(scores), ending };

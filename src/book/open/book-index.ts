@@ -37,8 +37,8 @@ export interface BookIndex {
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
   /** Envelopes with their contents, the run that ended last first. */
   runs(): Iterable<IndexedRun>;
-  /** Records of this kind whose subject or content is one of these, sorted by id, then digest. */
-  about(subjects: readonly Digest[], kind: string): IndexedRecord[];
+  /** Records of these kinds whose subject or content is one of these, sorted by id, then digest. */
+  about(subjects: readonly Digest[], kinds: readonly string[]): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
   /** The tombstones that name this digest as erased. */
   tombstonesOf(erased: Digest): Digest[];
@@ -121,7 +121,7 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
       return found.map(({ id, digest }) => ({ id: id!, digest }));
     },
     runs: () => runsIn(records),
-    about: (subjects, kind) => sorted.filter((record) => record.kind === kind).filter(isAbout(subjects)),
+    about: (subjects, kinds) => sorted.filter(({ kind }) => kinds.includes(kind)).filter(isAbout(subjects)),
     attestationsOf: (subject) => attestations.get(subject) ?? [],
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],
     lostSubjects: () =>

@@ -31,7 +31,7 @@ export function artifactsWith(index: BookIndex, contents: ReadonlySet<Digest>): 
 }
 
 function artifactsAmong(index: BookIndex, contents: readonly Digest[]): IndexedArtifact[] {
-  return joined(index.recordsWith(contents), index.about(contents, RolloutEnvelope.kind));
+  return joined(index.recordsWith(contents), index.about(contents, [RolloutEnvelope.kind]));
 }
 
 /** A content without an envelope is no artifact. */

@@ -30,6 +30,7 @@ import {
   type BookIndex,
   everyArtifact,
   type IndexedArtifact,
+  type IndexedRecord,
   type OpenBook,
   requireTrusted,
   resolveArtifact,
@@ -148,15 +149,9 @@ export function collectManifest(
   } = {},
 ): Sealed<Manifest> {
   const contents = artifacts.map(({ content }) => content.digest);
-  const chosen = new Set<unknown>(contents);
-  const recordsOf = (kind: string) =>
-    artifacts.length <= FEW
-      ? index.about(contents, kind)
-      : index.ofKind(kind).filter(({ fields }) => chosen.has(fields.subject));
+  const said = saidOf(index, contents);
   const about = (kind: string, wanted: (name: unknown) => boolean = () => true) =>
-    recordsOf(kind)
-      .filter(({ fields }) => wanted(fields.name))
-      .map(({ digest }) => digest);
+    said.filter((each) => each.kind === kind && wanted(each.fields.name)).map(({ digest }) => digest);
   return sealManifest({
     // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
     artifacts: artifacts.map(({ content, envelopes }) => ({
@@ -169,6 +164,15 @@ export function collectManifest(
     feedback: about(Feedback.kind, feedback),
     receipts: about(Receipt.kind),
   });
+}
+
+/** What a manifest lists beside the artifacts and their revisions. */
+const SAID = [Verdict, Release, Feedback, Receipt].map(({ kind }) => kind);
+
+function saidOf(index: BookIndex, contents: readonly Digest[]): IndexedRecord[] {
+  if (contents.length <= FEW) return index.about(contents, SAID);
+  const chosen = new Set<unknown>(contents);
+  return SAID.flatMap((kind) => index.ofKind(kind)).filter(({ fields }) => chosen.has(fields.subject));
 }
 
 /** Everything that a manifest lists and that decides what may teach or judge. */

@@ -97,7 +97,7 @@ export async function showRollout(book: OpenBook, name: string): Promise<Rollout
         signers: await signersOf(book, index, digest),
       })),
     ),
-    about: [Receipt, Feedback, Verdict, Release].flatMap(({ kind }) => index.about([content.digest], kind)),
+    about: [Receipt, Feedback, Verdict, Release].flatMap(({ kind }) => index.about([content.digest], [kind])),
   };
 }
 
@@ -132,7 +132,7 @@ function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => str
 }
 
 function envelopesOf(index: BookIndex, content: Digest): Digest[] {
-  return index.about([content], RolloutEnvelope.kind).map(({ digest }) => digest);
+  return index.about([content], [RolloutEnvelope.kind]).map(({ digest }) => digest);
 }
 
 /** Each looked up once, when a row first names the task. */

@@ -200,7 +200,7 @@ class CatalogSync {
         this.#tally.blobs += blob.run(pack.number, entry, number, kind, ...place).changes;
         if (anyLost) found.run(digestToBytes(digest));
         if (facts !== undefined) this.#tally.records += record.run(number, kind, ...facts).changes;
-        for (const target of targets) ref.run(number, numbers.of(target));
+        for (const target of numbers.ofAll(targets)) ref.run(number, target);
       }
       db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack.number);
       return true;

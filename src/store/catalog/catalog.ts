@@ -60,8 +60,8 @@ export interface Catalog {
   lost(): LostRecord[];
   /** Records of this kind that refer to `digest`. */
   referrersOfKind(digest: Digest, kind: string): Digest[];
-  /** Records of this kind that refer to one of these digests, in no order. */
-  recordsReferringTo(digests: readonly Digest[], kind: string): CatalogRecord[];
+  /** Records of these kinds that refer to one of these digests, in no order. */
+  recordsReferringTo(digests: readonly Digest[], kinds: readonly string[]): CatalogRecord[];
   /** What records of this kind refer to and the book does not hold. */
   danglingTargets(kind: string): Digest[];
   /** Blobs as stored, copies included, by kind. */
@@ -249,10 +249,11 @@ class SqliteCatalog implements Catalog {
     return query.all<RecordRow>(boundDigests(digests)).map(recordOf);
   }
 
-  recordsReferringTo(digests: readonly Digest[], kind: string): CatalogRecord[] {
+  recordsReferringTo(digests: readonly Digest[], kinds: readonly string[]): CatalogRecord[] {
     const query = this.#statement(`${RECORDS}
-      WHERE records.number IN (SELECT source FROM refs WHERE target IN ${numbersOf()}) AND +kind = ?`);
-    return query.all<RecordRow>(boundDigests(digests), kind).map(recordOf);
+      WHERE records.number IN (SELECT source FROM refs WHERE target IN ${numbersOf()})
+      AND +kind IN (SELECT value FROM json_each(?))`);
+    return query.all<RecordRow>(boundDigests(digests), JSON.stringify(kinds)).map(recordOf);
   }
 
   recordsStarting(hex: string): CatalogRecord[] {

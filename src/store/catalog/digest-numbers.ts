@@ -32,12 +32,16 @@ export function forgetUnusedDigests(db: Sqlite): void {
 /** Finds and gives numbers. For one transaction: another process may replace the rows after it. */
 export class DigestNumbers {
   readonly #find: Statement;
+  readonly #findAll: Statement;
   readonly #insert: Statement;
   readonly #known = new Map<Digest, number>();
   #next: number;
 
   constructor(db: Sqlite) {
     this.#find = db.prepare(`SELECT ${numberOf()} AS number`);
+    this.#findAll = db.prepare(
+      "SELECT key, number FROM json_each(?) CROSS JOIN digests ON digest = unhex(value)",
+    );
     this.#insert = db.prepare("INSERT OR IGNORE INTO digests VALUES (?, ?)");
     const last = db.prepare("SELECT coalesce(max(number), 0) AS number FROM digests");
     this.#next = last.get<{ number: number }>()!.number + 1;
@@ -54,4 +58,16 @@ export class DigestNumbers {
     this.#known.set(digest, number);
     return number;
   }
+
+  /** The same for all that a record refers to. A batch names thousands that have numbers: one statement finds them. */
+  ofAll(digests: readonly Digest[]): number[] {
+    if (digests.length > FEW) {
+      const unknown = digests.filter((digest) => !this.#known.has(digest));
+      for (const { key, number } of this.#findAll.all<{ key: number; number: number }>(boundDigests(unknown)))
+        this.#known.set(unknown[key]!, number);
+    }
+    return digests.map((digest) => this.of(digest));
+  }
 }
+
+const FEW = 16;
