@@ -181,7 +181,7 @@ describe("evaluate and gate on the command line", () => {
       `evaluate --data ${data} --checkpoint ${cli.folder}/p --verbose`,
     );
     expect(code).toBe(1);
-    expect(out).toMatch(/^static(, single)? refused: effective sample size .*About \d+ units like these/m);
+    expect(out).toMatch(/^static.* refused: the log is too small: 42 units left to judge by\. Log about 1000/m);
     const reasons = [...out.matchAll(/^\S.* refused: (.*)$/gm)].map(([, why]) => why);
     expect(new Set(reasons).size).toBe(reasons.length);
     expect(out).toMatch(/^frontier: none, since the log cannot carry it/m);
@@ -225,7 +225,7 @@ describe("bad input is named with its row and the remedy", () => {
     [
       "a zero propensity",
       { propensity: 0 },
-      /decisions\.jsonl:8: propensity 0 is not in \(0, 1\]\. Log the probability/,
+      /decisions\.jsonl:8: propensity 0 is not in \(0, 1\]\. A choice that was made had a probability/,
     ],
     ["a propensity above 1", { propensity: 1.5 }, /decisions\.jsonl:8: propensity 1\.5 is not in \(0, 1\]/],
     [

@@ -241,7 +241,7 @@ describe("an explanation of a recorded call", () => {
     expect(step!.features).toEqual([{ feature: "bias of the prompt", part: 1 }]);
     expect(step!.lines.join("\n")).toMatch(/around revision r1, judged by the gate verdict/);
     expect((await explainCall(book, "run-1")).steps).toEqual(steps);
-    await expect(explainCall(book, "run-1.4")).rejects.toThrow(/there is no call 4/);
+    await expect(explainCall(book, "run-1.4")).rejects.toThrow(/and no call 4/);
     await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no artifact "run-9"/);
   });
 });
