@@ -1,5 +1,6 @@
 /** How a gate's verdict looks on a terminal. */
 import type { GateVerdict, Sealed } from "../contract/index.ts";
+import { smallLogRemedy } from "../judge/ope/index.ts";
 import { plural, short, table, thousands } from "./format.ts";
 
 export function renderVerdict(
@@ -46,7 +47,7 @@ export function refusalText({ candidates, data }: GateVerdict): string {
     for (const reason of reasons) sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), revision.id]);
   const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
-  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it: judge by about ${thousands(Number(units.toPrecision(2)))} units like these, or allow a larger margin.`;
+  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy(units)}, or allow a larger margin.`;
   return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
 }
 

@@ -1,7 +1,7 @@
 /** Whether a log can teach and judge anything: warnings in words. It counts units, not rows: a task that was asked a
  *  thousand times is one piece of evidence about tasks. Pure. */
 import { plural } from "../../base/index.ts";
-import { CERTAIN_LOG, ENOUGH_UNITS, SMALL_LOG_REMEDY } from "../../judge/ope/index.ts";
+import { CERTAIN_LOG, ENOUGH_UNITS, smallLogRemedy } from "../../judge/ope/index.ts";
 
 /** Of a log of enough units, those that the default split trains from. */
 const TRAIN_SHARE = 0.6;
@@ -25,6 +25,6 @@ export function logWarnings({ units, candidates, leastPropensity, purpose }: Log
         ]
       : []),
     ...(candidates >= 2 && leastPropensity === 1 ? [CERTAIN_LOG] : []),
-    ...(units < needed ? [`${plural(units, "unit")}${aim}: a small log. ${SMALL_LOG_REMEDY}`] : []),
+    ...(units < needed ? [`${plural(units, "unit")}${aim}: a small log. ${smallLogRemedy()}`] : []),
   ];
 }

@@ -103,7 +103,7 @@ export async function evaluateCheckpoint(
     revision: loaded.checkpoint.revision.record,
     kept: kept === undefined ? undefined : { ...kept, followed },
     range: keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange),
-    refusal: refusalOf(evaluation, judged),
+    refusal: refusalOf(evaluation),
   };
 }
 
@@ -126,23 +126,12 @@ function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range):
   return inside ? range : undefined;
 }
 
-function refusalOf({ contenders, measures }: Evaluation, judged: JudgeRows): RollbookError | undefined {
+function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
   const [learned] = contenders;
   if (learned!.basis !== "refused") return undefined;
-  const verdict = learned!.panels[measures[0]!];
-  const thin =
-    verdict?.kind === "refused" ? verdict.faults.find(({ kind }) => kind === "thin-support") : undefined;
   return new RollbookError(
     "refused",
     { reasons: learned!.reasons },
-    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}${thin?.kind === "thin-support" && thin.units >= thin.needed ? wholeLog(thin.enough, judged) : ""}`,
+    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}`,
   );
-}
-
-/** What that means for the whole log, of which only the unseen rows judge. */
-function wholeLog(enough: number | null, { rows, leftOut, rule: { unit } }: JudgeRows): string {
-  const seen = leftOut.train + leftOut.calibration;
-  if (enough === null || seen === 0) return "";
-  const share = rows.length / (rows.length + seen);
-  return ` The policy has not seen ${Math.round(100 * share)} % of the log: about ${Math.ceil(enough / share)} ${unit}s in all.`;
 }

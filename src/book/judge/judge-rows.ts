@@ -2,7 +2,7 @@
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
-import { SMALL_LOG_REMEDY } from "../../judge/ope/index.ts";
+import { smallLogRemedy } from "../../judge/ope/index.ts";
 import {
   digestRows,
   hasSeen,
@@ -90,7 +90,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${SMALL_LOG_REMEDY}. If units are larger than they need to be, train with another --unit.`,
+    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${smallLogRemedy()}. If units are larger than they need to be, train with another --unit.`,
   );
 }
 

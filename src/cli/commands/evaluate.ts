@@ -4,7 +4,7 @@ import { RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import { evaluateCheckpoint, evaluateKnownTarget, evaluateOnChains } from "../../book/judge/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
-import { SMALL_LOG_REMEDY } from "../../judge/ope/index.ts";
+import { smallLogRemedy } from "../../judge/ope/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
 import { chainsJson, renderChains } from "../../view/chain-view.ts";
 import { evaluationJson, renderEvaluation, renderTarget, targetJson } from "../../view/evaluation-view.ts";
@@ -93,7 +93,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   // A refusal says it, too.
   if (evaluation.units < FEW_UNITS && refusal === undefined)
     io.err(
-      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${SMALL_LOG_REMEDY}.\n`,
+      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy()}.\n`,
     );
   if (refusal !== undefined) throw refusal;
 }

@@ -1,12 +1,28 @@
-/** How large a log must be. Every warning and refusal of a small log names this one figure. */
+/** How large a log must be: the one figure that every warning and refusal of a small log names. */
 
 /** Units of the whole log, all parts of its split. With fewer a learned router can hardly be judged: a fifth of them judge, and
  *  where a quarter of those speak of the policy, the effective sample size is the 50 that an estimate needs. Rows of one unit are
  *  no independent evidence. */
 export const ENOUGH_UNITS = 1000;
 
-/** The next step for a log that is too small, without a full stop. */
-export const SMALL_LOG_REMEDY = `Log about ${ENOUGH_UNITS} different tasks in all, to train a router and judge it; rows of one task count once`;
+/** Of a log that no floor is calibrated on, the share that judges. */
+const JUDGE_SHARE = 0.4;
+
+/** Units to judge by that a log of enough units has. */
+export const ENOUGH_TO_JUDGE = JUDGE_SHARE * ENOUGH_UNITS;
+
+/** The next step for a log that is too small, without a full stop. `judging`: units to judge by that would do, where the log shows
+ *  how many. */
+export function smallLogRemedy(judging: number | null = null): string {
+  const units = Math.max(ENOUGH_UNITS, judging === null ? 0 : roundUp(judging / JUDGE_SHARE));
+  return `Log about ${units} different tasks in all, to train a router and judge it; rows of one task count once`;
+}
+
+/** To two digits: what a log shows is no more exact than that. */
+function roundUp(value: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
+  return Math.ceil(value / unit) * unit;
+}
 
 /** Of a log where every choice has the probability 1, without a full stop. */
 export const CERTAIN_LOG =

@@ -2,7 +2,7 @@
  *  remedy; no fault means that an estimate may be made. */
 import { plural } from "../../base/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
-import { SMALL_LOG_REMEDY } from "./log-size.ts";
+import { ENOUGH_TO_JUDGE, smallLogRemedy } from "./log-size.ts";
 
 export interface SupportLimits {
   readonly effectiveSize: number;
@@ -74,24 +74,19 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
 
 function thinSupport(facts: { effectiveSize: number; units: number; needed: number }): SupportFault {
   const { effectiveSize, units, needed } = facts;
-  // Rounded up to two digits: what the log shows is no more exact than that.
-  const enough = effectiveSize > 0 ? roundUp((units * needed) / effectiveSize) : null;
+  const enough = effectiveSize > 0 ? Math.ceil((units * needed) / effectiveSize) : null;
   return { kind: "thin-support", ...facts, enough };
 }
 
-function roundUp(value: number): number {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
-  return Math.ceil(value / unit) * unit;
-}
-
-/** Whether the log is too small for any estimate, whatever the policy. */
-export function isSmallLog(faults: readonly SupportFault[]): boolean {
-  return faults.some((fault) => fault.kind === "thin-support" && fault.units < fault.needed);
+/** Whether the log is too small for an estimate: more of the same would do. */
+export function isSmallLog(fault: SupportFault): boolean {
+  if (fault.kind !== "thin-support") return false;
+  return fault.units < fault.needed || (fault.enough !== null && fault.enough <= ENOUGH_TO_JUDGE);
 }
 
 /** The explanations of all faults. Of a small log one unit holds much of the weight by its size alone: that is left out. */
 export function explainFaults(faults: readonly SupportFault[], names?: readonly string[]): string[] {
-  const told = isSmallLog(faults) ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
+  const told = faults.some(isSmallLog) ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
   return told.map((fault) => explainFault(fault, names));
 }
 
@@ -99,9 +94,9 @@ export function explainFaults(faults: readonly SupportFault[], names?: readonly 
 export function explainFault(fault: SupportFault, names?: readonly string[]): string {
   switch (fault.kind) {
     case "thin-support":
-      return fault.units < fault.needed
-        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${SMALL_LOG_REMEDY}.`
-        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${enoughText(fault.enough)}Log more, explore more, or judge a policy closer to the logging one.`;
+      return isSmallLog(fault)
+        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy()}.`
+        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy(fault.enough)}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
@@ -113,10 +108,6 @@ export function explainFault(fault: SupportFault, names?: readonly string[]): st
     default:
       return fault satisfies never;
   }
-}
-
-function enoughText(enough: number | null): string {
-  return enough === null ? "" : `About ${enough} units like these would do to judge by. `;
 }
 
 function percent(share: number): string {
