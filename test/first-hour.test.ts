@@ -180,7 +180,9 @@ it.each([
 ])("a first project in the folder %j has a run of a valid name", async (folder, name) => {
   const cli = new Cli();
   const place = join(cli.folder, folder);
-  await cli.ok(["init", "--example", place]);
+  const { err } = await cli.run(["init", "--example", place]);
+  // What is printed as the next step can be pasted into a shell.
+  expect(err).toContain(/^[\w.-]+$/.test(folder) ? `cd ${place};` : `cd '${place}';`);
   const text = readFileSync(join(place, "loop.yaml"), "utf8");
   expect(parseLoopConfig(text, "loop.yaml", place).run).toBe(name);
 });

@@ -45,10 +45,15 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   }
   if (example !== undefined)
     io.err(
-      `next: ${dir === undefined ? "" : `cd ${dir}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\n`,
+      `next: ${dir === undefined ? "" : `cd ${shellWord(dir)}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\n`,
     );
   if (loadSigner(keyringOf(io)) === undefined)
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
+}
+
+/** As a shell reads it: a folder may have spaces in its name. */
+function shellWord(text: string): string {
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** How this command was called: what npx runs need not be on the PATH. */
