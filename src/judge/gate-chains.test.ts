@@ -120,7 +120,7 @@ describe("the gate on chains", () => {
   });
 
   it("refuses a policy that the log does not support, and bounds that chains do not have", () => {
-    expect(gate(walks.slice(0, 400), 1).reasons.join()).toMatch(/effective sample size/);
+    expect(gate(walks.slice(0, 400), 1).reasons.join()).toMatch(/the log is too small/);
     const refused = refusalOf(() => gate(walks, 0.75, { method: "confidence-sequence" }));
     expect(refused.message).toMatch(/not offered for chains.*student-t/);
   });
