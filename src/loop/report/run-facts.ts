@@ -46,7 +46,8 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
     gapClosed: gapOf(first.collectedValue, last.servedValue, optimum),
     ledger: await ledgerOf(book, config, state),
     costQuality: points,
-    costUnit: config.world.kind === "simulator" ? "USD" : "as the agent reports it, else USD of the recorded calls",
+    costUnit:
+      config.world.kind === "simulator" ? "USD" : "as the agent reports it, else USD of the recorded calls",
     costQualityBasis: config.world.kind === "simulator" ? "exact" : "estimated",
     gate: { alpha, epsilonQuality, epsilonCost },
     digest,
