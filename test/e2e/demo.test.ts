@@ -7,7 +7,7 @@ import type { DemoSummary } from "../../src/view/demo-summary.ts";
 import { short } from "../../src/view/format.ts";
 import { Cli } from "../support/cli.ts";
 
-const SIZE = "--windows 2 --rollouts 40";
+const SIZE = "--windows 1 --rollouts 40";
 
 describe("rollbook demo", () => {
   it("runs every stage of the loop on simulated tasks, and shows every refusal", async () => {
@@ -15,8 +15,8 @@ describe("rollbook demo", () => {
     const out = join(cli.folder, "demo");
     const [summary] = (await cli.json(`demo --out ${out} ${SIZE}`)) as [DemoSummary];
     expect(summary).toMatchObject({
-      ...{ seed: 1, rollouts: 80, tasks: 20, gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null } },
-      ...{ pack: { verified: true }, replay: { valid: true, chains: 80 } },
+      ...{ seed: 1, rollouts: 40, tasks: 20, gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null } },
+      ...{ pack: { verified: true }, replay: { valid: true, chains: 40 } },
     });
     for (const { learners, refusals, outcome } of summary.windows) {
       expect(learners.map(({ name }) => name)).toEqual(["linucb", "bc", "cql", "ppo"]);
@@ -39,7 +39,7 @@ describe("rollbook demo", () => {
     const report = join(cli.folder, "demo.html");
     const again = await cli.ok(`demo --resume --out ${out} --report ${report}`);
     expect(again).toContain("known optimum");
-    expect(again).toMatch(/^window 2 refused .*\bbc\b/m);
+    expect(again).toMatch(/^window 1 refused .*\bbc\b/m);
     expect(again).toContain(summary.digest.slice(7, 19));
     expect(readFileSync(join(out, "report.html"), "utf8")).toContain("<svg");
     expect(readFileSync(report)).toEqual(readFileSync(join(out, "report.html")));
@@ -57,7 +57,7 @@ describe("rollbook demo", () => {
       [`--resume --seed 2 --out ${out}`, "with its own seed"],
       [`--tour --windows 2`, "--tour takes no"],
       [`--tour --report r.html`, "--tour takes no"],
-      [`--report ${out}/none/r.html`, "does not exist. Create it first"],
+      [`--report ${out}/none/r.html`, "does not exist. Create it"],
       [`--book ${out}`, "no effect without --tour"],
     ] as const) {
       const { code, err } = await cli.run(`demo ${words}`);

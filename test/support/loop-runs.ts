@@ -2,9 +2,9 @@
 import { systemClock } from "../../src/base/clock.ts";
 import type { LoopStatus } from "../../src/view/loop-view.ts";
 import { Cli } from "./cli.ts";
-import { LOOP, writeLoop } from "./loop-world.ts";
+import { writeLoop } from "./loop-world.ts";
 
-export function withLoop(config: object = LOOP): { cli: Cli; config: string } {
+export function withLoop(config: object): { cli: Cli; config: string } {
   const cli = new Cli({ clock: systemClock });
   return { cli, config: writeLoop(cli.folder, config) };
 }

@@ -4,7 +4,7 @@ import { type Rng, rngFrom } from "../../base/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { decide, parseStaticTable } from "../../policy/index.ts";
 
-export const ROWS = 3000;
+const ROWS = 1500;
 const HARD = ["proof", "lemma", "axiom"] as const;
 const EASY = ["total", "count", "month"] as const;
 const MODELS = ["quick", "deep"] as const;
