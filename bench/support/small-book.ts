@@ -9,8 +9,8 @@ import {
   Feedback,
   newKeyPem,
   parseRolloutDraft,
+  QuarantineRelease,
   Receipt,
-  Release,
   rolloutIdFor,
   type Sealed,
   type SealedRollout,
@@ -78,7 +78,7 @@ export async function fillBook(directory: string, { withHeads = false } = {}): P
     observations: [{ name: parseId("clock"), observed: 3, expected: 2 }],
     atMs: 5,
   });
-  const release = seal(Release, {
+  const release = seal(QuarantineRelease, {
     subject,
     verdict: verdict.digest,
     by: parseId("owner"),

@@ -29,7 +29,7 @@ import {
   RolloutEvent,
 } from "./rollout/index.ts";
 import { EnvironmentPackage, Task } from "./task/index.ts";
-import { Attestation, BookHead, Receipt, Release, Tombstone, Verdict } from "./trust/index.ts";
+import { Attestation, BookHead, QuarantineRelease, Receipt, Tombstone, Verdict } from "./trust/index.ts";
 
 export const RECORD_TYPES: readonly RecordType[] = [
   PolicyRevision,
@@ -43,7 +43,7 @@ export const RECORD_TYPES: readonly RecordType[] = [
   Attestation,
   Feedback,
   Verdict,
-  Release,
+  QuarantineRelease,
   Receipt,
   Manifest,
   PolicyRevisionLineage,

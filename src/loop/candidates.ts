@@ -26,7 +26,11 @@ export interface WindowCandidate {
 type JudgedStep = Extract<LoopTransition["step"], { state: "judged" }>;
 
 /** `folder`: of the run. */
-export function candidatesOf(config: LoopConfig, window: number, folder: string): readonly WindowCandidate[] {
+export function windowCandidates(
+  config: LoopConfig,
+  window: number,
+  folder: string,
+): readonly WindowCandidate[] {
   const { learners, run } = config;
   return learners.map((learner) => {
     const suffix = learners.length === 1 ? "" : `-${learner.kind}`;

@@ -8,7 +8,7 @@ import { behaviourRouter } from "../collect/sim/index.ts";
 import { type LoopPolicy, PolicyRevision, type RevisionKey, type Sealed, seal } from "../contract/index.ts";
 import { routerOf } from "../judge/index.ts";
 import { digestRouter, parseStaticTable, type Router } from "../policy/index.ts";
-import { candidatesOf, revisionsOf } from "./candidates.ts";
+import { revisionsOf, windowCandidates } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import type { RunState } from "./fold.ts";
 import { readText } from "./read-text.ts";
@@ -71,7 +71,7 @@ export async function checkpointOf(
   for (const window of state.windows)
     for (const [i, { revision, record }] of revisionsOf(window).entries()) {
       if (revision.id !== id || revision.digest !== digest) continue;
-      const path = candidatesOf(config, window.number, folder)[i]!.folder;
+      const path = windowCandidates(config, window.number, folder)[i]!.folder;
       await restoreCheckpoint(book, record, path);
       return path;
     }

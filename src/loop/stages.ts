@@ -8,7 +8,7 @@ import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter } from "../policy/index.ts";
-import { candidatesOf, judgeCandidates, revisionsOf } from "./candidates.ts";
+import { judgeCandidates, revisionsOf, windowCandidates } from "./candidates.ts";
 import { cutOrExplain } from "./empty-window.ts";
 import { type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
@@ -131,7 +131,7 @@ async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
   };
   const made: { learner: Id; revision: RevisionKey; value?: number; record: Digest; rows: number }[] = [];
-  for (const { learner, id: name, folder: out } of candidatesOf(config, window.number, folder)) {
+  for (const { learner, id: name, folder: out } of windowCandidates(config, window.number, folder)) {
     rmSync(out, { recursive: true, force: true });
     const { checkpoint, rows } = await trainPolicy(book, {
       ...{ ...request, learner: learnerOf(learner), id: name, out },
@@ -164,14 +164,18 @@ async function judge(context: StageContext, at: WindowAt): Promise<StageEnd> {
     await checkpointOf({ kind: "revision", revision }, { ...context, state });
   const released = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
   const { baseline: against, ...rule } = gate;
-  const { step, verdict } = await judgeCandidates(book, candidatesOf(config, window.number, context.folder), {
-    judge: {
-      ...{ contents: await contentsOf(context, at), family: world.family, order: "id" },
-      ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
-      ...(typeof floor === "number" ? { floor } : {}),
+  const { step, verdict } = await judgeCandidates(
+    book,
+    windowCandidates(config, window.number, context.folder),
+    {
+      judge: {
+        ...{ contents: await contentsOf(context, at), family: world.family, order: "id" },
+        ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
+        ...(typeof floor === "number" ? { floor } : {}),
+      },
+      gate: { ...rule, baseline: against === "released" ? (released ?? "behaviour") : against },
     },
-    gate: { ...rule, baseline: against === "released" ? (released ?? "behaviour") : against },
-  });
+  );
   if (verdict === undefined) return { step };
   return {
     step: { ...step, verdict: verdictContent(verdict.record) },

@@ -18,18 +18,24 @@ import {
 } from "../policy/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
-import { distrustOf, findRelease, type ReleaseHistory, releasesOf, takenBack } from "./passed-routers.ts";
+import {
+  distrustOf,
+  findReleasedRouter,
+  type ReleaseHistory,
+  releasedRevisionsOf,
+  takenBack,
+} from "./passed-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */
-export interface Releases {
+export interface PolicyReleases {
   standing(): Promise<ReleaseHistory>;
   /** The checkpoint of a revision; undefined where it is of another family or the book does not hold it. */
   checkpoint(revision: RevisionKey, family: string): Promise<Checkpoint | undefined>;
 }
 
 export interface LoadPlace {
-  readonly releases?: Releases | undefined;
+  readonly releases?: PolicyReleases | undefined;
   /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
   /** Routers that this process took back, sealed or not. */
@@ -157,7 +163,7 @@ async function learned(context: LoadContext, standing: ReleaseHistory): Promise<
     const checkpoint = readCheckpoint(config.checkpoint!, specOf(config));
     return serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing });
   }
-  const [first] = await releasedRevisions(context, standing);
+  const [first] = await releasedCheckpoints(context, standing);
   if (first !== undefined) return serveCheckpoint(first.checkpoint, first.where, { ...context, standing });
   if (place.releases === undefined)
     throw new RollbookError(
@@ -183,7 +189,7 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
     const serves = configured === undefined ? `${first} serves, the first of the list` : "the table decides";
     return new RollbookError(NONE_YET, fields, `no policy is released yet, so ${serves}`);
   }
-  const [missing] = releasesOf(standing);
+  const [missing] = releasedRevisionsOf(standing);
   if (missing === undefined)
     return new RollbookError(
       "not-released",
@@ -223,7 +229,7 @@ function serveCheckpoint(
   // A checkpoint that does not fit is told as that, not as one that is not released.
   requireFit(checkpoint, { ...config, candidates, where, router: ungated });
   try {
-    const { router, verdict } = findRelease(checkpoint, { config, table, standing });
+    const { router, verdict } = findReleasedRouter(checkpoint, { config, table, standing });
     const why = `revision ${revision.record.id}, released by the gate verdict ${short(verdict)}`;
     return checked(router, { why, model, verdict });
   } catch (error) {
@@ -243,7 +249,7 @@ async function previousOf(
   context: LoadContext,
   { standing, served }: { standing: ReleaseHistory; served: Served },
 ): Promise<Served> {
-  const before = await releasedRevisions(context, standing);
+  const before = await releasedCheckpoints(context, standing);
   for (const { checkpoint, where } of before) {
     try {
       const other = serveCheckpoint(checkpoint, where, { ...context, standing });
@@ -257,9 +263,9 @@ async function previousOf(
 }
 
 /** Of the router's family, newest first, each once. */
-async function releasedRevisions({ config, place }: LoadContext, standing: ReleaseHistory) {
+async function releasedCheckpoints({ config, place }: LoadContext, standing: ReleaseHistory) {
   const found: { checkpoint: Checkpoint; where: string }[] = [];
-  for (const { revision } of releasesOf(standing)) {
+  for (const { revision } of releasedRevisionsOf(standing)) {
     if (found.length === MOST_RELEASES) break;
     const checkpoint = await place.releases?.checkpoint(revision, config.family);
     if (checkpoint === undefined) continue;

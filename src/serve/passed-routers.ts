@@ -14,7 +14,7 @@ export interface ReleaseHistory {
   readonly distrusted?: number;
 }
 
-export interface FoundRelease {
+export interface ReleasedRouter {
   readonly router: Router;
   readonly verdict: Digest;
 }
@@ -25,7 +25,7 @@ function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
 }
 
 /** The revisions that verdicts let through and no later rollback took back: newest first, each once. */
-export function releasesOf(standing: ReleaseHistory): { revision: RevisionKey; verdict: Digest }[] {
+export function releasedRevisionsOf(standing: ReleaseHistory): { revision: RevisionKey; verdict: Digest }[] {
   const seen = new Set<Digest>();
   return standing.verdicts.flatMap((verdict) => {
     const judged = passedBy(verdict);
@@ -38,10 +38,10 @@ export function releasesOf(standing: ReleaseHistory): { revision: RevisionKey; v
 }
 
 /** What the configuration leaves open is taken from the verdict: the judged router is the served one. */
-export function findRelease(
+export function findReleasedRouter(
   checkpoint: Checkpoint,
   { config, table, standing }: { config: RouterConfig; table: StaticTable; standing: ReleaseHistory },
-): FoundRelease {
+): ReleasedRouter {
   const { id, digest } = checkpoint.revision.record;
   const faults: string[] = [];
   for (const verdict of standing.verdicts) {

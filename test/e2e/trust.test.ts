@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/index.ts";
-import { encodeWire, PolicyRevision, Release, seal, Verdict } from "../../src/contract/index.ts";
+import { encodeWire, PolicyRevision, QuarantineRelease, seal, Verdict } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { SMALL, writeLoop } from "../support/loop-world.ts";
@@ -34,7 +34,7 @@ async function releaseUnsigned(cli: Cli): Promise<void> {
     const { disposition, subject } = JSON.parse(Buffer.from(item.bytes).toString());
     if (disposition !== "quarantined") continue;
     const said = { by: parseId("mallory"), reason: "a rare task", atMs: 2000 };
-    const release = seal(Release, { subject, verdict: item.digest, ...said });
+    const release = seal(QuarantineRelease, { subject, verdict: item.digest, ...said });
     book.put(release.kind, release.bytes);
   }
   await book.close();
@@ -47,7 +47,7 @@ describe("a release that nobody signed", () => {
     const cli = await judgedBook();
     await cli.ok("verify --require-trusted");
     await releaseUnsigned(cli);
-    expect((await trustOf(cli)).roots[Release.kind]).toEqual({ count: 1, signed: 0, trusted: 0 });
+    expect((await trustOf(cli)).roots[QuarantineRelease.kind]).toEqual({ count: 1, signed: 0, trusted: 0 });
     expect(await cli.ok("verify")).toContain("NOT by a trusted key: 1 of 1 release");
     expect(await cli.run("verify --require-trusted")).toMatchObject({
       code: 1,

@@ -6,7 +6,7 @@ import {
   Feedback,
   PolicyRevision,
   parseRolloutDraft,
-  Release,
+  QuarantineRelease,
   type RolloutDraft,
   type Sealed,
   type SealedBlob,
@@ -141,7 +141,7 @@ export class Shelf {
   }
 
   release(subject: Digest, verdict: Digest): void {
-    const release = seal(Release, {
+    const release = seal(QuarantineRelease, {
       subject,
       verdict,
       by: parseId("owner"),

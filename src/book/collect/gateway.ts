@@ -8,10 +8,10 @@ import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/in
 import { routerMetrics } from "../../serve/index.ts";
 import {
   type BookRouter,
-  candidatesOf,
   embedderOf,
   openNamedRouter,
   openServedRouter,
+  routeCandidates,
   routerConfigOf,
   withAliases,
 } from "../serve/index.ts";
@@ -64,7 +64,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     telemetry = openTelemetry(env, { book: book.store.id, worker: config.worker, log });
     if (routing !== undefined)
       served = await openServedRouter(book, routing, {
-        ...{ candidates: candidatesOf(config, routing), log },
+        ...{ candidates: routeCandidates(config, routing), log },
         trusts: (key) => key === signer.publicKey || trusts(key),
       });
     const router = served?.router;

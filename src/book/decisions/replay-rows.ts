@@ -172,7 +172,7 @@ function* rowsOfChain(
       atMs: 0,
       source: sourceOf(texts[shown.sources.data_source[seen]!]),
       context: { prompt: "", fields: named("f", shown.contexts[seen]!) },
-      candidates: candidatesOf(segment, steps, { step, shown }),
+      candidates: candidatesAt(segment, steps, { step, shown }),
       chosen: steps.selected[step]! - steps.candidates_start[step]!,
       propensity: known(steps.probability[step]!),
       reward: labelled ? steps.reward[step]! : null,
@@ -183,7 +183,7 @@ function* rowsOfChain(
   }
 }
 
-function candidatesOf(
+function candidatesAt(
   { texts, reasons }: StoreSegment,
   steps: DecisionWindow["steps"],
   { step, shown: { candidates, features, firstCandidate } }: { step: number; shown: Shown },

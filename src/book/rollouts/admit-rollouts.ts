@@ -4,8 +4,8 @@ import { compareUtf8, type Digest, type Id, parseId, RollbookError } from "../..
 import {
   Call,
   PolicyRevision,
+  QuarantineRelease,
   Receipt,
-  Release,
   RolloutContent,
   RolloutEnvelope,
   type Sealed,
@@ -125,13 +125,13 @@ export async function releaseRollout(
   book: OpenBook,
   name: string,
   { reason, by: author = "owner" }: { reason: string; by?: string },
-): Promise<{ rolloutId: string; releases: readonly Sealed<Release>[] }> {
+): Promise<{ rolloutId: string; releases: readonly Sealed<QuarantineRelease>[] }> {
   const { store, clock, signer } = book;
   const by = parseId(author, "--by");
   const index = await book.index();
   const { content } = resolveArtifact(index, name);
-  const released = new Set(index.ofKind(Release.kind).map(({ fields }) => fields.verdict));
-  const releases: Sealed<Release>[] = [];
+  const released = new Set(index.ofKind(QuarantineRelease.kind).map(({ fields }) => fields.verdict));
+  const releases: Sealed<QuarantineRelease>[] = [];
   for (const { digest, fields } of standingVerdicts(index).get(content.digest)?.values() ?? [])
     if (fields.disposition === "quarantined" && !released.has(digest)) {
       const verdict = { digest, record: await readRecord(store, Verdict, digest) } as Sealed<Verdict>;

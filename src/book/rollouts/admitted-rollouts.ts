@@ -9,9 +9,9 @@ import {
   type LogprobKind,
   type Manifest,
   PolicyRevision,
+  QuarantineRelease,
   type ReadBlob,
   Receipt,
-  Release,
   RolloutContent,
   RolloutEnvelope,
   type Sealed,
@@ -160,14 +160,14 @@ export function collectManifest(
     })),
     revisions,
     verdicts: about(Verdict.kind),
-    releases: about(Release.kind),
+    releases: about(QuarantineRelease.kind),
     feedback: about(Feedback.kind, feedback),
     receipts: about(Receipt.kind),
   });
 }
 
 /** What a manifest lists beside the artifacts and their revisions. */
-const SAID = [Verdict, Release, Feedback, Receipt].map(({ kind }) => kind);
+const SAID = [Verdict, QuarantineRelease, Feedback, Receipt].map(({ kind }) => kind);
 
 function saidOf(index: BookIndex, contents: readonly Digest[]): IndexedRecord[] {
   if (contents.length <= FEW) return index.about(contents, SAID);
@@ -188,7 +188,7 @@ export async function requireTrustedManifest(
     ...named(RolloutEnvelope.kind, envelopes),
     ...named(PolicyRevision.kind, revisions),
     ...named(Verdict.kind, verdicts),
-    ...named(Release.kind, releases),
+    ...named(QuarantineRelease.kind, releases),
     ...named(Feedback.kind, feedback),
     ...named(Receipt.kind, receipts),
   ]);

@@ -5,8 +5,8 @@ import {
   Attestation,
   Feedback,
   inlineRollout,
+  QuarantineRelease,
   Receipt,
-  Release,
   RolloutContent,
   RolloutEnvelope,
   Task,
@@ -97,7 +97,9 @@ export async function showRollout(book: OpenBook, name: string): Promise<Rollout
         signers: await signersOf(book, index, digest),
       })),
     ),
-    about: [Receipt, Feedback, Verdict, Release].flatMap(({ kind }) => index.about([content.digest], [kind])),
+    about: [Receipt, Feedback, Verdict, QuarantineRelease].flatMap(({ kind }) =>
+      index.about([content.digest], [kind]),
+    ),
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { embedderOf } from "./embedder-of.ts";
-import { bookReleases, type Trusts, trustsOf } from "./policy-releases.ts";
+import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 
 interface AskRequest {
   /** The one message of the user. The router sees what the gateway shows it of such a chat request. */
@@ -63,7 +63,7 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
       "there is no candidate to choose among. Name the gateway's file with --config, set router.candidates, or name some with --candidate.",
     );
   const releases =
-    book === undefined ? undefined : bookReleases(book, { trusts: trustsOf(config, request.trusts) });
+    book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
   // One question: nothing is watched.
   const { reload: _, ...once } = config;
   const router = await openRouter(once, { releases, clock, candidates, asksOnly: request.asksCheckpoint });

@@ -33,7 +33,7 @@ export function withAliases(config: GatewayConfig, { aliases, candidates }: Rout
 }
 
 /** The candidates as the gateway will ask them, so that a table that names none of them is found at the start. */
-export function candidatesOf(
+export function routeCandidates(
   { routes, models }: GatewayConfig,
   { aliases }: RouterConfig,
 ): DecisionCandidate[] {
@@ -63,7 +63,7 @@ export async function readRouterFile(
     throw badRouter(
       `${where} has no router section, so the gateway asks the first model of a route. Add the section, or name a checkpoint`,
     );
-  return { config, candidates: candidatesOf(withAliases(gateway, config), config) };
+  return { config, candidates: routeCandidates(withAliases(gateway, config), config) };
 }
 
 function badRouter(fault: string): RollbookError {

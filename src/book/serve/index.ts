@@ -1,6 +1,6 @@
 export { type AskedRouter, askRouter } from "./ask-router.ts";
 export { embedderOf } from "./embedder-of.ts";
 export { type ExplainedCall, explainCall } from "./explain-call.ts";
-export { candidatesOf, readRouterFile, routerConfigOf, withAliases } from "./gateway-candidates.ts";
+export { readRouterFile, routeCandidates, routerConfigOf, withAliases } from "./gateway-candidates.ts";
 export { openNamedRouter, sealNamedRouter } from "./named-router.ts";
 export { type BookRouter, openServedRouter } from "./served-router.ts";

@@ -14,7 +14,7 @@ import {
   seal,
 } from "../../contract/index.ts";
 import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
-import type { Releases, RouterConfig } from "../../serve/index.ts";
+import type { PolicyReleases, RouterConfig } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   type BookIndex,
@@ -31,10 +31,10 @@ export type Trusts = (key: PublicKey) => boolean;
 
 /** `trusts`: verdicts and rollbacks that no such key signed do not stand, and `log` is told once (default: as the book
  *  requires). */
-export function bookReleases(
+export function policyReleasesOf(
   book: OpenBook,
   { trusts, log = () => {} }: { trusts?: Trusts | undefined; log?: (line: string) => void } = {},
-): Releases {
+): PolicyReleases {
   const required = trusts === undefined ? book.required : { has: (key: string) => trusts(key as PublicKey) };
   const reader = recordReader(book);
   const told = new Set<Digest>();

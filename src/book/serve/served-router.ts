@@ -17,7 +17,7 @@ import {
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { OutcomeReader } from "./outcomes.ts";
-import { bookReleases, type Trusts, trustsOf } from "./policy-releases.ts";
+import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
 
 interface ServeRequest {
@@ -53,7 +53,7 @@ export async function openServedRouter(
     typeof config === "string"
       ? parseRouterConfig(readFileSync(config, "utf8"), config, env)
       : checkRouterConfig(config, { env });
-  const releases = bookReleases(book, { trusts: trustsOf(checked, trusts), log });
+  const releases = policyReleasesOf(book, { trusts: trustsOf(checked, trusts), log });
   const router = await openRouter(checked, { releases, clock: book.clock, candidates, log });
   const watch = new RollbackWatch(book, router, log);
   watch.start();

@@ -59,7 +59,7 @@ export const Verdict = defineRecord({
 });
 export type Verdict = RecordOf<typeof Verdict>;
 
-export const Release = defineRecord({
+export const QuarantineRelease = defineRecord({
   kind: "rollbook.release.v1",
   summary: "Lets a quarantined rollout into batches, by name and with a reason.",
   shape: { subject: digest, verdict: digest, by: id, reason: text(), atMs: timeMs },
@@ -68,4 +68,4 @@ export const Release = defineRecord({
     { digest: release.verdict, kind: "rollbook.verdict.v1", field: "verdict" },
   ],
 });
-export type Release = RecordOf<typeof Release>;
+export type QuarantineRelease = RecordOf<typeof QuarantineRelease>;

@@ -4,8 +4,8 @@ import { type Digest, type Id, parseId } from "../../base/index.ts";
 import {
   type Disposition,
   FULL_WEIGHT_BPS,
+  QuarantineRelease,
   Receipt,
-  Release,
   type RolloutContent,
   type RolloutEnvelope,
   refuse,
@@ -82,7 +82,7 @@ const DISPOSITIONS: Readonly<Record<FreshnessOutcome, Disposition>> = {
 export function releaseQuarantined(
   verdict: Sealed<Verdict>,
   by: { by: Id; reason: string; atMs: number },
-): Sealed<Release> {
+): Sealed<QuarantineRelease> {
   const { subject, disposition } = verdict.record;
   if (disposition !== "quarantined")
     throw refuse(
@@ -90,5 +90,5 @@ export function releaseQuarantined(
       { verdict: verdict.digest, disposition },
       `the verdict ${verdict.digest} says ${disposition}; only quarantined rollouts are released.`,
     );
-  return seal(Release, { subject, verdict: verdict.digest, ...by });
+  return seal(QuarantineRelease, { subject, verdict: verdict.digest, ...by });
 }

@@ -6,8 +6,8 @@ import {
   type ExclusionReason,
   FULL_WEIGHT_BPS,
   outsideBaseline,
+  type QuarantineRelease,
   type Receipt,
-  type Release,
   type RolloutContent,
   rolloutIdFor,
   type Sealed,
@@ -41,7 +41,7 @@ export interface Gates {
 
 export function makeGates(options: {
   verdicts: readonly Sealed<Verdict>[];
-  releases: readonly Release[];
+  releases: readonly QuarantineRelease[];
   receipts: readonly Sealed<Receipt>[];
   /** Of the batch: verdicts about other families say nothing here. */
   family: string;

@@ -6,10 +6,10 @@ import {
   type Manifest,
   nameRevision,
   PolicyRevision,
+  QuarantineRelease,
   type ReadBlob,
   Receipt,
   type RecordType,
-  Release,
   type RevisionKey,
   refuse,
   type Sealed,
@@ -23,7 +23,7 @@ export interface ManifestInputs {
   readonly family: Id;
   readonly revisions: KnownRevisions;
   readonly verdicts: Sealed<Verdict>[];
-  readonly releases: Release[];
+  readonly releases: QuarantineRelease[];
   readonly receipts: Sealed<Receipt>[];
   readonly late: ReadonlyMap<Digest, LateReward[]>;
 }
@@ -49,7 +49,7 @@ export async function readInputs(
     family,
     revisions: new KnownRevisions(own, { family, unrecorded }),
     verdicts: await all(Verdict, manifest.verdicts),
-    releases: (await all(Release, manifest.releases)).map(({ record }) => record),
+    releases: (await all(QuarantineRelease, manifest.releases)).map(({ record }) => record),
     receipts: await all(Receipt, manifest.receipts),
     late: lateRewards(await all(Feedback, manifest.feedback), name),
   };

@@ -151,7 +151,7 @@ async function* stepRows(
       const steps: BatchStep[] = [];
       for (let i = row.start; i < row.start + row.length; i++) {
         const end = candidate + columns.candidateCounts[i]!;
-        steps.push(stepAt(columns, i, candidatesOf(columns, shard.candidates, candidate, end)));
+        steps.push(stepAt(columns, i, candidatesAt(columns, shard.candidates, candidate, end)));
         candidate = end;
       }
       yield { level: "step", ...factsOf(row, sources), steps };
@@ -169,7 +169,7 @@ function stepAt(columns: StepShardColumns, i: number, candidates: BatchCandidate
   };
 }
 
-function candidatesOf(
+function candidatesAt(
   columns: StepShardColumns,
   names: readonly string[],
   from: number,

@@ -1,6 +1,6 @@
 /** Scene 3: what is learned about a rollout after it was sealed: late feedback, verdicts, a release. */
 import { type Digest, parseId } from "../../base/index.ts";
-import { Feedback, Release, type SealedRollout, seal, Verdict } from "../../contract/index.ts";
+import { Feedback, QuarantineRelease, type SealedRollout, seal, Verdict } from "../../contract/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import type { TourScene } from "./stage.ts";
 import { UNLABELLED } from "./world.ts";
@@ -21,7 +21,7 @@ export const laterScene: TourScene = {
     });
     const kept = verdict(subject(11), "final-state-mismatch");
     const freed = verdict(subject(12), "timer-integrity-mismatch");
-    const release = seal(Release, {
+    const release = seal(QuarantineRelease, {
       subject: subject(12),
       verdict: freed.digest,
       by: parseId("maintainer"),

@@ -2,7 +2,14 @@
 
 import type { IndexedRecord } from "../../book/open/index.ts";
 import type { ListedRollout, RolloutDetails } from "../../book/rollouts/index.ts";
-import { type Ending, Feedback, Receipt, Release, type Stream, Verdict } from "../../contract/index.ts";
+import {
+  type Ending,
+  Feedback,
+  QuarantineRelease,
+  Receipt,
+  type Stream,
+  Verdict,
+} from "../../contract/index.ts";
 import { figure, page, plural, short, table } from "../format.ts";
 
 export function renderArtifacts(rows: readonly ListedRollout[]): string {
@@ -104,7 +111,7 @@ function saying({ kind, digest, fields }: IndexedRecord): string {
       return `receipt      ${receiptText(fields)} (${short(digest)})`;
     case Verdict.kind:
       return `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`;
-    case Release.kind:
+    case QuarantineRelease.kind:
       return `release      by ${fields.by}: ${fields.reason}`;
     default:
       return `${kind} ${short(digest)}`;

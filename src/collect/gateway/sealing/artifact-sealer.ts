@@ -1,4 +1,4 @@
-/** Seals a rollout: reads its calls back from the journal, puts them into the book, has the artifact judged, and commits
+/** Seals a rollout: reads its calls back from the journal, puts them into the book, has the artifact admitted, and commits
  *  it. In: a rollout in which nothing happens any more, by its places. Out: the digests of a durable artifact. Does not
  *  decide when, and leaves the journal as it is: the close coordinator releases it. */
 import { type Digest, type Id, parseId, reasonOf } from "../../../base/index.ts";
@@ -28,13 +28,13 @@ import {
   type JournalReader,
   type OpenedEvent,
 } from "../journal/index.ts";
-import { CallRecorder } from "./call-sealer.ts";
+import { CallSealer } from "./call-sealer.ts";
 import type { Drift } from "./message-tree.ts";
-import { RolloutRecord } from "./rollout-builder.ts";
+import { RolloutBuilder } from "./rollout-builder.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
 import {
+  type AdmittedArtifact,
   type ClosedEvent,
-  type JudgedArtifact,
   placeAt,
   type SealReport,
   type SealTask,
@@ -51,8 +51,8 @@ export interface ArtifactSealerOptions {
     closings: readonly ClosedEvent[],
     subjects: readonly Digest[],
   ) => Promise<readonly SealedBlob[]>;
-  readonly judge?:
-    | ((artifact: Extract<WorkerQuestion, { kind: "judge" }>["artifact"]) => Promise<JudgedArtifact>)
+  readonly admit?:
+    | ((artifact: Extract<WorkerQuestion, { kind: "admit" }>["artifact"]) => Promise<AdmittedArtifact>)
     | undefined;
   /** The name of the gateway. */
   readonly worker: string;
@@ -86,7 +86,7 @@ interface Told {
 export class ArtifactSealer {
   readonly #deps: ArtifactSealerOptions;
   readonly #worker: Id;
-  readonly #recorder: CallRecorder;
+  readonly #callSealer: CallSealer;
   readonly #sealer: Sealer<ToCommit>;
   /** Revisions whose records were sealed here. */
   readonly #revisions = new Set<string>();
@@ -94,7 +94,7 @@ export class ArtifactSealer {
   constructor(options: ArtifactSealerOptions) {
     this.#deps = options;
     this.#worker = parseId(options.worker, "worker");
-    this.#recorder = new CallRecorder(options.store);
+    this.#callSealer = new CallSealer(options.store);
     this.#sealer = makeGroupSealer(options.store, {
       enough: GATHERED,
       prepare: (group) => this.#prepare(group),
@@ -108,18 +108,18 @@ export class ArtifactSealer {
     const rollout = this.#toldOf(task);
     const drifts: Partial<Record<Drift, number>> = {};
     const remarks: string[] = [];
-    const record = await this.#recordOf(task, { drifts, remarks });
+    const builder = await this.#builderOf(task, { drifts, remarks });
     const closing = {
-      ending: task.ending ?? endingOf(record, task.capped),
+      ending: task.ending ?? endingOf(builder, task.capped),
       scores: task.scores ?? [],
       ...(finalState === undefined ? {} : { finalState: finalState.digest }),
     };
-    const sealed = sealedOf(rollout, record, {
+    const sealed = sealedOf(rollout, builder, {
       ...{ closing: { ...closing, worker: this.#worker, endedAtMs }, remarks },
     });
-    const calls = [...record.calls.keys()];
+    const calls = [...builder.calls.keys()];
     const isHeld = finalState?.bytes !== undefined;
-    const others = [...record.signed, ...(isHeld ? [finalState.digest] : [])];
+    const others = [...builder.signed, ...(isHeld ? [finalState.digest] : [])];
     const told = { ...rollout, task, calls, others };
     const receipt = await this.#commit(told, sealed, { ...closing, atMs: endedAtMs });
     const { content, envelope } = sealed;
@@ -142,8 +142,8 @@ export class ArtifactSealer {
     closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState" | "atMs">,
   ): Promise<{ receipt?: Digest }> {
     const { signer } = this.#deps;
-    const judged = await this.#judge(sealed);
-    const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
+    const admitted = await this.#admit(sealed);
+    const receipt = admitted === undefined ? {} : { receipt: admitted.receipt.digest };
     const envelope = sealed.envelope.digest;
     const event = eventText(id, {
       ...{ kind: "closed", ...closing, envelope, ...receipt },
@@ -151,7 +151,7 @@ export class ArtifactSealer {
     });
     const events = [openingBytes, Buffer.from(event)].map((bytes) => ({ kind: RolloutEvent.kind, bytes }));
     const closed = { content: sealed.content.digest, calls };
-    const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(judged?.blobs ?? [])];
+    const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(admitted?.blobs ?? [])];
     const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     try {
       const toCommit: ToCommit = {
@@ -192,12 +192,12 @@ export class ArtifactSealer {
   }
 
   /** Reads the calls back and puts them into the book, in order. */
-  async #recordOf(
+  async #builderOf(
     { calls, marks, isRaw = false }: SealTask,
     { drifts, remarks }: { drifts: Partial<Record<Drift, number>>; remarks: string[] },
-  ): Promise<RolloutRecord> {
+  ): Promise<RolloutBuilder> {
     const { journal, steadyMs, readMs } = this.#deps;
-    const record = new RolloutRecord();
+    const builder = new RolloutBuilder();
     const deliveries = [];
     let bytes = 0;
     let unread = 0;
@@ -207,7 +207,7 @@ export class ArtifactSealer {
       const place = placeAt(calls, at + 1);
       const entry = journal.called(place);
       const startMs = steadyMs();
-      const drift = this.#recorder.add(record, entry, { isRaw: leftMs <= 0 });
+      const drift = this.#callSealer.add(builder, entry, { isRaw: leftMs <= 0 });
       if (leftMs <= 0) unread++;
       leftMs -= steadyMs() - startMs;
       drifts[drift] = (drifts[drift] ?? 0) + 1;
@@ -222,16 +222,16 @@ export class ArtifactSealer {
         `${unread} of its calls were sealed unread: their bodies are kept whole, without messages`,
       );
     // What nobody marked before a crash stays unknown, unless a prompt proved it.
-    for (const { call, delivery } of [...deliveries, ...marks]) record.mark(call, delivery);
-    return record;
+    for (const { call, delivery } of [...deliveries, ...marks]) builder.mark(call, delivery);
+    return builder;
   }
 
-  async #judge(sealed: SealedRollout): Promise<JudgedRecords | undefined> {
-    const { judge } = this.#deps;
-    if (judge === undefined) return undefined;
+  async #admit(sealed: SealedRollout): Promise<AdmissionRecords | undefined> {
+    const { admit } = this.#deps;
+    if (admit === undefined) return undefined;
     const { content, envelope } = sealed;
     const artifact = { content: content.record, envelope: envelope.record, digest: content.digest };
-    const { admission, atMs } = await judge(artifact);
+    const { admission, atMs } = await admit(artifact);
     return receiptFor(sealed, admission, atMs);
   }
 }
@@ -240,25 +240,25 @@ export class ArtifactSealer {
  *  a record is left out, and the log says so. */
 function sealedOf(
   rollout: Told,
-  record: RolloutRecord,
+  builder: RolloutBuilder,
   { closing, remarks }: { closing: Parameters<typeof sealOpenRollout>[2]; remarks: string[] },
 ): SealedRollout {
   const leaveOut = [
-    { what: "token streams", clear: () => record.tokens.clear() },
-    { what: "steps of its router", clear: () => record.steps.splice(0) },
+    { what: "token streams", clear: () => builder.tokens.clear() },
+    { what: "steps of its router", clear: () => builder.steps.splice(0) },
   ];
   for (const { what, clear } of leaveOut) {
     try {
-      return sealOpenRollout(rollout, record, closing);
+      return sealOpenRollout(rollout, builder, closing);
     } catch (error) {
       remarks.push(`it is sealed without the ${what}: ${reasonOf(error)}`);
       clear();
     }
   }
-  return sealOpenRollout(rollout, record, closing);
+  return sealOpenRollout(rollout, builder, closing);
 }
 
-interface JudgedRecords {
+interface AdmissionRecords {
   readonly receipt: Sealed<Receipt>;
   /** The receipt included. */
   readonly blobs: readonly SealedBlob[];
@@ -270,7 +270,7 @@ export function receiptFor(
   { content, envelope }: SealedRollout,
   admission: Admission,
   atMs: number,
-): JudgedRecords {
+): AdmissionRecords {
   const receipt = sealReceipt(admission, { subject: content.digest, atMs, worker: envelope.record.worker });
   return { receipt, blobs: [...(admission.records ?? []), receipt] };
 }

@@ -22,7 +22,7 @@ import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
 import { extractMedia, parseBody, type ReadReply, readerOf, spliceFields } from "../wire/index.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
-import type { RolloutRecord, TokenFacts } from "./rollout-builder.ts";
+import type { RolloutBuilder, TokenFacts } from "./rollout-builder.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
 /** Up to here a copy, hashed in one go, takes less than a hash that is fed twice; past it, memory. */
@@ -80,7 +80,7 @@ interface ReadCall extends ReadReply {
 /** As much as a record takes; the bodies hold the rest. */
 const MOST = { asked: 100_000, answered: 1024, media: 10_000 };
 
-export class CallRecorder {
+export class CallSealer {
   readonly #store: Pick<BlobStore, "put">;
   readonly #stored = new Map<string, Stored>();
   #storedChars = 0;
@@ -89,9 +89,9 @@ export class CallRecorder {
     this.#store = store;
   }
 
-  /** Puts one call and adds it to the record, whatever it says: what cannot be told as messages is kept as bytes.
+  /** Puts one call and adds it to the builder, whatever it says: what cannot be told as messages is kept as bytes.
    *  `isRaw`: nothing of it is read. Returns how its prompt continued earlier ones. */
-  add(record: RolloutRecord, entry: CalledEntry, { isRaw = false } = {}): Drift {
+  add(builder: RolloutBuilder, entry: CalledEntry, { isRaw = false } = {}): Drift {
     const { index, target } = entry;
     const dialect = dialectNamed(entry.dialect);
     const { request, reply, complete, hasUnread } = isRaw ? UNREAD : readCall(entry, dialect);
@@ -110,11 +110,11 @@ export class CallRecorder {
     });
     const halves = { messages, tools, parametersText: parameters.text, replies, media, reply, bodies };
     const digest = this.#putCall(entry, halves);
-    const place = record.tree.ask(index, messages);
+    const place = builder.tree.ask(index, messages);
     const event = calledEvent({ ...entry, outcome }, { call: digest, parent: place.parent });
     const told = this.#store.put(RolloutEvent.kind, eventBytes(entry.rollout, event));
-    record.signed.push(told, ...media, ...bodies);
-    record.calls.set(index, {
+    builder.signed.push(told, ...media, ...bodies);
+    builder.calls.set(index, {
       ...{ index, digest, outcome, model: target.model, parent: place.parent },
       finish: finishKind(reply.finishReason, dialect),
       wantsTools: reply.messages.some(dialect.wantsTools),
@@ -123,15 +123,15 @@ export class CallRecorder {
       durationMs: entry.durationMs,
       delivery: outcome === "disconnected" ? "aborted" : "unknown",
     });
-    for (const received of place.received) record.mark(received, "sent");
-    record.sampling ??= samplingOf(parameters.value as JsonObject, dialect);
-    for (const step of entry.steps) record.steps.push({ family: entry.stepFamily!, step });
+    for (const received of place.received) builder.mark(received, "sent");
+    builder.sampling ??= samplingOf(parameters.value as JsonObject, dialect);
+    for (const step of entry.steps) builder.steps.push({ family: entry.stepFamily!, step });
     if (outcome !== "answered") return place.drift;
     const tokens = tokenFacts(reply, target);
-    if (tokens !== undefined) record.addTokens(index, tokens);
+    if (tokens !== undefined) builder.addTokens(index, tokens);
     const keys = replies.map(({ key }) => key);
-    if (dialect.replyMessages === "parts") record.tree.reply(index, keys);
-    else for (const key of keys) record.tree.reply(index, [key]);
+    if (dialect.replyMessages === "parts") builder.tree.reply(index, keys);
+    else for (const key of keys) builder.tree.reply(index, [key]);
     return place.drift;
   }
 

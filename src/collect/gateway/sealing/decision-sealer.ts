@@ -1,5 +1,5 @@
 /** Seals decisions without a call, one rollout each. In: a step and the prompt it was decided on. Out: an artifact that is
- *  durable, signed and judged like any other. The prompt is its task; the rest of what the router saw is in the step. */
+ *  durable, signed and admitted like any other. The prompt is its task; the rest of what the router saw is in the step. */
 import { type Clock, type Digest, digestJson, type Id, parseId } from "../../../base/index.ts";
 import {
   DECISION_LOG,
@@ -61,21 +61,21 @@ export class DecisionSealer {
     const { content, envelope } = sealed;
     const atMs = clock.nowMs();
     const artifact = { content: content.record, envelope: envelope.record, digest: content.digest };
-    const judged =
+    const admitted =
       admit === undefined ? undefined : receiptFor(sealed, await admit({ ...artifact, nowMs: atMs }), atMs);
     const revisions = newRevisions(content.record.streams, this.#revisions);
     try {
       await this.#sealer.add({
         envelope,
-        blobs: [...revisions, ...sealed.blobs.slice(0, -1), ...(judged?.blobs ?? []), envelope],
-        ...(judged === undefined ? {} : { others: [judged.receipt.digest] }),
+        blobs: [...revisions, ...sealed.blobs.slice(0, -1), ...(admitted?.blobs ?? []), envelope],
+        ...(admitted === undefined ? {} : { others: [admitted.receipt.digest] }),
       });
     } catch (error) {
       // What did not become durable is sealed with the next.
       this.#revisions.clear();
       throw error;
     }
-    const receipt = judged === undefined ? {} : { receipt: judged.receipt.digest };
+    const receipt = admitted === undefined ? {} : { receipt: admitted.receipt.digest };
     return { content: content.digest, envelope: envelope.digest, ending: DECIDED, ...receipt };
   }
 

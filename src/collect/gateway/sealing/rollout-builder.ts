@@ -36,7 +36,7 @@ export interface TokenFamily {
   readonly family: Id;
 }
 
-export class RolloutRecord {
+export class RolloutBuilder {
   readonly tree = new MessageTree();
   readonly calls = new Map<number, RecordedCall>();
   readonly steps: { readonly family: Id; readonly step: Step }[] = [];

@@ -1,6 +1,6 @@
 /** Has rollouts sealed by a thread of its own, so that the one that serves does not. In: rollouts in which nothing happens
  *  any more. Out: reports, once the artifacts are durable. The thread is started when there is something to do, and
- *  again when it has died; what it had not answered is given to the next one. Signs, judges and journals closings when
+ *  again when it has died; what it had not answered is sent to the next one. Signs, admits and journals closings when
  *  the thread asks for it; the book is written by the thread, and read there for those who name a record of it: the
  *  first look into a large book takes a while. */
 import type { Worker } from "node:worker_threads";
@@ -11,13 +11,13 @@ import type { Admit } from "../../receipt.ts";
 import { startThread } from "../../start-thread.ts";
 import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
 import {
+  type AdmittedArtifact,
   type BookRequest,
   detached,
   errorOf,
   type FromSealing,
   failureOf,
   type HeldBlob,
-  type JudgedArtifact,
   type SealAnswer,
   type SealingData,
   type SealReport,
@@ -48,8 +48,8 @@ export interface ToSeal {
 }
 
 interface WaitingTask extends ToSeal {
-  /** As a thread was told first. */
-  given: SealTask | undefined;
+  /** As it was sent to a thread first. */
+  sent: SealTask | undefined;
   readonly done: (report: SealReport) => void;
   readonly failed: (error: Error) => void;
   /** Threads that died while they had it. */
@@ -61,14 +61,14 @@ interface OpenRequest {
   readonly request: BookRequest;
   readonly done: (held: readonly (HeldBlob | null)[]) => void;
   readonly failed: (error: Error) => void;
-  isGiven: boolean;
+  isSent: boolean;
 }
 
 /** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
  *  that somebody waits for can go first. */
-const WITH_THREAD = 256;
+const MOST_AT_THREAD = 256;
 /** Rollouts that nobody waits for are gathered for so long. */
-const GIVE_MS = 10;
+const SEND_DELAY_MS = 10;
 /** A rollout that was there when so many threads died is perhaps why. */
 const DEATHS_PER_TASK = 3;
 /** After so many deaths in a row, with nothing sealed in between, sealing is said not to work. */
@@ -79,21 +79,22 @@ const LONGEST_PAUSE_MS = 30_000;
 
 export class SealQueue {
   readonly #deps: SealQueueOptions;
-  /** Not given to the thread yet: those that somebody waits for, and the others. */
+  /** Not sent to the thread yet: those that somebody waits for, and the others. */
   readonly #urgent: WaitingTask[] = [];
   readonly #others: WaitingTask[] = [];
-  readonly #given = new Map<number, WaitingTask>();
+  /** Sent to the thread and not answered, by number. */
+  readonly #atThread = new Map<number, WaitingTask>();
   readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
   #numbers = 0;
   /** Rollouts that come in one turn of the event loop go in one message; those that nobody waits for, in a few ms. */
-  readonly #giving = new GroupCommit({
-    commit: async () => this.#give(),
+  readonly #sending = new GroupCommit({
+    commit: async () => this.#sendTasks(),
     gather: (start) => setImmediate(start),
   });
-  readonly #handOver = { durable() {}, lost: (error: unknown) => this.#notGiven(error) };
+  readonly #sendWaiter = { durable() {}, lost: (error: unknown) => this.#onSendFailure(error) };
   #deathsInARow = 0;
-  /** A thread died for want of memory: rollouts are given one by one, until none is left, to find which one needs it. */
+  /** A thread died for want of memory: rollouts are sent one by one, until none is left, to find which one needs it. */
   #isCareful = false;
   #pause: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -104,7 +105,7 @@ export class SealQueue {
 
   /** How many rollouts wait to be sealed. */
   get waiting(): number {
-    return this.#urgent.length + this.#others.length + this.#given.size;
+    return this.#urgent.length + this.#others.length + this.#atThread.size;
   }
 
   /** False if threads die as soon as they are started. */
@@ -119,10 +120,10 @@ export class SealQueue {
       if (!this.isWorking && this.#pause !== undefined) return failed(broken());
       const { task, onJournaled } = toSeal;
       const list = task.isUrgent ? this.#urgent : this.#others;
-      list.push({ task, onJournaled, given: undefined, done, failed, deaths: 0 });
+      list.push({ task, onJournaled, sent: undefined, done, failed, deaths: 0 });
       this.#pause?.ref();
-      this.#giving.add();
-      this.#giving.whenDurable(this.#handOver, task.isUrgent ? 0 : GIVE_MS);
+      this.#sending.add();
+      this.#sending.whenDurable(this.#sendWaiter, task.isUrgent ? 0 : SEND_DELAY_MS);
     });
   }
 
@@ -140,17 +141,17 @@ export class SealQueue {
     return new Promise((done, failed) => {
       if (this.#isClosed) return failed(closed());
       if (!this.isWorking && this.#pause !== undefined) return failed(broken());
-      this.#requests.set(this.#numbers++, { request, done, failed, isGiven: false });
+      this.#requests.set(this.#numbers++, { request, done, failed, isSent: false });
       this.#pause?.ref();
-      this.#giveRequests();
+      this.#sendRequests();
     });
   }
 
-  #giveRequests(): void {
+  #sendRequests(): void {
     if (this.#pause !== undefined) return;
     for (const [number, each] of this.#requests) {
-      if (each.isGiven) continue;
-      each.isGiven = true;
+      if (each.isSent) continue;
+      each.isSent = true;
       this.#send({ kind: "request", number, request: each.request });
     }
   }
@@ -185,60 +186,60 @@ export class SealQueue {
     this.#isClosed = true;
     clearTimeout(this.#pause);
     this.#pause = undefined;
-    const waiting = [...this.#urgent.splice(0), ...this.#others.splice(0), ...this.#given.values()];
+    const waiting = [...this.#urgent.splice(0), ...this.#others.splice(0), ...this.#atThread.values()];
     for (const each of [...waiting, ...this.#requests.values()]) each.failed(closed());
-    this.#given.clear();
+    this.#atThread.clear();
     this.#requests.clear();
   }
 
-  #give(): void {
+  #sendTasks(): void {
     if (this.#pause !== undefined) return;
-    const room = (this.#isCareful ? 1 : WITH_THREAD) - this.#given.size;
+    const room = (this.#isCareful ? 1 : MOST_AT_THREAD) - this.#atThread.size;
     if (room <= 0) return;
     const next = this.#urgent.splice(0, room);
     if (next.length < room) next.push(...this.#others.splice(0, room - next.length));
     if (next.length === 0) return;
     for (const each of next) {
-      // Deliveries are noted up to now: a task that is given twice must make the same artifact.
-      each.given ??= { ...each.task, number: this.#numbers++, marks: [...each.task.marks] };
-      this.#given.set(each.given.number, each);
+      // Deliveries are noted up to now: a task that is sent twice must make the same artifact.
+      each.sent ??= { ...each.task, number: this.#numbers++, marks: [...each.task.marks] };
+      this.#atThread.set(each.sent.number, each);
     }
-    this.#send({ kind: "seal", tasks: next.map(({ given }) => given!) });
+    this.#send({ kind: "seal", tasks: next.map(({ sent }) => sent!) });
   }
 
-  /** Rollouts could not be handed over: no thread starts, or it does not take them. */
-  #notGiven(error: unknown): void {
+  /** Rollouts could not be sent: no thread starts, or it does not take them. */
+  #onSendFailure(error: unknown): void {
     if (this.#thread !== undefined) {
       void this.#thread.terminate();
       return;
     }
-    for (const each of this.#given.values()) each.failed(error as Error);
-    this.#given.clear();
+    for (const each of this.#atThread.values()) each.failed(error as Error);
+    this.#atThread.clear();
   }
 
   #startThread(): Worker {
     const { root, directory, worker, readMs, signer, admit, clock, start = startSealWorker } = this.#deps;
     const thread = start({
       ...{ root, journal: directory, worker, readMs, startedAtMs: clock.nowMs() },
-      ...{ signer: signer?.publicKey, isJudged: admit !== undefined },
+      ...{ signer: signer?.publicKey, hasAdmission: admit !== undefined },
     });
     let reason: unknown;
     thread
-      .on("message", (message: FromSealing) => this.#heard(thread, message))
+      .on("message", (message: FromSealing) => this.#onMessage(thread, message))
       .on("error", (error) => {
         reason = error;
       })
-      .on("exit", () => this.#ended(thread, reason));
+      .on("exit", () => this.#onExit(thread, reason));
     return thread;
   }
 
-  #heard(thread: Worker, message: FromSealing): void {
+  #onMessage(thread: Worker, message: FromSealing): void {
     // A head is signed for a thread that is closing, too: it waits for the signature before it ends.
     const isHead = message.kind === "ask" && message.question.kind === "head";
-    // What else it says after it was given up nobody waits for.
-    if (!isHead && thread !== this.#thread && this.#given.size === 0 && this.#requests.size === 0) return;
+    // Nobody waits for what else it says after it was abandoned.
+    if (!isHead && thread !== this.#thread && this.#atThread.size === 0 && this.#requests.size === 0) return;
     if (message.kind === "ask") {
-      void this.#reply(thread, message);
+      void this.#answer(thread, message);
       return;
     }
     if (message.kind === "answer") {
@@ -247,14 +248,14 @@ export class SealQueue {
       if ("failure" in message) failed(errorOf(message.failure));
       else done(message.held);
     } else for (const answer of message.answers) this.#settle(answer);
-    if (this.#given.size === 0 && this.#requests.size === 0) thread.unref();
+    if (this.#atThread.size === 0 && this.#requests.size === 0) thread.unref();
     if (this.waiting === 0) this.#isCareful = false;
-    if (this.#given.size <= WITH_THREAD / 2) this.#give();
+    if (this.#atThread.size <= MOST_AT_THREAD / 2) this.#sendTasks();
   }
 
   #settle(answer: SealAnswer): void {
-    const { done, failed } = this.#given.get(answer.number)!;
-    this.#given.delete(answer.number);
+    const { done, failed } = this.#atThread.get(answer.number)!;
+    this.#atThread.delete(answer.number);
     if ("failure" in answer) failed(errorOf(answer.failure));
     else {
       this.#deathsInARow = 0;
@@ -262,26 +263,26 @@ export class SealQueue {
     }
   }
 
-  async #reply(thread: Worker, { number, question }: Extract<FromSealing, { kind: "ask" }>): Promise<void> {
+  async #answer(thread: Worker, { number, question }: Extract<FromSealing, { kind: "ask" }>): Promise<void> {
     let reply: ToSealing;
     try {
-      reply = { kind: "reply", number, value: await this.#answer(question) };
+      reply = { kind: "reply", number, value: await this.#valueFor(question) };
     } catch (error) {
       reply = { kind: "reply", number, failure: failureOf(error) };
     }
     thread.postMessage(reply);
   }
 
-  async #answer(question: WorkerQuestion): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
+  async #valueFor(question: WorkerQuestion): Promise<Extract<ToSealing, { value: unknown }>["value"]> {
     const { admit, clock, signer } = this.#deps;
     switch (question.kind) {
       case "commit":
         return this.#commit(question);
-      case "judge": {
+      case "admit": {
         const atMs = clock.nowMs();
         const { outcome, signals, message, records } = await admit!({ ...question.artifact, nowMs: atMs });
         const admission = { outcome, signals, message, records: records?.map(detached) };
-        return { admission, atMs } as JudgedArtifact;
+        return { admission, atMs } as AdmittedArtifact;
       }
       case "head":
         return detached(signer!.signHead({ ...question.head, atMs: clock.nowMs() }));
@@ -297,9 +298,9 @@ export class SealQueue {
     const { journal, signer } = this.#deps;
     let isUrgent = false;
     for (const { number, event } of closings) {
-      const given = this.#given.get(number)!;
-      given.onJournaled(journal.written(event));
-      isUrgent ||= given.task.isUrgent;
+      const waiting = this.#atThread.get(number)!;
+      waiting.onJournaled(journal.written(event));
+      isUrgent ||= waiting.task.isUrgent;
     }
     const attestations = subjects.length === 0 ? [] : attest(subjects, signer!).map(detached);
     await journal.flush(isUrgent ? 0 : SOON_MS);
@@ -307,7 +308,7 @@ export class SealQueue {
   }
 
   /** The thread has died: the next one goes on, after a pause that grows. */
-  #ended(thread: Worker, reason: unknown): void {
+  #onExit(thread: Worker, reason: unknown): void {
     if (this.#thread !== thread) {
       if (reason !== undefined) this.#deps.log(`the sealing thread ended with an error: ${reasonOf(reason)}`);
       return;
@@ -316,18 +317,18 @@ export class SealQueue {
     this.#deathsInARow++;
     this.#deps.onDeath?.();
     const why = reason === undefined ? "it ended" : reasonOf(reason);
-    this.#deps.log(`the sealing thread died (${why}); ${this.#given.size} rollouts are tried again`);
+    this.#deps.log(`the sealing thread died (${why}); ${this.#atThread.size} rollouts are tried again`);
     const error = new RollbookError("sealing-died", {}, `the sealing thread died: ${why}.`, {
       cause: reason,
     });
-    const again = [...this.#given.values()];
-    this.#given.clear();
+    const again = [...this.#atThread.values()];
+    this.#atThread.clear();
     if ((reason as NodeJS.ErrnoException | undefined)?.code === OUT_OF_MEMORY) this.#isCareful = true;
     for (const each of again.reverse()) {
       if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
       else this.#urgent.unshift(each);
       // Reading its calls takes more memory than there is: the next try only keeps them.
-      if (this.#isCareful && again.length === 1) each.given = { ...each.given!, isRaw: true };
+      if (this.#isCareful && again.length === 1) each.sent = { ...each.sent!, isRaw: true };
     }
     // The caller may ask again.
     for (const { failed } of this.#requests.values()) failed(error);
@@ -337,8 +338,8 @@ export class SealQueue {
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#deathsInARow - 1));
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
-      this.#give();
-      this.#giveRequests();
+      this.#sendTasks();
+      this.#sendRequests();
     }, pauseMs);
     if (this.waiting === 0) this.#pause.unref();
   }

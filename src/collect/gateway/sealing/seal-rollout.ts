@@ -10,7 +10,7 @@ import {
 import { rewardStream } from "../../reward-stream.ts";
 import { totalOf } from "../../rollout/index.ts";
 import type { EventOf, OpenRollout } from "../journal/index.ts";
-import type { RecordedCall, RolloutRecord } from "./rollout-builder.ts";
+import type { RecordedCall, RolloutBuilder } from "./rollout-builder.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
 /** The steps of calls whose model the agent named itself: one candidate, no choice of ours. */
@@ -20,13 +20,13 @@ const NAMED_REVISION = {
   digest: digestJson("rollbook.named-model.v1", "the agent named the model"),
 };
 
-/** The record has a call at least: an artifact holds a choice. */
+/** The builder has a call at least: an artifact holds a choice. */
 export function sealOpenRollout(
   { id: rolloutId, opening }: Pick<OpenRollout, "id" | "opening">,
-  record: RolloutRecord,
+  builder: RolloutBuilder,
   closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
 ): SealedRollout {
-  const calls = [...record.calls.values()].sort((a, b) => a.index - b.index);
+  const calls = [...builder.calls.values()].sort((a, b) => a.index - b.index);
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
   const total = totalOf(closing.scores);
@@ -40,9 +40,9 @@ export function sealOpenRollout(
     ...(group === undefined ? {} : { group }),
     seed,
     dataSource,
-    sampling: record.sampling ?? {},
+    sampling: builder.sampling ?? {},
     calls: calls.map(({ digest }) => digest),
-    streams: streamsOf(record, calls, numbers).map((each) => rewardStream(each, reward)),
+    streams: streamsOf(builder, calls, numbers).map((each) => rewardStream(each, reward)),
     scores: closing.scores.map((score) => ({ ...score })),
     ending: closing.ending,
     ...(closing.finalState === undefined ? {} : { finalState: closing.finalState }),
@@ -61,10 +61,10 @@ export function sealOpenRollout(
   });
 }
 
-/** How a rollout ended that nobody closed: by its last reply. Without a record there was no call. */
-export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout["capped"]): Ending {
+/** How a rollout ended that nobody closed: by its last reply. Without a builder there was no call. */
+export function endingOf(builder: RolloutBuilder | undefined, capped: OpenRollout["capped"]): Ending {
   if (capped !== undefined) return { kind: "truncated", limit: capped };
-  const last = [...(record?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
+  const last = [...(builder?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
     (a, b) => (a === undefined || b.index > a.index ? b : a),
     undefined,
   );
@@ -81,19 +81,19 @@ export function endingOf(record: RolloutRecord | undefined, capped: OpenRollout[
 const MOST_TOKEN_STREAMS = 1000;
 
 function streamsOf(
-  record: RolloutRecord,
+  builder: RolloutBuilder,
   calls: readonly RecordedCall[],
   numbers: ReadonlyMap<number, number>,
 ): RecordedRollout["streams"] {
   const streams: RecordedRollout["streams"] = [];
-  for (const { branches, ...facts } of record.tokens.values())
+  for (const { branches, ...facts } of builder.tokens.values())
     for (const item of tokenStreamsOf(branches.branches, facts)) {
       if (streams.length === MOST_TOKEN_STREAMS) break;
       const segments = item.segments.map((part) => ({ ...part, call: numbers.get(part.call)! }));
       streams.push({ ...item, family: facts.family, tokenizer: facts.tokenizer, segments });
     }
-  for (const family of new Set(record.steps.map((each) => each.family))) {
-    const own = record.steps.filter((each) => each.family === family).map(({ step }) => step);
+  for (const family of new Set(builder.steps.map((each) => each.family))) {
+    const own = builder.steps.filter((each) => each.family === family).map(({ step }) => step);
     streams.push({ level: "step", family, steps: chain(own, calls, numbers) });
   }
   if (streams.length === 0)

@@ -8,11 +8,11 @@ import { type Book, GroupCommit, openBook, openCatalog } from "../../../store/in
 import { JournalReader } from "../journal/index.ts";
 import { ArtifactSealer } from "./artifact-sealer.ts";
 import {
+  type AdmittedArtifact,
   errorOf,
   type FromSealing,
   failureOf,
   type HeldBlob,
-  type JudgedArtifact,
   type SealAnswer,
   type SealingData,
   type SealTask,
@@ -49,7 +49,7 @@ class SealWorker {
   #questions = 0;
 
   constructor(port: MessagePort, book: Book, data: SealingData) {
-    const { journal, worker, signer, isJudged, readMs } = data;
+    const { journal, worker, signer, hasAdmission, readMs } = data;
     this.#data = data;
     this.#port = port;
     this.#book = book;
@@ -59,7 +59,9 @@ class SealWorker {
       steadyMs: () => performance.now(),
       signer,
       commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
-      judge: isJudged ? (artifact) => this.#ask<JudgedArtifact>({ kind: "judge", artifact }) : undefined,
+      admit: hasAdmission
+        ? (artifact) => this.#ask<AdmittedArtifact>({ kind: "admit", artifact })
+        : undefined,
     });
   }
 

@@ -17,8 +17,8 @@ export interface SealingData {
   readonly startedAtMs: number;
   /** Whose signature to ask for; without one nothing is signed. */
   readonly signer: PublicKey | undefined;
-  /** Whether somebody judges. */
-  readonly isJudged: boolean;
+  /** Whether artifacts are admitted when they are sealed. */
+  readonly hasAdmission: boolean;
   /** Time to read the calls of one rollout; those left then are sealed unread. */
   readonly readMs: number;
 }
@@ -66,7 +66,7 @@ export type SealAnswer =
   | { readonly number: number; readonly report: SealReport }
   | { readonly number: number; readonly failure: Failure };
 
-/** What only the serving thread can do: it has the key, the judge, and the journal to write to. */
+/** What only the serving thread can do: it has the key, the admission, and the journal to write to. */
 export type WorkerQuestion =
   /** Is to journal how rollouts are closed, and to sign these records. */
   | {
@@ -74,7 +74,7 @@ export type WorkerQuestion =
       readonly closings: readonly ClosedEvent[];
       readonly subjects: readonly Digest[];
     }
-  | { readonly kind: "judge"; readonly artifact: Omit<Submitted, "nowMs"> }
+  | { readonly kind: "admit"; readonly artifact: Omit<Submitted, "nowMs"> }
   /** Is to sign a head of the book. */
   | { readonly kind: "head"; readonly head: UnsignedHead };
 
@@ -84,7 +84,7 @@ export interface ClosedEvent {
   readonly event: string;
 }
 
-export interface JudgedArtifact {
+export interface AdmittedArtifact {
   readonly admission: Admission;
   readonly atMs: number;
 }
@@ -108,7 +108,7 @@ export type ToSealing =
   | {
       readonly kind: "reply";
       readonly number: number;
-      readonly value: readonly SealedBlob[] | JudgedArtifact | SealedBlob;
+      readonly value: readonly SealedBlob[] | AdmittedArtifact | SealedBlob;
     }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   | { readonly kind: "close" };

@@ -8,13 +8,13 @@ import { type SimModel, skillOf } from "./models.ts";
 import { type RewardWeights, rewardOfParts } from "./reward.ts";
 import {
   attemptSteps,
-  candidatesOf,
   drawOf,
   lookSteps,
   looksFirst,
   type ModelStep,
   messageOf,
   pickCandidate,
+  possibleAttempts,
   promptTokensOf,
   SUBMIT,
   TESTS_FAILED,
@@ -87,7 +87,7 @@ export interface RunningBill {
 
 export function planOf({ task, proof }: ProvedTask, model: SimModel): Plan {
   const facts = [proof.reference, ...(proof.mutants.length > 0 ? proof.mutants : [proof.start])];
-  const files = candidatesOf(task);
+  const files = possibleAttempts(task);
   if (proof.task !== task.digest || facts.length !== files.length)
     throw new RollbookError(
       "wrong-proof",

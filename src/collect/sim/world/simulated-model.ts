@@ -39,7 +39,7 @@ export function replyTo(task: SimTask, model: SimModel, request: ModelRequest): 
 }
 
 /** What an attempt can be: the reference first, then the mutants; a task without mutants is left as it begins. */
-export function candidatesOf({ solutions, visible }: SimTask): readonly SourceFiles[] {
+export function possibleAttempts({ solutions, visible }: SimTask): readonly SourceFiles[] {
   const wrong = solutions.mutants.map(({ files }) => files);
   return [solutions.reference, ...(wrong.length > 0 ? wrong : [startOf(visible)])];
 }
@@ -138,7 +138,7 @@ function stepsNow(
   const attempts = own.filter(wrote).length;
   if (attempts > 0 && (lastVerdict(messages) !== TESTS_FAILED || attempts >= model.patience)) return SUBMIT;
   const right = attempts === 0 ? skillOf(model, task.oracle) : model.repair;
-  const candidates = candidatesOf(task);
+  const candidates = possibleAttempts(task);
   const draw = drawOf({ model: model.name, task: task.digest, seed, turn });
   return attemptSteps(candidates[pickCandidate(draw, right, candidates.length)]!);
 }

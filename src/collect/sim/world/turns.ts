@@ -7,7 +7,7 @@
 import type { DecisionContext, DecisionEnvironment } from "../../../policy/index.ts";
 import { routingContext } from "../tasks/index.ts";
 import { type CandidateFacts, call, ended, planOf, type RunningBill } from "./outcomes.ts";
-import { attemptSteps, candidatesOf, drawOf, lookSteps } from "./simulated-model.ts";
+import { attemptSteps, drawOf, lookSteps, possibleAttempts } from "./simulated-model.ts";
 import type { PolicyOf, SimWorld } from "./world.ts";
 
 export interface Turn {
@@ -39,7 +39,7 @@ export function turnsOf(world: SimWorld, task: number): TaskTurns {
   const proved = world.tasks[task]!;
   const plans = world.models.map((model) => planOf(proved, model));
   const looks = lookSteps(proved.task).length;
-  const written = candidatesOf(proved.task).map((files) => attemptSteps(files).length);
+  const written = possibleAttempts(proved.task).map((files) => attemptSteps(files).length);
   const context = routingContext(proved.task.visible);
   const begin: Turn = {
     ...{ turn: 0, attempts: 0, taken: undefined, messages: context.fields.messages as number },

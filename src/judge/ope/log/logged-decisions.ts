@@ -125,7 +125,7 @@ export function startsOf(units: Pick<Units, "count" | "of">): Int32Array {
   return start;
 }
 
-export function candidatesOf(log: LoggedDecisions, who: string): Candidates {
+export function requireCandidates(log: LoggedDecisions, who: string): Candidates {
   if (log.candidates !== undefined) return log.candidates;
   throw new RollbookError(
     "no-candidates",

@@ -5,10 +5,10 @@ import { type Rng, RollbookError } from "../../../base/index.ts";
 import {
   type Candidates,
   type Context,
-  candidatesOf,
   type Episodes,
   episodesOf,
   type LoggedDecisions,
+  requireCandidates,
   unitsOf,
 } from "../log/index.ts";
 import { forEachFold } from "./folds.ts";
@@ -25,7 +25,7 @@ interface FittedQOptions {
 
 export function crossFitQ(log: LoggedDecisions, options: FittedQOptions): RewardPredictions {
   const { rng, folds = 2, penalty = 1, sweeps = 200 } = options;
-  const candidates = candidatesOf(log, "fitted Q evaluation");
+  const candidates = requireCandidates(log, "fitted Q evaluation");
   if (log.context === undefined) {
     throw new RollbookError(
       "no-context",

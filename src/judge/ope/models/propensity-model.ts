@@ -3,7 +3,13 @@
  *  never certified, and sensitivity.ts says how much hidden bias would change the answer.
  *  Fitted by Böhning's bound (1992): one factorisation, monotone steps, no step size to choose. */
 import { choleskyFactor, choleskySolve, type Rng, RollbookError, softmax } from "../../../base/index.ts";
-import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
+import {
+  type Candidates,
+  type Context,
+  type LoggedDecisions,
+  requireCandidates,
+  unitsOf,
+} from "../log/index.ts";
 import { forEachFold } from "./folds.ts";
 import { standardise } from "./regression.ts";
 
@@ -21,7 +27,7 @@ const TOLERANCE = 1e-7;
 /** The log with estimated propensities in place of missing ones. */
 export function withEstimatedPropensities(log: LoggedDecisions, options: PropensityOptions): LoggedDecisions {
   const { rng, folds = 3, penalty = 1, floor = 0.01 } = options;
-  const candidates = candidatesOf(log, "a propensity model");
+  const candidates = requireCandidates(log, "a propensity model");
   const { count, chosen } = candidates;
   checkVariety(chosen);
   const rows = log.reward.length;

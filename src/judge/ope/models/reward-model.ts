@@ -4,7 +4,13 @@
  *  take two values, logistic with two. Predictions are clipped to the range of rewards. The regression of a fold is chosen by
  *  the squared error on the rows of the other folds, so no row chooses the model that predicts it. */
 import type { Rng } from "../../../base/index.ts";
-import { type Candidates, type Context, candidatesOf, type LoggedDecisions, unitsOf } from "../log/index.ts";
+import {
+  type Candidates,
+  type Context,
+  type LoggedDecisions,
+  requireCandidates,
+  unitsOf,
+} from "../log/index.ts";
 import { forEachFold } from "./folds.ts";
 import { chance, fitLogistic } from "./logistic.ts";
 import { recalibrate } from "./recalibrate.ts";
@@ -36,7 +42,7 @@ export function crossFitRewards(log: LoggedDecisions, options: RewardModelOption
 
 /** q̂ as a matrix, rows × K. */
 export function crossFitMatrix(log: LoggedDecisions, { rng, folds = 3 }: RewardModelOptions): Float64Array {
-  const candidates = candidatesOf(log, "a reward model");
+  const candidates = requireCandidates(log, "a reward model");
   const context = standardise(log.context, log.reward.length);
   const fitted: Fold[] = [];
   const parts = Math.min(folds, unitsOf(log).count);

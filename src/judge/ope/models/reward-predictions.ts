@@ -1,6 +1,6 @@
 /** The predictions that model-based estimators use: q̂ of the chosen action and the target's expectation of q̂. */
 import { RollbookError } from "../../../base/index.ts";
-import { candidatesOf, type LoggedDecisions } from "../log/index.ts";
+import { type LoggedDecisions, requireCandidates } from "../log/index.ts";
 
 export interface RewardPredictions {
   /** q̂(x, a) of the action that was chosen. */
@@ -15,7 +15,7 @@ export interface RewardPredictions {
 
 /** From a full matrix q̂ (rows × K), made by any model. It must not have seen the row it predicts. */
 export function predictionsFrom(log: LoggedDecisions, q: Float64Array): RewardPredictions {
-  const { count, chosen: actions, target } = candidatesOf(log, "a reward model");
+  const { count, chosen: actions, target } = requireCandidates(log, "a reward model");
   const rows = log.reward.length;
   if (q.length !== rows * count) {
     throw new RollbookError(
