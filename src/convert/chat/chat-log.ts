@@ -12,7 +12,7 @@ import {
   parseId,
   RollbookError,
 } from "../../base/index.ts";
-import { type Dialect, dialectNamed } from "../../collect/gateway/dialects/index.ts";
+import { type Dialect, dialectNamed, type FinishKind, finishKind } from "../../collect/gateway/dialects/index.ts";
 import { type Ending, type EnvironmentKey, loggedPolicy, type RolloutDraft } from "../../contract/index.ts";
 
 type ChatLogFields = Readonly<Record<string, unknown>>;
@@ -33,8 +33,8 @@ export function chatLogDraft(
   const request = log.request as ChatLogFields;
   const { body: response, status } = bodyOf(log);
   const dialect = dialectOf(request, response);
-  const asked = dialect?.readRequest(request as Record<string, Json>);
-  if (dialect === undefined || asked === undefined)
+  const asked = dialect.readRequest(request as Record<string, Json>);
+  if (asked === undefined)
     throw new RollbookError(
       "bad-row",
       { where },
@@ -78,7 +78,7 @@ export function chatLogDraft(
     ending: endingOf({
       response,
       status,
-      finishReason: reply.finishReason,
+      finish: finishKind(reply.finishReason, dialect),
       isAnswered: reply.messages.length > 0,
     }),
     envelope: {
@@ -97,7 +97,7 @@ function bodyOf(log: ChatLogFields): { body: ChatLogFields; status?: number } {
   return { body: isObject(response.body) ? response.body : response, ...given({ status }) };
 }
 
-function dialectOf(request: ChatLogFields, response: ChatLogFields): Dialect | undefined {
+function dialectOf(request: ChatLogFields, response: ChatLogFields): Dialect {
   if (request.input !== undefined) return dialectNamed("openai-responses");
   if (request.prompt !== undefined) return dialectNamed("openai-completions");
   const isAnthropic =
@@ -120,18 +120,26 @@ function stepOf(
 function endingOf(of: {
   response: ChatLogFields;
   status?: number | undefined;
-  finishReason?: string | undefined;
+  finish: FinishKind;
   isAnswered: boolean;
 }): Ending {
-  const { response, status = 200, finishReason = "", isAnswered } = of;
+  const { response, status = 200, finish, isAnswered } = of;
   if (response.error !== undefined && response.error !== null)
     return { kind: "failed", owner: "provider", message: messageOf(response.error) };
   if (status >= 400 || !isAnswered)
     return { kind: "failed", owner: "provider", message: `status ${status}, no reply in the log` };
-  if (/length|max_tokens|max_output_tokens/.test(finishReason)) return { kind: "truncated", limit: "tokens" };
-  // The tools were run elsewhere, and the rest of the conversation is another line.
-  if (/tool|function_call/.test(finishReason)) return { kind: "truncated", limit: "turns" };
-  return { kind: "terminal" };
+  switch (finish) {
+    case "length":
+      return { kind: "truncated", limit: "tokens" };
+    case "tools":
+      // The tools were run elsewhere, and the rest of the conversation is another line.
+      return { kind: "truncated", limit: "turns" };
+    case "stop":
+    case "other":
+      return { kind: "terminal" };
+    default:
+      return finish satisfies never;
+  }
 }
 
 function messageOf(error: unknown): string {

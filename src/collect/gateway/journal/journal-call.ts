@@ -81,8 +81,17 @@ export interface CallTexts {
 const VERSION = 3;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
+/** Where the numbers of an entry stand. After the head come the decisions, and the texts and bytes in the order of their
+ *  lengths. Integers have 4 bytes, amounts 8; unknown amounts are NaN. */
+const AT = {
+  ...{ version: 0, dialect: 1, outcome: 2, forms: 3, status: 4, index: 8 },
+  ...{ rolloutBytes: 12, targetBytes: 16, extraBytes: 20, requestBytes: 24, replyBytes: 28 },
+  ...{ startedAtMs: 32, durationMs: 40, firstByteMs: 48, costUsd: 56 },
+  ...{ promptTokens: 64, completionTokens: 72, cachedTokens: 80, earlier: 88, decisions: 92 },
+} as const;
 const HEAD_BYTES = 96;
-const FORMER_HEAD_BYTES = 92;
+/** Versions 1 and 2 end before the number of decisions. */
+const FORMER_HEAD_BYTES = AT.decisions;
 
 // The numbers of names in an entry. A number keeps its meaning for ever: a new name takes the next one.
 export const DIALECT_CODES: Readonly<Record<DialectName, number>> = {
@@ -135,28 +144,27 @@ export function encodeCall(
   let headBytes = HEAD_BYTES;
   for (const each of decided) headBytes += decidedBytes(each);
   const head = Buffer.allocUnsafe(headBytes);
-  head[0] = VERSION;
-  head[1] = DIALECT_CODES[facts.dialect];
-  head[2] = OUTCOME_CODES[facts.outcome];
-  head[3] = (REQUEST_FORM_CODES[parts.requestForm] << 4) | REPLY_FORM_CODES[parts.replyForm];
-  if (facts.isRenamed === true) head[3]! |= RENAMED;
-  head.writeUInt32LE(facts.status, 4);
-  head.writeUInt32LE(facts.index, 8);
-  head.writeUInt32LE(rollout.length, 12);
-  head.writeUInt32LE(target.length, 16);
-  head.writeUInt32LE(Buffer.byteLength(extra), 20);
-  head.writeUInt32LE(request.length, 24);
-  head.writeUInt32LE(replyBytes, 28);
-  head.writeDoubleLE(facts.startedAtMs, 32);
-  head.writeDoubleLE(facts.durationMs, 40);
-  // What is unknown is not a number.
-  head.writeDoubleLE(facts.firstByteMs ?? Number.NaN, 48);
-  head.writeDoubleLE(facts.costUsd ?? Number.NaN, 56);
-  head.writeDoubleLE(facts.usage?.promptTokens ?? Number.NaN, 64);
-  head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, 72);
-  head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, 80);
-  head.writeUInt32LE(facts.earlier, 88);
-  head.writeUInt32LE(decided.length, 92);
+  head[AT.version] = VERSION;
+  head[AT.dialect] = DIALECT_CODES[facts.dialect];
+  head[AT.outcome] = OUTCOME_CODES[facts.outcome];
+  head[AT.forms] = (REQUEST_FORM_CODES[parts.requestForm] << 4) | REPLY_FORM_CODES[parts.replyForm];
+  if (facts.isRenamed === true) head[AT.forms]! |= RENAMED;
+  head.writeUInt32LE(facts.status, AT.status);
+  head.writeUInt32LE(facts.index, AT.index);
+  head.writeUInt32LE(rollout.length, AT.rolloutBytes);
+  head.writeUInt32LE(target.length, AT.targetBytes);
+  head.writeUInt32LE(Buffer.byteLength(extra), AT.extraBytes);
+  head.writeUInt32LE(request.length, AT.requestBytes);
+  head.writeUInt32LE(replyBytes, AT.replyBytes);
+  head.writeDoubleLE(facts.startedAtMs, AT.startedAtMs);
+  head.writeDoubleLE(facts.durationMs, AT.durationMs);
+  head.writeDoubleLE(facts.firstByteMs ?? Number.NaN, AT.firstByteMs);
+  head.writeDoubleLE(facts.costUsd ?? Number.NaN, AT.costUsd);
+  head.writeDoubleLE(facts.usage?.promptTokens ?? Number.NaN, AT.promptTokens);
+  head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, AT.completionTokens);
+  head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, AT.cachedTokens);
+  head.writeUInt32LE(facts.earlier, AT.earlier);
+  head.writeUInt32LE(decided.length, AT.decisions);
   const all = [head, rollout, target, extra];
   let at = HEAD_BYTES;
   for (const each of decided) {
@@ -180,16 +188,16 @@ export function decodeCall(payload: Buffer): CalledEntry {
     at += bytes;
     return payload.subarray(at - bytes, at);
   };
-  const request = take(payload.readUInt32LE(24));
-  const reply = take(payload.readUInt32LE(28));
+  const request = take(payload.readUInt32LE(AT.requestBytes));
+  const reply = take(payload.readUInt32LE(AT.replyBytes));
   return { ...facts, request, reply, media: (extra.mediaBytes ?? []).map(take) };
 }
 
 function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
-  const version = payload[0]!;
+  const version = payload[AT.version]!;
   if (!(version >= 1 && version <= VERSION)) throw otherVersion(version);
   let end = version === VERSION ? HEAD_BYTES : FORMER_HEAD_BYTES;
-  const numbers = Array.from({ length: version === VERSION ? payload.readUInt32LE(92) : 0 }, () => {
+  const numbers = Array.from({ length: version === VERSION ? payload.readUInt32LE(AT.decisions) : 0 }, () => {
     const each = readDecided(payload, end);
     end = each.end;
     return each;
@@ -198,29 +206,29 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     end += bytes;
     return payload.toString("utf8", end - bytes, end);
   };
-  const rollout = text(payload.readUInt32LE(12)) as Id;
-  const target = JSON.parse(text(payload.readUInt32LE(16))) as TargetFacts;
-  const extra = JSON.parse(text(payload.readUInt32LE(20)) || "{}") as Partial<Extra>;
+  const rollout = text(payload.readUInt32LE(AT.rolloutBytes)) as Id;
+  const target = JSON.parse(text(payload.readUInt32LE(AT.targetBytes))) as TargetFacts;
+  const extra = JSON.parse(text(payload.readUInt32LE(AT.extraBytes)) || "{}") as Partial<Extra>;
   const { mediaBytes: _, decided: former = [], ...rest } = extra;
   const decided = numbers.map((each) => each.decided(text));
   const facts: CalledFacts = {
     rollout,
     target,
-    index: payload.readUInt32LE(8),
-    earlier: payload.readUInt32LE(88),
-    dialect: dialectOf(payload[1]!),
-    outcome: outcomeOf(payload[2]!),
-    status: payload.readUInt32LE(4),
-    requestForm: requestFormOf((payload[3]! & ~RENAMED) >> 4),
-    replyForm: replyFormOf(payload[3]! & 15),
-    startedAtMs: payload.readDoubleLE(32),
-    durationMs: payload.readDoubleLE(40),
-    firstByteMs: numberAt(payload, 48),
-    costUsd: numberAt(payload, 56),
+    index: payload.readUInt32LE(AT.index),
+    earlier: payload.readUInt32LE(AT.earlier),
+    dialect: dialectOf(payload[AT.dialect]!),
+    outcome: outcomeOf(payload[AT.outcome]!),
+    status: payload.readUInt32LE(AT.status),
+    requestForm: requestFormOf((payload[AT.forms]! & ~RENAMED) >> 4),
+    replyForm: replyFormOf(payload[AT.forms]! & 15),
+    startedAtMs: payload.readDoubleLE(AT.startedAtMs),
+    durationMs: payload.readDoubleLE(AT.durationMs),
+    firstByteMs: numberAt(payload, AT.firstByteMs),
+    costUsd: numberAt(payload, AT.costUsd),
     usage: usageAt(payload),
     steps: [...former, ...decided].map(stepDecided),
     stepFamily: decided[0]?.[0].family,
-    isRenamed: (payload[3]! & RENAMED) > 0 || undefined,
+    isRenamed: (payload[AT.forms]! & RENAMED) > 0 || undefined,
     deliveries: [],
     ...rest,
   };
@@ -248,10 +256,10 @@ function numberAt(payload: Buffer, at: number): number | undefined {
 }
 
 function usageAt(payload: Buffer): TokenUsage | undefined {
-  const promptTokens = numberAt(payload, 64);
-  const completionTokens = numberAt(payload, 72);
+  const promptTokens = numberAt(payload, AT.promptTokens);
+  const completionTokens = numberAt(payload, AT.completionTokens);
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
-  const cachedTokens = numberAt(payload, 80);
+  const cachedTokens = numberAt(payload, AT.cachedTokens);
   const usage = { promptTokens, completionTokens };
   return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
 }
