@@ -2,7 +2,7 @@
  *  In: decisions, an Rng, options. Out: a panel. Pure; does not read, print or decide. */
 import type { Rng } from "../../base/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
-import { difference, type Estimate, naiveAgreement, standardError, unitValues } from "./estimators/index.ts";
+import { difference, type Estimate, IPS, naiveAgreement, standardError, unitValues } from "./estimators/index.ts";
 import {
   bernsteinInterval,
   bootstrap,
@@ -125,7 +125,7 @@ function withIntervals(entries: readonly PanelEntry[], options: PanelOptions): P
     const { estimate, bias } = entry;
     const intervals = asymptoticIntervals(estimate, { replicates: draws[i]!, level });
     // The promised range is that of w·r, which is IPS's term and no other's.
-    if (range !== undefined && estimate.name === "IPS" && unitValues(estimate) !== undefined) {
+    if (range !== undefined && estimate.name === IPS && unitValues(estimate) !== undefined) {
       intervals.push(
         hoeffdingInterval(estimate, { range, level }),
         bernsteinInterval(estimate, { range, level }),
