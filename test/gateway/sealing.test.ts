@@ -284,7 +284,7 @@ describe("a gateway", () => {
     const { apiKey } = await test.openRollout();
     expect((await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` })).status).toBe(200);
     goOn();
-    await expect.poll(() => test.post(CHAT, ASK).then(({ status }) => status)).toBe(200);
+    await expect.poll(() => test.post(CHAT, ASK).then(({ status }) => status), { timeout: 10_000 }).toBe(200);
   });
 
   it("counts single calls that cannot be sealed among those, tries them again, and takes calls when they are", async () => {
