@@ -12,7 +12,12 @@ import {
   parseId,
   RollbookError,
 } from "../../base/index.ts";
-import { type Dialect, dialectNamed, type FinishKind, finishKind } from "../../collect/gateway/dialects/index.ts";
+import {
+  type Dialect,
+  dialectNamed,
+  type FinishKind,
+  finishKind,
+} from "../../collect/gateway/dialects/index.ts";
 import { type Ending, type EnvironmentKey, loggedPolicy, type RolloutDraft } from "../../contract/index.ts";
 
 type ChatLogFields = Readonly<Record<string, unknown>>;

@@ -2,7 +2,14 @@
  *  In: decisions, an Rng, options. Out: a panel. Pure; does not read, print or decide. */
 import type { Rng } from "../../base/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
-import { difference, type Estimate, IPS, naiveAgreement, standardError, unitValues } from "./estimators/index.ts";
+import {
+  difference,
+  type Estimate,
+  IPS,
+  naiveAgreement,
+  standardError,
+  unitValues,
+} from "./estimators/index.ts";
 import {
   bernsteinInterval,
   bootstrap,
